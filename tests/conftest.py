@@ -6,7 +6,7 @@ import os
 import shutil
 import sys
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,9 @@ import numpy as np
 import pytest
 from hypothesis import settings
 
+import metalnb as mnb
 from metalnb import engine as engines
+from metalnb.library_kernels.launching import arg_reduction_launch, reduction_launch, scan_launch
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -77,6 +79,33 @@ def threads(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
         monkeypatch.setattr(engine.connect(), "caps", dataclasses.replace(engine.caps, serial=request.param))
     elif request.param:
         pytest.skip("threads are lanes here")
+
+
+@pytest.fixture(params=["cpu", "native"])
+def gpu(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """Return what makes an engine pass for a GPU of some processors."""
+    if not mnb.engines()[request.param].available:
+        pytest.skip(f"needs the engine {request.param!r}")
+    engine = mnb.use(request.param)
+    device: Any = engine.connect() if hasattr(engine, "connect") else engine
+
+    def forget() -> None:
+        for room, names in ((reduction_launch, ("_stages", "build")), (arg_reduction_launch, ("_steps", "_program")),
+                            (scan_launch, ("_steps", "_program"))):  # fmt: skip
+            for name in names:
+                getattr(room, name).cache_clear()
+
+    def passes(processors: int, matrices: Iterable[str] = (), *, copies: bool = False) -> str:
+        forget()
+        caps = dataclasses.replace(
+            device.caps, processors=processors, serial=False, matrices=frozenset(matrices), copies=copies
+        )
+        monkeypatch.setattr(device, "caps", caps)
+        return str(request.param)
+
+    yield passes
+    forget()
+    mnb.use(None)
 
 
 @pytest.fixture(scope="session")

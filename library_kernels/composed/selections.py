@@ -11,6 +11,7 @@ from ...arrays.array import Array
 from ...arrays.promotion import is_float
 from ..elementwise.binary import BY_NAME
 from ..launching.copying import as_array, copied
+from ..launching.radix_sort import selected_rows
 from ..launching.reduction_launch import Monoid, tag
 from ..launching.scan_launch import scanned
 from ..op import ALL, NUMERIC, op
@@ -86,7 +87,8 @@ def _topk(x: Any, k: int, axis: int = -1, largest: bool = True) -> Any:
     return np.take_along_axis(x, order, axis), order
 
 
-@op("sorting", reference=_topk, dtypes=ALL, kernels=("sort.metal", "gather.metal"), flops=0, cite="PyTorch, ``topk``")
+@op("sorting", reference=_topk, dtypes=ALL, kernels=("sort.metal", "gather.metal", "select.metal"), flops=0,
+    cite="PyTorch, ``topk``")  # fmt: skip
 def topk(x: Array, k: int, /, axis: int = -1, *, largest: bool = True) -> TopK:
     """Return the k largest elements along an axis, sorted, and where they are; of the largest ones NaN comes first.
 
@@ -102,7 +104,7 @@ def topk(x: Array, k: int, /, axis: int = -1, *, largest: bool = True) -> TopK:
     -------
     values : Array
     indices : Array
-        int64. The whole axis is sorted: a radix sort takes as long for few of its keys.
+        int64. A few of many are selected; else the whole axis is sorted, which then takes less time.
 
     Raises
     ------
@@ -114,6 +116,11 @@ def topk(x: Array, k: int, /, axis: int = -1, *, largest: bool = True) -> TopK:
     count = operator.index(k)
     if not 0 <= count <= x.shape[along]:
         raise ValueError(f"topk: k must be between 0 and {x.shape[along]}, the length of axis {axis}; got {k}.")
+    if x.size and count:
+        last = along == x.ndim - 1
+        found = selected_rows(x if last else x.viewed(np.moveaxis(x.host, along, -1)), count, descending=largest)
+        if found is not None:
+            return TopK(*found) if last else TopK(*(copied(a.viewed(np.moveaxis(a.host, -1, along))) for a in found))
     order = argsort(x, axis=along, descending=largest)[(*(slice(None),) * along, slice(count), ...)]
     return TopK(take_along_axis(x, order, axis=along), copied(order))
 

@@ -1,9 +1,10 @@
-"""Convolutions, carried out by their plans: ``convolve.metal``."""
+"""Convolutions, carried out by their plans: ``convolve.metal``, and as products with windows on a GPU."""
 
 from __future__ import annotations
 
 import functools
 import math
+import struct
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,17 +13,20 @@ from ...arrays.array import Array, empty
 from ...engine import named
 from ...program import Program
 from ..planning.convolution_plan import FORMS, Windows, plan_channels, plan_convolution
-from ..planning.cuts import LANES
-from .copying import contiguous, converted
-from .launcher import Launch
+from ..planning.cuts import LANES, Device, device_of, record
+from ..planning.product_plan import Strided, plan_windows
+from .copying import contiguous, converted, copied
+from .launcher import Launch, aligned
+from .product_launch import CompiledProduct, compiled, run
 from .programs import instantiated
 from .reduction_launch import tag
 
-__all__ = ["convolved"]
+__all__ = ["convolved", "multiplied"]
 
 Shape = tuple[int, ...]
 
 _FLOAT = np.dtype(np.float32)
+_WINDOW = struct.Struct("<10I2iI4x")  # as tile_loads.h has it
 _MOST = 1 << 26  # bytes of images that are laid out at once
 
 
@@ -69,6 +73,44 @@ def convolved(x: Array, weight: Array, bias: Array | None, over: Windows, groups
             part.lay.start(x, images)
         part.sum.start(images, weight, given, out)
     return out
+
+
+def multiplied(x: Array, weight: Array, over: Windows, groups: int) -> Array | None:
+    """Convolve as `convolved` does, without a bias: weights times windows, whose elements are looked for in the images.
+
+    None where no kernel takes these: few outputs, or channels that are not whole strips.
+    """
+    outputs, own = weight.shape[0], weight.shape[1]
+    out = empty((x.shape[0], outputs, *over.places(x.shape[2:])), x.dtype, x.engine)
+    if not out.size:
+        return out
+    x = contiguous(x)
+    laid = copied(weight.viewed(np.moveaxis(weight.host, 1, -1)))  # a window's element, and all its channels
+    device = device_of(x.engine.caps)
+    made = _windows(x.shape, x.offset, (outputs, own), over, groups, x.dtype, device, x.device, whole=aligned(laid))
+    if made is None:
+        return None
+    run(made, laid, x, out)
+    return out
+
+
+@functools.lru_cache(256)
+def _windows(  # noqa: PLR0913  (all that a plan is made of)
+    shape: tuple[int, ...], offset: int, lines: tuple[int, int], over: Windows, groups: int, dtype: np.dtype[Any],
+    device: Device, engine: str, *, whole: bool,
+) -> CompiledProduct | None:  # fmt: skip
+    if len(shape) == 3:  # one axis: images of one row
+        over, shape = over.of_one_row, (*shape[:2], 1, shape[2])
+    outputs, own = lines
+    image, terms = shape[2:], own * math.prod(over.size)
+    places = over.places(image)
+    before = tuple(p for p, _ in over.padding)
+    numbers = (v for pair in (image, places, over.size, over.stride, over.dilation, before) for v in reversed(pair))
+    window = record(_WINDOW.pack(*numbers, own))
+    weights = Strided((groups, outputs // groups, terms), (outputs // groups * terms, terms, 1), 0)
+    images = Strided((shape[0], groups, own, *image), (), offset // dtype.itemsize)
+    plan = plan_windows(weights, images, math.prod(places), window, dtype.name, device, aligned=whole)
+    return None if plan is None else compiled(plan, named(engine))
 
 
 @functools.lru_cache(256)

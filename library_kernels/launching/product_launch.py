@@ -30,7 +30,7 @@ from .copying import contiguous, converted, copied
 from .launcher import Launch, aligned
 from .programs import program, with_macros
 
-__all__ = ["dot_products", "product"]
+__all__ = ["CompiledProduct", "compiled", "dot_products", "product", "run"]
 
 Shape = tuple[int, ...]
 Make = Callable[..., ProductPlan]
@@ -40,10 +40,11 @@ _FLOAT = np.dtype(np.float32)
 _WIDENED = 1 << 24  # multiplications that pay for the conversion
 _OFTEN = 512  # columns of B from which on a large A is worth making contiguous first
 _PLANS = 1024
+_FORMS = ("matrix_pipes", "matrix_tiles", "tiles")  # files with kernels of tiles, by their names
 _LARGE = 1024  # a larger plan is not kept: it takes much memory, and little time beside its products
 
 
-class _Product(NamedTuple):
+class CompiledProduct(NamedTuple):
     """Launches with the places of their memory, as in a `ProductStep`, and the bytes of each scratch memory."""
 
     steps: tuple[tuple[Launch, tuple[int, ...]], ...]
@@ -72,14 +73,14 @@ def product(a: Array, b: Array, batch: Shape) -> Array:
         return _zeros(out)
     if _worth_widening(a, b, m * k * n, min(m, n)):
         a = converted(a, _FLOAT)
-        _run(_prepared(plan_widened, a, b, batch), a, b, out)
+        run(_prepared(plan_widened, a, b, batch), a, b, out)
         return out
     if m * k * a.itemsize > SMALL and n >= _OFTEN and a.strides[-1] != a.itemsize and 0 not in a.strides:
         a = copied(a)
     if m == n == 1:
         _dots(_without(a, -2), _without(b, -1), batch, out)
     else:
-        _run(_prepared(plan_product, a, b, batch), a, b, out)
+        run(_prepared(plan_product, a, b, batch), a, b, out)
     return out
 
 
@@ -115,9 +116,9 @@ def _dots(a: Array, b: Array, batch: Shape, out: Array) -> None:
     along = a.strides[-1] == b.strides[-1] == a.itemsize
     if a.shape[-1] >= DOT and (along or out.size < LANES):
         a, b = (x if x.strides[-1] == x.itemsize else contiguous(x) for x in (a, b))
-        _run(_prepared(plan_dots, a, b, batch), a, b, out)
+        run(_prepared(plan_dots, a, b, batch), a, b, out)
     else:
-        _run(_prepared(plan_each_dot, a, b, batch), a, b, out)
+        run(_prepared(plan_each_dot, a, b, batch), a, b, out)
 
 
 def _zeros(out: Array) -> Array:
@@ -134,7 +135,7 @@ def _without(x: Array, axis: int) -> Array:
     return Array(x.block, x.dtype, laid.shape, laid.strides, x.offset)
 
 
-def _prepared(make: Make, a: Array, b: Array, batch: Shape) -> _Product:
+def _prepared(make: Make, a: Array, b: Array, batch: Shape) -> CompiledProduct:
     kept = _kept if math.prod(batch) <= _LARGE else _kept.__wrapped__
     laid = (Strided(x.shape, x.strides, x.offset) for x in (a, b))
     engine = a.engine
@@ -147,21 +148,26 @@ def _prepared(make: Make, a: Array, b: Array, batch: Shape) -> _Product:
 def _kept(
     make: Make, a: Strided, b: Strided, batch: Shape, dtypes: tuple[np.dtype[Any], ...], device: Device,
     aligned: tuple[bool, ...], engine_name: str,
-) -> _Product:  # fmt: skip
+) -> CompiledProduct:  # fmt: skip
     engine = named(engine_name)
     one, other = (
         Strided(x.shape, tuple(s // dtype.itemsize for s in x.strides), x.offset // dtype.itemsize)
         for x, dtype in zip((a, b), dtypes, strict=True)
     )
-    plan = make(one, other, batch, dtypes[1].name, *((device, aligned) if aligned else ()))
+    return compiled(make(one, other, batch, dtypes[1].name, *((device, aligned) if aligned else ())), engine)
+
+
+def compiled(plan: ProductPlan, engine: Engine) -> CompiledProduct:
+    """Compile a plan's steps."""
     steps = []
     for step in plan.steps:
         binary = _program(step, engine)[step.kernel].binary
         steps.append((Launch(binary, step.grid, step.threadgroup, step.records).kept(engine), step.places))
-    return _Product(tuple(steps), plan.scratch)
+    return CompiledProduct(tuple(steps), plan.scratch)
 
 
-def _run(made: _Product, a: Array, b: Array, out: Array) -> None:
+def run(made: CompiledProduct, a: Array, b: Array, out: Array) -> None:
+    """Start a compiled plan's dispatches."""
     memory = [a, b, out, *(empty((nbytes,), _BYTE, out.engine) for nbytes in made.scratch)]
     for launch, places in made.steps:
         launch.start_on(tuple([memory[place] for place in places]))
@@ -169,6 +175,7 @@ def _run(made: _Product, a: Array, b: Array, out: Array) -> None:
 
 def _program(step: ProductStep, engine: Engine) -> Program:
     if step.ways:
-        file = "matrix_tiles.metal" if "matrix" in step.kernel else "tiles.metal"
-        return with_macros(file, engine.name, A_WAY=step.ways[0], B_WAY=step.ways[1])
+        file = f"{next(form for form in _FORMS if form in step.kernel)}.metal"
+        windows = {"B_WINDOWS": "1"} if step.ways[1] == "WINDOWS" else {}
+        return with_macros(file, engine.name, A_WAY=step.ways[0], B_WAY=step.ways[1], **windows)
     return program("dots.metal" if "dot" in step.kernel else "matmul.metal", engine)

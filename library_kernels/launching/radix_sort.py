@@ -1,6 +1,6 @@
 """Sort rows by their bits: ``sort.metal``; where every thread is a core, ``sort_serial.metal``.
 
-Long rows on a GPU are sorted by ``sort_tiles.metal``.
+Long rows on a GPU are sorted by ``sort_tiles.metal``. The first few of a row's order are found by ``select.metal``.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from .programs import program
 from .reduction_launch import Monoid
 from .scan_launch import scanned
 
-__all__ = ["DIGITS", "Sorted", "pass_kernels", "radix_pass", "sorted_rows"]
+__all__ = ["DIGITS", "Sorted", "pass_kernels", "radix_pass", "selected_rows", "sorted_rows"]
 
 DIGITS = 256
 _PLANS = 4096
@@ -32,7 +32,12 @@ _MOST = 1 << 31  # keys of a row
 _ALONE = 2048  # a row of at most so many keys is one tile;
 _MANY = 16  # with at least so many rows,
 _LONG = 65536  # so is a row of at most so many
+_SELECTED = 1024  # that a threadgroup of select.metal takes,
+_PART = 4096  # keys of a row that are worth a threadgroup, at least
+_OF_PART = 16  # and as many times those that are taken
+_CORES = 2  # that are at least busy with parts of a row
 _UINT = np.dtype(np.uint32)
+_LONG_INT = np.dtype(np.int64)
 _COUNTS = Monoid("Sum", "uint", "uint", "uint", "uint")
 
 
@@ -100,7 +105,11 @@ def sorted_rows(x: Array, *, descending: bool = False, indexed: bool = False) ->
         held = LANES // n
         dispatch(kernels[f"sort_short_{width(x.dtype)}"], bits, out.keys, n, rows, *out.indices,
                  grid=LANES * -(-rows // held), threadgroup=LANES)  # fmt: skip
-    elif n <= _ALONE or (rows >= _many(device) and n <= _LONG):
+    elif device.tile_places and n <= sort_tile(x.itemsize):
+        given = copied(bits) if bits.offset else bits
+        launch = _tile_rows(x.dtype, rows, n, x.device, descending=descending, indexed=indexed)
+        launch.start(given, out.keys, *(out.indices or (None,)))
+    elif not device.tile_places and (n <= _ALONE or (rows >= _MANY and n <= _LONG)):
         spare = _Buffers(bits, indexed)
         dispatch(kernels[f"sort_rows_{width(x.dtype)}"], bits, spare.keys, out.keys, n, *spare.indices, *out.indices,
                  grid=lanes * rows, threadgroup=lanes)  # fmt: skip
@@ -123,9 +132,61 @@ class _Buffers:
         self.indices: tuple[Array, ...] = (empty(like.shape, _UINT, like.engine),) if indexed else ()
 
 
-def _many(device: Device) -> int:
-    """Return how many rows keep a device busy with a SIMD-group each."""
-    return device.simd_groups // 4 if device.tile_places else _MANY
+def selected_rows(x: Array, k: int, *, descending: bool) -> tuple[Array, Array] | None:
+    """Return the first k of each row's sorted order, and their places as int64, or None where a sort is as good.
+
+    Parameters
+    ----------
+    x : Array (…, n)
+        Without gaps, and not empty.
+    k : int
+        At least 1.
+    descending : bool
+    """
+    n = x.shape[-1]
+    device = device_of(x.engine.caps)
+    if k > _SELECTED or n >= _MOST or not _repays(k, n, device):
+        return None
+    keys, places = as_bits(x), None
+    rows = x.size // n
+    order = (order_of(x.dtype), descending)
+    wanted = 2 * (device.tile_places or _CORES)
+    while (parts := min(-(-wanted // rows), n // max(_PART, _OF_PART * k))) > 1:
+        keys, places = _selected(keys, places, (rows, n, k, parts), order, _UINT)
+        n = parts * k
+    keys, found = _selected(keys, places, (rows, n, k, 1), order, _LONG_INT)
+    shape = (*x.shape[:-1], k)
+    return keys.viewed(keys.host.view(x.dtype)).reshape(shape), found.reshape(shape)
+
+
+def _repays(k: int, n: int, device: Device) -> bool:
+    """Return whether selecting is faster than sorting: on a CPU the places of those that are taken cost k² of a row."""
+    return n > max(LANES, 2 * k) if device.waits else n > _ALONE and k * k <= 8 * n
+
+
+def _selected(
+    keys: Array, places: Array | None, shape: tuple[int, int, int, int], order: tuple[int, bool], index: np.dtype[Any],
+) -> tuple[Array, Array]:  # fmt: skip
+    """Select from rows of keys, cut into parts: `shape` is rows, keys of a row, k, parts."""
+    rows, _, k, parts = shape
+    launch = _selection(keys.dtype, shape, keys.offset, order, index, keys.device, among=places is not None)
+    taken, found = (empty((rows, parts * k), dtype, keys.engine) for dtype in (keys.dtype, index))
+    launch.start(keys, keys if places is None else places, taken, found)
+    return taken, found
+
+
+@functools.lru_cache(_PLANS)
+def _selection(
+    dtype: np.dtype[Any], shape: tuple[int, int, int, int], offset: int, order: tuple[int, bool],
+    index: np.dtype[Any], engine: str, *, among: bool,
+) -> Launch:  # fmt: skip
+    rows, n, k, parts = shape
+    kernels = program("select.metal", named(engine), KIND=order[0], DESCENDING=order[1])
+    name = f"{'select' if index == _LONG_INT else 'candidates'}_{width(dtype)}"
+    settings = record(struct.pack("<Q4I", offset // dtype.itemsize, n, k, parts, among))
+    threads = 1024 if n // parts > 2 * _PART else 256
+    grid = (rows * parts * threads, 1, 1)
+    return Launch(kernels[name].binary, grid, (threads, 1, 1), (settings,)).kept(named(engine))
 
 
 def _by_passes(sort: Callable[..., Any], bits: Array, out: _Buffers, rows: int, n: int) -> None:
@@ -150,6 +211,18 @@ def _tile_pass(  # noqa: PLR0913  (as radix_pass)
     starts = scanned(counts, 1, _COUNTS, _UINT, initial=True)
     carried = (*indices, *to_indices) or (None, None)  # parameters that are not there
     steps.scatter.start(keys, to, starts, steps.settings, *carried)
+
+
+@functools.lru_cache(_PLANS)
+def _tile_rows(
+    dtype: np.dtype[Any], rows: int, n: int, engine: str, *, descending: bool, indexed: bool
+) -> Launch:
+    """Compile what sorts rows in threadgroup memory."""
+    chosen = named(engine)
+    kernels = program("sort_tiles.metal", chosen, KIND=order_of(dtype), DESCENDING=descending, INDEXED=indexed)
+    each = next(keys for keys in (1, 4, 8, 16) if keys * DIGITS >= n)
+    name = f"tile_rows_{width(dtype)}_{each}"
+    return Launch(kernels[name].binary, (rows * DIGITS, 1, 1), (DIGITS, 1, 1), (np.array([n], np.uint32),)).kept(chosen)
 
 
 class _TileSteps(NamedTuple):

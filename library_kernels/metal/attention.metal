@@ -4,22 +4,10 @@
 // so far, and scaled down when a larger one comes.
 // Source: T. Dao et al., "FlashAttention", 2022; M. Milakov and N. Gimelshein, "Online normalizer calculation for softmax",
 // 2018.
-#include <metal_stdlib>
-#include <metalnb/storage.h>
-using namespace metal;
+#include <metalnb/attention.h>
 
 constant constexpr uint LANES = 32;
 constant constexpr uint KEYS = 8;  // that are looked at together
-
-struct Attention {
-    uint queries;       // rows of q for each head
-    uint keys;          // rows of k and v
-    uint share;         // heads of q that share one of k and v
-    uint causal;        // whether a query sees no key after its own place
-    uint blocks;        // of 32 queries in a head
-    ulong mask_pitch;   // from one head's mask to the next; 0 when they share one
-    float scale;        // of the scores
-};
 
 // E numbers to a query and a key, V to a value. MASKED: mask[query, key] is added to the score.
 template <typename T, uint E, uint V, bool MASKED>
@@ -30,10 +18,10 @@ kernel void attend(device const memory_of<T>* q, device const memory_of<T>* k, d
     threadgroup float sums[V * LANES];
     const uint head = group / a.blocks, first = group % a.blocks * LANES, row = first + lane;
     const uint known = min(row, a.queries - 1);  // lanes beyond the last query do its work again
-    q += (head * ulong(a.queries) + known) * E;
-    k += head / a.share * ulong(a.keys) * E;
-    v += head / a.share * ulong(a.keys) * V;
-    if (MASKED) mask += head * a.mask_pitch + known * ulong(a.keys);
+    q += a.q + (head * ulong(a.queries) + known) * E;
+    k += a.k + head / a.share * ulong(a.keys) * E;
+    v += a.v + head / a.share * ulong(a.keys) * V;
+    if (MASKED) mask += a.mask + head * a.mask_pitch + known * ulong(a.keys);
     for (uint e = 0; e < E; ++e) queries[e * LANES + lane] = storage<T>::load(q[e]) * a.scale;
     for (uint e = 0; e < V; ++e) sums[e * LANES + lane] = 0;
 
@@ -56,8 +44,7 @@ kernel void attend(device const memory_of<T>* q, device const memory_of<T>* k, d
             s[j] = key + j < end && !(a.causal && key + j > row) ? s[j] : -INFINITY;
             top = max(top, s[j]);
         }
-        const float base = top == -INFINITY ? 0.0f : top;
-        const float kept = exp(most - base);
+        const float base = base_of(top), kept = exp(most - base);
         total *= kept;
         for (uint j = 0; j < KEYS; ++j) {
             s[j] = exp(s[j] - base);
@@ -71,7 +58,7 @@ kernel void attend(device const memory_of<T>* q, device const memory_of<T>* k, d
         most = top;
     }
     out += (head * ulong(a.queries) + known) * V;
-    const float share = total == 0.0f ? 0.0f : 1.0f / total;  // a query that sees no key gives zeros
+    const float share = share_of(total);
     if (row < a.queries)
         for (uint e = 0; e < V; ++e) out[e] = storage<T>::store(sums[e * LANES + lane] * share);
 }

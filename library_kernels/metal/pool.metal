@@ -14,6 +14,14 @@ struct Pooling {
     float divisor;   // of means; 0: the number of elements
 };
 
+// What the sum of a window is divided by; one that reaches beyond the padding counts up to its end.
+inline float counted(constant Pooling& p, int2 first) {
+    const int2 low = p.counted ? first : max(first, int2(0));
+    const int2 reach = int2(p.image) + (p.counted ? int2(p.padding) : int2(0));
+    const int2 count = min(first + int2(p.size), reach) - low;
+    return p.divisor != 0.0f ? p.divisor : float(count.x * count.y);
+}
+
 // MAX: the largest, and NaN where there is one; else the mean.
 template <typename T, bool MAX>
 kernel void pool(device const memory_of<T>* x, device memory_of<T>* out, constant Pooling& p,
@@ -30,13 +38,38 @@ kernel void pool(device const memory_of<T>* x, device memory_of<T>* out, constan
             found = MAX ? (value > found || value != value ? value : found) : found + value;
         }
     }
-    if (!MAX) {  // a window that reaches beyond the padding counts up to its end
-        const int2 low = p.counted ? first : max(first, int2(0));
-        const int2 reach = int2(p.image) + (p.counted ? int2(p.padding) : int2(0));
-        const int2 count = min(first + int2(p.size), reach) - low;
-        found /= p.divisor != 0.0f ? p.divisor : float(count.x * count.y);
-    }
+    if (!MAX) found /= counted(p, first);
     out[(place.z * ulong(places.y) + place.y) * places.x + place.x] = storage<T>::store(found);
+}
+
+struct Windowed {
+    Pooling pooling;
+    uint2 places;
+    ulong start;     // where the images begin in their memory
+};
+
+// The same of windows whose size the compiler knows, where loads take long: all of a window's are under way at once.
+// Grid: x is the place, y the image.
+template <typename T, bool MAX, uint W, uint H>
+kernel void pool_windows(device const memory_of<T>* x, device memory_of<T>* out, constant Windowed& w,
+                         uint2 at [[thread_position_in_grid]]) {
+    constant Pooling& p = w.pooling;
+    const int2 first = int2(uint2(at.x % w.places.x, at.x / w.places.x) * p.stride) - int2(p.padding);
+    x += w.start + at.y * ulong(p.image.x) * p.image.y;
+    float value[H][W];
+    _Pragma("clang loop unroll(full)") for (uint i = 0; i < H; ++i)
+        _Pragma("clang loop unroll(full)") for (uint j = 0; j < W; ++j) {
+            const int row = first.y + int(i * p.dilation.y), column = first.x + int(j * p.dilation.x);
+            const bool inside = row >= 0 && row < int(p.image.y) && column >= 0 && column < int(p.image.x);
+            value[i][j] = inside ? storage<T>::load(x[ulong(row) * p.image.x + column]) : MAX ? -INFINITY : 0.0f;
+        }
+    float found = MAX ? -INFINITY : 0.0f;
+    _Pragma("clang loop unroll(full)") for (uint i = 0; i < H; ++i)
+        _Pragma("clang loop unroll(full)") for (uint j = 0; j < W; ++j) {
+            const float next = value[i][j];
+            found = MAX ? (next > found || next != next ? next : found) : found + next;
+        }
+    out[at.y * (ulong(w.places.x) * w.places.y) + at.x] = storage<T>::store(MAX ? found : found / counted(p, first));
 }
 
 struct Lines {

@@ -85,14 +85,15 @@ kernel void tile_scatter(device const U* keys [[buffer(0)]],
     uint place[EACH<U>];
     const uint own = simd * SIMD * EACH<U> + lane;  // a SIMD-group's keys are neighbours
     UNROLL for (uint k = 0; k < EACH<U>; ++k) key[k] = own + k * SIMD < count ? keys[own + k * SIMD] : U(0);
+    // What rank_keys does, written out: as a function it would be given more registers than there are.
     UNROLL for (uint k = 0; k < EACH<U>; ++k) place[k] = peers_of(digit_of(key[k], pass.shift), own + k * SIMD < count, 8);
-    UNROLL for (uint k = 0; k < EACH<U>; ++k) {  // by turns: where a key goes depends on those before
+    UNROLL for (uint k = 0; k < EACH<U>; ++k) {
         const bool valid = own + k * SIMD < count;
         const uint digit = digit_of(key[k], pass.shift), peers = place[k];
         const uint so_far = counts[simd][digit];
         place[k] = so_far + before(peers, lane);
         simdgroup_barrier(mem_flags::mem_threadgroup);
-        if (valid && peers >> lane == 1) counts[simd][digit] = place[k] + 1;  // the last of the peers
+        if (valid && peers >> lane == 1) counts[simd][digit] = place[k] + 1;
         simdgroup_barrier(mem_flags::mem_threadgroup);
     }
     threadgroup_barrier(mem_flags::mem_threadgroup);
@@ -130,12 +131,95 @@ kernel void tile_scatter(device const U* keys [[buffer(0)]],
     }
 }
 
+// Where each of a SIMD-group's keys goes among those of its digit; counts[simd] becomes how many the SIMD-group has of each.
+template <typename U, uint N>
+inline void rank_keys(thread const U (&key)[N], thread uint (&place)[N], threadgroup uint (&counts)[SIMDS][DIGITS], uint own,
+                      uint count, uint shift, uint t) {
+    const uint lane = t % SIMD, simd = t / SIMD;
+    UNROLL for (uint k = 0; k < N; ++k) place[k] = peers_of(digit_of(key[k], shift), own + k * SIMD < count, 8);
+    UNROLL for (uint k = 0; k < N; ++k) {  // by turns: where a key goes depends on those before
+        const bool valid = own + k * SIMD < count;
+        const uint digit = digit_of(key[k], shift), peers = place[k];
+        const uint so_far = counts[simd][digit];
+        place[k] = so_far + before(peers, lane);
+        simdgroup_barrier(mem_flags::mem_threadgroup);
+        if (valid && peers >> lane == 1) counts[simd][digit] = place[k] + 1;  // the last of the peers
+        simdgroup_barrier(mem_flags::mem_threadgroup);
+    }
+}
+
+// Rows of at most THREADS * N keys: a threadgroup sorts its row by itself, the keys in registers between the passes.
+template <typename U, uint N>
+[[max_total_threads_per_threadgroup(4 * THREADS)]]
+kernel void tile_rows(device const U* keys [[buffer(0)]],
+                      device U* sorted [[buffer(1)]],
+                      device uint* to [[buffer(2), function_constant(INDEXED)]],
+                      constant uint& n [[buffer(3)]],
+                      uint group [[threadgroup_position_in_grid]],
+                      uint t [[thread_index_in_threadgroup]]) {
+    constexpr uint WIDTH = sizeof(U) > sizeof(uint) ? sizeof(U) : sizeof(uint);
+    threadgroup uint4 room[THREADS * N * WIDTH / sizeof(uint4)];  // for the keys in their new order, then for the indices
+    threadgroup U* const ordered_keys = reinterpret_cast<threadgroup U*>(room);
+    threadgroup uint* const indices = reinterpret_cast<threadgroup uint*>(room);
+    threadgroup uint counts[SIMDS][DIGITS];
+    threadgroup uint sums[SIMDS];
+    const uint lane = t % SIMD, simd = t / SIMD, own = simd * SIMD * N + lane;  // a SIMD-group's keys are neighbours
+    keys += ulong(group) * n;
+    sorted += ulong(group) * n;
+
+    U key[N];
+    uint place[N], index[(N + 1) / 2] = {};  // two of 16 bits
+    UNROLL for (uint k = 0; k < N; ++k) {
+        index[k / 2] |= (own + k * SIMD) << 16 * (k % 2);
+        key[k] = own + k * SIMD < n ? keys[own + k * SIMD] : U(0);
+    }
+    _Pragma("clang loop unroll(disable)") for (uint shift = 0; shift < 8 * sizeof(U); shift += 8) {
+        for (uint s = 0; s < SIMDS; ++s) counts[s][t] = 0;
+        threadgroup_barrier(mem_flags::mem_threadgroup);
+        rank_keys(key, place, counts, own, n, shift, t);
+        threadgroup_barrier(mem_flags::mem_threadgroup);
+        const uint start = starts_of_digits(counts, sums, t);
+        for (uint s = 0; s < SIMDS; ++s) counts[s][t] += start;
+        threadgroup_barrier(mem_flags::mem_threadgroup);
+        UNROLL for (uint k = 0; k < N; ++k) {
+            place[k] += counts[simd][digit_of(key[k], shift)];
+            if (own + k * SIMD < n) ordered_keys[place[k]] = key[k];
+        }
+        threadgroup_barrier(mem_flags::mem_threadgroup);
+        UNROLL for (uint k = 0; k < N; ++k)
+            if (own + k * SIMD < n) key[k] = ordered_keys[own + k * SIMD];
+        threadgroup_barrier(mem_flags::mem_threadgroup);
+        if (!INDEXED) continue;
+        UNROLL for (uint k = 0; k < N; ++k)
+            if (own + k * SIMD < n) indices[place[k]] = index[k / 2] >> 16 * (k % 2) & 0xFFFF;
+        threadgroup_barrier(mem_flags::mem_threadgroup);
+        UNROLL for (uint k = 0; k < N; k += 2) {
+            const uint i = own + k * SIMD;
+            index[k / 2] = (i < n ? indices[i] : 0) | (k + 1 < N && i + SIMD < n ? indices[i + SIMD] << 16 : 0);
+        }
+        threadgroup_barrier(mem_flags::mem_threadgroup);
+    }
+    UNROLL for (uint k = 0; k < N; ++k)
+        if (own + k * SIMD < n) sorted[own + k * SIMD] = key[k];
+    if (!INDEXED) return;
+    to += ulong(group) * n;
+    UNROLL for (uint k = 0; k < N; ++k)
+        if (own + k * SIMD < n) to[own + k * SIMD] = index[k / 2] >> 16 * (k % 2) & 0xFFFF;
+}
+
+#define ROWS(bits, U, N) \
+    template [[host_name("tile_rows_" #bits "_" #N)]] [[kernel]] decltype(tile_rows<U, N>) tile_rows<U, N>;
 #define FOR_WIDTH(bits, U)                                                                          \
     template [[host_name("tile_count_" #bits)]] [[kernel]] decltype(tile_count<U>) tile_count<U>;       \
-    template [[host_name("tile_scatter_" #bits)]] [[kernel]] decltype(tile_scatter<U>) tile_scatter<U>;
+    template [[host_name("tile_scatter_" #bits)]] [[kernel]] decltype(tile_scatter<U>) tile_scatter<U>; \
+    ROWS(bits, U, 1) ROWS(bits, U, 4) ROWS(bits, U, 8)
 
 FOR_WIDTH(8, uchar)
 FOR_WIDTH(16, ushort)
 FOR_WIDTH(32, uint)
 FOR_WIDTH(64, ulong)
+ROWS(8, uchar, 16)
+ROWS(16, ushort, 16)
+ROWS(32, uint, 16)
 #undef FOR_WIDTH
+#undef ROWS

@@ -2,9 +2,9 @@
 #pragma once
 #include <metalnb/product.h>
 
-// How a factor lies: WIDE along K or across it where neighbours lie side by side, and so many that they are read four or
+// How a factor lies: WINDOWS of images, whose elements are looked for as they are read; WIDE along K or across it where neighbours lie side by side, and so many that they are read four or
 // eight at once and none is left over; ANY strides otherwise. A_WAY and B_WAY are told to the compiler.
-enum Way { ANY, WIDE_ALONG, WIDE_ACROSS };
+enum Way { ANY, WIDE_ALONG, WIDE_ACROSS, WINDOWS };
 
 constant uint BAND = 8;  // rows of tiles that are gone through column by column, so that both factors stay in cache
 
@@ -21,4 +21,40 @@ template <typename M> struct Lines {
     device const M* from;
     long line, k;  // from one line, a row of A or a column of B, and from one element along K, to the next
     uint count;    // lines that are there
+};
+
+/// How windows lie over images: columns first. A convolution's terms are its window's elements, and of each all channels.
+struct Window {
+    uint2 image, places, size, stride, dilation;
+    int2 padding;   // before the first column and row
+    uint channels;  // of a group, whole strips
+};
+
+/// A column of the factor that windows make: the place of one, from its first element on.
+template <typename M> struct Seen {
+    device const M* image;
+    int x, y;
+    uint strip;  // along K
+    bool there;
+};
+
+/// Brings strips of H such columns, DEPTH deep: a thread has one column, and N elements of it.
+template <typename M, uint H, uint THREADS, uint DEPTH> struct WindowStrips {
+    static constexpr constant uint N = H * DEPTH / THREADS, STEP = THREADS / H;
+
+    static Seen<M> lines(device const M* image, uint first, uint count, uint strip, constant Window& w, uint t) {
+        const uint place = first + t % H;
+        const int2 at = int2(place % w.places.x * w.stride.x, place / w.places.x * w.stride.y) - w.padding;
+        return {image + t / H * ulong(w.image.x) * w.image.y, at.x, at.y, strip, t % H < count};
+    }
+    /// The next N elements.
+    static void read(thread M (&held)[N], thread Seen<M>& seen, constant Window& w) {
+        const uint strips = w.channels / DEPTH, tap = seen.strip / strips, channel = seen.strip % strips * DEPTH;
+        const int x = seen.x + int(tap % w.size.x * w.dilation.x), y = seen.y + int(tap / w.size.x * w.dilation.y);
+        const bool inside = seen.there && x >= 0 && x < int(w.image.x) && y >= 0 && y < int(w.image.y);
+        const ulong pitch = ulong(w.image.x) * w.image.y;
+        device const M* from = seen.image + channel * pitch + (inside ? y * long(w.image.x) + x : 0);
+        UNROLL for (uint e = 0; e < N; ++e) held[e] = inside ? from[e * STEP * pitch] : M(0);
+        ++seen.strip;
+    }
 };

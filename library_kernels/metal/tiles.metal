@@ -6,6 +6,10 @@
 // G. Tan et al., "Fast Implementation of DGEMM on Fermi GPU", SC 2011 (two strips of each factor, in turns).
 #include <metalnb/tile_loads.h>
 
+#ifndef B_WINDOWS  // whether B is made of windows: see tile_loads.h
+#define B_WINDOWS 0
+#endif
+
 constant constexpr uint DEPTH = 8;  // of a strip
 constant constexpr uint PAD = 4;    // what is turned on its way into the strip falls into different banks
 
@@ -63,6 +67,22 @@ template <typename T, typename V, Way WAY, uint H, uint THREADS> struct Strips {
     }
 };
 
+/// The same of columns that windows make.
+template <typename T, typename V, uint H, uint THREADS> struct Columns : WindowStrips<memory_of<T>, H, THREADS, DEPTH> {
+    using M = memory_of<T>;
+    using Base = WindowStrips<M, H, THREADS, DEPTH>;
+    static constexpr constant uint EACH = Base::N;
+
+    static void read(thread V (&held)[EACH], thread Seen<M>& seen, constant Window& w) {
+        M found[EACH];
+        Base::read(found, seen, w);
+        UNROLL for (uint e = 0; e < EACH; ++e) held[e] = V(storage<T>::load(found[e]));
+    }
+    static void write(thread const V (&held)[EACH], threadgroup V (&strip)[DEPTH][H + PAD], uint t) {
+        UNROLL for (uint e = 0; e < EACH; ++e) strip[t / H + e * Base::STEP][t % H] = held[e];
+    }
+};
+
 /// sum += a b for one strip of each.
 template <typename V, uint H, uint W>
 inline void multiply_strips(thread V (&sum)[8][8], threadgroup const V (&a)[DEPTH][H], threadgroup const V (&b)[DEPTH][W],
@@ -78,6 +98,14 @@ inline void multiply_strips(thread V (&sum)[8][8], threadgroup const V (&a)[DEPT
     }
 }
 
+#if B_WINDOWS
+#define READ_B(left) B::read(next_b, y, w)
+#define WRITE_B(strip, left) B::write(next_b, strip, t)
+#else
+#define READ_B(left) B::read(next_b, y, left, t)
+#define WRITE_B(strip, left) B::write(next_b, strip, y, left, b_along, t)
+#endif
+
 /// C = A B by DOWN x ACROSS SIMD-groups: tiles of 32 DOWN rows and 64 ACROSS columns.
 ///
 /// Threadgroups: x is the tile, z the part of K and the product of the batch.
@@ -88,11 +116,18 @@ kernel void tiles(device const memory_of<T>* a      [[buffer(0)]],
                   device memory_of<C>*       c      [[buffer(2)]],
                   device const long*         starts [[buffer(3)]],  // where each product's A and B begin
                   constant Product&          p      [[buffer(4)]],  // `b_panel` leads from one column of B to the next
+#if B_WINDOWS
+                  constant Window&           w      [[buffer(5)]],
+#endif
                   uint3 group [[threadgroup_position_in_grid]],
                   uint  t     [[thread_index_in_threadgroup]]) {
     constexpr uint ROWS = 32 * DOWN, COLUMNS = 64 * ACROSS, THREADS = 32 * DOWN * ACROSS;
     using A = Strips<T, V, A_WAY, ROWS, THREADS>;
+#if B_WINDOWS
+    using B = Columns<T, V, COLUMNS, THREADS>;
+#else
     using B = Strips<T, V, B_WAY, COLUMNS, THREADS>;
+#endif
     threadgroup V strip_a[2][DEPTH][ROWS + PAD];
     threadgroup V strip_b[2][DEPTH][COLUMNS + PAD];
     const Part part = part_of(group.z, p);
@@ -100,17 +135,21 @@ kernel void tiles(device const memory_of<T>* a      [[buffer(0)]],
     const bool a_along = abs(p.a_k) <= abs(p.a_row), b_along = abs(p.b_k) <= abs(p.b_panel);
     auto x = A::lines(a + starts[2 * part.batch] + first.x * p.a_row + part.first * p.a_k, p.a_row, p.a_k,
                       p.M - first.x, a_along, t);
+#if B_WINDOWS
+    auto y = B::lines(b + starts[2 * part.batch + 1], first.y, p.N - first.y, part.first / DEPTH, w, t);
+#else
     auto y = B::lines(b + starts[2 * part.batch + 1] + first.y * p.b_panel + part.first * p.b_k, p.b_panel, p.b_k,
                       p.N - first.y, b_along, t);
+#endif
     const uint simd = t / 32, lane = t % 32;
     const uint row = simd % DOWN * 32 + lane / 8 * 4, column = simd / DOWN * 64 + lane % 8 * 4;
 
     V next_a[A::EACH], next_b[B::EACH], sum[8][8];
     UNROLL for (uint r = 0; r < 8; ++r) UNROLL for (uint s = 0; s < 8; ++s) sum[r][s] = 0;
     A::read(next_a, x, part.K, t);
-    B::read(next_b, y, part.K, t);
+    READ_B(part.K);
     A::write(next_a, strip_a[0], x, part.K, a_along, t);
-    B::write(next_b, strip_b[0], y, part.K, b_along, t);
+    WRITE_B(strip_b[0], part.K);
     threadgroup_barrier(mem_flags::mem_threadgroup);
     const uint steps = (part.K + DEPTH - 1) / DEPTH;
     for (uint step = 0; step < steps; ++step) {
@@ -118,12 +157,12 @@ kernel void tiles(device const memory_of<T>* a      [[buffer(0)]],
         const bool more = step + 1 < steps;
         if (more) {
             A::read(next_a, x, left, t);
-            B::read(next_b, y, left, t);
+            READ_B(left);
         }
         multiply_strips(sum, strip_a[now], strip_b[now], row, column);
         if (more) {
             A::write(next_a, strip_a[1 - now], x, left, a_along, t);
-            B::write(next_b, strip_b[1 - now], y, left, b_along, t);
+            WRITE_B(strip_b[1 - now], left);
         }
         threadgroup_barrier(mem_flags::mem_threadgroup);
     }

@@ -12,14 +12,11 @@ import numpy as np
 from ...arrays.array import Array, empty
 from ...arrays.convert import asarray, on
 from ...arrays.promotion import common, is_float
-from ...program import Program
 from ..elementwise import unary
 from ..elementwise.binary import BY_NAME
 from ..elementwise.elementwise_op import Elementwise
+from ..launching.attention_launch import attended
 from ..launching.copying import as_array, contiguous, converted, copied, fill_with
-from ..launching.launcher import dispatch
-from ..launching.programs import instantiated
-from ..launching.reduction_launch import tag
 from ..op import FLOATS, LeastTraffic, Op, OpRow, op
 from ..ops.array_views import broadcast_to
 from ..ops.linear_algebra import matmul
@@ -29,9 +26,8 @@ from ..planning.elementwise_plan import broadcast
 __all__ = ["rope", "scaled_dot_product_attention"]
 
 _FLOAT = np.dtype(np.float32)
+_FILES = ("attention.metal", "attention_matrices.metal", "attention_tiles.metal", "attention_parts.metal")
 _ISNAN = next(row for row in unary.ROWS if row.name == "isnan")
-_LANES = 32
-_MOST = 256  # numbers of a query and of a value together: what 32 KiB of threadgroup memory hold for 32 queries
 
 
 class _Attention(Op):
@@ -70,7 +66,7 @@ def _row(**row: Any) -> Callable[[Callable[..., Any]], Op]:
     return lambda function: _Attention(function, OpRow("linear", **row))
 
 
-@_row(reference=_reference, dtypes=FLOATS, kernels=("attention.metal",), size=_size,
+@_row(reference=_reference, dtypes=FLOATS, kernels=_FILES, size=_size,
       tolerance={"float32": 16.0, "float16": 0.6, "bfloat16": 0.55},
       cite="T. Dao et al., 2022; PyTorch, ``scaled_dot_product_attention``")  # fmt: skip
 def scaled_dot_product_attention(
@@ -98,7 +94,8 @@ def scaled_dot_product_attention(
     -------
     Array (…, L, V)
         Of the dtype that they promote to; scores and sums are float32, and never in memory together while E + V is at
-        most 256: beyond, it is two products and a softmax. A query that sees no key gives zeros.
+        most 256, on a GPU each of them: beyond, it is two products and a softmax. Where hardware multiplies matrices of
+        the dtype, weights are rounded to it. A query that sees no key gives zeros.
 
     Raises
     ------
@@ -122,22 +119,10 @@ def scaled_dot_product_attention(
     q, k, v = (_laid(converted(x, dtype), a) for x, a in ((q, lead), (k, own), (v, own)))
     mask = None if attn_mask is None else _additive(who, attn_mask, lead, (q.shape[-2], k.shape[-2]), q)
     by = 1 / math.sqrt(q.shape[-1]) if scale is None else float(scale)
-    out = empty((*q.shape[:-1], v.shape[-1]), dtype, q.engine)
-    if not out.size:
-        return out
-    if not k.size:
-        return fill_with(out, 0)
-    if q.shape[-1] + v.shape[-1] > _MOST:
-        return _composed(q, k, v, mask, share, by, causal=is_causal)
-    blocks = -(-q.shape[-2] // _LANES)
-    settings = {
-        "queries": q.shape[-2], "keys": k.shape[-2], "share": share, "causal": int(is_causal), "blocks": blocks,
-        "mask_pitch": q.shape[-2] * k.shape[-2] if mask is not None and mask.ndim > 2 else 0, "scale": by,
-    }  # fmt: skip
-    kernel = _program(tag(dtype), q.shape[-1], v.shape[-1], q.device)["masked" if mask is not None else "plain"]
-    shown = empty((1,), _FLOAT, q.engine) if mask is None else mask
-    dispatch(kernel, q, k, v, shown, out, settings, grid=_LANES * blocks * math.prod(lead), threadgroup=_LANES)
-    return out
+    if 0 in (*lead, q.shape[-2], k.shape[-2], q.shape[-1], v.shape[-1]):
+        return fill_with(empty((*q.shape[:-1], v.shape[-1]), dtype, q.engine), 0)
+    found = attended(q, k, v, mask, share=share, causal=is_causal, scale=by)
+    return _composed(q, k, v, mask, share, by, causal=is_causal) if found is None else found
 
 
 def _repeated(lead: tuple[int, ...], share: int) -> tuple[int, ...]:
@@ -178,12 +163,6 @@ def _composed(q: Array, k: Array, v: Array, mask: Array | None, share: int, scal
     shares = softmax(scores if mask is None else scores + mask)
     shares = BY_NAME["where"](_ISNAN(shares), 0.0, shares) if mask is not None else shares
     return converted(matmul(shares, v), dtype)
-
-
-@functools.cache
-def _program(element: str, own: int, wide: int, engine: str) -> Program:
-    of = f"attend<{element}, {own}, {wide}"
-    return instantiated("attention.metal", {"plain": f"{of}, false>", "masked": f"{of}, true>"}, engine)
 
 
 # ---- Rotary position embedding ---------------------------------------------------------------------------------------

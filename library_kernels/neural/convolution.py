@@ -1,7 +1,7 @@
 """Convolutions: sums that read the images where they lie, or laid out once with their padding.
 
-``convolve.metal`` makes them. For a GPU with tiles they are products of matrices over a view of the windows (strides
-alone, with an axis for the window's rows and columns), which one copy lays out.
+``convolve.metal`` makes them. For a GPU with tiles they are products of weights with windows, whose elements the tiles
+look for in the images; where channels are no whole strips, with a view of the windows, which one copy lays out.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ...arrays.array import Array, empty
 from ...arrays.convert import on
 from ...arrays.promotion import common, is_float
 from ..elementwise.binary import BY_NAME
-from ..launching.convolution_launch import convolved
+from ..launching.convolution_launch import convolved, multiplied
 from ..launching.copying import as_array, contiguous, converted, copied, copy_into, fill_with
 from ..op import FLOATS, LeastTraffic, Op, OpRow
 from ..ops.linear_algebra import matmul
@@ -118,10 +118,14 @@ def _convolved(  # noqa: PLR0913, PLR0917  (PyTorch's parameters)
         raise ValueError(f"{who}: a window of {reach} does not fit into {room}, which is padded already.")
     bias = rest[0] if rest else None
     made = None
-    if 0 not in weight.shape and 0 not in x.shape and not device_of(x.engine.caps).tile_places:
-        made = convolved(x, weight, bias, over, groups)
-    if made is None:
-        made = _product(padded(x, over.padding, 0.0), weight, over, groups)
+    tiles = device_of(x.engine.caps).tile_places
+    if 0 not in weight.shape and 0 not in x.shape:
+        if not tiles:
+            made = convolved(x, weight, bias, over, groups)
+        elif math.prod(size) > 1:
+            made = multiplied(x, weight, over, groups)
+    if made is None or tiles:
+        made = _product(padded(x, over.padding, 0.0), weight, over, groups) if made is None else made
         if bias is not None:
             made = BY_NAME["add"](made, bias.reshape((-1, *(1,) * axes)), out=made)
     return made[0] if alone else made

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import math
+import struct
 from collections.abc import Callable
 from typing import Any
 
@@ -11,19 +13,23 @@ import numpy as np
 
 from ...arrays.array import Array, empty
 from ...arrays.promotion import is_float
+from ...engine import named
 from ...program import Program
 from ..launching.copying import as_array, contiguous
-from ..launching.launcher import dispatch
+from ..launching.launcher import Launch, dispatch
 from ..launching.programs import instantiated
 from ..launching.reduction_launch import tag
 from ..op import FLOATS, Op, op
-from ..planning.cuts import LANES, device_of
+from ..planning.cuts import LANES, device_of, record
 from .convolution import tuple_of
 
 __all__ = ["adaptive_avg_pool2d", "avg_pool1d", "avg_pool2d", "max_pool1d", "max_pool2d"]
 
 _NARROW = 16  # places side by side that do not fill a SIMD-group, and
 _TOGETHER = 1024  # … places that are worth one
+_WINDOW = 64  # elements of a window whose loads a GPU has under way at once
+_WINDOWED = struct.Struct("<11If2IQ")
+_THREADS = 256  # of a GPU's threadgroup
 
 
 def _pooled(  # noqa: PLR0913
@@ -49,10 +55,15 @@ def _pooled(  # noqa: PLR0913
         def pair(values: tuple[int, ...], spare: int) -> tuple[int, ...]:
             return tuple(reversed((spare,) * (2 - axes) + tuple(values)))
 
-        settings = {
-            "image": pair(images, 1), "size": pair(k, 1), "stride": pair(s, 1), "padding": pair(p, 0),
-            "dilation": pair(d, 1), "counted": int(counted), "divisor": float(divisor or 0),
-        }  # fmt: skip
+        over = [pair(v, spare) for v, spare in ((images, 1), (k, 1), (s, 1), (p, 0), (d, 1))]
+        if device_of(x.engine.caps).waits and math.prod(k) <= _WINDOW:
+            x = contiguous(x)
+            numbers = (*itertools.chain(*over), int(counted), float(divisor or 0), *pair(places, 1))
+            start = x.offset // x.itemsize
+            _windows(tag(x.dtype), numbers, start, math.prod(x.shape[:-axes]), x.device, most=most).start(x, out)
+            return out
+        names = ("image", "size", "stride", "padding", "dilation")
+        settings = {**dict(zip(names, over, strict=True)), "counted": int(counted), "divisor": float(divisor or 0)}
         program, name, count = _program(tag(x.dtype), x.device), "max" if most else "mean", math.prod(x.shape[:-axes])
         columns, rows = pair(places, 1)
         if columns < _NARROW or not device_of(x.engine.caps).lines:
@@ -71,6 +82,18 @@ def _places(n: int, k: int, s: int, p: int, d: int, ceil: bool) -> int:
     room = n + 2 * p - d * (k - 1) - 1
     count = (-(-room // s) if ceil else room // s) + 1
     return count - int(ceil and (count - 1) * s >= n + p)
+
+
+@functools.lru_cache(256)
+def _windows(
+    element: str, numbers: tuple[float, ...], start: int, images: int, engine: str, *, most: bool
+) -> Launch:
+    """Compile what pools windows of a size that the compiler knows: `numbers` are ``pool.metal``'s Windowed."""
+    width, height, across, down = *numbers[2:4], *numbers[-2:]
+    template = f"pool_windows<{element}, {str(most).lower()}, {width}, {height}>"
+    binary = instantiated("pool.metal", {"pool_windows": template}, engine)["pool_windows"].binary
+    packed = record(_WINDOWED.pack(*numbers, start))
+    return Launch(binary, (int(across * down), images, 1), (_THREADS, 1, 1), (packed,)).kept(named(engine))
 
 
 @functools.cache

@@ -64,6 +64,10 @@ class Device(NamedTuple):
         Bytes of a kernel's operands from which on it does.
     streams : int
         The same from which on a kernel writes past the caches, if its work is arithmetic alone: ``streamed.h``.
+    matrices : frozenset of str
+        The element types whose SIMD-group matrices hardware of its own multiplies: as `Caps.matrices`.
+    copies : bool
+        Whether copies into threadgroup memory go on by themselves: as `Caps.copies`.
     places, sum_places : int
         Of a stretch of a row that a SIMD-group reads at once, 1 or 4, and the same of a sum, which waits for memory
         alone: several keep more of it busy where a processor fetches too little by itself of what is read in order.
@@ -84,6 +88,8 @@ class Device(NamedTuple):
     ahead: bool = False
     far: int = NEVER
     streams: int = NEVER
+    matrices: frozenset[str] = frozenset()
+    copies: bool = False
     places: int = 4
     sum_places: int = 4
 
@@ -106,14 +112,14 @@ def device_of(caps: Caps) -> Device:
     if not caps.processors:
         alone, far = min(caps.threads, _LARGEST), FAR if caps.ahead else NEVER
         if not caps.serial:
-            return CORES._replace(alone=alone, far=far)
+            return CORES._replace(alone=alone, far=far, matrices=caps.matrices)
         sum_places = 4 if caps.ahead else 1
         made = CORES._replace(alone=alone, crowd=_CROWD, lines=True, ahead=True, far=far, streams=FAR)
         return made._replace(sum_places=sum_places)
     groups = _RESIDENT * caps.processors
     tiles = _TILES * caps.processors
     made = Device(groups, 2048, 16, tiles, 64, groups // 4, waits=True, tile_places=2 * caps.processors, rounds=4)
-    return made._replace(places=1, sum_places=1)
+    return made._replace(places=1, sum_places=1, matrices=caps.matrices, copies=caps.copies)
 
 
 class Cut(NamedTuple):

@@ -13,12 +13,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...engine.base import Grid
-from .cuts import CORES, LANES, Device, record
+from .cuts import CORES, LANES, Device, Record, record
 from .elementwise_plan import stretched
 
 __all__ = [
     "DOT", "SMALL", "ProductPlan", "ProductStep", "Strided", "plan_dots", "plan_each_dot", "plan_product",
-    "plan_widened",
+    "plan_widened", "plan_windows",
 ]  # fmt: skip
 
 Shape = tuple[int, ...]
@@ -54,8 +54,10 @@ class Tile(NamedTuple):
 
 TILES = (Tile("", 128, 128, 256, 0.5), Tile("small_", 64, 128, 128, 0))
 MATRIX_TILES = (Tile("large_", 128, 256, 256, 1), Tile("", 128, 128, 128, 0.5), Tile("small_", 64, 128, 128, 0))
+PIPES = (Tile("", 128, 128, 128, 0.5), Tile("small_", 64, 128, 128, 0))  # of matrices, strips on their way at once
 TILE_TERMS = 256  # that are worth a part of K of their own
 FEW_LINES = 16  # rows or columns that are not worth a tile
+STRIPS = {2: 32, 4: 8}  # how deep a strip of a tile is, by the bytes of an element
 
 # A dtype's name in the kernels, and its accumulator's bytes where that is another. A signed integer goes as the
 # unsigned one of its size: the bits of a product are the same.
@@ -166,6 +168,25 @@ def plan_product(
 def plan_widened(a: Strided, b: Strided, batch: Shape, dtype: str) -> ProductPlan:
     """Plan such a product of 16-bit floats where a has been made float: contiguous, and of `ROWS` rows or more."""
     return _Planner(dtype).widened(*_factors(a, b, batch))
+
+
+def plan_windows(
+    a: Strided, images: Strided, places: int, window: Record, dtype: str, device: Device, *, aligned: bool
+) -> ProductPlan | None:  # fmt: skip
+    """Plan the products of weights (groups, O, K) with the windows of images (N, groups, C, …) that lie without gaps.
+
+    Nothing where a window's element does not have whole strips of channels, and where there are few outputs.
+    `places` are those of a window in an image; `window` is what ``tile_loads.h`` calls Window.
+    """
+    batch, groups, channels = images.shape[:3]
+    kind = _KINDS[dtype]
+    if channels % STRIPS[_SIZES[kind]] or a.shape[1] < FEW_LINES:
+        return None
+    image = int(np.prod(images.shape[3:], dtype=np.int64))
+    one = _matrices(A, a, (groups,))._replace(order=np.tile(np.arange(groups), batch), aligned=aligned)
+    count = np.arange(batch * groups, dtype=np.int64)
+    other = Matrices(B, a.shape[2], places, image, 1, images.offset + count * channels * image, count)
+    return _Planner(dtype, device).tiled(one, other, window)
 
 
 def plan_dots(a: Strided, b: Strided, batch: Shape, dtype: str) -> ProductPlan:
@@ -289,25 +310,36 @@ class _Planner:
         grid = (x * LANES, y, blocks * splits * batch)
         return self._multiply(name, a, b, (splits, depth, blocks, step), grid, LANES)
 
-    def tiled(self, a: Matrices, b: Matrices) -> ProductPlan:
-        """Add the kernel whose threadgroups make a tile each."""
+    def tiled(self, a: Matrices, b: Matrices, window: Record | None = None) -> ProductPlan:
+        """Add the kernel whose threadgroups make a tile each; of windows, B is where the images begin."""
         m, n, k, batch = a.rows, b.columns, a.columns, len(a.order)
         matrices, places = self.kind in _WIDENED, self.device.tile_places
-        for tile in MATRIX_TILES if matrices else TILES:
+        several = 8 if matrices else 4
+        ways = (_way(a, several), _way(b.transposed, several) if window is None else "WINDOWS")
+        form, sizes = self._tiles(ways)
+        for tile in sizes:
             tiles = -(-m // tile.rows) * -(-n // tile.columns) * batch
             if tiles >= tile.filled * places:
                 break
         splits = max(1, min(places // tiles, k // TILE_TERMS))
         depth = -(-k // (splits * LANES)) * LANES
         shape = (-(-k // depth), depth, 1, b.column)
-        several = 8 if matrices else 4
-        ways = (_way(a, several), _way(b.transposed, several))
         grid = (tiles // batch * tile.threads, 1, shape[0] * batch)
-        return self._multiply(f"{tile.name}{'matrix_' * matrices}tiles", a, b, shape, grid, tile.threads, ways)
+        more = () if window is None else (window,)
+        return self._multiply(f"{tile.name}{form}", a, b, shape, grid, tile.threads, ways, more)
+
+    def _tiles(self, ways: tuple[str, str]) -> tuple[str, tuple[Tile, ...]]:
+        """Return the kernels that read factors so, and the sizes of their tiles."""
+        if self.kind not in _WIDENED:
+            return "tiles", TILES
+        if "WINDOWS" in ways:
+            return "matrix_tiles", MATRIX_TILES[-1:]
+        piped = self.device.copies and "ANY" not in ways
+        return ("matrix_pipes", PIPES) if piped else ("matrix_tiles", MATRIX_TILES)
 
     def _multiply(
         self, name: str, a: Matrices, b: Matrices, cut: tuple[int, int, int, int], grid: Grid, threads: int,
-        ways: tuple[str, ...] = (),
+        ways: tuple[str, ...] = (), more: tuple[Host, ...] = (),
     ) -> ProductPlan:  # fmt: skip
         """Add a kernel and what adds up its parts of K; `cut` is splits, depth, blocks, the step along B's columns."""
         m, n, k, batch = a.rows, b.columns, a.columns, len(a.order)
@@ -320,7 +352,7 @@ class _Planner:
         if self.wide:
             suffix = "float" if splits > 1 else f"float_{self.kind}"
         places = (a.place, b.place, parts)
-        self._add(f"{name}_{suffix}", places, (_pairs(a, b), packed), grid, threads, ways)
+        self._add(f"{name}_{suffix}", places, (_pairs(a, b), packed, *more), grid, threads, ways)
         if splits > 1:
             count = np.array([splits], np.uint32)
             self._add(f"add_parts_{self.kind}", (parts, C), (count,), (m * n, batch, 1), min(m * n, 64))

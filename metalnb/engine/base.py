@@ -67,6 +67,10 @@ class Caps:
         Whether a struct may hold pointers (MSL 2.13, argument buffers): the engine then is an `Addressing` one.
     prints : bool
         Whether what a kernel logs (MSL 6.17) is shown.
+    matrices : frozenset of str
+        The element types, Metal's words, whose SIMD-group matrices hardware of its own multiplies.
+    copies : bool
+        Whether copies from device to threadgroup memory go on by themselves while threads compute.
     """
 
     device: str
@@ -86,6 +90,8 @@ class Caps:
     ahead: bool = False
     pointers: bool = False
     prints: bool = False
+    matrices: frozenset[str] = frozenset()
+    copies: bool = False
 
 
 class Binary(Protocol):

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -13,36 +11,11 @@ from oracle import laid
 from test_matmul import check, numbers
 
 import metalnb as mnb
-from metalnb.library_kernels.launching import arg_reduction_launch, reduction_launch, scan_launch
 from metalnb.library_kernels.planning.cuts import device_of
 from metalnb.library_kernels.planning.product_plan import Strided, plan_product
 from metalnb.library_kernels.planning.reduction_plan import axes_of_view, plan_reduction
 
 FEW, MANY = 1, 132  # processors: one for which any tile is enough, and an H100's
-
-
-@pytest.fixture(params=["cpu", "native"])
-def gpu(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """Return what makes an engine pass for a GPU of some processors."""
-    if not mnb.engines()[request.param].available:
-        pytest.skip(f"needs the engine {request.param!r}")
-    engine = mnb.use(request.param)
-    device: Any = engine.connect() if hasattr(engine, "connect") else engine
-
-    def forget() -> None:
-        for room, names in ((reduction_launch, ("_stages", "build")), (arg_reduction_launch, ("_steps", "_program")),
-                            (scan_launch, ("_steps", "_program"))):  # fmt: skip
-            for name in names:
-                getattr(room, name).cache_clear()
-
-    def passes(processors: int) -> str:
-        forget()
-        monkeypatch.setattr(device, "caps", dataclasses.replace(device.caps, processors=processors, serial=False))
-        return str(request.param)
-
-    yield passes
-    forget()
-    mnb.use(None)
 
 
 def kernels(a: mnb.Array, b: mnb.Array, dtype: str) -> list[str]:
@@ -80,6 +53,23 @@ def test_each_way_to_read_a_factor_is_taken(gpu: Any, rng: np.random.Generator) 
         assert kernels(x, y, "float32") == [" ".join(("tiles_float", *ways))]
         assert kernels(x, y, "float16") == [" ".join(("large_matrix_tiles_half", *ways))]
         check(mnb.matmul(x, y), a, b)
+
+
+@pytest.mark.parametrize(("dtype", "processors"), [("float16", FEW), ("float16", MANY), ("bfloat16", FEW)])
+def test_products_by_pipes(gpu: Any, dtype: str, processors: int, rng: np.random.Generator) -> None:
+    """Of factors that are read by eights: strips that are whole, cut off, and fewer than there is room for."""
+    if dtype == "bfloat16":
+        pytest.importorskip("ml_dtypes")
+    if gpu(processors, copies=True) == "cpu":
+        pytest.skip("its device would compile for minutes")
+    layouts = ("plain", "transposed") if (dtype, processors) == ("float16", FEW) else ("plain",)
+    for m, n, k in ((24, 32, 8), (64, 128, 16), (72, 136, 40), (136, 128, 72), (200, 264, 600)):
+        a, b = numbers(rng, (m, k), dtype), numbers(rng, (k, n), dtype)
+        for one, other in itertools.product(layouts, repeat=2):
+            assert "pipes" in kernels(laid(a, one), laid(b, other), dtype)[0]
+            check(mnb.matmul(laid(a, one), laid(b, other)), a, b)
+    a, b = numbers(rng, (3, 40, 80), dtype), numbers(rng, (3, 80, 24), dtype)
+    check(mnb.matmul(laid(a), laid(b)), a, b)
 
 
 @pytest.mark.parametrize("dtype", ["bool", "uint8", "int16", "int32", "bfloat16", "int64"])

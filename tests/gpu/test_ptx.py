@@ -33,17 +33,21 @@ from metalnb.engine.cuda.ptx import bounded, cannot_tell, ptx
 from metalnb.engine.llvm.llvm_types import UnreadText
 from metalnb.engine.unit import Unit
 from metalnb.library_kernels import table
-from metalnb.library_kernels.launching.programs import with_macros
+from metalnb.library_kernels.launching.programs import instantiated, with_macros
 from metalnb.library_kernels.samples.by_op import samples_of
 
 ROOT = Path(__file__).resolve().parents[2]
 CAPABILITIES = (75, 90, 120)
 MOST_REGISTERS = 160  # of a thread; the suite's winograd, which holds a tile in them, takes 138
-ALL_REGISTERS = 255  # of a kernel that keeps 64 x 64 sums of a SIMD-group in them
+ALL_REGISTERS = 255  # of a kernel that keeps 64 x 64 sums of a SIMD-group in them, or attention's
+FULL = ("matrix_tiles", "matrix_pipes", "attend_tiles", "attend_matrices")
 MOST_SHARED = 32768  # Metal's threadgroup memory
 # Kernels that spill, and the bytes that they may: with 64 registers, so that four threadgroups take turns, a sort of
 # 2^28 takes 9.0 ms, with 80 and nothing spilled 10.6 ms (H200).
-SPILLS = {"tile_scatter_8": 80, "tile_scatter_16": 180, "tile_scatter_32": 108, "tile_scatter_64": 8}
+SPILLS = {
+    "tile_scatter_8": 80, "tile_scatter_16": 180, "tile_scatter_32": 108, "tile_scatter_64": 8, "tile_rows_8_8": 28,
+    "tile_rows_8_16": 120, "tile_rows_16_16": 184, "tile_rows_32_8": 8, "tile_rows_32_16": 136, "tile_rows_64_8": 12,
+}  # fmt: skip
 
 
 class Use(NamedTuple):
@@ -153,7 +157,7 @@ def uses(units: list[Unit]) -> list[Use]:
 
 def hold(found: list[Use]) -> None:
     for use in found:
-        assert use.registers <= (ALL_REGISTERS if "matrix_tiles" in use.kernel else MOST_REGISTERS), use
+        assert use.registers <= (ALL_REGISTERS if any(name in use.kernel for name in FULL) else MOST_REGISTERS), use
         assert use.shared <= MOST_SHARED, use
         assert use.spilled <= SPILLS.get(use.kernel, 0), use
 
@@ -234,6 +238,41 @@ def test_a_product_of_half_goes_to_tensor_cores_without_a_shuffle(ptx_engine: An
         assert loop.count("ldmatrix") == 64  # of A 8 x 2 matrices, of B 2 x 8, twice
         assert loop.count("ldmatrix.sync.aligned.m8n8.x1.trans") == 32  # all of B, which lies across K
         assert "ld.shared" not in loop
+
+
+@pytest.mark.parametrize("way", ["WIDE_ALONG", "WIDE_ACROSS"])
+def test_strips_come_by_themselves_while_others_are_multiplied(ptx_engine: Any, way: str) -> None:
+    """Of a strip 8 x 8 pairs of matrices, each operand read by one access; what is copied is in no register."""
+    program = with_macros("matrix_pipes.metal", ptx_engine.name, A_WAY="WIDE_ALONG", B_WAY=way)
+    unit = program["matrix_pipes_half"].unit
+    text = ptx(unit, 90)
+    assert text.count("mma.sync.aligned.m16n8k16") == text.count("ldmatrix") == 32
+    assert "shfl" not in text
+    assert "st.shared" not in text[: text.rindex("mma.sync")]
+    assert text.count("cp.async.wait_group") == 1
+    use = assembled(unit, 90)
+    assert use.registers * 128 <= 32768, use
+    assert use.spilled == 0, use
+    assert use.shared <= MOST_SHARED, use
+
+
+@pytest.mark.parametrize(("kind", "width", "keys", "high"), [("half", 64, 64, 4), ("bfloat", 128, 48, 2)])
+def test_attention_moves_nothing_between_its_products(
+    ptx_engine: Any, kind: str, width: int, keys: int, high: int
+) -> None:
+    """Weights are made where scores were summed up; only a row's largest score, and its total, are looked for."""
+    template = f"attend_matrices<{kind}, {width}, {width}, {keys}, {high}, false, true>"
+    program = instantiated("attention_matrices.metal", {"attend_matrices": template}, ptx_engine.name)
+    unit = program["attend_matrices"].unit
+    text = ptx(unit, 90)
+    assert text.count("mma.sync.aligned.m16n8k16") == 2 * (high // 2) * (keys // 8) * (width // 16)
+    assert text.count("shfl") == 2 * 2 * high
+    assert text.count("cp.async.cg") == 3 * (keys * width // 8 // 128)  # the first keys, values, the next keys
+    assert "st.shared" not in text
+    use = assembled(unit, 90)
+    assert use.spilled == 0, use
+    assert use.shared <= MOST_SHARED, use
+    assert "cp.async" not in ptx(unit, 75)
 
 
 def test_a_matrix_whose_elements_were_shown_is_what_the_kernel_wrote(ptx_engine: Any) -> None:

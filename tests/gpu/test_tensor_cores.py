@@ -17,6 +17,7 @@ import pytest
 import metalnb as mnb
 from metalnb.engine.native import native_engine, toolchain
 from metalnb.engine.vectoriser.not_vectorised import NotVectorised
+from metalnb.library_kernels.launching.programs import instantiation
 
 HEAD = "#include <metal_stdlib>\nusing namespace metal;\n"
 TESTS = Path(__file__).resolve().parent
@@ -99,3 +100,17 @@ def test_a_matrix_is_right_in_each_layout(body: str, wanted: Any) -> None:
 
 
 EVEN = np.tile([1, 0], (8, 4))  # a thread's first element
+
+
+def test_attention_is_right_in_the_cores_layout() -> None:
+    """Scores are scaled, masked and made weights as lanes hold them there."""
+    text = instantiation("attend", "attend_matrices<half, 16, 32, 16, 2, false, true>")
+    kernel = mnb.compile(f"#include <metalnb/attention_matrices.metal>\n{text}", engine="native").attend
+    rng = np.random.default_rng(0)
+    q, k, v = (rng.standard_normal(shape).astype(np.float16) for shape in ((37, 16), (40, 16), (40, 24)))
+    out = np.zeros((37, 24), np.float16)
+    settings = {"queries": 37, "keys": 40, "own": 16, "wide": 24, "share": 1, "causal": 1, "blocks": 1, "scale": 0.25}
+    zeros = dict.fromkeys(("q", "k", "v", "mask", "mask_pitch", "stretch"), 0)
+    kernel(q, k, v, np.zeros(1, np.float32), out, {**settings, **zeros}, grid=128, threadgroup=128)
+    want = mnb.scaled_dot_product_attention.row.reference(*(x.astype(np.float64) for x in (q, k, v)), is_causal=True)
+    np.testing.assert_allclose(out, want, rtol=0, atol=2.0**-11 * np.abs(v).max())

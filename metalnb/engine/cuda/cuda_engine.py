@@ -27,6 +27,9 @@ from .stream_events import CudaTicket, Events, Span, StagedTicket
 
 __all__ = ["CudaEngine", "open_engine"]
 
+_MATRICES = {"half": 75, "bfloat": 80}  # what tensor_cores.h multiplies, from which compute capability on
+_COPIES = 80  # since which there is async_copies.h
+
 
 def open_engine(device: int = 0) -> CudaEngine:
     """Open the engine on a GPU.
@@ -93,6 +96,8 @@ class CudaEngine(GpuMemory, Observable):
             processors=gpu.processors,
             nominal=gpu.nominal,
             last_cache=gpu.last_cache,
+            matrices=frozenset(kind for kind, least in _MATRICES.items() if gpu.capability >= least),
+            copies=gpu.capability >= _COPIES,
         )
         self._events = Events(gpu)
         self._constants = Constants(gpu)

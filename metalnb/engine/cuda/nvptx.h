@@ -161,6 +161,11 @@ $INTEGER(int, ) $INTEGER(metal::uint, u)
 #undef $REDUCE
 #endif
 
+// ---- Copies into threadgroup memory: by themselves from compute capability 8.0 on.
+#if $COMPUTE_CAPABILITY >= 80
+#define $ASYNC_COPIES "async_copies.h"
+#endif
+
 // ---- SIMD-group matrices: on tensor cores from compute capability 7.5 on; of bfloat from 8.0.
 #if $COMPUTE_CAPABILITY >= 75
 #define $MATRIX_FORMS "tensor_cores.h"

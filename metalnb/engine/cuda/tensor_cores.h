@@ -211,3 +211,17 @@ $COLLECTIVE void metalnb_multiply_block(
     above.$elements = above.$take(sum[0], sum[1]);
     below.$elements = below.$take(sum[2], sum[3]);
 }
+
+// The core's layout, open to kernels that work on sums between products: lane l holds two neighbours of a row.
+METAL_FUNC uint metalnb_matrix_row(uint lane) { return $core_row(lane); }
+METAL_FUNC uint metalnb_matrix_column(uint lane) { return $core_column(lane); }
+constant constexpr uint metalnb_matrix_mates[2] = {1, 2};  // bits of the lane between those that share a row
+/// A lane's two elements, and a matrix of such: nothing moves between lanes.
+template <class T> $COLLECTIVE vec<float, 2> metalnb_matrix_elements(simdgroup_matrix<T, 8, 8> m) {
+    return m.$sum(m.$elements);
+}
+template <class T> $COLLECTIVE simdgroup_matrix<T, 8, 8> metalnb_matrix_of(float first, float second) {
+    simdgroup_matrix<T, 8, 8> m;
+    m.$elements = m.$take(first, second);
+    return m;
+}

@@ -34,6 +34,7 @@ __all__ = ["MetalEngine"]
 
 _THREADGROUP_MEMORY = 32768  # Metal's, which a cell may count on everywhere
 _BATCH = 32  # dispatches that `timed` prepares before the first may start
+_MATRICES = {"half": (2, 3), "float": (2, 3), "bfloat": (3, 1)}  # since which version of the language
 
 
 @dataclass(slots=True)
@@ -79,6 +80,7 @@ class MetalEngine(Observable, SharedMemory):
         self._found = found
         self._device = device
         self.language = language = found.language()
+        self._apple = bool(device.supportsFamily_(found.metal.MTLGPUFamilyApple7))
         self.caps = Caps(
             device=str(device.name()),
             versions={"PyObjC": found.version, "MSL": f"{language[0]}.{language[1]}"},
@@ -87,8 +89,8 @@ class MetalEngine(Observable, SharedMemory):
             threads=device.maxThreadsPerThreadgroup().width,
             pointers=language >= (3, 0),
             prints=language >= (3, 2),
+            matrices=frozenset(kind for kind, since in _MATRICES.items() if self._apple and language >= since),
         )
-        self._apple = bool(device.supportsFamily_(found.metal.MTLGPUFamilyApple7))
         self._most_memory = min(_THREADGROUP_MEMORY, device.maxThreadgroupMemoryLength())
         self._libraries = Libraries(found, device, language)
         self._commands = Commands(found, device)

@@ -1,0 +1,226 @@
+"""The kernels that people write Metal for, on the engine cuda against PyTorch on the same GPU, in one run.
+
+Attention, convolution, selection and products. Run: python benchmarks/gpu_kernels.py [--list] [WORD …]
+
+A row is timed if its name has one of the words, all without. Times are the GPU's own, of batches in one stream, in
+turns, medians; "x torch" is PyTorch's time over ours, above 1 is ours. PyTorch uses no TF32. "differs" is the largest
+difference between the two results as a part of the largest number: exactness is held by the tests, this only shows
+that both computed the same.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from gpu import Clock, each
+
+import metalnb as mnb
+
+Call = Callable[[], Any]
+
+
+class Case(NamedTuple):
+    """What is timed.
+
+    Attributes
+    ----------
+    name : str
+    shapes : tuple
+        Of the arguments a, b, c: normal numbers of `dtype`, or for "places" whole numbers below the length of a.
+    ours, theirs : str
+        Expressions of them; theirs also of F, PyTorch's functions of neural networks.
+    flops, moved : float
+        Operations of one call, and bytes that must move.
+    dtype : str
+    """
+
+    name: str
+    shapes: tuple[Any, ...]
+    ours: str
+    theirs: str
+    flops: float = 0
+    moved: float = 0
+    dtype: str = "float32"
+
+
+def _attention(name: str, dtype: str, heads: tuple[int, int, int], lengths: tuple[int, int], width: int,
+               more: str = "") -> Case:  # fmt: skip
+    """Heads: of the batch, of queries, and of keys and values; lengths: of queries and of keys."""
+    batch, own, shared = heads
+    size = 4 if dtype == "float32" else 2
+    more += ", enable_gqa=True" * (own != shared)
+    work = 4 * batch * own * lengths[0] * lengths[1] * width / (2 if "causal" in more else 1)
+    moved = 2 * size * batch * width * (own * lengths[0] + shared * lengths[1])
+    shapes = ((batch, own, lengths[0], width), *2 * ((batch, shared, lengths[1], width),))
+    return Case(f"attention {name}", shapes, f"mnb.scaled_dot_product_attention(a, b, c{more})",
+                f"F.scaled_dot_product_attention(a, b, c{more})", work, moved, dtype)  # fmt: skip
+
+
+def _attentions() -> list[Case]:
+    found = []
+    for short, dtype in (("f32", "float32"), ("f16", "float16"), ("bf16", "bfloat16")):
+        found.append(_attention(f"{short} 4x16x1024x64", dtype, (4, 16, 16), (1024, 1024), 64))
+        found.append(_attention(f"{short} 1x32x4096x128", dtype, (1, 32, 32), (4096, 4096), 128))
+    return [
+        *found,
+        _attention("f16 causal 1x32x4096x128", "float16", (1, 32, 32), (4096, 4096), 128, ", is_causal=True"),
+        _attention("f16 grouped 1x32/8x2048x128", "float16", (1, 32, 8), (2048, 2048), 128),
+        _attention("f16 wide 1x8x2048x256", "float16", (1, 8, 8), (2048, 2048), 256),
+        _attention("f16 decode 1x32 of 32768x128", "float16", (1, 32, 32), (1, 32768), 128),
+        _attention("f16 decode 8x32/8 of 8192x128", "float16", (8, 32, 8), (1, 8192), 128),
+        _attention("f32 decode 4x16 of 4096x64", "float32", (4, 16, 16), (1, 4096), 64),
+    ]
+
+
+def _products() -> list[Case]:
+    found = []
+    for short, dtype in (("f32", "float32"), ("f16", "float16")):
+        size = 4 if dtype == "float32" else 2
+        sizes = [(f"product {short} {k}", (k, k), (k, k), k**3) for k in (2048, 4096, 8192)]
+        sizes.append((f"batched {short} 64x512", (64, 512, 512), (64, 512, 512), 64 * 512**3))
+        found += [
+            Case(name, (one, other), "mnb.matmul(a, b)", "torch.matmul(a, b)", 2 * terms, 0, dtype)
+            for name, one, other, terms in sizes
+        ]
+        found += [
+            Case(f"matrix-vector {short} {way} 8192", ((8192, 8192), (8192,)), f"mnb.matmul({text}, b)",
+                 f"torch.matmul({text}, b)", 2 * 8192**2, size * 8192**2, dtype)
+            for way, text in (("rows", "a"), ("columns", "a.T"))
+        ]  # fmt: skip
+    return found
+
+
+def _convolutions() -> list[Case]:
+    found = []
+    for short, dtype in (("f32", "float32"), ("f16", "float16")):
+        for images, channels, side, filters in ((32, 64, 56, 64), (32, 256, 28, 256)):
+            work = 2 * images * filters * side * side * channels * 9
+            found.append(Case(f"conv2d 3x3 {short} {channels}x{side}", ((images, channels, side, side),
+                              (filters, channels, 3, 3)), "mnb.conv2d(a, b, padding=1)", "F.conv2d(a, b, padding=1)",
+                              work, 0, dtype))  # fmt: skip
+    image = (32, 64, 112, 112)
+    moved = 4 * np.prod(image)
+    return [
+        *found,
+        Case("conv2d depthwise f32", (image, (64, 1, 3, 3)), "mnb.conv2d(a, b, padding=1, groups=64)",
+             "F.conv2d(a, b, padding=1, groups=64)", 0, 2 * moved),
+        Case("max_pool2d 2", (image,), "mnb.max_pool2d(a, 2)", "F.max_pool2d(a, 2)", 0, 1.25 * moved),
+        Case("max_pool2d 3 by 2", (image,), "mnb.max_pool2d(a, 3, stride=2, padding=1)",
+             "F.max_pool2d(a, 3, stride=2, padding=1)", 0, 1.25 * moved),
+    ]  # fmt: skip
+
+
+def _streams() -> list[Case]:
+    n, rows = 1 << 24, (4096, 4096)
+    chain = "a * b + {0}.tanh(a) * {0}.exp(-b * b)"
+    return [
+        Case("topk 10 of rows", (rows,), "mnb.topk(a, 10).values", "torch.topk(a, 10).values", 0, 4 * n),
+        Case("topk 10 of 2^24", ((n,),), "mnb.topk(a, 10).values", "torch.topk(a, 10).values", 0, 4 * n),
+        Case("topk 500 of rows", (rows,), "mnb.topk(a, 500).values", "torch.topk(a, 500).values", 0, 4 * n),
+        Case("sort rows of 4096", (rows,), "mnb.sort(a)", "torch.sort(a).values", 0, 8 * n),
+        Case("argsort rows of 4096", (rows,), "mnb.argsort(a)", "torch.argsort(a)", 0, 12 * n),
+        Case("sort rows of 512", ((32768, 512),), "mnb.sort(a)", "torch.sort(a).values", 0, 8 * n),
+        Case("var of rows", (rows,), "mnb.var(a, axis=1)", "torch.var(a, 1, correction=0)", 0, 4 * n),
+        Case("var of all", ((n,),), "mnb.var(a)", "torch.var(a, correction=0)", 0, 4 * n),
+        Case("take, random", ((n,), "places"), "mnb.take(a, b)", "torch.take(a, b)", 0, 16 * n),
+        Case("cumsum 2^28", ((1 << 28,),), "mnb.cumulative_sum(a)", "torch.cumsum(a, 0)", 0, 8 * 2**28),
+        Case("sum 2^24 axis 0", (rows,), "mnb.sum(a, axis=0)", "torch.sum(a, 0)", 0, 4 * n),
+        Case("softmax of rows", (rows,), "mnb.softmax(a)", "torch.softmax(a, -1)", 0, 8 * n),
+        Case("fused chain", ((n,), (n,)), f"mnb.fuse(lambda a, b: {chain.format('mnb')})",
+             f"torch.compile(lambda a, b: {chain.format('torch')})", 0, 12 * n),
+    ]  # fmt: skip
+
+
+def given(case: Case, rng: Any, torch: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the arguments of both libraries."""
+    ours: dict[str, Any] = {}
+    theirs: dict[str, Any] = {}
+    for name, shape in zip("abc", case.shapes, strict=False):
+        if shape == "places":
+            host = rng.integers(0, case.shapes[0][0], case.shapes[0][0])
+            ours[name], theirs[name] = mnb.asarray(host), torch.tensor(host).cuda()
+            continue
+        whole = rng.standard_normal(shape, np.float32)
+        kept = "float32" if case.dtype == "bfloat16" else case.dtype  # torch takes no bfloat16 of NumPy's
+        ours[name] = mnb.asarray(whole.astype(kept)).astype(case.dtype)
+        theirs[name] = torch.tensor(whole).cuda().to(getattr(torch, case.dtype))
+    return ours, theirs
+
+
+def calls(case: Case, rng: Any, torch: Any) -> dict[str, Call]:
+    """Return both calls, ready to be timed."""
+    ours, theirs = given(case, rng, torch)
+    made = {}
+    for name, text, scope in (
+        ("metalnb", case.ours, {"mnb": mnb, **ours}),
+        ("torch", case.theirs, {"torch": torch, "F": torch.nn.functional, **theirs}),
+    ):
+        if text.startswith(("mnb.fuse", "torch.compile")):
+            fused = eval(text, scope)  # noqa: S307  (a text of this file)
+            made[name] = lambda fused=fused, scope=scope: fused(scope["a"], scope["b"])
+        else:
+            made[name] = eval(f"lambda: {text}", scope)  # noqa: S307  (a text of this file)
+    return made
+
+
+def difference(found: dict[str, Call], torch: Any) -> float:
+    """Return the largest difference of the two results, as a part of the largest number."""
+    one = torch.tensor(np.asarray(found["metalnb"]().astype("float32"))).double()
+    other = found["torch"]().double().cpu()
+    return float((one - other).abs().max() / other.abs().max())
+
+
+def line(case: Case, clock: Clock, rng: Any) -> str:
+    """Time a row, and say what was found."""
+    with clock.torch.no_grad():
+        found = calls(case, rng, clock.torch)
+        apart = difference(found, clock.torch)
+        times = clock.compared(found)
+    t = times["metalnb"]
+    rate = f"{case.flops / t / 1e12:8.1f} TFLOP/s" if case.flops else f"{case.moved / t / 1e9:8.0f} GB/s   "
+    return f"{case.name:<32}{t * 1e3:10.4f}{times['torch'] * 1e3:10.4f}{times['torch'] / t:9.3f} {rate}{apart:12.1e}"
+
+
+def one_element(torch: Any) -> str:
+    """Time an addition of one element after the other, by the processor's clock."""
+    tiny, other = mnb.asarray(np.zeros(1, np.float32)), torch.zeros(1, device="cuda")
+    own = each(lambda: mnb.add(tiny, tiny), mnb.synchronize)
+    theirs = each(lambda: torch.add(other, other), torch.cuda.synchronize)
+    return f"{'one element':<32}{own * 1e-3:10.4f}{theirs * 1e-3:10.4f}{theirs / own:9.3f}"
+
+
+def main() -> None:
+    """Run all, or what is asked for."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("words", nargs="*", metavar="WORD")
+    parser.add_argument("--list", action="store_true", help="name the rows")
+    options = parser.parse_args()
+    cases = [*_attentions(), *_streams(), *_convolutions(), *_products()]
+    if options.list:
+        print("\n".join(case.name for case in cases))
+        return
+    import torch
+
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
+    engine = mnb.use("cuda")
+    print(f"{engine.caps.device}, {engine.caps.versions}, torch {torch.__version__}, {time.strftime('%Y-%m-%d')}")
+    print(f"{'':<32}{'ms':>10}{'torch ms':>10}{'x torch':>9}{'rate':>17}{'differs':>12}", flush=True)
+    clock, rng = Clock(), np.random.default_rng(0)
+    for case in cases:
+        if options.words and not any(word in case.name for word in options.words):
+            continue
+        try:
+            print(line(case, clock, rng), flush=True)
+        except Exception as error:  # noqa: BLE001  (the others are to be seen all the same)
+            print(f"{case.name:<32} {type(error).__name__}: {str(error)[:300]}", flush=True)
+        torch.cuda.empty_cache()
+    if not options.words or "one element" in options.words:
+        print(one_element(torch))
+
+
+if __name__ == "__main__":
+    main()

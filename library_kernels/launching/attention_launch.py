@@ -1,0 +1,78 @@
+"""Attention, carried out by its plan."""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import Any
+
+import numpy as np
+
+from ...arrays.array import Array, empty
+from ...engine import named
+from ..planning.attention_plan import AttentionShape, plan_attention
+from ..planning.cuts import Device, device_of
+from .launcher import Launch, aligned
+from .programs import instantiated
+from .reduction_launch import tag
+
+__all__ = ["attended"]
+
+_FLOAT = np.dtype(np.float32)
+_LAUNCHES = 512  # that are kept
+_WORD = 16  # bytes of which a row must be a multiple to be read by them
+
+
+def attended(
+    q: Array, k: Array, v: Array, mask: Array | None, *, share: int, causal: bool, scale: float
+) -> Array | None:
+    """Return attention's result, or None where no kernel takes rows of this width.
+
+    Parameters
+    ----------
+    q : Array (…, L, E)
+    k : Array (…, S, E)
+    v : Array (…, S, V)
+        Contiguous, of one dtype and of no length 0; each head of k and v is shared by some of q.
+    mask : Array (L, S) or (…, L, S), optional
+        Contiguous, of float32.
+    share : int
+    causal : bool
+    scale : float
+        See `scaled_dot_product_attention`.
+    """
+    out = empty((*q.shape[:-1], v.shape[-1]), q.dtype, q.engine)
+    from_q, from_k, from_v = (x.offset // x.itemsize for x in (q, k, v))
+    starts = (from_q, from_k, from_v, 0 if mask is None else mask.offset // mask.itemsize)
+    whole = all(aligned(x, _WORD) and not x.offset % _WORD and not x.shape[-1] * x.itemsize % _WORD for x in (k, v))
+    pitch = q.shape[-2] * k.shape[-2] if mask is not None and mask.ndim > 2 else 0
+    shape = AttentionShape(
+        math.prod(q.shape[:-2]), share, q.shape[-2], k.shape[-2], q.shape[-1], v.shape[-1], tag(q.dtype),
+        mask is not None, causal, pitch, starts, scale, whole,
+    )  # fmt: skip
+    steps = _launches(shape, q.engine.name, device_of(q.engine.caps))
+    if not steps:
+        return None
+    memory = {"q": q, "k": k, "v": v, "m": q if mask is None else mask, "o": out}
+    for launch, arguments, parts in steps:
+        if parts:
+            memory["p"] = empty((parts,), _FLOAT, q.engine)
+        launch.start_on(tuple([memory[place] for place in arguments]))
+    return out
+
+
+@functools.lru_cache(_LAUNCHES)
+def _launches(shape: AttentionShape, engine_name: str, device: Device) -> tuple[tuple[Launch, str, int], ...]:
+    """Return launches, the memory of each one's buffers, and the floats of parts that it writes."""
+    engine = named(engine_name)
+    made = []
+    for step in plan_attention(shape, device):
+        launch = Launch(_kernel(step.file, step.template, engine_name), step.grid, step.threadgroup, (step.packed,))
+        made.append((launch.kept(engine), step.arguments, step.parts))
+    return tuple(made)
+
+
+@functools.cache
+def _kernel(file: str, template: str, engine: str) -> Any:
+    name = template.partition("<")[0]
+    return instantiated(file, {name: template}, engine)[name].binary

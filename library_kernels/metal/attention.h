@@ -1,0 +1,26 @@
+// What the kernels of attention are told, and how they count: scores are kept in powers of two, so that each weight is one exp2.
+#pragma once
+#include <metal_stdlib>
+#include <metalnb/storage.h>
+using namespace metal;
+
+struct Attention {
+    ulong q, k, v, mask;  // where each begins in its memory, in elements
+    ulong mask_pitch;     // from one head's mask to the next; 0 when they share one
+    uint queries;         // rows of q for each head
+    uint keys;            // rows of k and v
+    uint own, wide;       // numbers of a query and of a key, and of a value
+    uint share;           // heads of q that share one of k and v
+    uint causal;          // whether a query sees no key after its own place
+    uint blocks;          // of queries in a head; of a decoding, parts of the keys
+    uint stretch;         // keys of a part
+    float scale;          // of the scores
+};
+
+constant constexpr float LOG2_E = 1.44269504088896340736f;
+
+/// What scores are seen from: their largest, but where there is none yet.
+inline float base_of(float most) { return most == -INFINITY ? 0.0f : most; }
+
+/// What a sum of weighed values is multiplied by; a query that sees no key gives zeros.
+inline float share_of(float total) { return total == 0.0f ? 0.0f : 1.0f / total; }

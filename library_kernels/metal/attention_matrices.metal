@@ -1,0 +1,161 @@
+// Attention of half and bfloat by SIMD-group matrices: softmax(q k^T) v, the scores in registers alone.
+// Idea: a SIMD-group keeps its queries, and the sums of values that they have so far, in matrices; its threadgroup goes through
+// the keys by tiles in threadgroup memory. A tile's scores become weights where they are, by row: lanes that hold parts of a
+// row share its largest score, and the sums are scaled down when a larger one comes. As left factor the weights lie as they
+// lay as sums. A tile of values comes in while scores are made of keys, the next keys while values are added up. Tiles that no
+// query of a threadgroup sees are left out.
+// Source: T. Dao, "FlashAttention-2: Faster Attention with Better Parallelism and Work Partitioning", 2023; M. Milakov and
+// N. Gimelshein, "Online normalizer calculation for softmax", 2018.
+#include <metalnb/attention.h>
+#include <metalnb/copies.h>
+#include <metalnb/matrix_elements.h>
+
+constant constexpr uint SIMDS = 4, THREADS = 32 * SIMDS;
+
+/// A tile of keys or values in threadgroup memory: KEYS rows of N, of which `width` are there; N is a multiple of 16.
+template <typename T, uint N, uint KEYS, bool WIDE> struct Tile {
+    static constexpr constant uint PITCH = N + 8;  // a matrix's rows fall into different banks
+    static constexpr constant uint SIZE = PITCH * KEYS;
+
+    /// Begin to bring rows from `first` on; 0 beyond the ends. WIDE: rows begin at multiples of 16 bytes.
+    static void bring(threadgroup T* tile, device const T* from, uint width, uint first, uint keys, uint t) {
+        constexpr uint EACH = WIDE ? 16 / sizeof(T) : 1, ROW = N / EACH;
+        if (WIDE) {
+            UNROLL for (uint i = 0; i < (KEYS * ROW + THREADS - 1) / THREADS; ++i) {
+                const uint at = t + i * THREADS, key = at / ROW, e = at % ROW * EACH;
+                if (KEYS * ROW % THREADS != 0 && at >= KEYS * ROW) break;
+                const bool there = first + key < keys && e < width;
+                device const T* source = from + (there ? (first + key) * ulong(width) + e : 0);
+                metalnb_copy(reinterpret_cast<threadgroup uint4*>(tile + key * PITCH + e),
+                             reinterpret_cast<device const uint4*>(source), there);
+            }
+        } else {
+            for (uint at = t; at < KEYS * ROW; at += THREADS) {
+                const uint key = at / ROW, e = at % ROW;
+                const bool there = first + key < keys && e < width;
+                tile[key * PITCH + e] = there ? from[(first + key) * ulong(width) + e] : T(0);
+            }
+        }
+        metalnb_close_copies();
+    }
+};
+
+/// E and V: numbers of a query and of a value, filled up with zeros; KEYS of a tile; HIGH: matrices of 8 queries of a SIMD-group.
+/// MASKED: mask[query, key] is added to the score.
+template <typename T, uint E, uint V, uint KEYS, uint HIGH, bool MASKED, bool WIDE>
+[[max_total_threads_per_threadgroup(THREADS)]]
+kernel void attend_matrices(device const T* q, device const T* k, device const T* v, device const float* mask, device T* out,
+                            constant Attention& a, uint group [[threadgroup_position_in_grid]],
+                            uint t [[thread_index_in_threadgroup]]) {
+    using Keys = Tile<T, E, KEYS, WIDE>;
+    using Values = Tile<T, V, KEYS, WIDE>;
+    threadgroup uint4 room[(Keys::SIZE + Values::SIZE) * sizeof(T) / 16];
+    threadgroup T* const keys = reinterpret_cast<threadgroup T*>(room);
+    threadgroup T* const values = keys + Keys::SIZE;
+    const uint lane = t % 32, head = group / a.blocks;
+    const uint start = (a.blocks - 1 - group % a.blocks) * (8 * HIGH * SIMDS);  // the last queries of a head see most: first
+    const uint first = start + t / 32 * 8 * HIGH, row = first + metalnb_matrix_row(lane);
+    const uint column = metalnb_matrix_column(lane);
+    q += a.q + head * ulong(a.queries) * a.own;
+    k += a.k + head / a.share * ulong(a.keys) * a.own;
+    v += a.v + head / a.share * ulong(a.keys) * a.wide;
+    if (MASKED) mask += a.mask + head * a.mask_pitch;
+    const float scale = a.scale * LOG2_E;
+
+    const uint end = a.causal ? min(a.keys, start + 8 * HIGH * SIMDS) : a.keys;
+    Keys::bring(keys, k, a.own, 0, end, t);
+    simdgroup_matrix<T, 8, 8> x[HIGH][E / 8];
+    simdgroup_float8x8 sum[HIGH][V / 8];
+    float most[HIGH], total[HIGH];
+    EACH_MATRIX for (uint r = 0; r < HIGH; ++r) {
+        most[r] = -INFINITY;
+        total[r] = 0;
+        device const T* own = q + min(row + 8 * r, a.queries - 1) * ulong(a.own);
+        EACH_MATRIX for (uint c = 0; c < E / 8; ++c) {
+            const uint e = 8 * c + column;
+            x[r][c] = metalnb_matrix_of<T>(e < a.own ? float(own[e]) : 0.0f, e + 1 < a.own ? float(own[e + 1]) : 0.0f);
+        }
+        EACH_MATRIX for (uint c = 0; c < V / 8; ++c) sum[r][c] = make_filled_simdgroup_matrix<float, 8, 8>(0);
+    }
+
+    for (uint key = 0; key < end; key += KEYS) {
+        Values::bring(values, v, a.wide, key, end, t);
+        metalnb_wait_for_copies<1>();
+        threadgroup_barrier(mem_flags::mem_threadgroup);  // the keys are there
+        simdgroup_float8x8 s[HIGH][KEYS / 8];
+        EACH_MATRIX for (uint c = 0; c < KEYS / 8; ++c) {
+            EACH_MATRIX for (uint r = 0; r < HIGH; ++r) s[r][c] = make_filled_simdgroup_matrix<float, 8, 8>(0);
+            EACH_MATRIX for (uint e = 0; e < E / 8; e += 2) {
+                simdgroup_matrix<T, 8, 8> y[2];
+                EACH_MATRIX for (uint i = 0; i < 2; ++i)
+                    simdgroup_load(y[i], keys + 8 * c * Keys::PITCH + 8 * (e + i), Keys::PITCH, ulong2(0), true);
+                EACH_MATRIX for (uint r = 0; r < HIGH; r += 2)
+                    metalnb_multiply_block(s[r][c], s[r + 1][c], x[r][e], x[r][e + 1], x[r + 1][e], x[r + 1][e + 1], y[0], y[1]);
+            }
+        }
+        threadgroup_barrier(mem_flags::mem_threadgroup);  // the keys were read
+        if (key + KEYS < end) Keys::bring(keys, k, a.own, key + KEYS, end, t);
+
+        simdgroup_matrix<T, 8, 8> weight[HIGH][KEYS / 8];
+        const bool edge = key + KEYS > end || (a.causal && key + KEYS > first + 1);  // some query does not see some key
+        EACH_MATRIX for (uint r = 0; r < HIGH; ++r) {
+            const uint own = row + 8 * r;
+            float top = most[r];
+            EACH_MATRIX for (uint c = 0; c < KEYS / 8; ++c) {
+                float2 score = metalnb_matrix_elements(s[r][c]) * scale;
+                const uint at = key + 8 * c + column;
+                if (MASKED) {
+                    device const float* added = mask + min(own, a.queries - 1) * ulong(a.keys);
+                    score += float2(added[min(at, a.keys - 1)], added[min(at + 1, a.keys - 1)]) * LOG2_E;
+                }
+                if (edge) {
+                    const uint seen = a.causal ? min(end, own + 1) : end;
+                    score = float2(at < seen ? score.x : -INFINITY, at + 1 < seen ? score.y : -INFINITY);
+                }
+                s[r][c] = metalnb_matrix_of<float>(score.x, score.y);
+                top = max(top, max(score.x, score.y));
+            }
+            top = largest_of_row(top);
+            const float base = base_of(top), kept = exp2(most[r] - base);
+            most[r] = top;
+            total[r] *= kept;
+            EACH_MATRIX for (uint c = 0; c < KEYS / 8; ++c) {
+                const float2 score = metalnb_matrix_elements(s[r][c]);
+                const float2 part = float2(exp2(score.x - base), exp2(score.y - base));
+                total[r] += part.x + part.y;
+                weight[r][c] = metalnb_matrix_of<T>(part.x, part.y);
+            }
+            EACH_MATRIX for (uint c = 0; c < V / 8; ++c) {
+                const float2 old = metalnb_matrix_elements(sum[r][c]) * kept;
+                sum[r][c] = metalnb_matrix_of<float>(old.x, old.y);
+            }
+        }
+
+        if (key + KEYS < end) metalnb_wait_for_copies<1>();
+        else metalnb_wait_for_copies<0>();
+        threadgroup_barrier(mem_flags::mem_threadgroup);  // the values are there
+        EACH_MATRIX for (uint e = 0; e < KEYS / 8; e += 2)
+            EACH_MATRIX for (uint c = 0; c < V / 8; ++c) {
+                simdgroup_matrix<T, 8, 8> y[2];
+                EACH_MATRIX for (uint i = 0; i < 2; ++i)
+                    simdgroup_load(y[i], values + 8 * (e + i) * Values::PITCH + 8 * c, Values::PITCH);
+                EACH_MATRIX for (uint r = 0; r < HIGH; r += 2)
+                    metalnb_multiply_block(sum[r][c], sum[r + 1][c], weight[r][e], weight[r][e + 1], weight[r + 1][e],
+                                           weight[r + 1][e + 1], y[0], y[1]);
+            }
+        threadgroup_barrier(mem_flags::mem_threadgroup);  // the values were read
+    }
+
+    out += head * ulong(a.queries) * a.wide;
+    EACH_MATRIX for (uint r = 0; r < HIGH; ++r) {
+        const float share = share_of(sum_of_row(total[r]));
+        if (row + 8 * r >= a.queries) continue;
+        device T* own = out + (row + 8 * r) * ulong(a.wide);
+        EACH_MATRIX for (uint c = 0; c < V / 8; ++c) {
+            const float2 mean = metalnb_matrix_elements(sum[r][c]) * share;
+            const uint e = 8 * c + column;
+            if (e < a.wide) own[e] = T(mean.x);
+            if (e + 1 < a.wide) own[e + 1] = T(mean.y);
+        }
+    }
+}

@@ -1,0 +1,148 @@
+// Attention where loads take long and no hardware multiplies matrices of float: softmax(q k^T) v, the scores in registers.
+// Idea: a threadgroup makes 64 queries' scores of 64 keys, a thread 8 by 4 of them, from strips of both in threadgroup memory.
+// The weights go there too, since a thread needs those of all keys for its 8 rows of the sums of values. Rows of both are
+// the same thread's, so it scales its sums down itself when a larger score comes.
+// Source: T. Dao, "FlashAttention-2", 2023; V. Volkov, J. Demmel, "Benchmarking GPUs to Tune Dense Linear Algebra", SC 2008
+// (blocks in registers).
+#include <metalnb/attention.h>
+
+#define UNROLL _Pragma("clang loop unroll(full)")
+
+constant constexpr uint SIDE = 64;     // queries, and keys, of a tile
+constant constexpr uint THREADS = 128;  // 8 rows of 16: a thread has 8 queries and 4 keys
+constant constexpr uint DEPTH = 32;    // of a strip of queries and keys
+constant constexpr uint PITCH = SIDE + 4;
+
+/// Where line i is in row k of a strip: turned by fours, so that what a SIMD-group writes falls into different banks.
+inline uint place(uint k, uint i) { return k * PITCH + (i + k / 4 * 4) % SIDE; }
+
+/// Four numbers of a row from e on, of which `width` are there.
+template <typename T, bool WIDE>
+inline float4 four(device const memory_of<T>* row, uint e, uint width, bool there) {
+    float4 x = 0;
+    if (WIDE) {
+        if (there && e < width) {
+            const vec<memory_of<T>, 4> found = *reinterpret_cast<device const vec<memory_of<T>, 4>*>(row + e);
+            UNROLL for (uint i = 0; i < 4; ++i) x[i] = storage<T>::load(found[i]);
+        }
+    } else {
+        UNROLL for (uint i = 0; i < 4; ++i)
+            if (there && e + i < width) x[i] = storage<T>::load(row[e + i]);
+    }
+    return x;
+}
+
+/// Bring DEPTH numbers, from e on, of SIDE rows from `first` on; the last row stands for those beyond.
+template <typename T, bool WIDE>
+inline void bring(threadgroup float* strip, device const memory_of<T>* from, uint width, uint first, uint rows, uint e, uint t) {
+    UNROLL for (uint i = t; i < SIDE * DEPTH / 4; i += THREADS) {
+        const uint row = i / (DEPTH / 4), k = i % (DEPTH / 4) * 4;
+        const float4 x = four<T, WIDE>(from + min(first + row, rows - 1) * ulong(width), e + k, width, true);
+        UNROLL for (uint j = 0; j < 4; ++j) strip[place(k + j, row)] = x[j];
+    }
+}
+
+inline float largest_of_16(float x) {
+    UNROLL for (uint d = 1; d < 16; d *= 2) x = max(x, simd_shuffle_xor(x, ushort(d)));
+    return x;
+}
+
+/// V: numbers of a value, filled up to a multiple of 64. MASKED: mask[query, key] is added to the score.
+template <typename T, uint V, bool MASKED, bool WIDE>
+[[max_total_threads_per_threadgroup(THREADS)]]
+kernel void attend_tiles(device const memory_of<T>* q, device const memory_of<T>* k, device const memory_of<T>* v,
+                         device const float* mask, device memory_of<T>* out, constant Attention& a,
+                         uint group [[threadgroup_position_in_grid]], uint t [[thread_index_in_threadgroup]]) {
+    constexpr uint STRIP = 2048 / V, WEIGHTS = SIDE * PITCH, ROOM = WEIGHTS + STRIP * V;  // STRIP: values at once
+    constexpr uint FOURS = V / 64;
+    threadgroup float4 room[(ROOM > 2 * DEPTH * PITCH ? ROOM : 2 * DEPTH * PITCH) / 4];
+    threadgroup float* const queries = reinterpret_cast<threadgroup float*>(room);
+    threadgroup float* const keys = queries + DEPTH * PITCH;
+    threadgroup float* const weights = queries;
+    threadgroup float* const values = weights + WEIGHTS;
+    const uint head = group / a.blocks, start = (a.blocks - 1 - group % a.blocks) * SIDE;  // the last see most: first
+    const uint down = t / 16 * 8, across = t % 16 * 4, row = start + down;
+    q += a.q + head * ulong(a.queries) * a.own;
+    k += a.k + head / a.share * ulong(a.keys) * a.own;
+    v += a.v + head / a.share * ulong(a.keys) * a.wide;
+    if (MASKED) mask += a.mask + head * a.mask_pitch;
+    const float scale = a.scale * LOG2_E;
+
+    float most[8], total[8];
+    float4 sum[8][FOURS];
+    UNROLL for (uint r = 0; r < 8; ++r) {
+        most[r] = -INFINITY;
+        total[r] = 0;
+        UNROLL for (uint c = 0; c < FOURS; ++c) sum[r][c] = 0;
+    }
+    const uint end = a.causal ? min(a.keys, start + SIDE) : a.keys;
+    for (uint key = 0; key < end; key += SIDE) {
+        float4 s[8];
+        UNROLL for (uint r = 0; r < 8; ++r) s[r] = 0;
+        for (uint e = 0; e < a.own; e += DEPTH) {
+            threadgroup_barrier(mem_flags::mem_threadgroup);
+            bring<T, WIDE>(queries, q, a.own, start, a.queries, e, t);
+            bring<T, WIDE>(keys, k, a.own, key, a.keys, e, t);
+            threadgroup_barrier(mem_flags::mem_threadgroup);
+            _Pragma("clang loop unroll_count(8)") for (uint d = 0; d < DEPTH; ++d) {
+                const float4 y = *reinterpret_cast<threadgroup const float4*>(keys + place(d, across));
+                UNROLL for (uint h = 0; h < 2; ++h) {
+                    const float4 x = *reinterpret_cast<threadgroup const float4*>(queries + place(d, down + 4 * h));
+                    UNROLL for (uint r = 0; r < 4; ++r) s[4 * h + r] = fma(x[r], y, s[4 * h + r]);
+                }
+            }
+        }
+        threadgroup_barrier(mem_flags::mem_threadgroup);
+        const bool edge = key + SIDE > end || (a.causal && key + SIDE > row + 1);
+        UNROLL for (uint r = 0; r < 8; ++r) {
+            const uint seen = a.causal ? min(end, row + r + 1) : end;
+            s[r] *= scale;
+            UNROLL for (uint j = 0; j < 4; ++j) {
+                const uint at = key + across + j;
+                if (MASKED) s[r][j] += LOG2_E * mask[min(row + r, a.queries - 1) * ulong(a.keys) + min(at, a.keys - 1)];
+                if (edge && at >= seen) s[r][j] = -INFINITY;
+            }
+            const float top = max(most[r], largest_of_16(max(max(s[r][0], s[r][1]), max(s[r][2], s[r][3]))));
+            const float base = base_of(top), kept = exp2(most[r] - base);
+            most[r] = top;
+            UNROLL for (uint j = 0; j < 4; ++j) s[r][j] = exp2(s[r][j] - base);
+            total[r] = total[r] * kept + ((s[r][0] + s[r][1]) + (s[r][2] + s[r][3]));
+            UNROLL for (uint c = 0; c < FOURS; ++c) sum[r][c] *= kept;
+        }
+        UNROLL for (uint j = 0; j < 4; ++j)
+            UNROLL for (uint h = 0; h < 2; ++h)
+                *reinterpret_cast<threadgroup float4*>(weights + place(across + j, down + 4 * h)) =
+                    float4(s[4 * h][j], s[4 * h + 1][j], s[4 * h + 2][j], s[4 * h + 3][j]);
+        for (uint first = 0; first < SIDE && key + first < end; first += STRIP) {
+            UNROLL for (uint i = t; i < STRIP * V / 4; i += THREADS) {
+                const uint at = key + first + i / (V / 4), e = i % (V / 4) * 4;
+                const float4 x = four<T, WIDE>(v + min(at, a.keys - 1) * ulong(a.wide), e, a.wide, at < end);
+                *reinterpret_cast<threadgroup float4*>(values + i * 4) = x;
+            }
+            threadgroup_barrier(mem_flags::mem_threadgroup);
+            _Pragma("clang loop unroll_count(8)") for (uint d = 0; d < STRIP; ++d) {
+                float4 x[2];
+                UNROLL for (uint h = 0; h < 2; ++h)
+                    x[h] = *reinterpret_cast<threadgroup const float4*>(weights + place(first + d, down + 4 * h));
+                UNROLL for (uint c = 0; c < FOURS; ++c) {
+                    const float4 y = *reinterpret_cast<threadgroup const float4*>(values + d * V + 64 * c + across);
+                    UNROLL for (uint r = 0; r < 8; ++r) sum[r][c] = fma(x[r / 4][r % 4], y, sum[r][c]);
+                }
+            }
+            threadgroup_barrier(mem_flags::mem_threadgroup);
+        }
+    }
+
+    out += (head * ulong(a.queries) + row) * a.wide;
+    UNROLL for (uint r = 0; r < 8; ++r) {
+        float all = total[r];
+        UNROLL for (uint d = 1; d < 16; d *= 2) all += simd_shuffle_xor(all, ushort(d));
+        const float share = share_of(all);
+        if (row + r >= a.queries) continue;
+        UNROLL for (uint c = 0; c < FOURS; ++c)
+            UNROLL for (uint j = 0; j < 4; ++j) {
+                const uint e = 64 * c + across + j;
+                if (e < a.wide) out[r * ulong(a.wide) + e] = storage<T>::store(sum[r][c][j] * share);
+            }
+    }
+}

@@ -1,0 +1,11 @@
+// Copies of 16 bytes from device to threadgroup memory: begun, closed into groups, and waited for until all but the last few
+// groups are there. Where the device has no copies that go on by themselves, they are done when they are begun.
+#pragma once
+#include <metal_stdlib>
+using namespace metal;
+
+#ifndef METALNB_ASYNC_COPIES
+inline void metalnb_copy(threadgroup uint4* to, device const uint4* from, bool there) { *to = there ? *from : uint4(0); }
+inline void metalnb_close_copies() {}
+template <uint LATER> inline void metalnb_wait_for_copies() {}
+#endif

@@ -1,0 +1,48 @@
+// SIMD-group matrices between products: which two elements a lane holds, what a row's lanes share, and products of blocks of
+// two matrices by two. Where the engine has a layout of its own (METALNB_MATRIX_BLOCKS), elements are reached in it, so that
+// nothing moves between lanes; else in Apple's, which `thread_elements` shows.
+#pragma once
+#include <metal_stdlib>
+using namespace metal;
+
+#define UNROLL _Pragma("clang loop unroll(full)")
+
+#ifdef METALNB_MATRIX_BLOCKS
+#define EACH_MATRIX UNROLL
+#else
+#define EACH_MATRIX _Pragma("clang loop unroll(disable)")  // the lanes compute a product: unrolled, it would only be long
+
+inline uint metalnb_matrix_row(uint lane) { return (lane >> 2 & 4) + (lane >> 1 & 3); }
+inline uint metalnb_matrix_column(uint lane) { return (lane >> 1 & 4) + (lane & 1) * 2; }
+constant constexpr uint metalnb_matrix_mates[2] = {1, 8};
+
+template <typename T> inline float2 metalnb_matrix_elements(simdgroup_matrix<T, 8, 8> m) {
+    return float2(float(m.thread_elements()[0]), float(m.thread_elements()[1]));
+}
+template <typename T> inline simdgroup_matrix<T, 8, 8> metalnb_matrix_of(float first, float second) {
+    simdgroup_matrix<T, 8, 8> m;
+    m.thread_elements()[0] = T(first);
+    m.thread_elements()[1] = T(second);
+    return m;
+}
+template <typename D, typename T>
+inline void metalnb_multiply_block(
+    thread simdgroup_matrix<D, 8, 8>& above, thread simdgroup_matrix<D, 8, 8>& below, simdgroup_matrix<T, 8, 8> a00,
+    simdgroup_matrix<T, 8, 8> a01, simdgroup_matrix<T, 8, 8> a10, simdgroup_matrix<T, 8, 8> a11,
+    simdgroup_matrix<T, 8, 8> b0, simdgroup_matrix<T, 8, 8> b1) {
+    simdgroup_multiply_accumulate(above, a00, b0, above);
+    simdgroup_multiply_accumulate(above, a01, b1, above);
+    simdgroup_multiply_accumulate(below, a10, b0, below);
+    simdgroup_multiply_accumulate(below, a11, b1, below);
+}
+#endif
+
+/// The largest, and the sum, of what the lanes of a row hold.
+inline float largest_of_row(float x) {
+    for (uint i = 0; i < 2; ++i) x = max(x, simd_shuffle_xor(x, ushort(metalnb_matrix_mates[i])));
+    return x;
+}
+inline float sum_of_row(float x) {
+    for (uint i = 0; i < 2; ++i) x += simd_shuffle_xor(x, ushort(metalnb_matrix_mates[i]));
+    return x;
+}

@@ -1,0 +1,83 @@
+// C = A B of half and bfloat as matrix_tiles.metal makes it, of factors that are read eight elements at a time: several strips
+// are on their way into threadgroup memory while one is multiplied, by copies that go on by themselves where the device has
+// them. So a strip is only half as deep, no register holds what is on its way, and one barrier a strip is enough: behind it all
+// have multiplied the strip whose room the next copies take.
+//
+// Source: as matrix_tiles.metal; NVIDIA, "CUTLASS: efficient GEMM in CUDA", multistage pipelines.
+#include <metalnb/matrix_strips.h>
+
+constant constexpr uint DEPTH = 16;     // of a strip
+constant constexpr uint ROOM = 32768;   // bytes of threadgroup memory
+constant constexpr uint MOST = 4;       // strips on their way
+
+/// C = A B by DOWN x ACROSS SIMD-groups, which make HIGH x WIDE matrices of sums each, kept as float.
+///
+/// Threadgroups: x is the tile, z the part of K and the product of the batch.
+template <typename T, typename C, uint DOWN, uint ACROSS, uint HIGH, uint WIDE>
+kernel void matrix_pipes(device const ushort* a      [[buffer(0)]],
+                         device const ushort* b      [[buffer(1)]],
+                         device memory_of<C>* c      [[buffer(2)]],
+                         device const long*   starts [[buffer(3)]],  // where each product's A and B begin
+                         constant Product&    p      [[buffer(4)]],  // `b_panel` leads from one column of B to the next
+                         uint3 group [[threadgroup_position_in_grid]],
+                         uint  t     [[thread_index_in_threadgroup]]) {
+    constexpr uint ROWS = 8 * HIGH * DOWN, COLUMNS = 8 * WIDE * ACROSS, THREADS = 32 * DOWN * ACROSS;
+    using A = Strips<A_WAY, ROWS, THREADS, DEPTH>;
+    using B = Strips<B_WAY, COLUMNS, THREADS, DEPTH>;
+    constexpr uint SIZE = A::SIZE + B::SIZE, FIT = ROOM / 2 / SIZE, STAGES = FIT < MOST ? FIT : MOST;
+    constexpr uint STORED = DOWN * ACROSS * 8 * 8 * WIDE * 2;
+    static_assert(STAGES > 1, "one strip is multiplied while another comes");
+    threadgroup uint4 room[(STAGES * SIZE > STORED ? STAGES * SIZE : STORED) / 8];
+    threadgroup ushort* const strips = reinterpret_cast<threadgroup ushort*>(room);
+    const Part part = part_of(group.z, p);
+    const uint2 first = corner(group.x, p.M, p.N, ROWS, COLUMNS);
+    auto x = A::lines(a + starts[2 * part.batch] + first.x * p.a_row + part.first * p.a_k, p.a_row, p.a_k,
+                      p.M - first.x, false, t);
+    auto y = B::lines(b + starts[2 * part.batch + 1] + first.y * p.b_panel + part.first * p.b_k, p.b_panel, p.b_k,
+                      p.N - first.y, false, t);
+    const uint simd = t / 32, row = simd % DOWN * 8 * HIGH, column = simd / DOWN * 8 * WIDE;
+
+    simdgroup_float8x8 sum[HIGH][WIDE];
+    EACH_MATRIX for (uint r = 0; r < HIGH; ++r)
+        EACH_MATRIX for (uint s = 0; s < WIDE; ++s) sum[r][s] = make_filled_simdgroup_matrix<float, 8, 8>(0);
+    const uint steps = (part.K + DEPTH - 1) / DEPTH;
+    for (uint step = 0; step < STAGES - 1; ++step) {
+        if (step < steps) {
+            A::bring(strips + step * SIZE, x, part.K - step * DEPTH, t);
+            B::bring(strips + step * SIZE + A::SIZE, y, part.K - step * DEPTH, t);
+        }
+        metalnb_close_copies();
+    }
+    uint now = 0, next = STAGES - 1;  // the strips' places
+    for (uint step = 0; step < steps; ++step) {
+        metalnb_wait_for_copies<STAGES - 2>();
+        threadgroup_barrier(mem_flags::mem_threadgroup);
+        const uint ahead = step + STAGES - 1;
+        if (ahead < steps) {
+            A::bring(strips + next * SIZE, x, part.K - ahead * DEPTH, t);
+            B::bring(strips + next * SIZE + A::SIZE, y, part.K - ahead * DEPTH, t);
+        }
+        metalnb_close_copies();
+        threadgroup const ushort* strip = strips + now * SIZE;
+        multiply_strips<A, B>(sum, reinterpret_cast<threadgroup const T*>(strip + A::place(row, 0)),
+                              reinterpret_cast<threadgroup const T*>(strip + A::SIZE + B::place(column, 0)));
+        now = now + 1 == STAGES ? 0 : now + 1;
+        next = next + 1 == STAGES ? 0 : next + 1;
+    }
+    threadgroup_barrier(mem_flags::mem_threadgroup);  // the sums take the strips' room
+
+    threadgroup float* const own = reinterpret_cast<threadgroup float*>(room) + simd * 8 * 8 * WIDE;
+    c += (long(part.c) * p.M + first.x + row) * p.N + first.y + column;
+    store_sums<C>(sum, own, c, p.N, int(p.M) - int(first.x + row), int(p.N) - int(first.y + column), t % 32);
+}
+
+#define PIPES(name, suffix, DOWN, ACROSS, HIGH, T, C) \
+    template [[host_name(#name "_" #suffix)]] [[kernel]] \
+    decltype(matrix_pipes<T, C, DOWN, ACROSS, HIGH, 8>) matrix_pipes<T, C, DOWN, ACROSS, HIGH, 8>;
+#define EACH_SIZE(suffix, T, C) \
+    PIPES(matrix_pipes, suffix, 2, 2, 8, T, C) PIPES(small_matrix_pipes, suffix, 2, 2, 4, T, C)
+
+EACH_SIZE(half, half, half)
+EACH_SIZE(half_parts, half, float)
+EACH_SIZE(bfloat16, bfloat, bfloat16)
+EACH_SIZE(bfloat16_parts, bfloat, float)

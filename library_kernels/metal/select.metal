@@ -1,0 +1,126 @@
+// The first k keys of the sorted order of a row, and where they were, without sorting the row: a radix select.
+// Idea: which digit the k-th key has is known from how often each digit occurs, most significant digit first; only keys that
+// agree so far are counted for the next. Then all keys before the k-th are taken, and as many equal to it as are wanted, the
+// first ones; and each one's place is the number of taken ones before it. A long row is cut into parts, of which each gives
+// candidates: equal ones lie in their order there too, so the candidates' order is the row's.
+// Source: T. Alabi, J. Blanchard, B. Gordon, R. Steinbach, "Fast k-Selection Algorithms for Graphics Processing Units", 2012.
+#include <metalnb/lanes.h>
+#include <metalnb/order.h>
+
+constant constexpr uint MOST = 1024;  // keys that are taken
+constant constexpr uint DIGITS = 256;
+constant constexpr uint SIMDS = 32;   // of a threadgroup, at most
+
+struct Selection {
+    ulong start; // where the keys begin in their memory
+    uint n;      // keys of a row
+    uint k;      // that are taken of each part
+    uint parts;  // of a row, of one length or one less
+    uint among;  // whether keys are candidates, whose places in the row are told
+};
+
+/// The digit that the `left`-th of the counted keys has; `left` becomes what is left of it among those that have it.
+inline uint digit_of_rank(threadgroup const atomic_uint* counts, thread uint& left, uint lane) {
+    constexpr uint EACH = DIGITS / SIMD;
+    uint own[EACH], total = 0;
+    for (uint i = 0; i < EACH; ++i) {
+        own[i] = atomic_load_explicit(counts + lane * EACH + i, memory_order_relaxed);
+        total += own[i];
+    }
+    uint before = simd_prefix_exclusive_sum(total), digit = 0;
+    const bool here = before < left && left <= before + total;
+    for (uint i = 0; here && i < EACH; ++i) {
+        digit = lane * EACH + i;
+        if (left <= before + own[i]) break;
+        before += own[i];
+    }
+    left -= simd_sum(here ? before : 0);
+    return simd_sum(here ? digit : 0);
+}
+
+/// INDEX: uint for candidates, long for a result.
+template <typename U, typename INDEX>
+kernel void select_keys(device const U* keys [[buffer(0)]],
+                        device const uint* from [[buffer(1)]],  // the candidates' places
+                        device U* taken [[buffer(2)]],
+                        device INDEX* places [[buffer(3)]],
+                        constant Selection& s [[buffer(4)]],
+                        uint group [[threadgroup_position_in_grid]],
+                        uint t [[thread_index_in_threadgroup]],
+                        uint threads [[threads_per_threadgroup]]) {
+    threadgroup atomic_uint counts[DIGITS];
+    threadgroup U found[MOST];
+    threadgroup uint found_at[MOST];
+    threadgroup uint2 sums[SIMDS];
+    const uint lane = t % SIMD, simd = t / SIMD, simds = threads / SIMD;
+    const uint row = group / s.parts, part = group % s.parts;
+    const uint begin = uint(part * ulong(s.n) / s.parts), end = uint((part + 1) * ulong(s.n) / s.parts);
+    keys += s.start + row * ulong(s.n);
+
+    U kth = 0, known = 0;  // its digits so far, and which bits these are
+    uint left = s.k;
+    for (uint shift = 8 * sizeof(U); shift > 0;) {
+        shift -= 8;
+        for (uint digit = t; digit < DIGITS; digit += threads) atomic_store_explicit(counts + digit, 0u, memory_order_relaxed);
+        threadgroup_barrier(mem_flags::mem_threadgroup);
+        for (uint i = begin + t; i < end; i += threads) {
+            const U key = ordered(keys[i]);
+            if ((key & known) == kth)
+                atomic_fetch_add_explicit(counts + (uint(key >> shift) & (DIGITS - 1)), 1u, memory_order_relaxed);
+        }
+        threadgroup_barrier(mem_flags::mem_threadgroup);
+        kth |= U(digit_of_rank(counts, left, lane)) << shift;  // each SIMD-group finds it
+        known |= U(DIGITS - 1) << shift;
+        threadgroup_barrier(mem_flags::mem_threadgroup);
+    }
+
+    // A SIMD-group's keys are neighbours: it counts those before the k-th and those equal to it, and then knows their places.
+    const uint stretch = (end - begin + threads - 1) / threads * SIMD, first = begin + simd * stretch;
+    const uint last = min(end, first + stretch);
+    uint2 own = 0;
+    for (uint base = first; base < last; base += SIMD) {
+        const bool valid = base + lane < last;
+        const U key = valid ? ordered(keys[base + lane]) : U(0);
+        own += uint2(popcount(votes_for(valid && key < kth)), popcount(votes_for(valid && key == kth)));
+    }
+    if (lane == 0) sums[simd] = own;
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    uint2 so_far = 0;
+    for (uint i = 0; i < simd; ++i) so_far += sums[i];
+    for (uint base = first; base < last; base += SIMD) {
+        const uint i = base + lane;
+        const bool valid = i < last;
+        const U bits = valid ? keys[i] : U(0), key = ordered(bits);
+        const uint less = votes_for(valid && key < kth), equal = votes_for(valid && key == kth);
+        const uint2 place = so_far + uint2(before(less, lane), before(equal, lane));
+        if (valid && (key < kth || (key == kth && place.y < left))) {
+            found[place.x + min(place.y, left)] = bits;
+            found_at[place.x + min(place.y, left)] = i;
+        }
+        so_far += uint2(popcount(less), popcount(equal));
+    }
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+
+    taken += group * ulong(s.k);
+    places += group * ulong(s.k);
+    for (uint i = t; i < s.k; i += threads) {
+        const U bits = found[i], key = ordered(bits);
+        uint place = 0;
+        for (uint j = 0; j < s.k; ++j) {
+            const U other = ordered(found[j]);
+            place += other < key || (other == key && j < i);
+        }
+        taken[place] = bits;
+        places[place] = s.among ? from[row * ulong(s.n) + found_at[i]] : found_at[i];
+    }
+}
+
+#define FOR_WIDTH(bits, U)                                                                                            \
+    template [[host_name("select_" #bits)]] [[kernel]] decltype(select_keys<U, long>) select_keys<U, long>;                     \
+    template [[host_name("candidates_" #bits)]] [[kernel]] decltype(select_keys<U, uint>) select_keys<U, uint>;
+
+FOR_WIDTH(8, uchar)
+FOR_WIDTH(16, ushort)
+FOR_WIDTH(32, uint)
+FOR_WIDTH(64, ulong)
+#undef FOR_WIDTH

@@ -1,0 +1,171 @@
+"""How attention is computed: which kernels suit its shapes and the device.
+
+Those of ``attention.metal``, a query to a lane; where hardware multiplies matrices, ``attention_matrices.metal``; on a
+GPU where none does, ``attention_tiles.metal``; of few queries over many keys, ``attention_parts.metal``.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import NamedTuple
+
+from ...engine.base import Grid
+from .cuts import LANES, Device, Record, record
+
+__all__ = ["AttentionShape", "AttentionStep", "plan_attention"]
+
+_MOST = 256  # numbers of a query or of a value that the kernels for GPUs take, of both together those for a CPU
+_RECORD = struct.Struct("<5Q8If4x")
+_MEMORY = 32768  # threadgroup memory for a tile of keys and one of values
+_TILES = (64, 48, 32, 16)  # keys of a tile
+_FEW, _LONG = 8, 256  # queries that share keys, and keys, from which on parts of the keys repay a second kernel
+_BUSY = 16  # SIMD-groups that keep a few cores busy
+_PART, _SIDES = 64, 8  # keys that are worth a part; numbers of a key that a lane takes
+_SMALL = 64  # keys from which on rounded weights are as good as exact ones, and a tile is worth filling
+_WIDE_ENOUGH = 64  # numbers of a row up to which there are registers for 32 queries of a SIMD-group
+_SIDE = 64  # queries and keys of a tile of attention_tiles.metal
+
+
+class AttentionShape(NamedTuple):
+    """What a call computes.
+
+    Attributes
+    ----------
+    heads : int
+        Of the query, over all leading axes.
+    share : int
+        Of them that share one of key and value.
+    queries, keys, own, wide : int
+        L, S, E and V.
+    kind : {"float", "half", "bfloat16"}
+    masked, causal : bool
+    mask_pitch : int
+        From one head's mask to the next.
+    starts : tuple of 4 int
+        Where q, k, v and the mask begin in their memory, in elements.
+    scale : float
+    whole : bool
+        Whether the rows of keys and values begin at multiples of 16 bytes.
+    """
+
+    heads: int
+    share: int
+    queries: int
+    keys: int
+    own: int
+    wide: int
+    kind: str
+    masked: bool
+    causal: bool
+    mask_pitch: int
+    starts: tuple[int, int, int, int]
+    scale: float
+    whole: bool
+
+
+class AttentionStep(NamedTuple):
+    """One dispatch.
+
+    Attributes
+    ----------
+    file, template : str
+        Of the kernel.
+    arguments : str
+        Which memory its first buffers are: q, k, v, m the mask, o the result, p the parts.
+    packed : numpy.ndarray
+        The buffer after them.
+    grid, threadgroup : tuple of 3 int
+    parts : int
+        The floats of memory for parts that it writes.
+    """
+
+    file: str
+    template: str
+    arguments: str
+    packed: Record
+    grid: Grid
+    threadgroup: Grid
+    parts: int = 0
+
+
+def plan_attention(s: AttentionShape, device: Device) -> tuple[AttentionStep, ...]:
+    """Plan attention; nothing where no kernel takes rows of this width, and products have to be put together."""
+    matrices = s.kind.removesuffix("16") in device.matrices
+    fits = max(s.own, s.wide) <= _MOST
+    own_kernels = (device.waits or matrices) and fits
+    by_parts = own_kernels or (fits and s.kind == "float" and not device.lines)  # lanes that a CPU has as vectors
+    if by_parts and s.share * s.queries <= _FEW and s.keys >= _LONG:
+        return _parts(s, device)
+    if own_kernels and matrices and s.keys >= _SMALL and (keys := _tile(s)):
+        return (_matrices(s, keys),)
+    if own_kernels and device.waits:
+        return (_tiles(s),)
+    if s.own + s.wide > _MOST:
+        return ()
+    blocks = -(-s.queries // LANES)
+    template = f"attend<{s.kind}, {s.own}, {s.wide}, {_said(s.masked)}>"
+    return (AttentionStep("attention.metal", template, "qkvmo", _packed(s, blocks), *_groups(s.heads * blocks, LANES)),)
+
+
+def _filled(s: AttentionShape) -> tuple[int, int]:
+    """Return the numbers of a key and of a value, filled up to whole pairs of matrices."""
+    return -(-s.own // 16) * 16, -(-s.wide // 16) * 16
+
+
+def _tile(s: AttentionShape) -> int:
+    """Return how many keys and values threadgroup memory holds; 0 where too few."""
+    row = (sum(_filled(s)) + 16) * (4 if s.kind == "float" else 2)
+    return next((n for n in _TILES if n * row <= _MEMORY), 0)
+
+
+def _matrices(s: AttentionShape, keys: int) -> AttentionStep:
+    kind = s.kind.removesuffix("16")
+    own, wide = _filled(s)
+    high = 4 if max(own, wide) <= _WIDE_ENOUGH else 2
+    blocks = -(-s.queries // (32 * high))
+    template = f"attend_matrices<{kind}, {own}, {wide}, {keys}, {high}, {_said(s.masked)}, {_said(s.whole)}>"
+    return AttentionStep(
+        "attention_matrices.metal", template, "qkvmo", _packed(s, blocks), *_groups(s.heads * blocks, 128)
+    )
+
+
+def _tiles(s: AttentionShape) -> AttentionStep:
+    wide = next(n for n in (64, 128, 256) if n >= s.wide)
+    blocks = -(-s.queries // _SIDE)
+    template = f"attend_tiles<{s.kind}, {wide}, {_said(s.masked)}, {_said(s.whole)}>"
+    return AttentionStep(
+        "attention_tiles.metal", template, "qkvmo", _packed(s, blocks), *_groups(s.heads * blocks, 128)
+    )
+
+
+def _parts(s: AttentionShape, device: Device) -> tuple[AttentionStep, ...]:
+    side = 1
+    while side * _SIDES < max(s.own, s.wide):
+        side *= 2
+    rows = next(n for n in (1, 2, 4) if n >= min(s.share * s.queries, 4))
+    groups = s.heads // s.share * -(-s.share * s.queries // rows)
+    places = device.simd_groups if device.waits else _BUSY
+    parts = max(1, min(places // groups, s.keys // _PART))
+    stretch = -(-s.keys // parts)
+    parts = -(-s.keys // stretch)
+    packed = _packed(s, parts, stretch)
+    template = f"attend_part<{s.kind}, {side}, {rows}, {_said(s.masked)}, {_said(s.whole)}>"
+    count = s.heads * s.queries
+    return (
+        AttentionStep("attention_parts.metal", template, "qkvmp", packed, *_groups(groups * parts, LANES),
+                      count * parts * (s.wide + 2)),
+        AttentionStep("attention_parts.metal", f"attend_together<{s.kind}>", "po", packed, *_groups(count, LANES)),
+    )  # fmt: skip
+
+
+def _packed(s: AttentionShape, blocks: int, stretch: int = 0) -> Record:
+    numbers = (s.queries, s.keys, s.own, s.wide, s.share, int(s.causal), blocks, stretch)
+    return record(_RECORD.pack(*s.starts, s.mask_pitch, *numbers, s.scale))
+
+
+def _groups(count: int, threads: int) -> tuple[Grid, Grid]:
+    return (count * threads, 1, 1), (threads, 1, 1)
+
+
+def _said(flag: bool) -> str:
+    return "true" if flag else "false"

@@ -1,0 +1,168 @@
+"""Attention as it is planned for GPUs, on the engines of a CPU: by matrices, by tiles, and by parts of the keys."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from oracle import laid
+
+import metalnb as mnb
+from metalnb.engine import named
+from metalnb.library_kernels.launching import attention_launch
+from metalnb.library_kernels.planning.attention_plan import AttentionShape, plan_attention
+from metalnb.library_kernels.planning.cuts import device_of
+
+MANY = 132  # processors of an H100
+CORES = ("half", "bfloat")
+ULP = {"float16": 2.0**-11, "bfloat16": 2.0**-8, "float32": 2.0**-24}
+REFERENCE = mnb.scaled_dot_product_attention.row.reference
+
+
+@pytest.fixture
+def planned(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Return the kernels of the plans that are made, as they come."""
+    seen: list[str] = []
+
+    def plan(*given: Any) -> Any:
+        steps = plan_attention(*given)
+        seen.extend(step.template.partition("<")[0] for step in steps)
+        return steps
+
+    attention_launch._launches.cache_clear()
+    monkeypatch.setattr(attention_launch, "plan_attention", plan)
+    return seen
+
+
+def numbers(rng: np.random.Generator, shape: tuple[int, ...], dtype: str) -> Any:
+    if dtype == "bfloat16":
+        dtype = pytest.importorskip("ml_dtypes").bfloat16
+    return rng.standard_normal(shape).astype(np.float32).astype(dtype)
+
+
+def check(given: tuple[Any, ...], mask: Any = None, layout: str = "plain", **options: Any) -> None:
+    """Hold a result to the reference.
+
+    Weights are rounded to the dtype, each by half an ulp of its own, and the mean of values once more, by half an ulp
+    of the largest. Sums are of float32: 16 ulp of it, as the op's row has it, are as nothing to the others.
+    """
+    more = () if mask is None else (laid(mask),)
+    got = mnb.scaled_dot_product_attention(*(laid(a, layout) for a in given), *more, **options).read()
+    wide = [a.astype(np.float64) for a in given]
+    want = REFERENCE(*wide, mask, **options)
+    size = np.abs(wide[2]).max(initial=1.0)
+    name = given[0].dtype.name
+    bound = (1 if name != "float32" else 16) * ULP[name] * size
+    assert got.shape == want.shape
+    assert np.array_equal(np.isnan(got.astype(np.float64)), np.isnan(want))
+    assert np.nanmax(np.abs(got.astype(np.float64) - want), initial=0) <= bound, np.nanmax(np.abs(got - want)) / bound
+
+
+# Heads, queries, keys, numbers of a query and of a value: about a tile's and a matrix's sizes, and dividing none.
+SHAPES = [(2, 130, 200, 64, 64), (1, 9, 65, 64, 64), (1, 17, 64, 16, 8), (2, 70, 70, 37, 1)]
+WIDER = [(1, 65, 97, 128, 128), (1, 33, 66, 251, 256), (1, 20, 64, 256, 100)]
+
+# Heads, those that are shared, queries, keys, numbers of a query and of a value.
+FEW = [(3, 3, 1, 1000, 64, 64), (8, 2, 1, 777, 128, 128), (2, 2, 5, 256, 37, 20), (6, 2, 2, 2049, 16, 200),
+       (1, 1, 1, 5000, 256, 1)]  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
+@pytest.mark.parametrize("form", ["attend_matrices", "attend_tiles"])
+def test_attention_of_each_shape(gpu: Any, planned: list[str], form: str, dtype: str, rng: np.random.Generator) -> None:
+    """A query sees all keys, or those up to its own."""
+    if gpu(MANY, (*CORES, "float") if form == "attend_matrices" else ()) == "cpu" and dtype != "float16":
+        pytest.skip("its device would compile for minutes")
+    wider = dtype == ("float16" if form == "attend_matrices" else "float32")
+    for heads, queries, keys, own, wide in (*SHAPES, *(WIDER if wider else ())):
+        given = tuple(numbers(rng, (heads, *s), dtype) for s in ((queries, own), (keys, own), (keys, wide)))
+        check(given)
+        check(given, is_causal=True, scale=-0.3)
+    assert set(planned) == {form}
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32"])
+def test_attention_with_masks_heads_and_layouts(
+    gpu: Any, planned: list[str], dtype: str, rng: np.random.Generator
+) -> None:
+    if gpu(MANY, CORES) == "cpu" and dtype == "float32":
+        pytest.skip("its device would compile for minutes")
+    q, k, v = (numbers(rng, s, dtype) for s in ((2, 6, 37, 24), (2, 2, 97, 24), (2, 2, 97, 24)))
+    seen = rng.random((37, 97)) < 0.5
+    seen[3] = False  # a query that sees no key
+    added = rng.standard_normal((2, 6, 37, 97)).astype(np.float32)
+    added[0, 1, 5], added[1, 0, :, :70] = -np.inf, -np.inf
+    for mask in (seen, added, added[:1]):
+        check((q, k, v), mask, enable_gqa=True)
+        check((q, k, v), mask, enable_gqa=True, is_causal=True)
+    for layout in ("transposed", "reversed", "stepped"):
+        check((q, k, v), None, layout, enable_gqa=True)
+    assert set(planned) == {"attend_matrices" if dtype == "float16" else "attend_tiles"}
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
+def test_few_queries_over_many_keys(gpu: Any, planned: list[str], dtype: str, rng: np.random.Generator) -> None:
+    """Keys are cut into parts, of which some may be seen by nobody."""
+    if gpu(MANY, CORES) == "cpu" and dtype != "float16":
+        pytest.skip("its device would compile for minutes")
+    for heads, shared, queries, keys, own, wide in FEW[: {"float32": 5, "float16": 2, "bfloat16": 1}[dtype]]:
+        one, more = (heads, queries, own), ((shared, keys, own), (shared, keys, wide))
+        given = tuple(numbers(rng, shape, dtype) for shape in (one, *more))
+        check(given, enable_gqa=True)
+        check(given, enable_gqa=True, is_causal=True)
+        mask = rng.random((heads, queries, keys)) < 0.5
+        mask[..., 100:300] = False
+        mask[0, 0] = False
+        check(given, mask, enable_gqa=True)
+    assert set(planned) == {"attend_part", "attend_together"}
+
+
+def test_a_cpu_decodes_by_parts_where_lanes_are_vectors(planned: list[str], rng: np.random.Generator) -> None:
+    if not mnb.engines()["native"].available:
+        pytest.skip("needs the engine 'native'")
+    mnb.use("native")
+    try:
+        for heads, shared, queries, keys, own, wide in FEW:
+            one, more = (heads, queries, own), ((shared, keys, own), (shared, keys, wide))
+            check(tuple(numbers(rng, shape, "float32") for shape in (one, *more)), enable_gqa=True, is_causal=True)
+    finally:
+        mnb.use(None)
+    assert set(planned) == {"attend_part", "attend_together"}
+
+
+def test_what_is_not_a_number_stays_with_its_query(gpu: Any) -> None:
+    gpu(MANY, CORES)
+    for dtype, keys, queries in (("float16", 80, 40), ("float32", 80, 40), ("float32", 300, 2)):
+        q, k, v = np.zeros((queries, 16), dtype), np.ones((keys, 16), dtype), np.ones((keys, 8), dtype)
+        q[1, 2], v[0, 5] = np.nan, np.inf  # what stands for values beyond the last must not be the first one
+        got = mnb.scaled_dot_product_attention(*map(laid, (q, k, v))).read()
+        assert np.isnan(got[1]).all()
+        assert (np.delete(got, 1, 0)[:, 5] == np.inf).all()
+        assert (np.delete(np.delete(got, 1, 0), 5, 1) == 1).all()
+
+
+def test_scores_that_exp_would_overflow(gpu: Any, rng: np.random.Generator) -> None:
+    """The largest ones come last."""
+    gpu(MANY, CORES)
+    for dtype in ("float16", "float32"):
+        q, k = np.full((20, 16), 100, dtype), np.linspace(-9, 9, 200, dtype=np.float32)[:, None].astype(dtype)
+        check((q, np.repeat(k, 16, 1), numbers(rng, (200, 8), dtype)))
+
+
+def test_which_kernel_suits_a_device(gpu: Any) -> None:
+    device = device_of(named(gpu(MANY, CORES)).caps)
+
+    def kernels(queries: int, keys: int, own: int, kind: str, share: int = 1) -> list[str]:
+        shape = AttentionShape(
+            8, share, queries, keys, own, own, kind, masked=False, causal=False, mask_pitch=0, starts=(0, 0, 0, 0),
+            scale=1, whole=True,
+        )  # fmt: skip
+        return [step.template for step in plan_attention(shape, device)]
+
+    assert kernels(1024, 1024, 64, "half") == ["attend_matrices<half, 64, 64, 64, 4, false, true>"]
+    assert kernels(1024, 1024, 128, "bfloat16") == ["attend_matrices<bfloat, 128, 128, 48, 2, false, true>"]
+    assert kernels(1024, 1024, 80, "float") == ["attend_tiles<float, 128, false, true>"]
+    assert kernels(9, 30, 80, "half") == ["attend_tiles<half, 128, false, true>"]
+    assert kernels(1, 4096, 128, "half", 4) == ["attend_part<half, 16, 4, false, true>", "attend_together<half>"]
+    assert kernels(64, 64, 257, "half") == []

@@ -1,0 +1,119 @@
+"""The first few of rows, and rows in order, as GPUs find them, on the engines of a CPU."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from oracle import laid
+
+import metalnb as mnb
+from metalnb.library_kernels.launching import radix_sort
+
+MANY = 132  # processors of an H100
+REFERENCE = mnb.topk.row.reference
+
+
+def drawn(rng: np.random.Generator, shape: tuple[int, ...], dtype: str) -> Any:
+    """Numbers of which many are equal; of floats the ones that order is special for, too."""
+    x = rng.integers(-99, 99, shape).astype(np.float64)
+    if "float" in dtype:
+        special = np.array([np.nan, -np.nan, np.inf, -np.inf, 0.0, -0.0])
+        x = np.where(rng.random(shape) < 0.1, rng.choice(special, shape), x)
+    with np.errstate(invalid="ignore"):
+        return x.astype(dtype)
+
+
+def check(x: Any, k: int, axis: int = -1, layout: str = "plain", **options: Any) -> None:
+    values, indices = mnb.topk(laid(x, layout), k, axis=axis, **options)
+    wanted, places = REFERENCE(x, k, axis, **options)
+    assert indices.dtype == np.int64
+    assert np.array_equal(indices.read(), places)
+    assert np.array_equal(values.read(), wanted, equal_nan="float" in x.dtype.name)
+
+
+@pytest.fixture
+def selections(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, ...]]:
+    """Return rows, keys, k and parts of each selection, as they come."""
+    seen: list[tuple[int, ...]] = []
+    own = radix_sort._selected
+    monkeypatch.setattr(radix_sort, "_selected", lambda *given: (seen.append(given[2]), own(*given))[1])
+    return seen
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "int8", "uint32", "int64", "bool"])
+def test_the_first_of_rows(gpu: Any, selections: list[Any], dtype: str, rng: np.random.Generator) -> None:
+    if gpu(MANY) == "cpu" and dtype not in ("float32", "int8"):
+        pytest.skip("its device would compile for minutes")
+    for shape, ks in (((5, 33), (1, 16)), ((3, 255), (1, 7)), ((2, 3, 1031), (10, 500)), ((8001,), (1, 1000))):
+        x = drawn(rng, shape, dtype)
+        for k in ks:
+            check(x, k)
+            check(x, k, largest=False)
+    assert len(selections) == 16
+
+
+def test_a_long_row_is_selected_from_by_parts(gpu: Any, selections: list[Any], rng: np.random.Generator) -> None:
+    """Of equal keys the first ones come first, whichever parts they are in."""
+    gpu(MANY)
+    x = drawn(rng, (2, 100_003), "float32")
+    for k in (1, 10, 400):
+        check(x, k)
+        check(x, k, largest=False)
+    assert selections[:2] == [(2, 100_003, 1, 24), (2, 24, 1, 1)]
+    assert selections[-2:] == [(2, 100_003, 400, 15), (2, 6000, 400, 1)]
+    selections.clear()
+    check(drawn(rng, (3_000_000,), "int32"), 100)
+    assert selections == [(1, 3_000_000, 100, 528), (1, 52_800, 100, 12), (1, 1200, 100, 1)]
+
+
+def test_selection_of_views_along_any_axis(gpu: Any, rng: np.random.Generator) -> None:
+    gpu(MANY)
+    x = drawn(rng, (40, 70), "float32")
+    for layout in ("plain", "transposed", "reversed", "stepped"):
+        check(x, 7, 0, layout)
+        check(x, 7, 1, layout)
+    whole = mnb.asarray(x.reshape(-1))
+    values, indices = mnb.topk(whole[5:], 9)
+    wanted, places = REFERENCE(x.reshape(-1)[5:], 9)
+    assert np.array_equal(indices.read(), places)
+    assert np.array_equal(values.read(), wanted, equal_nan=True)
+
+
+def test_rows_that_are_better_sorted(gpu: Any, selections: list[Any], rng: np.random.Generator) -> None:
+    gpu(MANY)
+    for shape, k in (((4, 100), 51), ((4, 20), 1), ((2, 3000), 1025), ((3, 50), 0), ((0, 50), 3)):
+        check(drawn(rng, shape, "int32"), k)
+    assert selections == []
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "int8", "int64"])
+def test_rows_are_sorted_in_threadgroup_memory(gpu: Any, dtype: str, rng: np.random.Generator) -> None:
+    """Rows of as many keys as registers hold, and fewer; equal ones keep their order."""
+    if gpu(MANY) == "cpu" and dtype != "float32":
+        pytest.skip("its device would compile for minutes")
+    assert radix_sort.device_of(mnb.zeros(1).engine.caps).tile_places
+    for shape in ((3, 33), (2, 256), (2, 257), (1025,), (2, 2, 1500), (2, 2048), (4096,), (3, 4000)):
+        x = drawn(rng, shape, dtype)
+        for descending in (False, True):
+            order = mnb.argsort.row.reference(x, descending=descending)
+            for layout in ("plain", "reversed"):
+                assert np.array_equal(mnb.argsort(laid(x, layout), descending=descending).read(), order)
+                got = mnb.sort(laid(x, layout), descending=descending).read()
+                assert np.array_equal(got, np.take_along_axis(x, order, -1), equal_nan="float" in dtype)
+    part = mnb.asarray(np.append(x[0, :5], x[0]))[5:]
+    assert np.array_equal(mnb.argsort(part).read(), mnb.argsort.row.reference(x[0]))
+
+
+@pytest.mark.parametrize("engine", ["cpu", "native"])
+def test_a_cpu_selects_a_few_of_many(selections: list[Any], engine: str, rng: np.random.Generator) -> None:
+    if not mnb.engines()[engine].available:
+        pytest.skip(f"needs the engine {engine!r}")
+    mnb.use(engine)
+    try:
+        for shape, k in (((3, 5000), 10), ((20_000,), 400), ((2000,), 3), ((3, 5000), 300)):
+            check(drawn(rng, shape, "float32"), k)
+    finally:
+        mnb.use(None)
+    assert selections == [(3, 5000, 10, 1), (1, 20_000, 400, 3), (1, 1200, 400, 1)]

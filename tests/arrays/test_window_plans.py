@@ -1,0 +1,120 @@
+"""Convolutions and pooling as GPUs compute them, on the engines of a CPU."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from oracle import laid
+
+import metalnb as mnb
+from metalnb.library_kernels.launching import convolution_launch
+
+MANY = 132  # processors of an H100
+REFERENCE = mnb.conv2d.row.reference
+
+
+@pytest.fixture
+def products(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Return the kernels that multiply with windows, as they are compiled."""
+    seen: list[str] = []
+    own = convolution_launch.compiled
+
+    def compiled(plan: Any, engine: Any) -> Any:
+        seen.extend(step.kernel for step in plan.steps)
+        return own(plan, engine)
+
+    convolution_launch._windows.cache_clear()
+    monkeypatch.setattr(convolution_launch, "compiled", compiled)
+    return seen
+
+
+def numbers(rng: np.random.Generator, shape: tuple[int, ...], dtype: str) -> Any:
+    """Small whole numbers, whose sums are exact."""
+    if dtype == "bfloat16":
+        dtype = pytest.importorskip("ml_dtypes").bfloat16
+    return rng.integers(-2, 3, shape).astype(dtype)
+
+
+def check(x: Any, w: Any, bias: Any = None, layout: str = "plain", **options: Any) -> None:
+    op = mnb.conv2d if w.ndim == 4 else mnb.conv1d
+    more = () if bias is None else (laid(bias),)
+    got = op(laid(x, layout), laid(w, layout), *more, **options).read()
+    want = REFERENCE(*(a if a is None else a.astype(np.float64) for a in (x, w, bias)), **options)
+    assert np.array_equal(got, want.astype(x.dtype)), options
+
+
+OPTIONS: list[dict[str, Any]] = [
+    {}, {"padding": 1}, {"padding": (2, 0), "stride": (2, 3)}, {"dilation": (1, 2), "padding": "same"},
+    {"groups": 2, "padding": 1, "stride": 2},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+def test_convolutions_multiply_windows(gpu: Any, products: list[str], dtype: str, rng: np.random.Generator) -> None:
+    if gpu(MANY) == "cpu" and dtype != "float32":
+        pytest.skip("its device would compile for minutes")
+    channels = 8 if dtype == "float32" else 32
+    for options in OPTIONS:
+        groups = options.get("groups", 1)
+        x = numbers(rng, (3, channels * groups, 13, 17), dtype)
+        check(x, numbers(rng, (17 * groups, channels, 3, 2), dtype), numbers(rng, (17 * groups,), dtype), **options)
+    assert products
+    assert all("tiles" in name or "add_parts" in name for name in products)
+
+
+def test_convolutions_of_views_and_of_one_axis(gpu: Any, products: list[str], rng: np.random.Generator) -> None:
+    gpu(MANY)
+    x, w = numbers(rng, (2, 16, 9, 8), "float32"), numbers(rng, (70, 16, 3, 3), "float32")
+    for layout in ("transposed", "reversed", "stepped"):
+        check(x, w, None, layout, padding=1)
+    whole = mnb.asarray(np.append(x[:1], x, 0))
+    got = mnb.conv2d(whole[1:], mnb.asarray(w), padding=1).read()
+    assert np.array_equal(got, REFERENCE(x, w, padding=1).astype(np.float32))
+    check(x[0], w)
+    check(numbers(rng, (2, 16, 300), "float32"), numbers(rng, (20, 16, 5), "float32"), stride=2, padding=3)
+    assert products
+
+
+def test_infinities_and_padding_stay_apart(gpu: Any, rng: np.random.Generator) -> None:
+    gpu(MANY)
+    x, w = numbers(rng, (1, 8, 6, 6), "float32"), np.ones((16, 8, 3, 3), np.float32)
+    x[0, 3, 0, 0], x[0, 2, 5, 5] = np.inf, np.nan
+    want = REFERENCE(x.astype(np.float64), w.astype(np.float64), padding=1).astype(np.float32)
+    assert np.array_equal(mnb.conv2d(laid(x), laid(w), padding=1).read(), want, equal_nan=True)
+
+
+def test_convolutions_that_tiles_do_not_suit(gpu: Any, products: list[str], rng: np.random.Generator) -> None:
+    """Channels that are no whole strips, few outputs, and windows of one element."""
+    gpu(MANY)
+    for channels, outputs, size in ((7, 20, 3), (8, 15, 3), (8, 20, 1)):
+        check(numbers(rng, (2, channels, 9, 9), "float32"), numbers(rng, (outputs, channels, size, size), "float32"))
+    assert products == []
+
+
+POOLINGS: list[tuple[Any, dict[str, Any]]] = [
+    (2, {}), (3, {"stride": 2, "padding": 1}), ((1, 8), {"stride": (3, 1), "ceil_mode": True}), (9, {}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+def test_pooling(gpu: Any, dtype: str, rng: np.random.Generator) -> None:
+    """A window's loads at once, and windows that are too large for that; views begin anywhere."""
+    gpu(MANY)
+    x = numbers(rng, (3, 2, 13, 17), dtype)
+    x[0, 0, 5, 6], x[1, 1, 0, 0] = np.nan, np.inf
+    whole = mnb.asarray(np.append(x[:1], x, 0))
+    for size, options in POOLINGS:
+        for op in (mnb.max_pool2d, mnb.avg_pool2d):
+            with np.errstate(invalid="ignore"):
+                want = op.row.reference(x.astype(np.float64), size, **options)
+            for given in (laid(x), laid(x, "reversed"), whole[1:]):
+                np.testing.assert_allclose(op(given, size, **options).read(), want, rtol=1e-3, atol=1e-3)
+    want = mnb.max_pool2d.row.reference(x[:, :, :, :16].astype(np.float64), 3, dilation=2)
+    assert np.array_equal(mnb.max_pool2d(laid(x[:, :, :, :16]), 3, dilation=2).read(), want, equal_nan=True)
+    want = mnb.max_pool1d.row.reference(x[0].astype(np.float64), 3)
+    assert np.array_equal(mnb.max_pool1d(laid(x[0]), 3).read(), want, equal_nan=True)
+    counted = mnb.avg_pool2d(laid(x[2:]), 3, padding=1, count_include_pad=False).read()
+    wanted = mnb.avg_pool2d.row.reference(x[2:].astype(np.float64), 3, padding=1, count_include_pad=False)
+    np.testing.assert_allclose(counted, wanted, rtol=1e-3, atol=1e-3)
