@@ -10,11 +10,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ..llvm.instructions import IRModule
 from .analysis import Analysis, Proof
-from .checks import Checks
+from .check_target import CheckTarget
+from .checks import CheckedModule, Checks, checked
 from .launch_facts import Grid, LaunchFacts, facts_of, sizes_of
 
-__all__ = ["CheckChoice", "hopeful_facts"]
+__all__ = ["CheckChoice", "KernelChecks", "hopeful_facts"]
 
 _MOST = 3  # forms, before one is made that trusts nothing
 _KEPT = 256  # kinds of launches remembered
@@ -84,3 +86,40 @@ class CheckChoice:
         cases = self._known.setdefault(key, [])
         if len(cases) < _KEPT:
             cases.append((read, checks))
+
+
+class KernelChecks:
+    """A kernel with its checks: each form is made when a dispatch first needs it.
+
+    Parameters
+    ----------
+    module : IRModule
+    analysis : Analysis
+        Of the module.
+    target : CheckTarget
+
+    Attributes
+    ----------
+    analysis : Analysis
+    """
+
+    def __init__(self, module: IRModule, analysis: Analysis, target: CheckTarget) -> None:
+        self.analysis = analysis
+        self._module, self._target = module, target
+        self._choice = CheckChoice(analysis, target.count)
+        self._made: dict[Checks, CheckedModule] = {}
+
+    @property
+    def first(self) -> CheckedModule:
+        """The kernel as it is first compiled."""
+        return self.made(self._choice.first)
+
+    def of(self, arguments: Sequence[Any], grid: Grid, threadgroup: Grid) -> CheckedModule:
+        """Return the kernel with the checks that a dispatch needs."""
+        return self.made(self._choice.chosen(arguments, grid, threadgroup))
+
+    def made(self, checks: Checks) -> CheckedModule:
+        """Return the kernel with some checks."""
+        if checks not in self._made:
+            self._made[checks] = checked(self._module, self.analysis, checks, self._target)
+        return self._made[checks]

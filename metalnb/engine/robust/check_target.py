@@ -13,12 +13,17 @@ class CheckTarget(Protocol):
     """An engine's way to hand arguments to a kernel, and to be told of a fault.
 
     After the kernel's own arguments come two more: the limits, words of 64 bits that the kernel only reads, and the
-    watch, whose first word is not 0 when loops are to end, and in which faults are recorded.
+    watch, in which faults are recorded.
     """
 
     @property
     def count(self) -> int:
         """The kernel's own arguments."""
+        ...
+
+    @property
+    def pointer_type(self) -> str:
+        """The type of the pointers to the limits and the watch."""
         ...
 
     @property
@@ -28,6 +33,10 @@ class CheckTarget(Protocol):
 
     def argument(self, code: WrittenCode, number: int) -> str:
         """Write what reads an argument's address; return the pointer's name."""
+        ...
+
+    def stopped(self, code: WrittenCode, watch: str) -> str:
+        """Write the question whether loops are to end; return the name of an ``i1``."""
         ...
 
     def record(self, code: WrittenCode, watch: str, check: int, offset: str) -> None:

@@ -77,7 +77,7 @@ class ConditionWriter:
 
     def address(self, access: Access) -> str:
         """Write the address of an access."""
-        return self._code.op(f"ptrtoint ptr {access.pointer} to i64")
+        return self._code.number(access.type, access.pointer)
 
     def _index_fits(self, access: Access, place: PointerPlace, root: Root) -> str:
         """Compare a single index with how many are right."""

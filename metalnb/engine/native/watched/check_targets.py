@@ -10,6 +10,8 @@ __all__ = ["FiberTarget", "LaneTarget"]
 class _GivenArguments:
     """Arguments that a kernel reads from its first parameter, an array of addresses."""
 
+    pointer_type = "ptr"
+
     def __init__(self, given: str, count: int) -> None:
         self._given = given
         self.count = count
@@ -18,6 +20,10 @@ class _GivenArguments:
         """Write what reads an argument's address."""
         at = code.op(f"getelementptr i8, ptr {self._given}, i64 {8 * number}")
         return code.op(f"inttoptr i64 {code.op(f'load i64, ptr {at}, align 8')} to ptr")
+
+    def stopped(self, code: WrittenCode, watch: str) -> str:
+        """Write the question whether loops are to end: by the watch's first word."""
+        return code.op(f"icmp ne i32 {code.op(f'load volatile i32, ptr {watch}, align 8')}, 0")
 
 
 class LaneTarget(_GivenArguments):
