@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import threading
 from collections.abc import Sequence
@@ -16,8 +17,16 @@ from ..base import Caps, Grid, Ticket
 from ..clang.driver import at_kernel, clang
 from ..clang.entry_point import ENTRY
 from ..observation import Observable
+from ..robust.checks import CheckedModule
 from ..staging import DeviceMemory, Result, Staging
+from ..time_limits import current_limit
 from ..unit import Unit
+from .checked.checked_binary import CheckedBinary
+from .checked.checked_ticket import CheckedTicket
+from .checked.gpu_watch import GpuWatch, WatchMemory
+from .checked.pinned_words import PinnedWords
+from .checked.stoppable_runs import StoppableRun, StoppableRuns
+from .checked.two_step_ptx import checked_ptx
 from .constants import Constants
 from .gpu_memory import GpuMemory, own_address
 from .launch_record import LaunchRecord, Planned, launches
@@ -58,6 +67,8 @@ class CudaBinary:
         Its PTX.
     cut : bool
         See `ptx.cannot_tell`.
+    checked : bool
+        Whether it has checks: a launch then gives it a watch, and it takes threadgroups of either shape.
     functions : dict
         By the most threads it was assembled for, and whether a threadgroup is launched as a row.
     records : list of LaunchRecord
@@ -69,6 +80,7 @@ class CudaBinary:
     text: str
     cut: bool
     threadgroup_bytes: int
+    checked: bool = False
     functions: dict[tuple[int, bool], Function] = field(default_factory=dict)
     records: list[LaunchRecord] = field(default_factory=list)
     lock: threading.Lock = field(default_factory=threading.Lock)
@@ -93,10 +105,14 @@ class CudaEngine(GpuMemory, Observable):
             processors=gpu.processors,
             nominal=gpu.nominal,
             last_cache=gpu.last_cache,
+            stops=True,
         )
         self._events = Events(gpu)
         self._constants = Constants(gpu)
         self._staging = Staging(self)
+        self._watches = WatchMemory(self, self._constants, PinnedWords(gpu))
+        self._runs = StoppableRuns()
+        gpu.settle = self._runs.finish
 
     # ---- Compiling
 
@@ -104,11 +120,28 @@ class CudaEngine(GpuMemory, Observable):
         """Return the cell with the entry point behind it."""
         return source(unit)
 
-    def compile(self, unit: Unit) -> CudaBinary:
+    def compile(self, unit: Unit) -> CudaBinary | CheckedBinary:
         """Compile one kernel: text to PTX, which is kept on disk, to the GPU's code, which the driver keeps."""
-        text = ptx(unit, self._gpu.capability)
+        built = checked_ptx(unit, self._gpu.capability) if unit.checked else None
+        if built is None:
+            return self._assembled(unit, ptx(unit, self._gpu.capability))
+        binary = CheckedBinary(unit, built)
+        binary.threadgroup_bytes = self._form(binary, built.checks.first).threadgroup_bytes
+        return binary
+
+    def _form(self, binary: CheckedBinary, made: CheckedModule) -> CudaBinary:
+        """Return a checked kernel's form; without checks it is the unchecked kernel."""
+        form: CudaBinary | None = binary.forms.get(made.checks)
+        if form is None:
+            with binary.lock:
+                text = binary.built.ptx(made) if made.checks else ptx(binary.unit, self._gpu.capability)
+                form = binary.forms[made.checks] = self._assembled(binary.unit, text, checked=bool(made.checks))
+        return form
+
+    def _assembled(self, unit: Unit, text: str, *, checked: bool = False) -> CudaBinary:
+        self._gpu.settle()
         with self._gpu:
-            binary = CudaBinary(unit, unit.signature.name, text, cannot_tell(unit, text), 0)
+            binary = CudaBinary(unit, unit.signature.name, text, cannot_tell(unit, text), 0, checked)
             function = binary.functions[0, False] = self._load(unit, text)
             about = self._gpu.api.CUfunction_attribute.CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES
             binary.threadgroup_bytes = self._gpu.take(self._gpu.api.cuFuncGetAttribute(about, function.handle))
@@ -132,6 +165,7 @@ class CudaEngine(GpuMemory, Observable):
 
     def _function(self, binary: CudaBinary, threads: int, *, row: bool) -> Function:
         """Return the function for threadgroups of so many threads."""
+        row = row and not binary.checked
         usual = binary.functions.get((0, row))
         if usual is None:
             text = ptx(binary.unit, self._gpu.capability, row=row)
@@ -145,9 +179,9 @@ class CudaEngine(GpuMemory, Observable):
 
     # ---- Launching
 
-    def launch(self, binary: CudaBinary, arguments: Sequence[Any], grid: Grid, threadgroup: Grid) -> Ticket:
+    def launch(self, binary: CudaBinary | CheckedBinary, arguments: Sequence[Any], grid: Grid, threadgroup: Grid) -> Ticket:
         """Start a dispatch and tell the observers; most have none and only what lies on the GPU: the short way."""
-        if not self.observers:
+        if not self.observers and type(binary) is CudaBinary:
             values = []
             for given in arguments:
                 if type(given) is not DeviceMemory:
@@ -163,9 +197,48 @@ class CudaEngine(GpuMemory, Observable):
         return super().launch(binary, arguments, grid, threadgroup)
 
     def start(
+        self, binary: CudaBinary | CheckedBinary, arguments: Sequence[Any], grid: Grid, threadgroup: Grid
+    ) -> Ticket:
+        """Start a dispatch: of a checked kernel in the form that it needs."""
+        if isinstance(binary, CudaBinary):
+            return self._start(binary, arguments, grid, threadgroup)
+        made = binary.module_for(arguments, grid, threadgroup)
+        form = self._form(binary, made)
+        if made.checks:
+            watch = self._watch(binary, made, (arguments, grid, threadgroup))
+            return self._start_checked(form, watch, arguments, grid, threadgroup)
+        if self.observers:
+            return self._start(form, arguments, grid, threadgroup)
+        return self.launch(form, arguments, grid, threadgroup)
+
+    def _watch(
+        self, binary: CheckedBinary, made: CheckedModule, launch: tuple[Sequence[Any], Grid, Grid]
+    ) -> GpuWatch:
+        return GpuWatch(binary.unit, binary.built.checks.analysis, made, launch, self._watches)
+
+    def _start_checked(
+        self, form: CudaBinary, watch: GpuWatch, arguments: Sequence[Any], grid: Grid, threadgroup: Grid
+    ) -> CheckedTicket:
+        """Start a dispatch that may leave its memory, or run for ever."""
+        events = self._events
+        with self._gpu:
+            values, dynamic, results, _held = self._bind(form, arguments)
+            watch.place([0 if type(a) is int else v for a, v in zip(arguments, values, strict=True)])
+            begun = events.record(timed=True)
+            self._enqueue(form, values, dynamic, grid, threadgroup, watch)
+            span = Span(events, begun, events.record(timed=True))
+        settle = self._gpu.settle
+        if watch.stoppable:
+            run = StoppableRun(watch, span.has_begun, span.has_ended, current_limit())
+            self._runs.add(run)
+            settle = functools.partial(self._runs.wait, run)
+        ticket = CheckedTicket(watch, span, results, self._staging, settle)
+        self._staging.expect(ticket)
+        return ticket
+
+    def _start(
         self, binary: CudaBinary, arguments: Sequence[Any], grid: Grid, threadgroup: Grid
     ) -> CudaTicket | StagedTicket:
-        """Start a dispatch."""
         events, name = self._events, binary.name
         with self._gpu:
             values, dynamic, results, _held = self._bind(binary, arguments)
@@ -183,18 +256,35 @@ class CudaEngine(GpuMemory, Observable):
             return ticket
 
     def timed(
-        self, binary: CudaBinary, arguments: Sequence[Any], grid: Grid, threadgroup: Grid, count: int,
+        self, binary: CudaBinary | CheckedBinary, arguments: Sequence[Any], grid: Grid, threadgroup: Grid, count: int,
     ) -> list[float]:  # fmt: skip
         """Run a dispatch ``count`` times back to back; give the seconds of each by the GPU's clock."""
+        watch = None
+        if isinstance(binary, CheckedBinary):
+            made = binary.module_for(arguments, grid, threadgroup)
+            watch = self._watch(binary, made, (arguments, grid, threadgroup)) if made.checks else None
+            binary = self._form(binary, made)
+        seconds = self._timed(binary, arguments, grid, threadgroup, count, watch)
+        fault = watch.fault() if watch is not None else None
+        if fault is not None:
+            raise fault
+        return seconds
+
+    def _timed(
+        self, binary: CudaBinary, arguments: Sequence[Any], grid: Grid, threadgroup: Grid, count: int,
+        watch: GpuWatch | None,
+    ) -> list[float]:  # fmt: skip
         with self._gpu:
             values, dynamic, results, _held = self._bind(binary, arguments)
+            if watch is not None:
+                watch.place([0 if type(a) is int else v for a, v in zip(arguments, values, strict=True)])
             seconds: list[float] = []
             for first in range(0, count, _BATCH):
                 spans = []
                 with self._events.gate():
                     for _ in range(min(_BATCH, count - first)):
                         begun = self._events.record(timed=True)
-                        self._enqueue(binary, values, dynamic, grid, threadgroup)
+                        self._enqueue(binary, values, dynamic, grid, threadgroup, watch)
                         spans.append(Span(self._events, begun, self._events.record(timed=True)))
                 for span in spans:
                     span.wait(binary.name)
@@ -203,17 +293,22 @@ class CudaEngine(GpuMemory, Observable):
             self._staging.fetch(results)
             return seconds
 
-    def _enqueue(self, binary: CudaBinary, values: list[int], dynamic: int, grid: Grid, threadgroup: Grid) -> None:
+    def _enqueue(
+        self, binary: CudaBinary, values: list[int], dynamic: int, grid: Grid, threadgroup: Grid,
+        watch: GpuWatch | None = None,
+    ) -> None:  # fmt: skip
         try:
             record = binary.records.pop()
         except IndexError:  # the first launch, or other threads have them; one that failed is not put back
-            record = LaunchRecord(binary.unit.signature)
+            record = LaunchRecord(binary.unit.signature, checked=binary.checked)
         last_grid, last_threadgroup, last_dynamic, planned = record.recent
         if grid is not last_grid or threadgroup is not last_threadgroup or dynamic != last_dynamic:
             key = grid, threadgroup, dynamic
             planned = record.planned.get(key) or self._plan(binary, record, *key)
             record.recent = *key, planned
         record.write(*values)
+        if watch is not None:
+            record.watch(*watch.addresses)
         for launch, place in planned:
             if place is not record.place:
                 record.stand(place)
