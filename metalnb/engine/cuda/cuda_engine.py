@@ -4,34 +4,29 @@ from __future__ import annotations
 
 import functools
 import math
-import threading
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from metalnb.errors import CompileError
-
 from ..base import Caps, Grid, Ticket
-from ..clang.driver import at_kernel, clang
-from ..clang.entry_point import ENTRY
+from ..clang.driver import clang
 from ..observation import Observable
 from ..robust.checks import CheckedModule
 from ..staging import DeviceMemory, Result, Staging
 from ..time_limits import current_limit
 from ..unit import Unit
+from .assembling import Assembler, CudaBinary
 from .checked.checked_binary import CheckedBinary
 from .checked.checked_ticket import CheckedTicket
 from .checked.gpu_watch import GpuWatch, WatchMemory
 from .checked.pinned_words import PinnedWords
 from .checked.stoppable_runs import StoppableRun, StoppableRuns
-from .checked.two_step_ptx import checked_ptx
 from .constants import Constants
 from .gpu_memory import GpuMemory, own_address
 from .launch_record import LaunchRecord, Planned, launches
 from .nvidia_driver import Gpu, open_gpu
-from .ptx import bounded, cannot_tell, ptx, source
+from .ptx import source
 from .stream_events import CudaTicket, Events, Span, StagedTicket
 
 __all__ = ["CudaEngine", "open_engine"]
@@ -46,44 +41,6 @@ def open_engine(device: int = 0) -> CudaEngine:
     """
     clang()
     return CudaEngine(open_gpu(device))
-
-
-@dataclass(slots=True)
-class Function:
-    """A kernel in the driver's hands, and the most threads of a threadgroup for which there are registers."""
-
-    handle: Any
-    most: int
-    module: Any
-
-
-@dataclass(slots=True)
-class CudaBinary:
-    """A compiled kernel, and what a launch of it fills.
-
-    Attributes
-    ----------
-    text : str
-        Its PTX.
-    cut : bool
-        See `ptx.cannot_tell`.
-    checked : bool
-        Whether it has checks: a launch then gives it a watch, and it takes threadgroups of either shape.
-    functions : dict
-        By the most threads it was assembled for, and whether a threadgroup is launched as a row.
-    records : list of LaunchRecord
-        Those that no launch fills at the moment: taken and put back without a lock, and made anew when there is none.
-    """
-
-    unit: Unit
-    name: str
-    text: str
-    cut: bool
-    threadgroup_bytes: int
-    checked: bool = False
-    functions: dict[tuple[int, bool], Function] = field(default_factory=dict)
-    records: list[LaunchRecord] = field(default_factory=list)
-    lock: threading.Lock = field(default_factory=threading.Lock)
 
 
 class CudaEngine(GpuMemory, Observable):
@@ -110,6 +67,7 @@ class CudaEngine(GpuMemory, Observable):
         self._events = Events(gpu)
         self._constants = Constants(gpu)
         self._staging = Staging(self)
+        self._assembler = Assembler(gpu)
         self._watches = WatchMemory(self, self._constants, PinnedWords(gpu))
         self._runs = StoppableRuns()
         gpu.settle = self._runs.finish
@@ -122,64 +80,13 @@ class CudaEngine(GpuMemory, Observable):
 
     def compile(self, unit: Unit) -> CudaBinary | CheckedBinary:
         """Compile one kernel: text to PTX, which is kept on disk, to the GPU's code, which the driver keeps."""
-        built = checked_ptx(unit, self._gpu.capability) if unit.checked else None
-        if built is None:
-            return self._assembled(unit, ptx(unit, self._gpu.capability))
-        binary = CheckedBinary(unit, built)
-        binary.threadgroup_bytes = self._form(binary, built.checks.first).threadgroup_bytes
-        return binary
-
-    def _form(self, binary: CheckedBinary, made: CheckedModule) -> CudaBinary:
-        """Return a checked kernel's form; without checks it is the unchecked kernel."""
-        form: CudaBinary | None = binary.forms.get(made.checks)
-        if form is None:
-            with binary.lock:
-                text = binary.built.ptx(made) if made.checks else ptx(binary.unit, self._gpu.capability)
-                form = binary.forms[made.checks] = self._assembled(binary.unit, text, checked=bool(made.checks))
-        return form
-
-    def _assembled(self, unit: Unit, text: str, *, checked: bool = False) -> CudaBinary:
-        self._gpu.settle()
-        with self._gpu:
-            binary = CudaBinary(unit, unit.signature.name, text, cannot_tell(unit, text), 0, checked)
-            function = binary.functions[0, False] = self._load(unit, text)
-            about = self._gpu.api.CUfunction_attribute.CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES
-            binary.threadgroup_bytes = self._gpu.take(self._gpu.api.cuFuncGetAttribute(about, function.handle))
-            return binary
-
-    def _load(self, unit: Unit, text: str) -> Function:
-        api, gpu = self._gpu.api, self._gpu
-        image = np.frombuffer(text.encode() + b"\0", np.uint8)
-        # The assembler's time grows with the square of the text, unless it optimises little.
-        options = [(api.CUjit_option.CU_JIT_OPTIMIZATION_LEVEL, 1)] if len(text) > _LARGE else []
-        names, wanted = [name for name, _ in options], [value for _, value in options]
-        status, module = api.cuModuleLoadDataEx(image.ctypes.data, len(options), names, wanted)
-        if status:
-            told = (api.cuGetErrorString(status)[1] or b"?").decode()
-            raise CompileError([at_kernel(unit, f"the GPU's assembler refused its PTX: {told}")])
-        handle = gpu.take(api.cuModuleGetFunction(module, ENTRY.encode()))
-        most = gpu.take(
-            api.cuFuncGetAttribute(api.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, handle)
-        )
-        return Function(handle, most, module)
-
-    def _function(self, binary: CudaBinary, threads: int, *, row: bool) -> Function:
-        """Return the function for threadgroups of so many threads."""
-        row = row and not binary.checked
-        usual = binary.functions.get((0, row))
-        if usual is None:
-            text = ptx(binary.unit, self._gpu.capability, row=row)
-            usual = binary.functions[0, row] = self._load(binary.unit, text)
-        if threads <= usual.most:
-            return usual
-        if (1024, row) not in binary.functions:
-            text = ptx(binary.unit, self._gpu.capability, row=row) if row else binary.text
-            binary.functions[1024, row] = self._load(binary.unit, bounded(text, 1024))
-        return binary.functions[1024, row]
+        return self._assembler.compiled(unit)
 
     # ---- Launching
 
-    def launch(self, binary: CudaBinary | CheckedBinary, arguments: Sequence[Any], grid: Grid, threadgroup: Grid) -> Ticket:
+    def launch(
+        self, binary: CudaBinary | CheckedBinary, arguments: Sequence[Any], grid: Grid, threadgroup: Grid
+    ) -> Ticket:
         """Start a dispatch and tell the observers; most have none and only what lies on the GPU: the short way."""
         if not self.observers and type(binary) is CudaBinary:
             values = []
@@ -199,17 +106,33 @@ class CudaEngine(GpuMemory, Observable):
     def start(
         self, binary: CudaBinary | CheckedBinary, arguments: Sequence[Any], grid: Grid, threadgroup: Grid
     ) -> Ticket:
-        """Start a dispatch: of a checked kernel in the form that it needs."""
+        """Start a dispatch: of a checked kernel in the form that it needs.
+
+        Raises
+        ------
+        KeyboardInterrupt
+            When its arguments had to wait, and that was interrupted: what was before it was stopped, and it has ended.
+        """
+        apart = all(type(given) is DeviceMemory for given in arguments)
+        interrupt = None if apart else self._runs.interrupt()
+        ticket = self._started(binary, arguments, grid, threadgroup)
+        if interrupt is not None:
+            ticket.wait()
+            raise interrupt
+        return ticket
+
+    def _started(
+        self, binary: CudaBinary | CheckedBinary, arguments: Sequence[Any], grid: Grid, threadgroup: Grid
+    ) -> Ticket:
         if isinstance(binary, CudaBinary):
             return self._start(binary, arguments, grid, threadgroup)
         made = binary.module_for(arguments, grid, threadgroup)
-        form = self._form(binary, made)
+        form = self._assembler.form(binary, made)
         if made.checks:
             watch = self._watch(binary, made, (arguments, grid, threadgroup))
             return self._start_checked(form, watch, arguments, grid, threadgroup)
-        if self.observers:
-            return self._start(form, arguments, grid, threadgroup)
-        return self.launch(form, arguments, grid, threadgroup)
+        start = self._start if self.observers else self.launch
+        return start(form, arguments, grid, threadgroup)
 
     def _watch(
         self, binary: CheckedBinary, made: CheckedModule, launch: tuple[Sequence[Any], Grid, Grid]
@@ -263,7 +186,7 @@ class CudaEngine(GpuMemory, Observable):
         if isinstance(binary, CheckedBinary):
             made = binary.module_for(arguments, grid, threadgroup)
             watch = self._watch(binary, made, (arguments, grid, threadgroup)) if made.checks else None
-            binary = self._form(binary, made)
+            binary = self._assembler.form(binary, made)
         seconds = self._timed(binary, arguments, grid, threadgroup, count, watch)
         fault = watch.fault() if watch is not None else None
         if fault is not None:
@@ -324,7 +247,7 @@ class CudaEngine(GpuMemory, Observable):
         made: list[Planned] = []
         for one in launches(grid, threadgroup, cut=binary.cut):
             with binary.lock:
-                handle = self._function(binary, math.prod(one.shape[3:]), row=one.row).handle
+                handle = self._assembler.function(binary, math.prod(one.shape[3:]), row=one.row).handle
             call = record.call(self._gpu.launch, int(handle), one.shape, dynamic, int(self._gpu.stream))
             made.append((call, one.place))
         if len(record.planned) >= _PLANS:
@@ -376,5 +299,4 @@ class CudaEngine(GpuMemory, Observable):
 
 
 _PLANS = 256  # kept of a kernel, for each thread that launches it at the same time
-_LARGE = 100_000  # characters of PTX from which on it is assembled quickly rather than well
 _BATCH = 200  # launches at once behind a closed gate: the driver's queue takes some more

@@ -19,8 +19,8 @@ from ..unit import Unit
 from .padded_tables import padded
 
 __all__ = [
-    "INSTALL", "LEAST", "ROUNDED", "bounded", "cannot_tell", "checked_source", "finished", "libdevice", "processor_flags",
-    "ptx", "source", "target",
+    "INSTALL", "LEAST", "ROUNDED", "bounded", "cannot_tell", "checked_source", "finished", "libdevice",
+    "processor_flags", "ptx", "source", "target",
 ]  # fmt: skip
 
 INSTALL = 'pip install "metalnb[cuda]"'

@@ -8,8 +8,8 @@ from .cuda_entry import SHARED, CudaEntry
 __all__ = ["GpuTarget"]
 
 _PLACE = (0, 4, 8, 48, 52)  # of `$launch`: `first`, and the width and height of `size`
-# The flag is in the host's memory, so a loop looks at it in one of 128 spans of some microseconds only. A predicate, and
-# no branch: the loop keeps its shape.
+# The flag is in the host's memory, so a loop looks at it in one of 128 spans of some microseconds only. A predicate
+# does that, and no branch: the loop keeps its shape.
 _LOOK = (
     "{ .reg .pred look; .reg .u32 now; mov.u32 now, %clock; and.b32 now, now, 0xfe000; setp.eq.u32 look, now, 0; "
     "mov.u32 $0, 0; @look ld.volatile.global.u32 $0, [$1]; }"

@@ -102,8 +102,9 @@ class GpuWatch:
     def _recorded(self) -> KernelFault | None:
         records = np.empty(_RECORD.size * len(self._made.sites), np.uint8)
         self._memory.engine.copy_out(self._records, 0, records)
+        found = records.tobytes()
         for site, access in enumerate(self._made.sites):
-            recorded, *words, _, offset = _RECORD.unpack_from(records, _RECORD.size * site)
+            recorded, *words, _, offset = _RECORD.unpack_from(found, _RECORD.size * site)
             if recorded:
                 group, local = (words[0], words[1], words[2]), words[3:]
                 x, y, z = (g * t + n for g, t, n in zip(group, self._threadgroup, local, strict=True))

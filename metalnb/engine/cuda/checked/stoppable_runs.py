@@ -28,7 +28,9 @@ class StoppableRun:
         The seconds that it may run.
     """
 
-    def __init__(self, watch: GpuWatch, begun: Callable[[], bool], ended: Callable[[], bool], limit: float | None) -> None:
+    def __init__(
+        self, watch: GpuWatch, begun: Callable[[], bool], ended: Callable[[], bool], limit: float | None,
+    ) -> None:  # fmt: skip
         self.watch, self.ended, self._begun, self._limit = watch, ended, begun, limit
         self._since: float | None = None
         self._shown = False
@@ -68,6 +70,14 @@ class StoppableRuns:
         """
         if self._runs:
             self.wait(self._runs[-1])
+
+    def interrupt(self) -> BaseException | None:
+        """Wait for all as `finish` does; return what interrupted the wait."""
+        try:
+            self.finish()
+        except KeyboardInterrupt as error:
+            return error
+        return None
 
     def wait(self, last: StoppableRun) -> None:
         """Wait for a dispatch and those before it, as `finish` does for all."""

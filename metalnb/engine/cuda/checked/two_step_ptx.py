@@ -26,7 +26,8 @@ __all__ = ["CheckedPtx", "checked_ptx"]
 # No loop touched but what is unrolled whole, which takes a thread's arrays out of memory; all in one function, and the
 # line of each instruction.
 _TIDY = (
-    "-O1", "-D$CHECKED", "-gline-tables-only", "-fno-finite-loops", "-funroll-loops", "-fno-vectorize", "-fno-slp-vectorize",
+    "-O1", "-D$CHECKED", "-gline-tables-only", "-fno-finite-loops", "-funroll-loops", "-fno-vectorize",
+    "-fno-slp-vectorize",
     *(word for flag in (
         "-unroll-runtime=0", "-unroll-allow-partial=0", "-unroll-allow-peeling=0", "-unroll-allow-loop-nests-peeling=0",
         "-inline-threshold=1000000", "-inlinehint-threshold=1000000",
@@ -104,7 +105,9 @@ def checked_ptx(unit: Unit, capability: int) -> CheckedPtx | None:
 def _defined(declared: re.Match[str]) -> str:
     """Return the definition of what only the analysis is to see as a call."""
     name = f"metalnb_{declared[1]}"
-    return _SHARED_MEMORY if name == SHARED else f"define internal i32 @{name}(i32 %0) alwaysinline {{\n  ret i32 %0\n}}"
+    if name == SHARED:
+        return _SHARED_MEMORY
+    return f"define internal i32 @{name}(i32 %0) alwaysinline {{\n  ret i32 %0\n}}"
 
 
 def _assembled(unit: Unit, text: str, capability: int) -> str:
