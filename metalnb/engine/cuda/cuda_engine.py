@@ -137,7 +137,8 @@ class CudaEngine(GpuMemory, Observable):
     def _watch(
         self, binary: CheckedBinary, made: CheckedModule, launch: tuple[Sequence[Any], Grid, Grid]
     ) -> GpuWatch:
-        return GpuWatch(binary.unit, binary.built.checks.analysis, made, launch, self._watches)
+        with self._gpu:
+            return GpuWatch(binary.unit, binary.built.checks.analysis, made, launch, self._watches)
 
     def _start_checked(
         self, form: CudaBinary, watch: GpuWatch, arguments: Sequence[Any], grid: Grid, threadgroup: Grid

@@ -58,7 +58,8 @@ class StoppableRuns:
 
     def add(self, run: StoppableRun) -> None:
         """Note a dispatch that was put into the stream."""
-        self._runs = [*(one for one in self._runs if not one.ended()), run]
+        with self._lock:
+            self._runs = [*(one for one in self._runs if not one.ended()), run]
 
     def finish(self) -> None:
         """Wait for all, since the driver's own waits hear no signals; stop each whose time is up.
