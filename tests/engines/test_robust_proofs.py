@@ -115,6 +115,8 @@ WRONG = {
     "for (int k = 0; k < s.n; ++k) { r += *from; device const float* other = from + 4; from = to; to = other; } "
     "y[i.y * 8 + i.x] = r;",
     "the sum of a SIMD-group": "y[i.y * 8 + i.x] = x[simd_sum(l & 1) * 4 + 1];",
+    "the largest of all lanes, in the branch of some": "const uint m = simd_max(l); float r = 0; "
+    "if (l < 4) r = x[m * 16]; y[i.y * 8 + i.x] = r;",
     "before the first of a SIMD-group": "y[i.y * 8 + i.x] = x[63 + simd_prefix_exclusive_sum(l & 1)];",
 }  # fmt: skip
 

@@ -1,6 +1,6 @@
 """Random kernels with random faults, one after the other in one process: it lives, and no array around is touched.
 
-Run: PYTHONPATH=tests:tests/engines python tests/faults/random_faults.py [--count N] [--seed N] [--kernels N] [--engine NAME]
+Run: PYTHONPATH=tests:tests/engines python tests/faults/random_faults.py [--engine NAME] [--count N] [--seed N] …
 
 The kernels are those of ``random_kernels.py``, some to a program. Each is called with many values of the number that
 its indexes are made of, most of them beyond an end, and with several grids and threadgroups. Each array lies between
@@ -23,9 +23,11 @@ from test_robust import EXTENT, MARGIN, arguments
 
 import metalnb as mnb
 from metalnb.engine.cpu.robust import launches
+from metalnb.engine.cuda.checked_kernels import gpu_watch
 from metalnb.engine.native.watched import watch
 
 TOGETHER = 4  # kernels in a program
+EXPLAINED = {"cpu": launches, "native": watch, "cuda": gpu_watch}
 MEMORY = {"t": 32 * 4}
 
 
@@ -65,7 +67,7 @@ def run(
             given["h"][:] = np.arange(EXTENT)
             given["s"] = given["s"].view(pair)[:, 0]
             k, grid, group = index(rng), rng.choice([EXTENT, EXTENT, EXTENT, 100, 1]), rng.choice([32, 32, 20, 64, 1])
-            silent = mock.patch.object(watch if engine == "native" else launches, "explained", return_value=mnb.KernelFault("not explained"))
+            silent = mock.patch.object(EXPLAINED[engine], "explained", return_value=mnb.KernelFault("not explained"))
             with silent if rng.random() < 0.9 else contextlib.nullcontext():
                 try:
                     kernel(*given.values(), k, grid=grid, threadgroup=group, threadgroup_memory=MEMORY, timeout=0.02)

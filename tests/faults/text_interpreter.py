@@ -129,9 +129,8 @@ class Interpreter:
         if kind.kind == "integer":
             if text in {"undef", "poison"}:
                 return self.rng.getrandbits(kind.bits)
-            return {"true": 1, "false": 0, "zeroinitializer": 0}.get(text, None) if not _is_number(text) else (
-                int(text) % (1 << kind.bits)
-            )
+            words = {"true": 1, "false": 0, "zeroinitializer": 0}
+            return words[text] if text in words else int(text) % (1 << kind.bits)
         if kind.kind == "pointer":
             return Pointer(text, 0)
         return None
@@ -148,7 +147,7 @@ class Interpreter:
             return [self._drawn(kind.element) for _ in range(kind.count)]
         return self.rng.getrandbits(kind.bits) if kind.kind == "integer" else None
 
-    def _made(self, i: IRInstruction) -> Any:  # noqa: C901, PLR0911  (a case each)
+    def _made(self, i: IRInstruction) -> Any:  # noqa: PLR0911  (a case each)
         bits = i.type.element.bits
         if i.type.element.kind == "integer" and i.opcode in BINARY:
             return self._each(i, lambda a, b: BINARY[i.opcode](a, b, bits) % (1 << bits))
@@ -276,7 +275,3 @@ class Interpreter:
 
 
 _BYTE = split_type("i8")[0]
-
-
-def _is_number(text: str) -> bool:
-    return text.lstrip("-").isdigit()

@@ -1,4 +1,4 @@
-"""Checked kernels of the engine `cuda` without a GPU: each planted fault has its check, and NVIDIA's assembler takes it.
+"""Checked kernels of the engine `cuda` without a GPU: each planted fault has its check, and ptxas takes it.
 
 Needs the device library, as test_ptx.py does.
 """
@@ -20,7 +20,7 @@ from gpu.test_ptx import assembler
 
 import metalnb as mnb
 from metalnb.engine.clang.entry_point import ENTRY
-from metalnb.engine.cuda.checked.two_step_ptx import CheckedPtx, checked_ptx
+from metalnb.engine.cuda.checked_kernels.two_step_ptx import CheckedPtx, checked_ptx
 from metalnb.engine.cuda.launch_record import LaunchRecord, launches
 from metalnb.engine.robust.checks import CheckedModule, Checks
 
@@ -125,7 +125,8 @@ def test_a_sum_of_a_simdgroup_needs_no_flag() -> None:
 
 
 def test_a_checked_kernel_is_given_a_watch_behind_its_launch() -> None:
-    signature = mnb.compile("kernel void k(device float* x, threadgroup float* t [[threadgroup(0)]]) {}").k.unit.signature
+    text = "kernel void k(device float* x, threadgroup float* t [[threadgroup(0)]]) {}"
+    signature = mnb.compile(text).k.unit.signature
     (one,) = launches((1, 1, 100), (1, 1, 100), cut=False)
     record = LaunchRecord(signature, checked=True)
     record.write(1, 3)

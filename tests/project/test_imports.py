@@ -37,7 +37,7 @@ LAYERS = (
     ("engine.unit",),
     ("engine",),
     ("engine.clang", "engine.cpu.spirv", "engine.llvm"),
-    ("engine.robust.ssa_values", "engine.robust.proofs.intervals", "engine.robust.launch_facts"),
+    ("engine.robust",),
     ("engine.vectoriser.not_vectorised",),
     ("engine.vectoriser.shape_analysis",),
     ("engine.vectoriser.vector_code",),

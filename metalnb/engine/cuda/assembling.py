@@ -14,8 +14,8 @@ from ..clang.driver import at_kernel
 from ..clang.entry_point import ENTRY
 from ..robust.checks import CheckedModule
 from ..unit import Unit
-from .checked.checked_binary import CheckedBinary
-from .checked.two_step_ptx import checked_ptx
+from .checked_kernels.checked_binary import CheckedBinary
+from .checked_kernels.two_step_ptx import checked_ptx
 from .launch_record import LaunchRecord
 from .nvidia_driver import Gpu
 from .ptx import bounded, cannot_tell, ptx

@@ -17,11 +17,11 @@ from ..staging import DeviceMemory, Result, Staging
 from ..time_limits import current_limit
 from ..unit import Unit
 from .assembling import Assembler, CudaBinary
-from .checked.checked_binary import CheckedBinary
-from .checked.checked_ticket import CheckedTicket
-from .checked.gpu_watch import GpuWatch, WatchMemory
-from .checked.pinned_words import PinnedWords
-from .checked.stoppable_runs import StoppableRun, StoppableRuns
+from .checked_kernels.checked_binary import CheckedBinary
+from .checked_kernels.checked_ticket import CheckedTicket
+from .checked_kernels.gpu_watch import GpuWatch, WatchMemory
+from .checked_kernels.pinned_words import PinnedWords
+from .checked_kernels.stoppable_runs import StoppableRun, StoppableRuns
 from .constants import Constants
 from .gpu_memory import GpuMemory, own_address
 from .launch_record import LaunchRecord, Planned, launches

@@ -6,7 +6,7 @@
 #include "entry_point.h"
 #include "grid_place.h"
 #ifdef $CHECKED
-#include "checked/faults.h"
+#include "checked_kernels/faults.h"
 #endif
 
 // Never, which no compiler finds out: no threadgroup has 4 GiB of memory. See loop_exits.py.

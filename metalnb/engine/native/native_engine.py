@@ -181,7 +181,8 @@ class NativeEngine(Observable, SharedMemory):
         launch = arguments, grid, threadgroup
         if binary.checks is None or not made.checks:
             return _finished(run, launch, code.storage_bytes)
-        return _watched(run, launch, code.storage_bytes, Watch(binary.unit, binary.checks.analysis, made, launch, _address))
+        watch = Watch(binary.unit, binary.checks.analysis, made, launch, _address)
+        return _watched(run, launch, code.storage_bytes, watch)
 
 
 _Run = Callable[[bytes, Stopwatch], None]

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from ..llvm.instructions import IRFunction, IRInstruction, Operand
 from ..llvm.llvm_types import IRType, MemoryLayout
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 __all__ = ["Access", "accesses"]
 

@@ -1,8 +1,8 @@
 """Which checks a dispatch needs: as few as the host can prove, of the few forms of a kernel that are compiled.
 
 The first form is compiled with the kernel: it checks what no grid and no sizes could make right, and trusts the rest.
-A dispatch for which that rest is proven runs it; one that may be wrong gets a form with more checks, compiled when it is
-first needed. So a kernel that is right is as fast as one that is never checked.
+A dispatch for which that rest is proven runs it; one that may be wrong gets a form with more checks, compiled when it
+is first needed. So a kernel that is right is as fast as one that is never checked.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..llvm.instructions import IRModule
-from .analysis import Analysis, Proof
 from .check_target import CheckTarget
 from .checks import CheckedModule, Checks, checked
+from .kernel_analysis import Analysis, Proof
 from .launch_facts import Grid, LaunchFacts, facts_of, sizes_of
 
 __all__ = ["CheckChoice", "KernelChecks", "hopeful_facts"]
@@ -82,10 +82,14 @@ class CheckChoice:
     def _keep(self, key: tuple[Any, ...], proof: Proof, facts: LaunchFacts, checks: Checks) -> None:
         if len(self._known) >= _KEPT:
             self._known.clear()
-        read = [(n, at, at + count, bytes(facts.scalars[n][at : at + count])) for n, at, count in proof.read]
+        read = [(n, at, at + count, _bytes_of(facts.scalars[n], at, count)) for n, at, count in proof.read]
         cases = self._known.setdefault(key, [])
         if len(cases) < _KEPT:
             cases.append((read, checks))
+
+
+def _bytes_of(scalar: bytes | bytearray | int, at: int, count: int) -> bytes:
+    return b"" if isinstance(scalar, int) else bytes(scalar[at : at + count])
 
 
 class KernelChecks:

@@ -17,9 +17,9 @@ from dataclasses import dataclass, replace
 from ..llvm.instructions import IRFunction, IRInstruction, IRModule
 from ..llvm.llvm_types import IRType
 from .accesses import Access
-from .analysis import Analysis
 from .check_target import CheckTarget
 from .conditions import Condition, ConditionWriter
+from .kernel_analysis import Analysis
 from .limits import Limit
 from .start_code import StartCode
 from .stop_flags import put_flags

@@ -87,18 +87,18 @@ class ConditionWriter:
         # in 32 bits it and its steps might wrap.
         unsigned = definition is not None and definition.opcode == "zext"
         steps, rest = (0, place.fixed) if unsigned else divmod(place.fixed, step)
-        bits = _WIDE
-        source = self._types[index] if index in self._types else None
-        if not self._wide:  # half of the work in vector code; no buffer has 2^31 elements here
-            if definition is not None and definition.opcode in {"zext", "sext"}:
-                source = definition.operands[0].type
-            if source is not None and source.text == f"i{_NARROW}":
-                bits = _NARROW
-                index = definition.operands[0].text if definition and definition.opcode in {"zext", "sext"} else index
-        element = index if bits == _NARROW else self._long(index)
+        short = "" if self._wide else self._short(index)  # half of the work in vector code
+        element, bits = (short, _NARROW) if short else (self._long(index), _WIDE)
         if steps:
             element = self._code.op(f"add i{bits} {element}, {steps}")
         return self._code.op(f"icmp ult i{bits} {element}, {self._limit(root, rest + access.size, step, bits)}")
+
+    def _short(self, index: str) -> str:
+        """Return the integer of 32 bits that an index is made of; an empty string for none."""
+        definition, kind = self._definitions.get(index), self._types.get(index)
+        if definition is not None and definition.opcode in {"zext", "sext"}:
+            index, kind = definition.operands[0].text, definition.operands[0].type
+        return index if kind is not None and kind.bits == _NARROW and kind.kind == "integer" else ""
 
     def _in_any(self, access: Access) -> str:
         """Compare an address with each memory that it may be in."""

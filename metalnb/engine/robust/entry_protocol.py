@@ -3,16 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 from ..llvm.instructions import IRFunction, IRInstruction
 from .launch_facts import LaunchFacts
-from .memory_roots import Root
 from .proofs.intervals import Interval
 
-__all__ = ["EntryPoint", "pointers_into", "words_range"]
+__all__ = ["EntryPoint", "Root", "pointers_into", "words_range"]
 
 _TRIPLE = 12  # bytes of three numbers, one for each axis
+
+
+@dataclass(frozen=True, slots=True)
+class Root:
+    """Memory that a kernel may use.
+
+    Attributes
+    ----------
+    kind : {"argument", "variable"}
+    number : int
+        Of the argument; -1 for a variable.
+    size : int
+        Bytes of a variable; of an argument the launch tells.
+    name : str
+        A value of LLVM's that points to its beginning. The same argument may have several.
+    type : str
+        That value's: ``ptr``, or with an address space ``ptr addrspace(1)``.
+    """
+
+    kind: str
+    number: int
+    size: int
+    name: str
+    type: str = "ptr"
 
 
 class EntryPoint(Protocol):

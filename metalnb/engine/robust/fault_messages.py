@@ -14,7 +14,7 @@ from ..llvm.debug_places import SourcePlace, place_in
 from ..llvm.instructions import IRModule
 from ..unit import Unit
 from .accesses import Access
-from .analysis import Analysis
+from .kernel_analysis import Analysis
 from .launch_facts import Grid
 from .memory_roots import Root
 

@@ -10,44 +10,19 @@ import functools
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from ..llvm.constant_values import constants_of, memory_of
 from ..llvm.instructions import IRFunction, IRInstruction, IRModule
 from ..llvm.llvm_types import MemoryLayout, UnreadText, split_type
+from .entry_protocol import EntryPoint, Root
 from .proofs.control_flow import reverse_postorder
-from .ssa_values import Scalar, ScalarGraph
+from .scalar_graph.operand_scalars import Scalar
+from .scalar_graph.ssa_values import ScalarGraph
 
-if TYPE_CHECKING:
-    from .entry_protocol import EntryPoint
-
-__all__ = ["Place", "PointerPlace", "Root", "Roots"]
+__all__ = ["PointerPlace", "Root", "Roots", "ScalarPlace"]
 
 _SPACE = re.compile(r"addrspace\(\d+\)")
-
-
-@dataclass(frozen=True, slots=True)
-class Root:
-    """Memory that a kernel may use.
-
-    Attributes
-    ----------
-    kind : {"argument", "variable"}
-    number : int
-        Of the argument; -1 for a variable.
-    size : int
-        Bytes of a variable; of an argument the launch tells.
-    name : str
-        A value of LLVM's that points to its beginning. The same argument may have several.
-    type : str
-        That value's: ``ptr``, or with an address space ``ptr addrspace(1)``.
-    """
-
-    kind: str
-    number: int
-    size: int
-    name: str
-    type: str = "ptr"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +44,7 @@ class PointerPlace:
     terms: tuple[tuple[str, int], ...]
 
 
-class Place(NamedTuple):
+class ScalarPlace(NamedTuple):
     """A pointer's place by values instead of names."""
 
     root: Scalar
@@ -174,7 +149,7 @@ class Roots:
             else:
                 yield root
 
-    def _place_of(self, pointer: Scalar) -> Place:
+    def _place_of(self, pointer: Scalar) -> ScalarPlace:
         fixed, terms = 0, list[tuple[Scalar, int]]()
         while True:
             made = pointer.made
@@ -184,7 +159,7 @@ class Roots:
             elif pointer.op == "add" and pointer.operands[1].is_constant:
                 fixed += pointer.operands[1].number
             else:
-                return Place(pointer, fixed, tuple(terms))
+                return ScalarPlace(pointer, fixed, tuple(terms))
             pointer = pointer.operands[0]
 
     def _steps(self, pointer: Scalar, made: IRInstruction) -> tuple[int, list[tuple[Scalar, int]]]:

@@ -81,4 +81,5 @@ class StartCode:
         made = self._definitions.get(name)
         if made is None or made.opcode == "alloca":
             return name
-        return self._once(name, lambda: self._code.op(made.renamed({one: self._again(one) for one in made.names})))
+        names = {one: self._again(one) for one in made.names}
+        return self._once(name, lambda: self._code.op(made.renamed(names)))

@@ -10,7 +10,7 @@ import re
 from collections.abc import Collection
 
 from ..llvm.instructions import IRFunction, IRInstruction
-from .analysis import Analysis
+from .kernel_analysis import Analysis
 from .start_code import StartCode
 from .written_code import WrittenCode, come_from
 

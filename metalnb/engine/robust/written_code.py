@@ -75,7 +75,7 @@ class WrittenCode:
 
 
 def copied(function: IRFunction) -> tuple[IRFunction, dict[int, IRInstruction]]:
-    """Return a function with instructions of its own, so that they can be changed; and by an old one's ``id`` its twin."""
+    """Return a function with instructions of its own, to be changed; and each of them by the ``id`` of the old one."""
     twins = {id(made): _twin(made) for made in function}
     blocks = {label: [twins[id(made)] for made in block] for label, block in function.blocks.items()}
     return IRFunction(function.name, function.head, function.parameters, blocks), twins

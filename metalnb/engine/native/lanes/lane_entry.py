@@ -1,4 +1,4 @@
-"""What the entry point for vector registers gives a kernel: its arguments, threadgroup memory, and where a thread stands.
+"""What the entry point for vector registers gives a kernel: arguments, threadgroup memory, where a thread stands.
 
 See ``entry_texts.lane_text``, ``runtime/dispatch.h`` and ``collectives.h``.
 """
@@ -8,9 +8,8 @@ from __future__ import annotations
 import re
 
 from ...llvm.instructions import IRFunction, IRInstruction, IRModule
-from ...robust.entry_protocol import pointers_into, words_range
+from ...robust.entry_protocol import Root, pointers_into, words_range
 from ...robust.launch_facts import LaunchFacts
-from ...robust.memory_roots import Root
 from ...robust.proofs.intervals import Interval
 
 __all__ = ["LaneEntry"]

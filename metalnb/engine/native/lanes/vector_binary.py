@@ -12,10 +12,10 @@ from ...clang.driver import Refused
 from ...llvm.instructions import IRModule
 from ...llvm.llvm_reader import read
 from ...llvm.llvm_types import UnreadText
+from ...robust.checks import CheckedModule, Checks
 from ...unit import Unit
 from ...vectoriser.not_vectorised import NotVectorised
 from ...vectoriser.simd_forms import SimdForm, form_for
-from ...robust.checks import CheckedModule, Checks
 from ...vectoriser.vectorise import asks_for_simdgroup, waits
 from .. import toolchain
 from ..watched.lane_checks import LaneChecks

@@ -78,14 +78,16 @@ class BackgroundRun:
             When the wait was interrupted. It, and those before it, were stopped and have ended by then.
         """
         interrupt: BaseException | None = None
-        shown = False
+        shown, left = False, self._limit
         while True:
             try:
-                if self._ended.wait(_LOOK if interrupt is None else None):
+                if self._ended.wait(_LOOK if left is None else max(0.0, min(_LOOK, left))):
                     break
                 passed = time.perf_counter() - self._began if self._began else 0.0
-                if self._limit is not None and passed > self._limit:
+                left = None if self._limit is None else self._limit - passed
+                if left is not None and left <= 0:
                     self.stop(f"after {self._limit:.1f} s")
+                    left = None
                 if passed > _SHOWN and not shown:
                     shown = True
                     _tell(self._watch.name)
@@ -149,7 +151,7 @@ def _tell(name: str) -> None:
 
 def _forked() -> None:
     """In a fork: the thread stays with the other process."""
-    global _queue, _lock  # noqa: PLW0603  (others may have held them)
+    global _queue, _lock
     _queue, _lock = queue.SimpleQueue(), threading.Lock()
     _threads.clear()
     _under_way.clear()

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ...llvm.instructions import IRModule
-from ...robust.analysis import Analysis
 from ...robust.check_choice import KernelChecks
+from ...robust.kernel_analysis import Analysis
 from ...unit import Unit
 from ..lanes.lane_entry import LaneEntry
 from .check_targets import LaneTarget

@@ -10,9 +10,9 @@ from typing import Any
 from metalnb.errors import KernelFault
 
 from ...base import Grid
-from ...robust.analysis import Analysis
 from ...robust.checks import CheckedModule, Checks
 from ...robust.fault_messages import RecordedFault, explained, stopped
+from ...robust.kernel_analysis import Analysis
 from ...robust.launch_facts import sizes_of
 from ...robust.limits import limit_words
 from ...unit import Unit
@@ -95,7 +95,8 @@ class Watch:
     def _thread(self, index: int, group: Grid) -> Grid:
         """Return a thread's position in the grid, from its index in its threadgroup."""
         first = [g * t for g, t in zip(group, self._threadgroup, strict=True)]
-        width, height = (min(t, g - f) for t, g, f in zip(self._threadgroup[:2], self._grid[:2], first[:2], strict=True))
+        sizes = zip(self._threadgroup, self._grid, first, strict=True)
+        width, height, _ = (min(threads, grid - f) for threads, grid, f in sizes)
         local = index % width, index // width % height, index // (width * height)
         x, y, z = (f + n for f, n in zip(first, local, strict=True))
         return x, y, z

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..ssa_values import Scalar
+from ..scalar_graph.operand_scalars import Scalar
 from .control_flow import Condition, Flow
 from .intervals import Interval, whole
 from .operations import OPPOSITE, TURNED, bounded
@@ -89,7 +89,7 @@ class ConditionRanges:
                 here = now if same else self._moved(mine, now)
                 known = bounded(said, self._at(against, label), mine.bits, here)
                 if known is not None and not same:
-                    known = self._undone(mine, value, known, now)
+                    known = self._undone(mine, known, now)
                 if known is not None:
                     yield known
 
@@ -104,7 +104,7 @@ class ConditionRanges:
             return None
         return made.operands[1].number * (1 if made.op == "add" else -1)
 
-    def _undone(self, compared: Scalar, value: Scalar, known: Interval, now: Interval) -> Interval | None:
+    def _undone(self, compared: Scalar, known: Interval, now: Interval) -> Interval | None:
         """Return what is known of a value, from what is known of a sum or a conversion of it; None for nothing."""
         if compared.op in {"add", "sub"}:
             step = self._step(compared)

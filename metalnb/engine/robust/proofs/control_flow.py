@@ -5,12 +5,12 @@ Source: Cooper, Harvey and Kennedy, A Simple, Fast Dominance Algorithm (2001).
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterator
 from typing import NamedTuple
 
 from ...llvm.instructions import IRFunction, IRInstruction
-from ..ssa_values import Scalar, ScalarGraph
+from ..scalar_graph.operand_scalars import Scalar
+from ..scalar_graph.ssa_values import ScalarGraph
 
 __all__ = ["Branch", "Condition", "Flow", "reverse_postorder"]
 

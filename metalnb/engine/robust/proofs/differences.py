@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from ...llvm.llvm_types import type_of
-from ..ssa_values import Scalar
+from ..scalar_graph.operand_scalars import Scalar
 from .condition_ranges import ConditionRanges
 from .control_flow import Flow
 from .intervals import Interval, whole
@@ -120,7 +120,7 @@ class DifferenceRanges(ConditionRanges):
         """Say whether what a value was made of is what a block has of it."""
         return not value.block or self._flow.current(value, label)
 
-    def sum_of(self, value: Scalar, label: str, depth: int = _DEPTH) -> Sum:
+    def sum_of(self, value: Scalar, label: str, depth: int = _DEPTH) -> Sum:  # noqa: PLR0911  (a case each)
         """Return a value as a sum of multiples of others, which is right modulo 2 to the number of its bits."""
         known = self._at(value, label)
         if known.low == known.high:
@@ -143,7 +143,7 @@ class DifferenceRanges(ConditionRanges):
             return alone
         one, other = (self.sum_of(v, label, depth - 1) for v in value.operands)
         if op == "or":
-            return one.plus(other) if self._apart(*value.operands, label) else alone
+            return one.plus(other) if self._apart(value.operands[0], value.operands[1], label) else alone
         return _made(op, one, other, value.bits) or alone
 
     def _masked(self, value: Scalar, label: str, depth: int) -> Sum | None:

@@ -10,8 +10,8 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Mapping
 
-from ..memory_roots import Place
-from ..ssa_values import Scalar
+from ..memory_roots import ScalarPlace
+from ..scalar_graph.operand_scalars import Scalar
 from .control_flow import Flow
 from .differences import Sum, congruent
 from .intervals import Interval
@@ -30,7 +30,7 @@ class GuardedSums(WalkedLoops):
         self._known_sums: dict[str, dict[_Terms, Interval]] = {}
         self._places: dict[Scalar, int] = {}  # an order of values
 
-    def guarded(self, place: Place, label: str) -> Interval | None:
+    def guarded(self, place: ScalarPlace, label: str) -> Interval | None:
         """Return how far a place may be from its root, in bytes and modulo 2^64, where a block has it."""
         rest = self.sum_to(place, label)
         if rest is None:
@@ -47,7 +47,7 @@ class GuardedSums(WalkedLoops):
             best = Interval(max(best.low, found.low), min(best.high, found.high))
         return best
 
-    def sum_to(self, place: Place, label: str) -> Sum | None:
+    def sum_to(self, place: ScalarPlace, label: str) -> Sum | None:
         """Return the bytes between a place and its root as a sum, right modulo 2^64; None where an index may wrap."""
         rest = Sum(place.fixed, {})
         for index, step in place.terms:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 
-from ..ssa_values import Scalar
+from ..scalar_graph.operand_scalars import Scalar
 from .control_flow import Flow
 from .intervals import Interval
-from .loop_ranges import Incoming
+from .loop_counters import Incoming
 from .ranges import Ranges
 
 __all__ = ["endless", "iterations"]
@@ -47,7 +47,8 @@ class _Work:
 
     def around(self, header: str) -> float:
         """Return those of a loop in all iterations of the loops around it."""
-        return self._length[header] * math.prod(times for h, times in self._each.items() if header in self._flow.loops[h])
+        loops = self._flow.loops
+        return self._length[header] * math.prod(times for h, times in self._each.items() if header in loops[h])
 
     def inside(self, header: str) -> float:
         """Return those of a loop and all inside it, each time it is reached."""

@@ -4,23 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import math
-from collections.abc import Callable, Iterator, Mapping
-from typing import NamedTuple, TypeVar
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
 
-from ..ssa_values import Scalar
+from ..scalar_graph.operand_scalars import Scalar
 from .control_flow import Condition, Flow
-from .differences import DifferenceRanges, every
+from .differences import every
 from .intervals import Interval, whole
-from .operations import OPPOSITE, TURNED, may_hold
+from .loop_counters import VIEWS, Incoming, LoopCounters, Test, View
+from .operations import OPPOSITE, may_hold
 
-__all__ = ["Incoming", "LoopRanges"]
+__all__ = ["LoopRanges"]
 
-_Answer = TypeVar("_Answer")
-View = Callable[[Interval, int], Interval]  # `Interval.signed` or `Interval.unsigned`
-Incoming = list[tuple[Scalar, str]]  # of a phi: values, and the blocks that they come from
-
-_VIEWS: tuple[View, View] = (Interval.signed, Interval.unsigned)
 _TELLING = 1 << 24  # a range of fewer integers is not narrowed further
 _SHORT = (1 << 31) - 1
 
@@ -39,16 +34,7 @@ class _Stride(NamedTuple):
         return Interval(low, high) if low <= high and found.within(self.within) else found
 
 
-class _Test(NamedTuple):
-    """What a counter is compared with for a loop to go on: itself, or what it will be ``following``."""
-
-    other: Scalar
-    relation: str
-    following: bool
-    label: str
-
-
-class LoopRanges(DifferenceRanges):
+class LoopRanges(LoopCounters):
     """The part of `Ranges` that follows loops."""
 
     def __init__(self, flow: Flow) -> None:
@@ -57,31 +43,40 @@ class LoopRanges(DifferenceRanges):
         self._added: list[tuple[Scalar, str]] = []  # to the memo, in order
         self._frames: list[set[Scalar]] = [set()]  # assumptions used by what is being found
         self._assumed: dict[Scalar, Interval] = {}
+        self._alive: dict[tuple[str, str], bool] = {}  # edges: whether they may be reached
         self._strides: dict[Scalar, _Stride] = {}
 
     def _after(self, value: Scalar) -> Interval | None:
         """Return what a loop's value is after the loop; None where that is not known iteration by iteration."""
         raise NotImplementedError
 
-    def of(self, value: Scalar, label: str) -> Interval | None:
-        """Return the range of a value, where a block knows it; None when it takes too long to find."""
-        raise NotImplementedError
-
-    def asked(self, question: Callable[[], _Answer]) -> _Answer | None:
-        """Return the answer to a question of this class's; None when it takes too long to find."""
-        raise NotImplementedError
-
     def _hull(self, sides: list[Interval], bits: int) -> Interval:
         """Join ranges, in the view in which the result is smaller."""
         views = []
-        for view in _VIEWS:
+        for view in VIEWS:
             seen = [view(side, bits) for side in sides]
             views.append(functools.reduce(Interval.joined, seen))
         return min(views, key=lambda v: v.high - v.low)
 
     def _joined(self, incoming: Incoming, home: str) -> Interval:
-        taken = [pair for pair in incoming if self._possible(self._flow.tested(pair[1], home))] or incoming
+        taken = [pair for pair in incoming if self._comes(pair[1], home)] or incoming
         return self._hull([self._coming(value, label, home) for value, label in taken], incoming[0][0].bits)
+
+    def _comes(self, label: str, home: str) -> bool:
+        """Say whether the edge from one block to another may be taken, by its own condition and those of its loop."""
+        if not self._possible(self._flow.tested(label, home)):
+            return False
+        known = self._alive.get((label, home))
+        if known is None:
+            self._frames.append(set())
+            try:
+                known = self._possible([c for c in self._flow.conditions(label) if self._flow.current(c.flag, home)])
+            finally:
+                used = self._frames.pop()
+                self._frames[-1] |= used
+            if not used:
+                self._alive[label, home] = known
+        return known
 
     def _possible(self, conditions: list[Condition]) -> bool:
         """Say whether all of these may hold, as far as the ranges of what they compare tell."""
@@ -163,45 +158,12 @@ class LoopRanges(DifferenceRanges):
         count = self.iterations_before(value.block, value.block)
         return None if count is None else start.plus(Interval(low * count, high * count))
 
-    def _steps(self, value: Scalar, again: Incoming) -> int:
-        """Return what each iteration adds to a value; 0 for anything else."""
-        found = {self._step(v) if v.operands and v.operands[0] is value else None for v, _ in again}
-        return (found.pop() or 0) if len(found) == 1 else 0
-
-    def _tests(self, value: Scalar, again: Incoming) -> Iterator[_Test]:
-        """Yield what a counter, or its next value, must be in each iteration for its loop to go on."""
-        flow, body, following = self._flow, self._flow.loops[value.block], {v for v, _ in again}
-        for label in flow.exits[value.block]:
-            branch = flow.branch(label)
-            if branch is None or not all(flow.above(latch, label) for _, latch in again):
-                continue
-            stays = branch.yes in body
-            if branch.flag.op != "icmp" or stays == (branch.no in body) or not flow.current(branch.flag, label):
-                continue
-            relation = branch.flag.word if stays else OPPOSITE[branch.flag.word]
-            one, other = branch.flag.operands
-            if other is value or {other} == following:
-                one, other, relation = other, one, TURNED[relation]
-            if one is value or {one} == following:
-                yield _Test(other, relation, one is not value, label)
-
-    def _equal_to(self, value: Scalar, again: Incoming) -> list[tuple[Interval, _Test]]:
-        """Return what a counter is compared with in each iteration to end its loop."""
-        found = []
-        for test in self._tests(value, again):
-            outside = test.other.block not in self._flow.loops[value.block]
-            if test.relation == "!=" and (outside or test.other.op == "load"):
-                limit = self._at(test.other, test.label)
-                if outside or limit.low == limit.high:  # the same in each iteration
-                    found.append((limit, test))
-        return found
-
-    def _reaching(  # noqa: PLR0913  (what is known of one phi)
-        self, start: Interval, starts: Incoming, bits: int, step: int, limits: list[tuple[Interval, _Test]], home: str,
+    def _reaching(
+        self, start: Interval, starts: Incoming, bits: int, step: int, limits: list[tuple[Interval, Test]], home: str,
     ) -> Interval | None:  # fmt: skip
         """Return the range of a counter by 1 that ends where it equals something: it cannot step over it."""
         for limit, test in limits if abs(step) == 1 else ():
-            for view in _VIEWS:
+            for view in VIEWS:
                 begun, last, following = view(start, bits), view(limit, bits), test.following
                 way = Interval(last.low - begun.high, 0) if step > 0 else Interval(begun.low - last.high, 0)
                 both = begun.low < begun.high and last.low < last.high  # else no more is known of them together
@@ -214,73 +176,15 @@ class LoopRanges(DifferenceRanges):
                 return Interval(last.low + following, begun.high)
         return None
 
-    def _way(self, starts: Incoming, end: Scalar, step: int, *, unsigned: bool) -> Interval:
-        """Return how far a counter's end is from where it starts."""
-        found = []
-        for value, before in starts:
-            pair = (end, value) if step > 0 else (value, end)
-            found.append(self.difference(*pair, before, unsigned=unsigned))
-        return functools.reduce(Interval.joined, found)
-
-    # ---- How often a loop runs.
-
-    def passes(self, counter: Scalar) -> float | None:
-        """Return how often a counter's loop runs at most, by how far its end is from its start; None for no end."""
-        return self.asked(lambda: self._passes(counter))
-
-    def _passes(self, counter: Scalar) -> float | None:
-        flow, bits = self._flow, counter.bits
-        starts, again = (flow.incoming(counter, again=which) for which in (False, True))
-        step, most = self._steps(counter, again), math.inf
-        for test in self._tests(counter, again) if step else ():
-            if test.other.block in flow.loops[counter.block] or test.relation == "==":
-                continue
-            for unsigned in (True, False):
-                running = [self.of(counter, latch) for _, latch in again]
-                seen = [r.unsigned(bits) if unsigned else r.signed(bits) for r in running if r is not None]
-                moved = [r.plus(Interval(step, step)) for r in seen]
-                if len(seen) < len(running) or not all(r.within(every(bits, unsigned=unsigned)) for r in moved):
-                    continue  # it might wrap
-                way = self._way(starts, test.other, step, unsigned=unsigned)
-                if test.relation == "!=":
-                    ends = abs(step) == 1 and way.low >= test.following
-                else:
-                    ends = (test.relation[0] == "u") == unsigned and (step > 0) == (test.relation[1] == "<")
-                if ends:
-                    most = min(most, max(way.high + test.relation.endswith("="), 0) // abs(step) + 1)
-        return None if most == math.inf else most
-
-    def iterations_before(self, header: str, label: str) -> int | None:
-        """Return how many iterations may have ended when a block of a loop is reached, by a counter of its own."""
-        flow, found = self._flow, list[int]()
-        for phi in flow.phis[header] if label in flow.loops[header] else ():
-            starts, again = (flow.incoming(phi, again=which) for which in (False, True))
-            step = self._steps(phi, again) if phi.integer else 0
-            if not step:
-                continue
-            here, latches = self.of(phi, label), [self.of(phi, latch) for _, latch in again]
-            begins = [self.of(value, before) for value, before in starts]
-            if None in {here, *latches, *begins}:
-                continue
-            for view in _VIEWS:
-                known = [view(r, phi.bits) for r in (here, *begins, *latches) if r is not None]
-                ends = every(phi.bits, unsigned=view is Interval.unsigned)
-                moved = [r.plus(Interval(step, step)) for r in known[1 + len(begins) :]]
-                if all(r.within(ends) for r in moved):
-                    begun = functools.reduce(Interval.joined, known[1 : 1 + len(begins)])
-                    way = known[0].high - begun.low if step > 0 else begun.high - known[0].low
-                    found.append(max(way // abs(step), 0))
-        return min(found, default=None)
-
     # ---- Assumptions.
 
     def _guesses(
-        self, value: Scalar, start: Interval, again: Incoming, step: int, limits: list[tuple[Interval, _Test]],
+        self, value: Scalar, start: Interval, again: Incoming, step: int, limits: list[tuple[Interval, Test]],
     ) -> Iterator[tuple[View, Interval]]:  # fmt: skip
         """Yield ranges that a loop may keep to: up or down from its start, as far as its condition or the type go."""
         bits = value.bits
         for limit, test in limits:
-            for view in _VIEWS:
+            for view in VIEWS:
                 begun, last = view(start, bits), view(limit, bits)
                 after = step if test.following else 0
                 low, high = (begun.low, last.high - after) if step > 0 else (last.low - after, begun.high)
@@ -290,10 +194,10 @@ class LoopRanges(DifferenceRanges):
             yield Interval.unsigned, Interval(start.low, _SHORT - step)
         if not step:  # what an iteration gives it may not depend on what it was
             once = self._ahead(value, start, again)
-            for view in _VIEWS:
+            for view in VIEWS:
                 yield view, functools.reduce(Interval.joined, [view(r, bits) for r in once], view(start, bits))
         ahead = self._ahead(value, whole(bits), again)
-        for view in _VIEWS:
+        for view in VIEWS:
             begun = view(start, bits)
             reach = functools.reduce(Interval.joined, [view(r, bits) for r in ahead], begun)
             yield view, Interval(begun.low, reach.high)
@@ -302,6 +206,8 @@ class LoopRanges(DifferenceRanges):
             begun, ends = view(start, bits), every(bits, unsigned=view is Interval.unsigned)
             yield view, Interval(begun.low, ends.high)
             yield view, Interval(ends.low, begun.high)
+        for view in VIEWS:  # what it is given, whatever it was
+            yield view, functools.reduce(Interval.joined, [view(r, bits) for r in ahead], view(start, bits))
 
     def _ahead(self, value: Scalar, assumed: Interval, again: Incoming) -> list[Interval]:
         """Return what a loop hands to its next iteration when it has something from a range in this one."""

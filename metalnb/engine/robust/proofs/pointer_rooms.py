@@ -9,16 +9,16 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from ..launch_facts import LaunchFacts
-from ..memory_roots import Place, Roots
-from ..ssa_values import Scalar
+from ..memory_roots import Roots, ScalarPlace
+from ..scalar_graph.operand_scalars import Scalar
 from .control_flow import Condition, Flow
 from .intervals import Interval
-from .loop_ranges import Incoming
+from .loop_counters import Incoming
 from .ranges import Ranges
 
 __all__ = ["PointerRooms", "Room"]
 
-_Offset = Callable[[Place, str], Interval | None]
+_Offset = Callable[[ScalarPlace, str], Interval | None]
 
 
 class Room(NamedTuple):
@@ -47,17 +47,17 @@ class PointerRooms:
         self._flow, self._roots, self._facts, self._ranges = flow, roots, facts, ranges
         self._memo: dict[tuple[Scalar, str], Room | None] = {}
 
-    def offset(self, place: Place, label: str) -> Interval | None:
+    def offset(self, place: ScalarPlace, label: str) -> Interval | None:
         """Return how far a place is from its root, in bytes, where a block has it."""
         return self._ranges.asked(lambda: self._sum(place, lambda index: self._ranges.known(index, label)))
 
-    def _sum(self, place: Place, of: Callable[[Scalar], Interval]) -> Interval:
+    def _sum(self, place: ScalarPlace, of: Callable[[Scalar], Interval]) -> Interval:
         total = Interval(place.fixed, place.fixed)
         for index, step in place.terms:
             total = total.plus(of(index).signed(index.bits).times(Interval(step, step)))
         return total
 
-    def guarded(self, place: Place, label: str) -> Interval | None:
+    def guarded(self, place: ScalarPlace, label: str) -> Interval | None:
         """Return the same by the conditions on sums of its parts, which takes longer."""
         return self._ranges.asked(lambda: self._ranges.guarded(place, label))
 
@@ -94,7 +94,10 @@ class PointerRooms:
         flag, *sides = root.operands
 
         def offset(condition: Condition) -> _Offset:
-            return lambda place, _: self._ranges.asked(lambda: self._sum(place, lambda v: self._ranges.given(v, condition)))
+            def of(index: Scalar) -> Interval:
+                return self._ranges.given(index, condition)
+
+            return lambda place, _: self._ranges.asked(lambda: self._sum(place, of))
 
         rooms = [
             self.of(side, label, offset(Condition(flag, truth, label)))

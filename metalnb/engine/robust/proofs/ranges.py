@@ -16,8 +16,8 @@ from typing import TypeVar
 
 from ..entry_protocol import EntryPoint
 from ..launch_facts import LaunchFacts
-from ..memory_roots import Place, Roots
-from ..ssa_values import Scalar
+from ..memory_roots import Roots, ScalarPlace
+from ..scalar_graph.operand_scalars import Scalar
 from .control_flow import Condition, Flow
 from .guarded_sums import GuardedSums
 from .intervals import Interval, whole
@@ -29,8 +29,8 @@ __all__ = ["Ranges"]
 _CONVERSIONS = frozenset({"zext", "sext", "trunc"})
 _PLACES = 32  # of a table of scalars
 _MOST = 4000  # evaluations, six times what the library's kernels need; a kernel that needs more is checked instead
-
-_EACH = 1500  # ... for one question
+_EACH = 1500  # evaluations for one question
+_DEEP = 60  # evaluations in each other, of up to ten calls: Python has a thousand, of which others have taken some
 
 _Answer = TypeVar("_Answer")
 
@@ -51,7 +51,12 @@ class Ranges(GuardedSums):
     def __init__(self, flow: Flow, roots: Roots, entry: EntryPoint, facts: LaunchFacts) -> None:
         super().__init__(flow)
         self._roots, self._entry, self._facts = roots, entry, facts
+        self._spoilt = False
         self._open: set[tuple[Scalar, str]] = set()
+        self._forms: dict[str, Callable[[Scalar, str], Interval]] = {
+            "zext": self._converted, "sext": self._converted, "trunc": self._converted, "select": self._selected,
+            "phi": self._merged, "call": self._called, "load": self._loaded,
+        }  # fmt: skip
         self._left, self._floor = _MOST, 0  # evaluations; the question at hand may not go below the floor
         self.read: set[tuple[int, int, int]] = set()
 
@@ -68,7 +73,10 @@ class Ranges(GuardedSums):
         outer, self._floor = self._floor, self._floor or max(self._left - _EACH, 1)
         try:
             return question()
-        except (_TooMuch, RecursionError):
+        except _TooMuch:
+            return None
+        except RecursionError:  # it may have come while assumptions were taken back
+            self._spoilt = True
             return None
         finally:
             self._floor = outer
@@ -78,6 +86,8 @@ class Ranges(GuardedSums):
             return Interval(value.number, value.number)
         if not value.block:
             return whole(value.bits)
+        if self._spoilt or len(self._open) > _DEEP:
+            raise _TooMuch
         after = False
         if not self._flow.current(value, label):
             after = value.integer
@@ -151,9 +161,9 @@ class Ranges(GuardedSums):
         if value in self._assumed:
             self._frames[-1].add(value)
             return self._assumed[value]
-        form = _FORMS.get(value.op)
+        form = self._forms.get(value.op)
         if form is not None:
-            return form(self, value, label)
+            return form(value, label)
         if value.op in ARITHMETIC and value.integer:
             return self._computed(value, label)
         return whole(value.bits)
@@ -184,8 +194,8 @@ class Ranges(GuardedSums):
     def _selected(self, value: Scalar, label: str) -> Interval:
         """Return what a choice gives: each side is chosen where its condition holds."""
         flag, yes, no = value.operands
-        return self._hull([self.given(yes, Condition(flag, True, label)), self.given(no, Condition(flag, False, label))],
-                          value.bits)  # fmt: skip
+        sides = ((yes, True), (no, False))
+        return self._hull([self.given(side, Condition(flag, truth, label)) for side, truth in sides], value.bits)
 
     def _merged(self, value: Scalar, _: str) -> Interval:
         if not value.integer or not value.operands:
@@ -226,7 +236,7 @@ class Ranges(GuardedSums):
             found.append(Interval(one, one))
         return self._hull(found, value.bits) if found else known
 
-    def _numbers(self, place: Place) -> tuple[int, bytes | bytearray | int] | None:
+    def _numbers(self, place: ScalarPlace) -> tuple[int, bytes | bytearray | int] | None:
         """Return what is in memory that nobody changes, with the argument's number: of scalars, of a constant table."""
         root = self._roots.root_of(place.root)
         if root is None:
@@ -234,7 +244,7 @@ class Ranges(GuardedSums):
         content = self._facts.scalars.get(root.number) if root.kind == "argument" else self._roots.table(root.name)
         return None if content is None else (root.number, content)
 
-    def _offsets(self, place: Place, label: str) -> list[int]:
+    def _offsets(self, place: ScalarPlace, label: str) -> list[int]:
         """Return where a load may be, in bytes from its root; nothing if these are many places."""
         total = self.sum_to(place, label)
         if total is None:
@@ -250,10 +260,3 @@ def _as(value: Scalar, found: Interval) -> Interval:
     """Return the range of what is converted as that of what it becomes."""
     bits = value.operands[0].bits
     return found if value.op == "trunc" else found.unsigned(bits) if value.op == "zext" else found.signed(bits)
-
-
-_Form = Callable[[Ranges, Scalar, str], Interval]
-_FORMS: dict[str, _Form] = {
-    "zext": Ranges._converted, "sext": Ranges._converted, "trunc": Ranges._converted, "select": Ranges._selected,
-    "phi": Ranges._merged, "call": Ranges._called, "load": Ranges._loaded,
-}  # fmt: skip

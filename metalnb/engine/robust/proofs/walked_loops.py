@@ -7,7 +7,7 @@ A row's number is taken apart that way, an axis an iteration, as often as a scal
 
 from __future__ import annotations
 
-from ..ssa_values import Scalar
+from ..scalar_graph.operand_scalars import Scalar
 from .control_flow import Flow
 from .intervals import Interval
 from .loop_ranges import LoopRanges

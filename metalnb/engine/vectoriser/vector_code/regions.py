@@ -20,6 +20,7 @@ from ..shape_analysis.interleaving import DROPPED
 from ..shape_analysis.lane_shapes import UNIFORM, VARYING, LaneShape
 from .edges import Edge, FlowVariables
 from .function_body import FunctionBody, KeptValue
+from .range_tests import in_range
 from .vector_target import pin
 
 __all__ = ["Regions"]
@@ -293,6 +294,8 @@ class Regions:
             conditions = self._cases(last, value, kind, uniform=uniform)
         if uniform:
             return {target: (c, "") for target, c in conditions.items()}
+        if checked := in_range(body, last, value):
+            return {target: ("", lanes) for target, lanes in zip(last.targets, checked, strict=True)}
         return {target: ("", emitter.both(mask, c)) for target, c in conditions.items()}
 
     def _cases(self, last: IRInstruction, value: str, kind: str, *, uniform: bool) -> dict[str, str]:

@@ -80,7 +80,8 @@ def _fault(body: FunctionBody, made: IRInstruction) -> None:
     callee = emitter.declare(
         "metalnb_faulted", "hidden void", "ptr", "ptr", "i32", "i64", "i32", attributes="#4",
     )  # fmt: skip
-    emitter.do(f"call void {callee}(ptr {body.scalar(watch.text)}, ptr %region, i32 {check.text}, i64 {where}, i32 {index})")
+    thread = f"i32 {check.text}, i64 {where}, i32 {index}"
+    emitter.do(f"call void {callee}(ptr {body.scalar(watch.text)}, ptr %region, {thread})")
 
 
 def _intrinsic(body: FunctionBody, made: IRInstruction) -> None:

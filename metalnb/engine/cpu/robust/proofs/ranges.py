@@ -184,8 +184,8 @@ class Ranges(GuardedSums):
             low, high = CLAMPS[words[4]]
             x, a, b = (self._at(w, label, axis) for w in words[5:8])
             return EXTREMA[low](EXTREMA[high](x, a, bits), b, bits)
-        if op in GROUP_EXTREMA and words[4] == _REDUCE:  # one of the values that the threads give here
-            return self._at(words[5], label, axis)
+        if op in GROUP_EXTREMA and words[4] == _REDUCE:  # one of the values that the threads give there
+            return self._at(words[5], flow.home[value], axis)
         if op == Spv.FUNCTION_PARAMETER:
             return self._given(value, axis, bits)
         if op == Spv.CONSTANT_NULL:

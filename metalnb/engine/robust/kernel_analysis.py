@@ -51,6 +51,7 @@ class Analysis:
     ----------
     accesses : list of Access
         Those that are the kernel's own: what the engine hands over is read besides.
+    entry : EntryPoint
     roots : Roots
 
     Raises
@@ -61,7 +62,7 @@ class Analysis:
 
     def __init__(self, module: IRModule, entry: EntryPoint) -> None:
         self.roots = Roots(module, entry)
-        self._entry, self._function = entry, self.roots.function
+        self.entry, self._function = entry, self.roots.function
         for made in self._function:
             if made.opcode == "call" and made.word in module.functions:
                 message = f"a call of {made.word}, which is not inlined"
@@ -71,7 +72,7 @@ class Analysis:
 
     def _own(self, pointer: str) -> bool:
         root = self.roots.place_of(self.roots.values.named(pointer)).root
-        return root.op == "parameter" and root.word in self._entry.own
+        return root.op == "parameter" and root.word in self.entry.own
 
     @functools.cached_property
     def flow(self) -> Flow:
@@ -82,13 +83,14 @@ class Analysis:
         """Find the accesses that are right whatever the kernel reads."""
         flow = self.flow
         flow.stop(frozenset())
-        ranges = again = Ranges(flow, self.roots, self._entry, facts)
+        ranges = again = Ranges(flow, self.roots, self.entry, facts)
         stops = endless(flow, ranges, math.prod(facts.grid))
         if stops:
             flow.stop(stops)
-            again = Ranges(flow, self.roots, self._entry, facts)
+            again = Ranges(flow, self.roots, self.entry, facts)
         rooms = PointerRooms(flow, self.roots, facts, again)
-        wrong = frozenset(a.number for a in self.accesses if not self._right(a, rooms) and a.made.block in again.reached)
+        unproven = [a for a in self.accesses if not self._right(a, rooms)]
+        wrong = frozenset(a.number for a in unproven if a.made.block in again.reached)
         return Proof(wrong, stops, tuple(sorted(ranges.read | again.read)))
 
     def _right(self, access: Access, rooms: PointerRooms) -> bool:

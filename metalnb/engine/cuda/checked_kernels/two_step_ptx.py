@@ -13,9 +13,9 @@ from ...clang.loop_exits import made_with_ways_back
 from ...llvm.llvm_reader import read
 from ...llvm.llvm_types import UnreadText
 from ...llvm.llvm_writer import with_function
-from ...robust.analysis import Analysis
 from ...robust.check_choice import KernelChecks
 from ...robust.checks import CheckedModule
+from ...robust.kernel_analysis import Analysis
 from ...unit import Unit
 from ..ptx import ROUNDED, checked_source, finished, processor_flags, target
 from .cuda_entry import SHARED, CudaEntry

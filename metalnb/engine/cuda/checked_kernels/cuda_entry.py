@@ -9,9 +9,8 @@ import re
 
 from ...clang.entry_point import ENTRY
 from ...llvm.instructions import IRFunction, IRInstruction, IRModule
-from ...robust.entry_protocol import pointers_into, words_range
+from ...robust.entry_protocol import Root, pointers_into, words_range
 from ...robust.launch_facts import LaunchFacts
-from ...robust.memory_roots import Root
 from ...robust.proofs.intervals import Interval
 
 __all__ = ["SHARED", "CudaEntry"]

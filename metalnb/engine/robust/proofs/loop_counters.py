@@ -1,0 +1,131 @@
+"""Counters: what each iteration adds to a phi, what ends its loop, and how often the loop may run by that."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Iterator
+from typing import NamedTuple, TypeVar
+
+from ..scalar_graph.operand_scalars import Scalar
+from .differences import DifferenceRanges, every
+from .intervals import Interval
+from .operations import OPPOSITE, TURNED
+
+__all__ = ["VIEWS", "Incoming", "LoopCounters", "Test", "View"]
+
+_Answer = TypeVar("_Answer")
+View = Callable[[Interval, int], Interval]  # `Interval.signed` or `Interval.unsigned`
+Incoming = list[tuple[Scalar, str]]  # of a phi: values, and the blocks that they come from
+
+VIEWS: tuple[View, View] = (Interval.signed, Interval.unsigned)
+
+
+class Test(NamedTuple):
+    """What a counter is compared with for a loop to go on: itself, or what it will be ``following``."""
+
+    other: Scalar
+    relation: str
+    following: bool
+    label: str
+
+
+class LoopCounters(DifferenceRanges):
+    """The part of `Ranges` that knows counters."""
+
+    def of(self, value: Scalar, label: str) -> Interval | None:
+        """Return the range of a value, where a block knows it; None when it takes too long to find."""
+        raise NotImplementedError
+
+    def asked(self, question: Callable[[], _Answer]) -> _Answer | None:
+        """Return the answer to a question of this class's; None when it takes too long to find."""
+        raise NotImplementedError
+
+    def _steps(self, value: Scalar, again: Incoming) -> int:
+        """Return what each iteration adds to a value; 0 for anything else."""
+        found = {self._step(v) if v.operands and v.operands[0] is value else None for v, _ in again}
+        return (found.pop() or 0) if len(found) == 1 else 0
+
+    def _tests(self, value: Scalar, again: Incoming) -> Iterator[Test]:
+        """Yield what a counter, or its next value, must be in each iteration for its loop to go on."""
+        flow, body, following = self._flow, self._flow.loops[value.block], {v for v, _ in again}
+        for label in flow.exits[value.block]:
+            branch = flow.branch(label)
+            if branch is None or not all(flow.above(latch, label) for _, latch in again):
+                continue
+            stays = branch.yes in body
+            if branch.flag.op != "icmp" or stays == (branch.no in body) or not flow.current(branch.flag, label):
+                continue
+            relation = branch.flag.word if stays else OPPOSITE[branch.flag.word]
+            one, other = branch.flag.operands
+            if other is value or {other} == following:
+                one, other, relation = other, one, TURNED[relation]
+            if one is value or {one} == following:
+                yield Test(other, relation, one is not value, label)
+
+    def _equal_to(self, value: Scalar, again: Incoming) -> list[tuple[Interval, Test]]:
+        """Return what a counter is compared with in each iteration to end its loop."""
+        found = []
+        for test in self._tests(value, again):
+            outside = test.other.block not in self._flow.loops[value.block]
+            if test.relation == "!=" and (outside or test.other.op == "load"):
+                limit = self._at(test.other, test.label)
+                if outside or limit.low == limit.high:  # the same in each iteration
+                    found.append((limit, test))
+        return found
+
+    def _way(self, starts: Incoming, end: Scalar, step: int, *, unsigned: bool) -> Interval:
+        """Return how far a counter's end is from where it starts."""
+        found = []
+        for value, before in starts:
+            pair = (end, value) if step > 0 else (value, end)
+            found.append(self.difference(*pair, before, unsigned=unsigned))
+        return functools.reduce(Interval.joined, found)
+
+    def passes(self, counter: Scalar) -> float | None:
+        """Return how often a counter's loop runs at most, by how far its end is from its start; None for no end."""
+        return self.asked(lambda: self._passes(counter))
+
+    def _passes(self, counter: Scalar) -> float | None:
+        flow, bits = self._flow, counter.bits
+        starts, again = (flow.incoming(counter, again=which) for which in (False, True))
+        step, most = self._steps(counter, again), math.inf
+        for test in self._tests(counter, again) if step else ():
+            if test.other.block in flow.loops[counter.block] or test.relation == "==":
+                continue
+            for unsigned in (True, False):
+                running = [self.of(counter, latch) for _, latch in again]
+                seen = [r.unsigned(bits) if unsigned else r.signed(bits) for r in running if r is not None]
+                moved = [r.plus(Interval(step, step)) for r in seen]
+                if len(seen) < len(running) or not all(r.within(every(bits, unsigned=unsigned)) for r in moved):
+                    continue  # it might wrap
+                way = self._way(starts, test.other, step, unsigned=unsigned)
+                if test.relation == "!=":
+                    ends = abs(step) == 1 and way.low >= test.following
+                else:
+                    ends = (test.relation[0] == "u") == unsigned and (step > 0) == (test.relation[1] == "<")
+                if ends:
+                    most = min(most, max(way.high + test.relation.endswith("="), 0) // abs(step) + 1)
+        return None if most == math.inf else most
+
+    def iterations_before(self, header: str, label: str) -> int | None:
+        """Return how many iterations may have ended when a block of a loop is reached, by a counter of its own."""
+        flow, found = self._flow, list[int]()
+        for phi in flow.phis[header] if label in flow.loops[header] else ():
+            starts, again = (flow.incoming(phi, again=which) for which in (False, True))
+            step = self._steps(phi, again) if phi.integer else 0
+            if not step:
+                continue
+            here, latches = self.of(phi, label), [self.of(phi, latch) for _, latch in again]
+            begins = [self.of(value, before) for value, before in starts]
+            if None in {here, *latches, *begins}:
+                continue
+            for view in VIEWS:
+                known = [view(r, phi.bits) for r in (here, *begins, *latches) if r is not None]
+                ends = every(phi.bits, unsigned=view is Interval.unsigned)
+                moved = [r.plus(Interval(step, step)) for r in known[1 + len(begins) :]]
+                if all(r.within(ends) for r in moved):
+                    begun = functools.reduce(Interval.joined, known[1 : 1 + len(begins)])
+                    way = known[0].high - begun.low if step > 0 else begun.high - known[0].low
+                    found.append(max(way // abs(step), 0))
+        return min(found, default=None)

@@ -1,0 +1,152 @@
+"""Scalars: what the proofs know a function's values as, and where operands are looked up."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from ...llvm.instructions import IRInstruction, Operand
+from ...llvm.llvm_types import IRType, parts_of, split_type
+
+__all__ = ["BIT", "Operands", "Scalar"]
+
+BIT = IRType("i1", "integer", 1)
+_POINTER, _WORD = IRType("ptr", "pointer", 64), IRType("i64", "integer", 64)
+_WITHIN = re.compile(r'getelementptr [a-z ]*\(i8, ptr (@(?:"[^"]*"|[-\w.$]+)), i64 (-?\d+)\)$')
+
+
+class Scalar:
+    """A scalar.
+
+    Attributes
+    ----------
+    op : str
+        LLVM's opcode, the name of an intrinsic (``umin``), ``constant``, ``global``, ``parameter``, or ``unknown``.
+    bits : int
+        64 for what is no integer.
+    integer : bool
+    operands : tuple of Scalar
+        Of ``call`` none.
+    word : str
+        What an ``icmp`` says of its operands (``u<``); of ``global`` and ``parameter`` the name.
+    labels : list of str
+        The blocks that the operands of a ``phi`` come from, each once.
+    number : int
+        A constant, as a signed integer.
+    part : int
+        Which component of its instruction it is; of a load, counted in its own size.
+    made : IRInstruction or None
+    block : str
+        An empty string for what no block makes.
+    name : str
+        LLVM's; an empty string for a component.
+    """
+
+    __slots__ = (
+        "bits", "block", "integer", "labels", "made", "name", "number", "op", "operands", "part", "word",
+    )  # fmt: skip
+
+    def __init__(
+        self, op: str, kind: IRType, operands: Iterable[Scalar] = (), made: IRInstruction | None = None, *,
+        word: str = "", number: int = 0, part: int = 0,
+    ) -> None:  # fmt: skip
+        self.op = op
+        self.integer = kind.kind == "integer"
+        self.bits = kind.bits if self.integer else 64
+        self.operands = tuple(operands)
+        self.word, self.number, self.part = word, number, part
+        self.labels: list[str] = []
+        self.made = made
+        self.block = made.block if made else ""
+        self.name = ""
+
+    def __repr__(self) -> str:
+        return self.name or (str(self.number) if self.op == "constant" else f"{self.op}.{self.part}")
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether it is a number that the text has."""
+        return self.op == "constant"
+
+
+class Operands:
+    """The scalars of names and constants.
+
+    Attributes
+    ----------
+    pointers : dict of Scalar to str
+        A name of LLVM's for each that is somewhere of the type of a pointer.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[str, list[Scalar]] = {}
+        self._parts: dict[tuple[str, int, int], Scalar] = {}  # of what is loaded
+        self._constants: dict[tuple[str, str], Scalar] = {}
+        self.pointers: dict[Scalar, str] = {}
+
+    def named(self, name: str) -> Scalar:
+        """Return the value of a name; of a vector the first component."""
+        return self.of(Operand(_POINTER, name))
+
+    def of(self, operand: Operand) -> Scalar:
+        """Return an operand's value."""
+        return self.components(operand)[0]
+
+    def components(self, operand: Operand) -> list[Scalar]:
+        """Return an operand's components; of a scalar it alone."""
+        known = self._known.get(operand.text)
+        if known is not None:
+            return known
+        kind = operand.type
+        if kind.kind != "vector":
+            return [self.constant(kind, operand.text)]
+        return [self.constant(kind.element, text) for text in _texts(operand)]
+
+    def constant(self, kind: IRType, text: str) -> Scalar:
+        """Return a scalar that has no name; what is undefined is a new one each time."""
+        known = self._constants.get((kind.text, text))
+        if known is not None:
+            return known
+        if text.startswith("@"):
+            made = Scalar("global", kind, word=text)
+            made.name = self.pointers[made] = text
+        elif found := _WITHIN.match(text):
+            first, at = self.constant(kind, found[1]), self.constant(_WORD, found[2])
+            made = Scalar("add", kind, (first, at))
+        else:
+            number, bits = _number(text), kind.bits or 64
+            if number is None:
+                return Scalar("unknown", kind)
+            number &= (1 << bits) - 1
+            made = Scalar("constant", kind, number=number - (number >> bits - 1 << bits))
+        self._constants[kind.text, text] = made
+        return made
+
+    def part(self, value: Scalar, at: int, kind: IRType) -> Scalar | None:
+        """Return a load of some bits of what was loaded, counted from the lowest; None where they are no such part."""
+        bits = kind.bits
+        if value.op != "load" or value.made is None or not bits or bits % 8 or value.bits % bits:
+            return None
+        if at % bits or not 0 <= at < value.bits:
+            return None
+        number = value.part * (value.bits // bits) + at // bits
+        key = value.made.result, number, bits
+        return self._parts.setdefault(key, Scalar("load", kind, (), value.made, part=number))
+
+
+def _texts(operand: Operand) -> list[str]:
+    """Return the components of a constant vector."""
+    text, count = operand.text, operand.type.count
+    if text.startswith("splat ("):
+        return [split_type(text[7:-1])[1]] * count
+    if text.startswith("<"):
+        return [split_type(part)[1] for part in parts_of(text[1:-1])]
+    return [text] * count
+
+
+def _number(text: str) -> int | None:
+    if text in {"true", "false"}:
+        return int(text == "true")
+    if text in {"null", "zeroinitializer"}:
+        return 0
+    return int(text) if text.lstrip("-").isdigit() else None

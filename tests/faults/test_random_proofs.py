@@ -1,0 +1,210 @@
+"""Random kernels, run instruction by instruction: each value is in its range, and no proven access leaves its memory.
+
+Run: PYTHONPATH=tests:tests/engines python tests/faults/test_random_proofs.py [--kernels N] [--seed N]
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import random
+import struct
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+from unittest import mock
+
+import pytest
+from faults import random_affine, random_kernels, random_loops
+from faults.text_interpreter import Interpreter, Pointer, TooLong, Unknown
+
+import metalnb as mnb
+from metalnb.engine.llvm.instructions import IRInstruction, IRModule
+from metalnb.engine.llvm.llvm_reader import read
+from metalnb.engine.native.lanes.lane_entry import LaneEntry
+from metalnb.engine.native.lanes.vector_build import thread_text
+from metalnb.engine.robust.kernel_analysis import Analysis, Proof
+from metalnb.engine.robust.launch_facts import LaunchFacts
+from metalnb.engine.robust.proofs import ranges as ranges_module
+from metalnb.engine.robust.proofs.intervals import Interval
+from metalnb.engine.robust.proofs.loop_iterations import iterations
+from metalnb.engine.robust.proofs.ranges import Ranges
+
+THREADS = 4  # of a launch that are run
+
+
+class Checked:
+    """A kernel with what is proven of it for a launch."""
+
+    def __init__(self, module: IRModule, facts: LaunchFacts) -> None:
+        self.module, self.facts = module, facts
+        self.entry = LaneEntry(module)
+        self.analysis = Analysis(module, self.entry)
+        self.proof: Proof = self.analysis.proof(facts)
+        self.right = {id(a.made): a for a in self.analysis.accesses if a.number not in self.proof.wrong}
+        flow = self.analysis.flow
+        flow.stop(frozenset())
+        with mock.patch.multiple(ranges_module, _MOST=10**6, _EACH=10**5):
+            self.ranges = Ranges(flow, self.analysis.roots, self.entry, facts)
+            self.most = {header: iterations(flow, self.ranges, header) for header in flow.loops}
+        self.times: Counter[str] = Counter()
+        self.known: dict[tuple[Any, str], Interval | None] = {}
+        self.checked = 0
+
+    def see(self, made: IRInstruction, values: Mapping[str, Any]) -> None:
+        """Hold what an instruction is about to use against what is known of it."""
+        for operand in made.operands:
+            value = values.get(operand.text)
+            parts = value if isinstance(value, list) else [value]
+            for scalar, one in zip(self.analysis.roots.values.components(operand), parts, strict=False):
+                if isinstance(one, int) and not isinstance(value, Pointer) and scalar.integer:
+                    self.hold(scalar, made.block, one, made)
+        access = self.right.get(id(made))
+        if access is not None:
+            pointer = values[access.pointer] if access.pointer in values else Pointer(access.pointer, 0)
+            size = self.size(pointer.root)
+            assert 0 <= pointer.at <= size - access.size, (made.text, pointer, size)
+        assert made.block in self.ranges.reached, made.text
+        self.count(made)
+
+    def hold(self, scalar: Any, label: str, value: int, made: IRInstruction) -> None:
+        key = scalar, label
+        if key not in self.known:
+            self.known[key] = self.ranges.of(scalar, label)
+        found = self.known[key]
+        if found is not None:
+            self.checked += 1
+            assert (value - found.low) % (1 << scalar.bits) <= found.high - found.low, (made.text, scalar, value, found)
+
+    def count(self, made: IRInstruction) -> None:
+        """Count a loop's iterations, at the end of each block that leads to its header."""
+        flow = self.analysis.flow
+        if made is flow.blocks[made.block][0]:
+            if made.block in flow.loops:
+                self.times[made.block] += 1
+                assert self.times[made.block] <= self.most[made.block], (made.block, self.most[made.block])
+            for header, body in flow.loops.items():
+                if made.block not in body:
+                    self.times[header] = 0
+
+    def size(self, root: str) -> int:
+        if root.isdigit():
+            return self.facts.sizes[int(root)]
+        return self.slots[root]
+
+    def run(self, rng: random.Random) -> None:
+        """Run some threads."""
+        memory = {str(n): bytearray(_content(rng, size)) for n, size in enumerate(self.facts.sizes)}
+        memory |= {str(n): bytearray(data) for n, data in self.facts.scalars.items() if not isinstance(data, int)}
+        self.slots = {}
+        for name in self.module.globals:
+            root = self.analysis.roots.root(f"@{name}")
+            table = self.analysis.roots.table(f"@{name}")
+            if root is not None:
+                memory[f"@{name}"] = bytearray(table) if table else bytearray(root.size)
+                self.slots[f"@{name}"] = root.size
+        for made in self.analysis.roots.function:
+            root = self.analysis.roots.root(made.result) if made.result else None
+            if made.opcode == "call" and made.word == "metalnb_storage" and root:
+                slot = made.operands[0].text
+                memory[slot], self.slots[slot] = bytearray(_content(rng, root.size)), root.size
+            elif made.opcode == "alloca" and root:
+                self.slots[made.result] = root.size
+        for _ in range(THREADS):
+            stands, region = _placed(rng, self.facts)
+            function = self.analysis.roots.function
+            self.times.clear()
+            with contextlib.suppress(TooLong):
+                Interpreter(self.module, function, memory, stands, region, rng, self.see).run()
+
+
+def _content(rng: random.Random, size: int) -> bytes:
+    """Return memory of small numbers, for the most part."""
+    words = [rng.choice((rng.randrange(70), rng.randrange(70), rng.getrandbits(32))) for _ in range(size // 4 + 1)]
+    return struct.pack(f"<{len(words)}I", *words)[:size]
+
+
+def _placed(rng: random.Random, facts: LaunchFacts) -> tuple[dict[str, int], bytes]:
+    """Return where a thread stands, and its threadgroup's region."""
+    grid, group = facts.grid, facts.threadgroup
+    where = [rng.choice((0, n - 1, rng.randrange(n))) for n in grid]
+    first = [w // t for w, t in zip(where, group, strict=True)]
+    local = [w % t for w, t in zip(where, group, strict=True)]
+    size = [min(t, g - f * t) for t, g, f in zip(group, grid, first, strict=True)]
+    groups = [-(-g // t) for g, t in zip(grid, group, strict=True)]
+    index = (local[2] * size[1] + local[1]) * size[0] + local[0]
+    stands = {f"grid_{axis}": at for axis, at in zip("xyz", where, strict=True)}
+    stands |= {f"group_{axis}": at for axis, at in zip("xyz", local, strict=True)}
+    stands |= {"index": index, "lane": index % 32, "simdgroup": index // 32,
+               "threads_here": size[0] * size[1] * size[2]}  # fmt: skip
+    return stands, struct.pack("<15I", *first, *size, *group, *grid, *groups)
+
+
+def _number(rng: random.Random) -> int:
+    near = rng.choice([0, 1, 8, 64, 32, -1, 2**31 - 1, -(2**31), 2**14, 2**30, 200])
+    return (near + rng.randint(-3, 3)) % 2**32
+
+
+def _launches(rng: random.Random, kind: str) -> tuple[tuple[int, ...], dict[int, bytearray]]:
+    def data() -> bytearray:
+        return bytearray(struct.pack("<I", _number(rng)))
+
+    if kind == "loops":
+        return random_loops.SIZES, {3: data(), 4: data()}
+    if kind == "kernels":
+        return (256, 256, 256, 256, 1024, 768, 1024, 128, 4, 128), {8: data()}
+    return (rng.choice((4096, 64 << 10)), 4, 4 * 128 * 5), {1: data()}
+
+
+def _text(rng: random.Random, kind: str) -> str:
+    if kind == "loops":
+        return random_loops.HEAD + random_loops.kernel_text(rng, "f")
+    if kind == "kernels":
+        return random_kernels.HEAD + random_kernels.kernel_text(rng, "f")
+    return random_affine.HEAD + random_affine.affine(rng, "f").text
+
+
+def check(seed: str, kind: str) -> int:
+    """Check one kernel in some launches; return how many values were held against their ranges."""
+    rng, checked = random.Random(f"{seed} {kind}"), 0
+    text = _text(rng, kind)
+    module = read(thread_text(mnb.compile(text, engine="native").f.unit))
+    for _ in range(6):
+        grid, group = rng.choice((((64, 1, 1), (32, 1, 1)), ((100, 1, 1), (32, 1, 1)), ((1, 1, 1), (1, 1, 1)),
+                                  ((16, 6, 2), (8, 4, 1)), ((128, 1, 1), (32, 1, 1))))  # fmt: skip
+        sizes, scalars = _launches(rng, kind)
+        one = Checked(module, LaunchFacts(grid, group, sizes, scalars))
+        try:
+            one.run(rng)
+        except Unknown:
+            continue
+        except AssertionError as error:
+            message = f"{seed} {kind}: {error}; {one.facts}\n{text}"
+            raise AssertionError(message) from error
+        checked += one.checked
+    return checked
+
+
+@pytest.mark.parametrize("kind", ["loops", "kernels", "affine"])
+@pytest.mark.parametrize("seed", range(6))
+def test_a_random_kernel_does_as_is_proven(seed: int, kind: str) -> None:
+    try:
+        assert check(str(seed), kind) >= 0
+    except mnb.EngineUnavailable as error:
+        pytest.skip(str(error))
+
+
+def main() -> None:
+    """Check many."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--kernels", type=int, default=100)
+    parser.add_argument("--seed", type=int, default=1)
+    options = parser.parse_args()
+    checked = 0
+    for number in range(options.kernels):
+        checked += check(f"{options.seed} {number}", ("loops", "kernels", "affine")[number % 3])
+    print(f"seed {options.seed}: {options.kernels} kernels, {checked:,} values within their ranges")
+
+
+if __name__ == "__main__":
+    main()
