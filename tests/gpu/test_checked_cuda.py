@@ -11,6 +11,7 @@ import pytest
 from checked_engines import no_gpu
 
 import metalnb as mnb
+from metalnb import engine as engines
 
 pytestmark = [
     pytest.mark.skipif(bool(no_gpu()), reason=no_gpu()),
@@ -36,25 +37,23 @@ kernel void shared(device float* y, constant int& k, threadgroup float* t, uint 
 """
 
 
-def done(kernel: Any, y: Any, k: int) -> None:
-    """Call a kernel on arrays of the GPU, and wait."""
-    kernel(y, k, grid=EXTENT, threadgroup=32)
-    mnb.synchronize("cuda")
-
-
 @pytest.mark.parametrize("k", [1, -1, 63, 64, -64, 1 << 20, -(1 << 20), 2**31 - 70, -(2**31)])
 @pytest.mark.parametrize("name", ["plain", "adds", "wide"])
 def test_what_lies_around_on_the_gpu_stays_as_it_was(name: str, k: int) -> None:
-    kernel = mnb.compile(WRITES, engine="cuda", checked=True)[name]
-    kind = np.uint32 if name == "adds" else np.float32
-    whole = mnb.array(np.full(MARGIN + EXTENT + MARGIN, 85, kind), device="cuda")
+    engine = engines.named("cuda")
+    kernel = engine.compile(mnb.compile(WRITES, engine="cuda", checked=True)[name].unit)
+    memory = engine.alloc(4 * (MARGIN + EXTENT + MARGIN))
+    engine.copy_in(memory, 0, np.full(4 * (MARGIN + EXTENT + MARGIN), 85, np.uint8))
+    y = np.frombuffer(memory, np.uint8)[4 * MARGIN : 4 * (MARGIN + EXTENT)]
+    ticket = engine.launch(kernel, [y, bytearray(np.int32(k).tobytes())], (EXTENT, 1, 1), (32, 1, 1))
     with pytest.raises(mnb.KernelFault) as found:
-        done(kernel, whole[MARGIN : MARGIN + EXTENT], k)
+        ticket.wait()
     assert found.value.kind == ("updates" if name == "adds" else "writes")
     assert found.value.name == "y"
-    left = np.asarray(whole)
-    assert (left[:MARGIN] == 85).all()
-    assert (left[MARGIN + EXTENT :] == 85).all()
+    left = np.zeros(4 * (MARGIN + EXTENT + MARGIN), np.uint8)
+    engine.copy_out(memory, 0, left)
+    assert (left[: 4 * MARGIN] == 85).all()
+    assert (left[4 * (MARGIN + EXTENT) :] == 85).all()
 
 
 @pytest.mark.parametrize("k", [1, -1, 1 << 26])
