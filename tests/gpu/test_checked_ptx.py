@@ -137,3 +137,27 @@ def test_a_checked_kernel_is_given_a_watch_behind_its_launch() -> None:
     assert np.frombuffer(given[0], np.uint64).tolist() == [5, 6, 7]
     assert one.row
     assert np.frombuffer(one.place, np.uint32)[15] == 2
+
+
+def test_what_a_matrix_reads_of_threadgroup_memory_is_checked() -> None:
+    """The instruction that reads eight lines for all lanes together cannot be left out for one of them."""
+    body = """#include <metal_stdlib>
+using namespace metal;
+kernel void product(device const half* x, device half* y, constant int& k, uint l [[thread_index_in_threadgroup]]) {
+    threadgroup half t[64];
+    t[2 * l] = x[2 * l];
+    t[2 * l + 1] = x[2 * l + 1];
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    simdgroup_half8x8 a, b;
+    simdgroup_load(a, t + k, 8);
+    simdgroup_multiply(b, a, a);
+    simdgroup_store(b, y, 8);
+}"""
+    kernel = built(body, "product")
+    given = [np.zeros(64, np.float16), np.zeros(64, np.float16)]
+    reads = [
+        [kernel.checks.analysis.accesses[access].kind for access in made.sites].count("reads")
+        for k in (0, 1)
+        for made in [kernel.checks.of([*given, bytearray(np.int32(k).tobytes())], (32, 1, 1), (32, 1, 1))]
+    ]
+    assert reads[0] == 0 < reads[1]
