@@ -142,3 +142,17 @@ def test_an_interrupt_stops_what_is_before_a_dispatch(driver: WatchingDriver) ->
     assert len(driver.ran) == launched + 1
     with pytest.raises(mnb.KernelFault, match="stopped by an interrupt"):
         ticket.wait()
+
+
+def test_what_need_not_be_copied_waits_for_nothing(driver: WatchingDriver) -> None:
+    """A number and the GPU's own memory go behind a dispatch that runs for ever."""
+    engine = CudaEngine(driver)
+    endless, kernel, y = compiled(engine, "forever"), compiled(engine, "f"), engine.alloc(4 * 64)
+    engine.launch(endless, [y], (1, 1, 1), (1, 1, 1))
+    flag = driver.ran[-1][2]
+    driver.ends = lambda: bool(ctypes.c_uint32.from_address(flag).value)
+    view = np.frombuffer(y, np.uint8)[:256]
+    for given in (y, view):
+        engine.launch(kernel, [given, bytearray(4)], (64, 1, 1), (32, 1, 1))
+    assert not driver.ends()
+    ctypes.c_uint32.from_address(flag).value = 1

@@ -113,8 +113,8 @@ class CudaEngine(GpuMemory, Observable):
         KeyboardInterrupt
             When its arguments had to wait, and that was interrupted: what was before it was stopped, and it has ended.
         """
-        apart = all(type(given) is DeviceMemory for given in arguments)
-        interrupt = None if apart else self._runs.interrupt()
+        copied = any(isinstance(given, np.ndarray) and own_address(given) is None for given in arguments)
+        interrupt = self._runs.interrupt() if copied else None
         ticket = self._started(binary, arguments, grid, threadgroup)
         if interrupt is not None:
             ticket.wait()
