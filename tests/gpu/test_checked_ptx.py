@@ -22,7 +22,7 @@ import metalnb as mnb
 from metalnb.engine.clang.entry_point import ENTRY
 from metalnb.engine.cuda.checked_kernels.two_step_ptx import CheckedPtx, checked_ptx
 from metalnb.engine.cuda.launch_record import LaunchRecord, launches
-from metalnb.engine.robust.checks import CheckedModule, Checks
+from metalnb.engine.robust.rewriting.checks import CheckedModule, Checks
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*this loop cannot end")
 

@@ -12,7 +12,7 @@ from metalnb.errors import CompileError
 
 from ..clang.driver import at_kernel
 from ..clang.entry_point import ENTRY
-from ..robust.checks import CheckedModule
+from ..robust.rewriting.checks import CheckedModule
 from ..unit import Unit
 from .checked_kernels.checked_binary import CheckedBinary
 from .checked_kernels.two_step_ptx import checked_ptx

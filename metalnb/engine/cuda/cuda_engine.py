@@ -12,13 +12,13 @@ import numpy as np
 from ..base import Caps, Grid, Ticket
 from ..clang.driver import clang
 from ..observation import Observable
-from ..robust.checks import CheckedModule
+from ..robust.rewriting.checks import CheckedModule
 from ..staging import DeviceMemory, Result, Staging
 from ..time_limits import current_limit
 from ..unit import Unit
 from .assembling import Assembler, CudaBinary
 from .checked_kernels.checked_binary import CheckedBinary
-from .checked_kernels.checked_ticket import CheckedTicket
+from .checked_kernels.gpu_ticket import GpuTicket
 from .checked_kernels.gpu_watch import GpuWatch, WatchMemory
 from .checked_kernels.pinned_words import PinnedWords
 from .checked_kernels.stoppable_runs import StoppableRun, StoppableRuns
@@ -142,7 +142,7 @@ class CudaEngine(GpuMemory, Observable):
 
     def _start_checked(
         self, form: CudaBinary, watch: GpuWatch, arguments: Sequence[Any], grid: Grid, threadgroup: Grid
-    ) -> CheckedTicket:
+    ) -> GpuTicket:
         """Start a dispatch that may leave its memory, or run for ever."""
         events = self._events
         with self._gpu:
@@ -156,7 +156,7 @@ class CudaEngine(GpuMemory, Observable):
             run = StoppableRun(watch, span.has_begun, span.has_ended, current_limit())
             self._runs.add(run)
             settle = functools.partial(self._runs.wait, run)
-        ticket = CheckedTicket(watch, span, results, self._staging, settle)
+        ticket = GpuTicket(watch, span, results, self._staging, settle)
         self._staging.expect(ticket)
         return ticket
 

@@ -30,9 +30,9 @@ from .lanes.vector_report import how_it_runs
 from .printed_lines import run_printing
 from .thread_build import checked_object, thread_object
 from .watched.background_runs import BackgroundRun, in_order
+from .watched.checked_ticket import CheckedTicket
 from .watched.thread_checks import CheckedThread
 from .watched.watch import Watch
-from .watched.watched_ticket import WatchedTicket
 
 __all__ = ["NativeEngine", "dispatch", "open_engine"]
 
@@ -151,7 +151,7 @@ class NativeEngine(Observable, SharedMemory):
 
     def start(
         self, binary: NativeBinary | VectorBinary, arguments: Sequence[Any], grid: Grid, threadgroup: Grid,
-    ) -> NativeTicket | WatchedTicket:  # fmt: skip
+    ) -> NativeTicket | CheckedTicket:  # fmt: skip
         """Run a dispatch, with the GIL released; one that may run for long beside, after those before it."""
         threads = threadgroup[0] * threadgroup[1] * threadgroup[2]
         if threads > _MOST_THREADS:
@@ -169,7 +169,7 @@ class NativeEngine(Observable, SharedMemory):
 
     def _in_lanes(
         self, binary: VectorBinary, arguments: Sequence[Any], grid: Grid, threadgroup: Grid,
-    ) -> NativeTicket | WatchedTicket:  # fmt: skip
+    ) -> NativeTicket | CheckedTicket:  # fmt: skip
         try:
             made = binary.module_for(arguments, grid, threadgroup)
             code = binary.code(made, grid, threadgroup)
@@ -196,15 +196,15 @@ def _finished(run: _Run, launch: _Launch, static: int) -> NativeTicket:
     return NativeTicket(elapsed)
 
 
-def _watched(run: _Run, launch: _Launch, static: int, watch: Watch) -> WatchedTicket:
+def _watched(run: _Run, launch: _Launch, static: int, watch: Watch) -> CheckedTicket:
     """Run a checked dispatch: one that may run for long beside Python's thread."""
     arguments, grid, threadgroup = launch
     words, elapsed = dispatch((*arguments, watch.limits, watch.memory), grid, threadgroup, static), Stopwatch()
     if not watch.stoppable:
         in_order(lambda: run(words, elapsed))
-        return WatchedTicket(elapsed, watch, None)
+        return CheckedTicket(elapsed, watch, None)
     begun = BackgroundRun(lambda: run(words, elapsed), watch, arguments, current_limit())
-    return WatchedTicket(elapsed, watch, begun)
+    return CheckedTicket(elapsed, watch, begun)
 
 
 def _run_threads(binary: NativeBinary, words: bytes, elapsed: Stopwatch) -> None:

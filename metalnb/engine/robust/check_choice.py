@@ -7,14 +7,15 @@ is first needed. So a kernel that is right is as fast as one that is never check
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from typing import Any
 
 from ..llvm.instructions import IRModule
-from .check_target import CheckTarget
-from .checks import CheckedModule, Checks, checked
 from .kernel_analysis import Analysis, Proof
 from .launch_facts import Grid, LaunchFacts, facts_of, sizes_of
+from .rewriting.check_target import CheckTarget
+from .rewriting.checks import CheckedModule, Checks, checked
 
 __all__ = ["CheckChoice", "KernelChecks", "hopeful_facts"]
 
@@ -112,6 +113,7 @@ class KernelChecks:
         self._module, self._target = module, target
         self._choice = CheckChoice(analysis, target.count)
         self._made: dict[Checks, CheckedModule] = {}
+        self._lock = threading.Lock()
 
     @property
     def first(self) -> CheckedModule:
@@ -120,7 +122,8 @@ class KernelChecks:
 
     def of(self, arguments: Sequence[Any], grid: Grid, threadgroup: Grid) -> CheckedModule:
         """Return the kernel with the checks that a dispatch needs."""
-        return self.made(self._choice.chosen(arguments, grid, threadgroup))
+        with self._lock:
+            return self.made(self._choice.chosen(arguments, grid, threadgroup))
 
     def made(self, checks: Checks) -> CheckedModule:
         """Return the kernel with some checks."""

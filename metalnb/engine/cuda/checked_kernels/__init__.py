@@ -2,5 +2,5 @@
 
 ``cuda_entry`` says what the entry point gives a kernel, ``gpu_target`` what a check calls, and ``two_step_ptx`` makes
 PTX of both. ``gpu_watch`` is what a dispatch is given and leaves behind, ``stoppable_runs`` ends loops, and whoever
-waits for a dispatch has a ``checked_ticket``.
+waits for a dispatch has a ``gpu_ticket``.
 """

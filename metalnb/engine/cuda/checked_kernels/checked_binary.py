@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ...base import Grid
-from ...robust.checks import CheckedModule, Checks
+from ...robust.rewriting.checks import CheckedModule, Checks
 from ...unit import Unit
 from .two_step_ptx import CheckedPtx
 
@@ -36,5 +36,4 @@ class CheckedBinary:
 
     def module_for(self, arguments: Sequence[Any], grid: Grid, threadgroup: Grid) -> CheckedModule:
         """Return the kernel with the checks that a dispatch needs."""
-        with self.lock:
-            return self.built.checks.of(arguments, grid, threadgroup)
+        return self.built.checks.of(arguments, grid, threadgroup)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...robust.written_code import WrittenCode
+from ...robust.rewriting.written_code import WrittenCode
 from .cuda_entry import SHARED, CudaEntry
 
 __all__ = ["GpuTarget"]

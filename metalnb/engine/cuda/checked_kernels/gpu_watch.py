@@ -11,11 +11,11 @@ import numpy as np
 from metalnb.errors import KernelFault
 
 from ...base import Grid
-from ...robust.checks import CheckedModule
 from ...robust.fault_messages import RecordedFault, explained, stopped
 from ...robust.kernel_analysis import Analysis
 from ...robust.launch_facts import sizes_of
-from ...robust.limits import limit_words
+from ...robust.rewriting.checks import CheckedModule
+from ...robust.rewriting.size_limits import limit_words
 from ...unit import Unit
 from ..constants import Constants
 from ..gpu_memory import GpuMemory

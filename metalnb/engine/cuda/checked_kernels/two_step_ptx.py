@@ -14,8 +14,8 @@ from ...llvm.llvm_reader import read
 from ...llvm.llvm_types import UnreadText
 from ...llvm.llvm_writer import with_function
 from ...robust.check_choice import KernelChecks
-from ...robust.checks import CheckedModule
 from ...robust.kernel_analysis import Analysis
+from ...robust.rewriting.checks import CheckedModule
 from ...unit import Unit
 from ..ptx import ROUNDED, checked_source, finished, processor_flags, target
 from .cuda_entry import SHARED, CudaEntry

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...robust.written_code import WrittenCode
+from ...robust.rewriting.written_code import WrittenCode
 
 __all__ = ["FiberTarget", "LaneTarget"]
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from ...llvm.llvm_reader import read
 from ...llvm.llvm_types import UnreadText
 from ...llvm.llvm_writer import with_function
-from ...robust.checks import CheckedModule, Checks, checked
 from ...robust.kernel_analysis import Analysis
+from ...robust.rewriting.checks import CheckedModule, Checks, checked
 from ...unit import Unit
 from ..entry_texts import fiber_text
 from ..lanes.lane_entry import LaneEntry

@@ -10,11 +10,11 @@ from typing import Any
 from metalnb.errors import KernelFault
 
 from ...base import Grid
-from ...robust.checks import CheckedModule, Checks
 from ...robust.fault_messages import RecordedFault, explained, stopped
 from ...robust.kernel_analysis import Analysis
 from ...robust.launch_facts import sizes_of
-from ...robust.limits import limit_words
+from ...robust.rewriting.checks import CheckedModule, Checks
+from ...robust.rewriting.size_limits import limit_words
 from ...unit import Unit
 
 __all__ = ["Watch"]

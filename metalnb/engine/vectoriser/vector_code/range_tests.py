@@ -55,12 +55,13 @@ def in_range(body: FunctionBody, branch: IRInstruction, holds: str) -> tuple[str
 def _is_check(body: FunctionBody, branch: IRInstruction, definition: IRInstruction) -> bool:
     """Return whether a branch leads to the record of a fault where an index is not below a limit.
 
-    Such a limit is at most half of what its type holds (robust/limits.py), so that the first and the last index do not
-    lie on two sides of a wrap.
+    Such a limit is at most half of what its type holds (robust/rewriting/size_limits.py), so that the first and the
+    last index do not lie on two sides of a wrap.
     """
-    compared = branch.opcode == "br" and definition.opcode == "icmp" and definition.word == "ult"
+    if branch.opcode != "br" or definition.opcode != "icmp" or definition.word != "ult":
+        return False
     blocks = body.analysis.flow.function.blocks
-    return compared and any(made.opcode == "call" and made.word == _FAULT for made in blocks[branch.targets[1]])
+    return any(made.opcode == "call" and made.word == _FAULT for made in blocks[branch.targets[1]])
 
 
 def _every(body: FunctionBody, index: str, kind: str, limit: str, apart: int) -> str:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ..llvm.instructions import IRFunction, IRInstruction
+from ...llvm.instructions import IRFunction, IRInstruction
+from ..memory_roots import Root
 from .check_target import CheckTarget
-from .limits import Limit
-from .memory_roots import Root
+from .size_limits import Limit
 from .written_code import WrittenCode
 
 __all__ = ["StartCode"]

@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 
-from ..llvm.instructions import IRFunction, IRInstruction
-from .kernel_analysis import Analysis
+from ...llvm.instructions import IRFunction, IRInstruction
+from ..kernel_analysis import Analysis
 from .start_code import StartCode
 from .written_code import WrittenCode, come_from
 

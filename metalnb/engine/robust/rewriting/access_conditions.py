@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..llvm.instructions import IRFunction
-from .accesses import Access
-from .limits import Limit
-from .memory_roots import PointerPlace, Root, Roots
+from ...llvm.instructions import IRFunction
+from ..accesses import Access
+from ..memory_roots import PointerPlace, Root, Roots
+from .size_limits import Limit
 from .start_code import StartCode
 from .written_code import WrittenCode
 
-__all__ = ["Condition", "ConditionWriter"]
+__all__ = ["AccessCondition", "ConditionWriter"]
 
 _NARROW = 32
 _WIDE = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Condition:
+class AccessCondition:
     """A condition that has been written.
 
     Attributes
@@ -55,17 +55,17 @@ class ConditionWriter:
         self._types = {made.result: made.type for made in function if made.result}
         self._roots, self._start, self._code, self._wide = roots, start, code, wide
 
-    def condition(self, access: Access) -> Condition:
+    def condition(self, access: Access) -> AccessCondition:
         """Write the condition of an access, before it."""
         place = self._roots.place(access.pointer)
         root = self._roots.root(place.root)
         if root is None:
-            return Condition(access, self._in_any(access), None)
+            return AccessCondition(access, self._in_any(access), None)
         if len(place.terms) == 1 and place.fixed >= 0 and place.terms[0][1] > 0:
-            return Condition(access, self._index_fits(access, place, root), place)
+            return AccessCondition(access, self._index_fits(access, place, root), place)
         offset = self.offset(place)
         limit = self._limit(root, access.size, 1, _WIDE)
-        return Condition(access, self._code.op(f"icmp ult i64 {offset}, {limit}"), place)
+        return AccessCondition(access, self._code.op(f"icmp ult i64 {offset}, {limit}"), place)
 
     def offset(self, place: PointerPlace) -> str:
         """Write how far a place is from its root, in bytes."""

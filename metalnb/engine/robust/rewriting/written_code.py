@@ -5,8 +5,8 @@ from __future__ import annotations
 import copy
 from collections.abc import Mapping
 
-from ..llvm.instruction_syntax import read_instruction
-from ..llvm.instructions import IRFunction, IRInstruction
+from ...llvm.instruction_syntax import read_instruction
+from ...llvm.instructions import IRFunction, IRInstruction
 
 __all__ = ["WrittenCode", "come_from", "copied"]
 

@@ -11,10 +11,10 @@ from ...staging import Result, Staging
 from ..stream_events import Span
 from .gpu_watch import GpuWatch
 
-__all__ = ["CheckedTicket"]
+__all__ = ["GpuTicket"]
 
 
-class CheckedTicket:
+class GpuTicket:
     """A checked dispatch.
 
     Parameters

@@ -14,19 +14,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from ..llvm.instructions import IRFunction, IRInstruction, IRModule
-from ..llvm.llvm_types import IRType
-from .accesses import Access
+from ...llvm.instructions import IRFunction, IRInstruction, IRModule, Operand
+from ...llvm.llvm_types import IRType
+from ..accesses import Access
+from ..kernel_analysis import Analysis
+from .access_conditions import AccessCondition, ConditionWriter
 from .check_target import CheckTarget
-from .conditions import Condition, ConditionWriter
-from .kernel_analysis import Analysis
-from .limits import Limit
+from .size_limits import Limit
 from .start_code import StartCode
 from .stop_flags import put_flags
 from .written_code import WrittenCode, come_from, copied
 
 __all__ = ["CheckedModule", "Checks", "checked"]
 
+_UNDEFINED = frozenset({"undef", "poison"})
 _ZERO = {"float": "0.0", "pointer": "null", "integer": "0"}
 
 
@@ -90,6 +91,7 @@ def checked(module: IRModule, analysis: Analysis, checks: Checks, target: CheckT
     if not checks:
         return CheckedModule(module, checks)
     function, twins = copied(analysis.roots.function)
+    _define(function)
     start, code = StartCode(function, target), WrittenCode("check")
     found = [access for access in analysis.accesses if access.number in checks.wrong]
     guarded: dict[int, list[tuple[int, Access]]] = {}
@@ -105,6 +107,16 @@ def checked(module: IRModule, analysis: Analysis, checks: Checks, target: CheckT
         declarations={**module.declarations, recorder: declaration},
     )  # fmt: skip
     return CheckedModule(made, checks, tuple(start.limits), tuple(access.number for access in found))
+
+
+def _define(function: IRFunction) -> None:
+    """Take 0 for what is undefined in a phi: its check and its access might see it as two numbers."""
+    for made in function:
+        if made.opcode == "phi" and any(operand.text in _UNDEFINED for operand in made.operands):
+            made.operands = [
+                Operand(o.type, _zero(o.type)) if o.text in _UNDEFINED else o for o in made.operands
+            ]  # fmt: skip
+            come_from(made, {})
 
 
 class _Checks:
@@ -157,7 +169,7 @@ class _Checks:
             code.op(f"phi {made.type} [ {made.result}, {inside} ]{zeros}", result)
         code.place = ""
 
-    def _where(self, condition: Condition) -> str:
+    def _where(self, condition: AccessCondition) -> str:
         """Write what a fault's record says of the access: its offset from its root, or its address."""
         if condition.place is None:
             return self._conditions.address(condition.access)

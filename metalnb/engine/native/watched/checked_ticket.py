@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from ...observation import Stopwatch
-from ...robust.checks import Checks
+from ...robust.rewriting.checks import Checks
 from .background_runs import BackgroundRun
 from .watch import Watch
 
-__all__ = ["WatchedTicket"]
+__all__ = ["CheckedTicket"]
 
 
-class WatchedTicket:
+class CheckedTicket:
     """A checked dispatch.
 
     Parameters
