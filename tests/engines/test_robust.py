@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+from checked_engines import ENGINES
 
 import metalnb as mnb
 from metalnb import engine as engines
@@ -34,7 +35,6 @@ kernel void f(
 LINE = HEAD.count("\n") + 1
 EXTENT = 64
 MARGIN = 256
-ENGINES = ("cpu", "native")
 
 
 def watched(ticket: Any) -> bool:

@@ -6,14 +6,13 @@ import time
 
 import numpy as np
 import pytest
+from checked_engines import ENGINES
 
 import metalnb as mnb
 from metalnb import engine as engines
 from metalnb.engine.cpu.tickets import CpuTicket
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*this loop cannot end")
-
-ENGINES = ("cpu", "native")
 
 
 def watched(ticket: object) -> bool:
@@ -101,9 +100,9 @@ def test_an_interrupt_ends_it(loop: str, engine: str) -> None:
 
 def test_what_stands_behind_an_endless_dispatch_can_be_interrupted(engine: str) -> None:
     kernel = mnb.compile(HEAD + LOOPS["while true"] + "\n}", engine=engine, checked=True).forever
-    ticket = kernel.prepare(*arguments(), grid=256, threadgroup=64).launch()
     y = np.zeros(4, np.float32)
     plus = mnb.compile("kernel void plus(device float* x, uint i [[thread_position_in_grid]]) { x[i] += i; }").plus
+    ticket = kernel.prepare(*arguments(), grid=256, threadgroup=64).launch()
     timer = threading.Timer(0.3, _thread.interrupt_main)
     timer.start()
     with pytest.raises(KeyboardInterrupt):

@@ -23,10 +23,11 @@ from test_robust import EXTENT, MARGIN, arguments
 
 import metalnb as mnb
 from metalnb.engine.cpu.robust import launches
+from metalnb.engine.cuda.checked_kernels import gpu_watch
 from metalnb.engine.native.watched import watch
 
 TOGETHER = 4  # kernels in a program
-EXPLAINED = {"cpu": launches, "native": watch}
+EXPLAINED = {"cpu": launches, "native": watch, "cuda": gpu_watch}
 MEMORY = {"t": 32 * 4}
 
 

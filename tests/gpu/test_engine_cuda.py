@@ -18,7 +18,7 @@ import pytest
 
 import metalnb as mnb
 from metalnb import engine as engines
-from metalnb.engine.cuda import cuda_engine
+from metalnb.engine.cuda import assembling, cuda_engine
 from metalnb.engine.cuda.launch_record import LaunchRecord
 from metalnb.engine.cuda.nvidia_driver import Gpu
 from metalnb.engine.cuda.stream_events import CudaTicket, Events
@@ -152,6 +152,7 @@ class Driver:
         self.nominal, self.last_cache = None, 0
         self.current = SimpleNamespace(here=False)
         self.entered = 0
+        self.settle = lambda: None
 
     @property
     def api(self) -> Driver:
@@ -198,7 +199,7 @@ def driver() -> Any:
 
 
 def test_a_launch_of_what_lies_on_the_gpu_is_one_call_of_the_driver(driver: Any, monkeypatch: Any) -> None:
-    monkeypatch.setattr(cuda_engine, "ptx", lambda *_, **__: "")
+    monkeypatch.setattr(assembling, "ptx", lambda *_, **__: "")
     engine = cuda_engine.CudaEngine(driver)
     text = f"{HEAD}kernel void k(device float* x, constant float& a) {{ x[0] = a; }}"
     program = engine.compile(mnb.compile(text).k.unit)
@@ -222,7 +223,7 @@ def test_a_launch_of_what_lies_on_the_gpu_is_one_call_of_the_driver(driver: Any,
 
 def test_each_launch_has_its_own_memory_grid_and_threadgroup_memory(driver: Any, monkeypatch: Any) -> None:
     """What is kept of the last launch is used for one that is like it, and for no other."""
-    monkeypatch.setattr(cuda_engine, "ptx", lambda *_, **__: "")
+    monkeypatch.setattr(assembling, "ptx", lambda *_, **__: "")
     seen: list[Any] = []
 
     def launch(given: Any, _function: Any, parameters: Any, _none: None) -> int:
@@ -253,7 +254,7 @@ def test_each_launch_has_its_own_memory_grid_and_threadgroup_memory(driver: Any,
 def test_what_the_driver_says_of_a_dispatch_is_told_with_the_kernels_name(
     driver: Any, monkeypatch: Any, where: str
 ) -> None:
-    monkeypatch.setattr(cuda_engine, "ptx", lambda *_, **__: "")
+    monkeypatch.setattr(assembling, "ptx", lambda *_, **__: "")
 
     def take(answer: tuple[Any, ...], kernel: str = "") -> Any:
         if answer[0]:
@@ -279,7 +280,7 @@ def test_what_the_driver_says_of_a_dispatch_is_told_with_the_kernels_name(
 
 
 def test_a_ticket_waits_copies_back_and_tells_its_time(driver: Any, monkeypatch: Any) -> None:
-    monkeypatch.setattr(cuda_engine, "ptx", lambda *_, **__: "")
+    monkeypatch.setattr(assembling, "ptx", lambda *_, **__: "")
     engine = cuda_engine.CudaEngine(driver)
     program = engine.compile(mnb.compile(f"{HEAD}kernel void k(device float* x) {{ x[0] = 1; }}").k.unit)
     form = ((1, 1, 1), (1, 1, 1))
@@ -337,9 +338,10 @@ def test_a_launch_goes_to_the_function_that_the_driver_names(driver: Any, monkey
 
 def test_two_threads_launch_one_kernel_with_a_record_each(driver: Any, monkeypatch: Any) -> None:
     """The second begins while the driver still reads what the first has written."""
-    monkeypatch.setattr(cuda_engine, "ptx", lambda *_, **__: "")
+    monkeypatch.setattr(assembling, "ptx", lambda *_, **__: "")
     engine = cuda_engine.CudaEngine(driver)
-    program = engine.compile(mnb.compile(f"{HEAD}kernel void k(device float* x) {{ x[0] = 1; }}").k.unit)
+    text = f"{HEAD}kernel void k(device float* x) {{ x[0] = 1; }}"
+    program = engine.compile(mnb.compile(text, checked=False).k.unit)
     memories = [engine.alloc(64) for _ in range(2)]
     began, seen = threading.Event(), []
 
@@ -387,7 +389,7 @@ def test_nominal_rates_are_computed_from_what_the_driver_says(driver: Any, monke
 
 def test_each_engine_calls_the_driver_in_its_own_context(monkeypatch: Any) -> None:
     """In any order, inside each other's too; afterwards the thread has the context that it had."""
-    monkeypatch.setattr(cuda_engine, "ptx", lambda *_, **__: "")
+    monkeypatch.setattr(assembling, "ptx", lambda *_, **__: "")
     drivers: list[Any] = [Driver(0), Driver(1)]
     made = [cuda_engine.CudaEngine(driver) for driver in drivers]
     assert [engine.name for engine in made] == ["cuda", "cuda:1"]

@@ -31,6 +31,7 @@ class LateDriver:
 
     def __init__(self) -> None:
         self.index, self.stream, self.api = 0, 1, self
+        self.settle = lambda: None
         self.queue: list[Any] = []
         self.recorded: dict[int, int] = {}  # how far the stream must be for an event to have passed
         self.done = 0

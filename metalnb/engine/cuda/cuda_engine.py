@@ -2,27 +2,31 @@
 
 from __future__ import annotations
 
+import functools
 import math
-import threading
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from metalnb.errors import CompileError
-
 from ..base import Caps, Grid, Ticket
-from ..clang.driver import at_kernel, clang
-from ..clang.entry_point import ENTRY
+from ..clang.driver import clang
 from ..observation import Observable
+from ..robust.rewriting.checks import CheckedModule
 from ..staging import DeviceMemory, Result, Staging
+from ..time_limits import current_limit
 from ..unit import Unit
+from .assembling import Assembler, CudaBinary
+from .checked_kernels.checked_binary import CheckedBinary
+from .checked_kernels.gpu_ticket import GpuTicket
+from .checked_kernels.gpu_watch import GpuWatch, WatchMemory
+from .checked_kernels.pinned_words import PinnedWords
+from .checked_kernels.stoppable_runs import StoppableRun, StoppableRuns
 from .constants import Constants
 from .gpu_memory import GpuMemory, own_address
 from .launch_record import LaunchRecord, Planned, launches
 from .nvidia_driver import Gpu, open_gpu
-from .ptx import bounded, cannot_tell, ptx, source
+from .ptx import source
 from .stream_events import CudaTicket, Events, Span, StagedTicket
 
 __all__ = ["CudaEngine", "open_engine"]
@@ -40,41 +44,6 @@ def open_engine(device: int = 0) -> CudaEngine:
     """
     clang()
     return CudaEngine(open_gpu(device))
-
-
-@dataclass(slots=True)
-class Function:
-    """A kernel in the driver's hands, and the most threads of a threadgroup for which there are registers."""
-
-    handle: Any
-    most: int
-    module: Any
-
-
-@dataclass(slots=True)
-class CudaBinary:
-    """A compiled kernel, and what a launch of it fills.
-
-    Attributes
-    ----------
-    text : str
-        Its PTX.
-    cut : bool
-        See `ptx.cannot_tell`.
-    functions : dict
-        By the most threads it was assembled for, and whether a threadgroup is launched as a row.
-    records : list of LaunchRecord
-        Those that no launch fills at the moment: taken and put back without a lock, and made anew when there is none.
-    """
-
-    unit: Unit
-    name: str
-    text: str
-    cut: bool
-    threadgroup_bytes: int
-    functions: dict[tuple[int, bool], Function] = field(default_factory=dict)
-    records: list[LaunchRecord] = field(default_factory=list)
-    lock: threading.Lock = field(default_factory=threading.Lock)
 
 
 class CudaEngine(GpuMemory, Observable):
@@ -98,10 +67,15 @@ class CudaEngine(GpuMemory, Observable):
             last_cache=gpu.last_cache,
             matrices=frozenset(kind for kind, least in _MATRICES.items() if gpu.capability >= least),
             copies=gpu.capability >= _COPIES,
+            stops=True,
         )
         self._events = Events(gpu)
         self._constants = Constants(gpu)
         self._staging = Staging(self)
+        self._assembler = Assembler(gpu)
+        self._watches = WatchMemory(self, self._constants, PinnedWords(gpu))
+        self._runs = StoppableRuns()
+        gpu.settle = self._runs.finish
 
     # ---- Compiling
 
@@ -109,50 +83,17 @@ class CudaEngine(GpuMemory, Observable):
         """Return the cell with the entry point behind it."""
         return source(unit)
 
-    def compile(self, unit: Unit) -> CudaBinary:
+    def compile(self, unit: Unit) -> CudaBinary | CheckedBinary:
         """Compile one kernel: text to PTX, which is kept on disk, to the GPU's code, which the driver keeps."""
-        text = ptx(unit, self._gpu.capability)
-        with self._gpu:
-            binary = CudaBinary(unit, unit.signature.name, text, cannot_tell(unit, text), 0)
-            function = binary.functions[0, False] = self._load(unit, text)
-            about = self._gpu.api.CUfunction_attribute.CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES
-            binary.threadgroup_bytes = self._gpu.take(self._gpu.api.cuFuncGetAttribute(about, function.handle))
-            return binary
-
-    def _load(self, unit: Unit, text: str) -> Function:
-        api, gpu = self._gpu.api, self._gpu
-        image = np.frombuffer(text.encode() + b"\0", np.uint8)
-        # The assembler's time grows with the square of the text, unless it optimises little.
-        options = [(api.CUjit_option.CU_JIT_OPTIMIZATION_LEVEL, 1)] if len(text) > _LARGE else []
-        names, wanted = [name for name, _ in options], [value for _, value in options]
-        status, module = api.cuModuleLoadDataEx(image.ctypes.data, len(options), names, wanted)
-        if status:
-            told = (api.cuGetErrorString(status)[1] or b"?").decode()
-            raise CompileError([at_kernel(unit, f"the GPU's assembler refused its PTX: {told}")])
-        handle = gpu.take(api.cuModuleGetFunction(module, ENTRY.encode()))
-        most = gpu.take(
-            api.cuFuncGetAttribute(api.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, handle)
-        )
-        return Function(handle, most, module)
-
-    def _function(self, binary: CudaBinary, threads: int, *, row: bool) -> Function:
-        """Return the function for threadgroups of so many threads."""
-        usual = binary.functions.get((0, row))
-        if usual is None:
-            text = ptx(binary.unit, self._gpu.capability, row=row)
-            usual = binary.functions[0, row] = self._load(binary.unit, text)
-        if threads <= usual.most:
-            return usual
-        if (1024, row) not in binary.functions:
-            text = ptx(binary.unit, self._gpu.capability, row=row) if row else binary.text
-            binary.functions[1024, row] = self._load(binary.unit, bounded(text, 1024))
-        return binary.functions[1024, row]
+        return self._assembler.compiled(unit)
 
     # ---- Launching
 
-    def launch(self, binary: CudaBinary, arguments: Sequence[Any], grid: Grid, threadgroup: Grid) -> Ticket:
+    def launch(
+        self, binary: CudaBinary | CheckedBinary, arguments: Sequence[Any], grid: Grid, threadgroup: Grid
+    ) -> Ticket:
         """Start a dispatch and tell the observers; most have none and only what lies on the GPU: the short way."""
-        if not self.observers:
+        if not self.observers and type(binary) is CudaBinary:
             values = []
             for given in arguments:
                 if type(given) is not DeviceMemory:
@@ -168,9 +109,65 @@ class CudaEngine(GpuMemory, Observable):
         return super().launch(binary, arguments, grid, threadgroup)
 
     def start(
+        self, binary: CudaBinary | CheckedBinary, arguments: Sequence[Any], grid: Grid, threadgroup: Grid
+    ) -> Ticket:
+        """Start a dispatch: of a checked kernel in the form that it needs.
+
+        Raises
+        ------
+        KeyboardInterrupt
+            When its arguments had to wait, and that was interrupted: what was before it was stopped, and it has ended.
+        """
+        copied = any(isinstance(given, np.ndarray) and own_address(given) is None for given in arguments)
+        interrupt = self._runs.interrupt() if copied else None
+        ticket = self._started(binary, arguments, grid, threadgroup)
+        if interrupt is not None:
+            ticket.wait()
+            raise interrupt
+        return ticket
+
+    def _started(
+        self, binary: CudaBinary | CheckedBinary, arguments: Sequence[Any], grid: Grid, threadgroup: Grid
+    ) -> Ticket:
+        if isinstance(binary, CudaBinary):
+            return self._start(binary, arguments, grid, threadgroup)
+        made = binary.module_for(arguments, grid, threadgroup)
+        form = self._assembler.form(binary, made)
+        if made.checks:
+            watch = self._watch(binary, made, (arguments, grid, threadgroup))
+            return self._start_checked(form, watch, arguments, grid, threadgroup)
+        start = self._start if self.observers else self.launch
+        return start(form, arguments, grid, threadgroup)
+
+    def _watch(
+        self, binary: CheckedBinary, made: CheckedModule, launch: tuple[Sequence[Any], Grid, Grid]
+    ) -> GpuWatch:
+        with self._gpu:
+            return GpuWatch(binary.unit, binary.built.checks.analysis, made, launch, self._watches)
+
+    def _start_checked(
+        self, form: CudaBinary, watch: GpuWatch, arguments: Sequence[Any], grid: Grid, threadgroup: Grid
+    ) -> GpuTicket:
+        """Start a dispatch that may leave its memory, or run for ever."""
+        events = self._events
+        with self._gpu:
+            values, dynamic, results, _held = self._bind(form, arguments)
+            watch.place([0 if type(a) is int else v for a, v in zip(arguments, values, strict=True)])
+            begun = events.record(timed=True)
+            self._enqueue(form, values, dynamic, grid, threadgroup, watch)
+            span = Span(events, begun, events.record(timed=True))
+        settle = self._gpu.settle
+        if watch.stoppable:
+            run = StoppableRun(watch, span.has_begun, span.has_ended, current_limit())
+            self._runs.add(run)
+            settle = functools.partial(self._runs.wait, run)
+        ticket = GpuTicket(watch, span, results, self._staging, settle)
+        self._staging.expect(ticket)
+        return ticket
+
+    def _start(
         self, binary: CudaBinary, arguments: Sequence[Any], grid: Grid, threadgroup: Grid
     ) -> CudaTicket | StagedTicket:
-        """Start a dispatch."""
         events, name = self._events, binary.name
         with self._gpu:
             values, dynamic, results, _held = self._bind(binary, arguments)
@@ -188,18 +185,35 @@ class CudaEngine(GpuMemory, Observable):
             return ticket
 
     def timed(
-        self, binary: CudaBinary, arguments: Sequence[Any], grid: Grid, threadgroup: Grid, count: int,
+        self, binary: CudaBinary | CheckedBinary, arguments: Sequence[Any], grid: Grid, threadgroup: Grid, count: int,
     ) -> list[float]:  # fmt: skip
         """Run a dispatch ``count`` times back to back; give the seconds of each by the GPU's clock."""
+        watch = None
+        if isinstance(binary, CheckedBinary):
+            made = binary.module_for(arguments, grid, threadgroup)
+            watch = self._watch(binary, made, (arguments, grid, threadgroup)) if made.checks else None
+            binary = self._assembler.form(binary, made)
+        seconds = self._timed(binary, arguments, grid, threadgroup, count, watch)
+        fault = watch.fault() if watch is not None else None
+        if fault is not None:
+            raise fault
+        return seconds
+
+    def _timed(
+        self, binary: CudaBinary, arguments: Sequence[Any], grid: Grid, threadgroup: Grid, count: int,
+        watch: GpuWatch | None,
+    ) -> list[float]:  # fmt: skip
         with self._gpu:
             values, dynamic, results, _held = self._bind(binary, arguments)
+            if watch is not None:
+                watch.place([0 if type(a) is int else v for a, v in zip(arguments, values, strict=True)])
             seconds: list[float] = []
             for first in range(0, count, _BATCH):
                 spans = []
                 with self._events.gate():
                     for _ in range(min(_BATCH, count - first)):
                         begun = self._events.record(timed=True)
-                        self._enqueue(binary, values, dynamic, grid, threadgroup)
+                        self._enqueue(binary, values, dynamic, grid, threadgroup, watch)
                         spans.append(Span(self._events, begun, self._events.record(timed=True)))
                 for span in spans:
                     span.wait(binary.name)
@@ -208,17 +222,22 @@ class CudaEngine(GpuMemory, Observable):
             self._staging.fetch(results)
             return seconds
 
-    def _enqueue(self, binary: CudaBinary, values: list[int], dynamic: int, grid: Grid, threadgroup: Grid) -> None:
+    def _enqueue(
+        self, binary: CudaBinary, values: list[int], dynamic: int, grid: Grid, threadgroup: Grid,
+        watch: GpuWatch | None = None,
+    ) -> None:  # fmt: skip
         try:
             record = binary.records.pop()
         except IndexError:  # the first launch, or other threads have them; one that failed is not put back
-            record = LaunchRecord(binary.unit.signature)
+            record = LaunchRecord(binary.unit.signature, checked=binary.checked)
         last_grid, last_threadgroup, last_dynamic, planned = record.recent
         if grid is not last_grid or threadgroup is not last_threadgroup or dynamic != last_dynamic:
             key = grid, threadgroup, dynamic
             planned = record.planned.get(key) or self._plan(binary, record, *key)
             record.recent = *key, planned
         record.write(*values)
+        if watch is not None:
+            record.watch(*watch.addresses)
         for launch, place in planned:
             if place is not record.place:
                 record.stand(place)
@@ -234,7 +253,7 @@ class CudaEngine(GpuMemory, Observable):
         made: list[Planned] = []
         for one in launches(grid, threadgroup, cut=binary.cut):
             with binary.lock:
-                handle = self._function(binary, math.prod(one.shape[3:]), row=one.row).handle
+                handle = self._assembler.function(binary, math.prod(one.shape[3:]), row=one.row).handle
             call = record.call(self._gpu.launch, int(handle), one.shape, dynamic, int(self._gpu.stream))
             made.append((call, one.place))
         if len(record.planned) >= _PLANS:
@@ -286,5 +305,4 @@ class CudaEngine(GpuMemory, Observable):
 
 
 _PLANS = 256  # kept of a kernel, for each thread that launches it at the same time
-_LARGE = 100_000  # characters of PTX from which on it is assembled quickly rather than well
 _BATCH = 200  # launches at once behind a closed gate: the driver's queue takes some more

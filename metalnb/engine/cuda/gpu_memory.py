@@ -80,8 +80,16 @@ class GpuMemory:
                 answer = api.cuMemAllocFromPoolAsync(max(nbytes, 1), self._pool, self._gpu.stream)
             return DeviceMemory(nbytes, Memory(self._gpu, int(self._gpu.take(answer))))
 
+    def zeros(self, nbytes: int) -> DeviceMemory:
+        """Allocate memory whose bytes are 0."""
+        made = self.alloc(nbytes)
+        with self._gpu:
+            self._gpu.take(self._gpu.api.cuMemsetD8Async(made.handle.address, 0, nbytes, self._gpu.stream))
+        return made
+
     def copy_in(self, memory: DeviceMemory, offset: int, data: Bytes) -> None:
         """Copy host bytes to the GPU."""
+        self._gpu.settle()
         with self._gpu:
             held = np.ascontiguousarray(data)
             target = memory.handle.address + offset
@@ -90,6 +98,7 @@ class GpuMemory:
 
     def copy_out(self, memory: DeviceMemory, offset: int, into: Bytes) -> None:
         """Copy memory of the GPU to the host."""
+        self._gpu.settle()
         with self._gpu:
             source = memory.handle.address + offset
             if into.size and not self._pinned.copy_out(source, into):

@@ -2,12 +2,12 @@
 #pragma once
 
 // What the launch says of the dispatch. A dispatch whose last threadgroups are smaller is several launches: in each all
-// threadgroups have one size, and the first of them stands at `first`. `cut` is 1 where the launch has more threads than
-// the grid.
-struct $launch { $uint3 first, nominal, grid, groups, size; unsigned cut; };
+// threadgroups have one size, and the first of them stands at `first`. `how` has bit 0 set where the launch has more threads than
+// the grid, and bit 1 where a threadgroup is launched as one row of threads, since a block has at most 64 layers.
+struct $launch { $uint3 first, nominal, grid, groups, size; unsigned how; };
 
-/// `row`: the threadgroup is launched as one row of threads, since a block has at most 64 layers.
-template <bool row> $always_inline $place $here(const $launch& l) {
+/// `row`: whether bit 1 of `how` is set.
+$always_inline $place $here(const $launch& l, bool row) {
     const $uint3 group = {$register(ctaid_x) + l.first.x, $register(ctaid_y) + l.first.y, $register(ctaid_z) + l.first.z};
     $uint3 at = {$register(tid_x), $register(tid_y), $register(tid_z)};
     const $uint3 n = l.size;
@@ -22,5 +22,16 @@ template <bool row> $always_inline $place $here(const $launch& l) {
 
 /// Whether a thread is beyond the grid: where a kernel cannot tell, its last threadgroups are launched whole.
 $always_inline bool $beyond($uint3 at, const $launch& l) {
-    return l.cut && (at.x >= l.grid.x || at.y >= l.grid.y || at.z >= l.grid.z);
+    return (l.how & 1) && (at.x >= l.grid.x || at.y >= l.grid.y || at.z >= l.grid.z);
+}
+
+/// A place whose ranges the analysis of a checked kernel knows.
+$always_inline $place $known_place($place at) {
+#define $KNOWN(name, v) {$known(name##_x, v.x), $known(name##_y, v.y), $known(name##_z, v.z)}
+    at.position_in_grid = $KNOWN(grid, at.position_in_grid);
+    at.position_in_threadgroup = $KNOWN(local, at.position_in_threadgroup);
+    at.threadgroup_position = $KNOWN(group, at.threadgroup_position);
+    at.index_in_threadgroup = $known(index, at.index_in_threadgroup);
+#undef $KNOWN
+    return at;
 }

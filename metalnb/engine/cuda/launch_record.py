@@ -19,6 +19,7 @@ __all__ = ["DriverLaunch", "LaunchRecord", "Planned", "launches"]
 Planned = tuple[Callable[[], int], bytes]  # a call of the driver's, whole, and its place in the grid
 
 _PLACE = struct.Struct("16I")  # struct $launch of grid_place.h
+_WATCH = struct.Struct("3Q")  # limits, faults, flag
 _MOST = 65535  # blocks along y and z
 _LAYERS = 64  # of a block
 
@@ -57,6 +58,8 @@ class LaunchRecord:
     ----------
     place : bytes
         The place that stands there.
+    watch : callable
+        Writes what a checked kernel is given besides: three addresses.
     write : callable
         Writes the parameters: an address or an offset each.
     planned : dict
@@ -65,9 +68,9 @@ class LaunchRecord:
         The last of these, with its key: found without looking when a dispatch has the same tuples.
     """
 
-    __slots__ = ("_behind", "_bytes", "_pointers", "place", "planned", "recent", "write")
+    __slots__ = ("_behind", "_bytes", "_pointers", "place", "planned", "recent", "watch", "write")
 
-    def __init__(self, signature: Signature) -> None:
+    def __init__(self, signature: Signature, *, checked: bool = False) -> None:
         text, size, places = "=", 0, []
         for param in signature.params:
             kind, width = ("I", 4) if param.space == "threadgroup" else ("Q", 8)
@@ -77,12 +80,16 @@ class LaunchRecord:
             size += width
         places.append(size + -size % 4)
         values = struct.Struct(text + "x" * (-size % 4))
-        self._bytes = bytearray(values.size + _PLACE.size)
+        behind = values.size + _PLACE.size
+        behind += -behind % _WATCH.size if checked else 0
+        self._bytes = bytearray(behind + (_WATCH.size if checked else 0))
+        places += range(behind, len(self._bytes), 8)
         self.write = functools.partial(values.pack_into, self._bytes, 0)
+        self.watch = functools.partial(_WATCH.pack_into, self._bytes, behind)
         self.place = b""
         self.planned: dict[tuple[Grid, Grid, int], tuple[Planned, ...]] = {}
         self.recent: tuple[Grid | None, Grid | None, int, tuple[Planned, ...]] = (None, None, 0, ())
-        self._behind = memoryview(self._bytes)[values.size :]
+        self._behind = memoryview(self._bytes)[values.size : values.size + _PLACE.size]
         start = ctypes.addressof(ctypes.c_char.from_buffer(self._bytes))
         self._pointers = (ctypes.c_void_p * len(places))(*(start + place for place in places))
 
@@ -118,6 +125,6 @@ def launches(grid: Grid, threadgroup: Grid, *, cut: bool) -> tuple[DriverLaunch,
         for y, z in itertools.product(range(0, count[1], _MOST), range(0, count[2], _MOST)):
             blocks = (count[0], min(count[1] - y, _MOST), min(count[2] - z, _MOST))
             start = (first[0], first[1] + y, first[2] + z)
-            place = _PLACE.pack(*start, *threadgroup, *grid, *groups, *size, int(cut))
+            place = _PLACE.pack(*start, *threadgroup, *grid, *groups, *size, cut + 2 * row)
             found.append(DriverLaunch((*blocks, *threads), place, row))
     return tuple(found)

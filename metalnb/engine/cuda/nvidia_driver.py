@@ -53,6 +53,8 @@ class Gpu:
         takes 0.4 µs less than by cuda-bindings.
     current : threading.local
         Whether ``here``, in the calling thread, the context is current for good: then `launch` needs no more.
+    settle : callable
+        Called before the driver is asked for what waits for the stream, as its own waits hear no signals.
     """
 
     def __init__(self, api: Any, index: int) -> None:
@@ -74,6 +76,7 @@ class Gpu:
         self.launch = self._function(b"cuLaunchKernelEx", 11080)
         self._ask = self._function(b"cuPointerGetAttribute", 4000)
         self.current = _Current()
+        self.settle: Callable[[], None] = lambda: None
         self._alone = self.take(api.cuDeviceGetCount()) == 1
 
     def _function(self, name: bytes, since: int) -> Callable[..., int]:

@@ -8,6 +8,18 @@
 #define $any_lanes inline __attribute__((convergent))
 #define $register(name) __nvvm_read_ptx_sreg_##name()
 
+// ---- What the analysis of a checked kernel (engine/robust) knows the range of, by a function's name: cuda_entry.py. To
+// the compiler of the second step these functions return their argument.
+#ifdef $CHECKED
+#define $known(name, x) metalnb_##name(x)
+#define $KNOWN(name) extern "C" unsigned metalnb_##name(unsigned) __attribute__((const));
+$KNOWN(grid_x) $KNOWN(grid_y) $KNOWN(grid_z) $KNOWN(local_x) $KNOWN(local_y) $KNOWN(local_z)
+$KNOWN(group_x) $KNOWN(group_y) $KNOWN(group_z) $KNOWN(index) $KNOWN(simdgroup)
+#undef $KNOWN
+#else
+#define $known(name, x) (x)
+#endif
+
 // ---- Mathematics: libdevice, accurate to a few ulp, and linked as bitcode, so that what is used of it is inlined.
 #define $math(name) $nv_##name
 #define $MATH1(name) \
@@ -54,7 +66,7 @@ inline metal::size_t $get_local_linear_id() {
 }
 inline metal::uint $simd_lane() { return $register(laneid); }
 inline metal::uint $get_sub_group_local_id() { return $simd_lane(); }
-inline metal::uint $get_sub_group_id() { return metal::uint($get_local_linear_id()) / 32; }
+inline metal::uint $get_sub_group_id() { return $known(simdgroup, metal::uint($get_local_linear_id()) / 32); }
 
 // ---- Threadgroup memory: see msl/target/opencl.h. A parameter's lies behind the kernel's own variables, at an offset
 // that the launch gives. Only assembly can name what a launch sizes.
@@ -71,11 +83,16 @@ template <int id, metal::size_t... aligned> struct $threadgroup_storage {
 };
 #pragma clang diagnostic pop
 __asm__(".extern .shared .align 16 .b8 metalnb_dynamic[];");
+#ifdef $CHECKED
+extern "C" __local void* metalnb_shared(metal::uint offset) __attribute__((const));
+#define $dynamic_storage metalnb_shared
+#else
 inline __local void* $dynamic_storage(metal::uint offset) {
     __local char* all;
     asm("mov.u64 %0, metalnb_dynamic;" : "=l"(all));
     return all + offset;
 }
+#endif
 
 // ---- Barriers. One of the threadgroup orders all memory for its threads, one of a SIMD-group for its own.
 enum { $device_scope = 1, $threadgroup_scope = 2, $simdgroup_scope = 3 };

@@ -5,6 +5,9 @@
 #include "metal_stdlib"
 #include "entry_point.h"
 #include "grid_place.h"
+#ifdef $CHECKED
+#include "checked_kernels/faults.h"
+#endif
 
 // Never, which no compiler finds out: no threadgroup has 4 GiB of memory. See loop_exits.py.
 inline bool $never() {

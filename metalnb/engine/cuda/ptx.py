@@ -6,6 +6,7 @@ import functools
 import importlib.util
 import os
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 from metalnb.errors import CompileError, EngineUnavailable
@@ -17,7 +18,10 @@ from ..clang.loop_exits import made_with_ways_back
 from ..unit import Unit
 from .padded_tables import padded
 
-__all__ = ["INSTALL", "LEAST", "bounded", "cannot_tell", "libdevice", "ptx", "source"]
+__all__ = [
+    "INSTALL", "LEAST", "ROUNDED", "bounded", "cannot_tell", "checked_source", "finished", "libdevice",
+    "processor_flags", "ptx", "source", "target",
+]  # fmt: skip
 
 INSTALL = 'pip install "metalnb[cuda]"'
 LEAST = 70  # compute capability 7.0, Volta: the first whose threads shuffle and vote by masks
@@ -25,20 +29,22 @@ LEAST = 70  # compute capability 7.0, Volta: the first whose threads shuffle and
 # PTX for one GPU runs on all later ones.
 _KNOWN = {70: 63, 72: 63, 75: 65, 80: 70, 86: 71, 87: 74, 89: 78, 90: 78, 100: 86, 103: 88, 120: 87, 121: 88}
 
+_KERNEL, _BEYOND = 'extern "C" __attribute__((nvptx_kernel))', "if ($beyond(here.position_in_grid, launch)) return;"
+_LAUNCH, _SHARED = "const $launch launch", ("unsigned o{i}", "$dynamic_storage(o{i})")
+# The last parameters are for the checks that are put in later.
+_CHECKED = Head(
+    _KERNEL, ("$place here = $here(launch, launch.how & 2);", _BEYOND, "here = $known_place(here);"),
+    f"{_LAUNCH}, const __global metal::ulong* limits, __global $fault* faults, const __global unsigned* flag", _SHARED,
+)  # fmt: skip
 
 
 def _head(*, row: bool) -> Head:
-    here = f"$place here = $here<{'true' if row else 'false'}>(launch);"
-    return Head(
-        'extern "C" __attribute__((nvptx_kernel))',
-        (here, "if ($beyond(here.position_in_grid, launch)) return;"),
-        "const $launch launch",
-        ("unsigned o{i}", "$dynamic_storage(o{i})"),
-    )
+    here = f"$place here = $here(launch, {'true' if row else 'false'});"
+    return Head(_KERNEL, (here, _BEYOND), _LAUNCH, _SHARED)
 
 
 # Square roots and quotients are rounded once, in fast math too, as the MSL headers have it.
-_ROUNDED = ("-mllvm", "-nvptx-prec-sqrtf32=1", "-mllvm", "-nvptx-prec-divf32=2")
+ROUNDED = ("-mllvm", "-nvptx-prec-sqrtf32=1", "-mllvm", "-nvptx-prec-divf32=2")
 
 
 @functools.cache
@@ -81,6 +87,11 @@ def source(unit: Unit, *, row: bool = False, cell: str = "") -> str:
     return written(unit, _head(row=row), cell)
 
 
+def checked_source(unit: Unit, cell: str) -> str:
+    """Write the text that clang is given of a kernel to be checked, for threadgroups launched either way."""
+    return written(unit, _CHECKED, cell)
+
+
 def ptx(unit: Unit, capability: int, *, row: bool = False) -> str:
     """Compile a kernel.
 
@@ -99,27 +110,53 @@ def ptx(unit: Unit, capability: int, *, row: bool = False) -> str:
     def made(cell: str) -> str:
         def printed(*more: str) -> str:
             text = source(unit, row=row, cell=cell)
-            return driver.compiled(unit, text, _target(capability), *_ROUNDED, *more).decode()
+            return driver.compiled(unit, text, target(capability), *ROUNDED, *more).decode()
 
-        return padded(unit, printed(), lambda: printed("-emit-llvm"))
+        return finished(unit, printed(), lambda: printed("-emit-llvm"))
 
+    return made_with_ways_back(unit, made)
+
+
+def finished(unit: Unit, text: str, llvm: Callable[[], str]) -> str:
+    """Return clang's PTX as a driver is given it: its tables whole, and with the size of a threadgroup.
+
+    Parameters
+    ----------
+    unit : Unit
+    text : str
+    llvm : callable
+        Returns LLVM's text of the same kernel.
+
+    Raises
+    ------
+    CompileError
+    """
     try:
-        text = made_with_ways_back(unit, made)
+        text = padded(unit, text, llvm)
     except ValueError as error:
         message = f"a table at program scope holds vectors of three, which clang writes wrongly as PTX: {error}"
         raise CompileError([at_kernel(unit, message, "declare it of packed_float3, or of float4")]) from None
     return _declared(text, unit.signature.max_threads)
 
 
+def processor_flags(capability: int) -> tuple[str, ...]:
+    """Return the flags that name a GPU to clang."""
+    known = _known(capability)
+    return "--target=nvptx64-nvidia-cuda", f"-march=sm_{known}", f"--cuda-feature=+ptx{_KNOWN[known]}"
+
+
+def _known(capability: int) -> int:
+    return max(c for c in _KNOWN if c <= capability)
+
+
 @functools.cache
-def _target(capability: int) -> Target:
-    known = max(c for c in _KNOWN if c <= capability)
+def target(capability: int) -> Target:
+    """Return what clang is asked for."""
     return Target(
         "ptx",
         Path(__file__).parent / "prelude.h",
         (
-            "--target=nvptx64-nvidia-cuda", f"-march=sm_{known}", "-O3", "-S", f"-D$COMPUTE_CAPABILITY={known}",
-            f"--cuda-feature=+ptx{_KNOWN[known]}",
+            *processor_flags(capability), "-O3", "-S", f"-D$COMPUTE_CAPABILITY={_known(capability)}",
             # `f(device T*)` and `f(constant T*)` are two functions, though both are global memory to PTX.
             "-Xclang", "-faddress-space-map-mangling=no",
             "-Xclang", "-cl-ext=+all",

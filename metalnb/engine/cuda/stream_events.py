@@ -64,6 +64,7 @@ class Events:
         """Wait until a dispatch is done; return the driver's answer."""
         if number <= self._done:  # as it is for most: whoever waited for a later one has waited for it
             return (0,)
+        self.gpu.settle()
         with self.gpu:
             with self._lock:
                 found = next(((n, e) for n, e in self._marks if n >= number), None)
@@ -139,6 +140,16 @@ class Span:
                 self.stop(failed=bool(status))
         return self.seconds
 
+    def has_begun(self) -> bool:
+        """Return whether all before it in the stream is done."""
+        gpu = self._events.gpu
+        with gpu:
+            return not gpu.api.cuEventQuery(self.begun)[0]
+
+    def has_ended(self) -> bool:
+        """Return whether it is done, or has failed."""
+        return self() is not None
+
     def wait(self, name: str) -> None:
         """Wait for the end.
 
@@ -148,6 +159,7 @@ class Span:
             Which names the kernel.
         """
         gpu = self._events.gpu
+        gpu.settle()
         with gpu:
             answer = gpu.api.cuEventSynchronize(self.ended)
             self.stop(failed=bool(answer[0]))

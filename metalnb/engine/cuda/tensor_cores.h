@@ -44,7 +44,7 @@ template <class T> $COLLECTIVE void $add_products(float (&d)[4], uint a00, uint 
 }
 #undef $MMA
 
-#if $COMPUTE_CAPABILITY >= 75
+#if $COMPUTE_CAPABILITY >= 75 && !defined($CHECKED)  // what it reads cannot be checked lane by lane
 // A matrix of 16-bit elements from threadgroup memory, of whose lines lane l < 8 gives the l-th: each lane is given its two
 // elements of a left factor, or with `turned` those of a right one. Pure, so that what is not used costs nothing.
 __attribute__((pure, convergent)) uint $matrix_lines(const __local ushort* line)

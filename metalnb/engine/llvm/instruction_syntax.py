@@ -224,7 +224,6 @@ def _alloca(made: IRInstruction, rest: str) -> None:
 
 
 def _call(made: IRInstruction, rest: str) -> None:
-    made.text = re.sub(r"\s*#\d+$", "", made.text)
     if found := _RETURN_WORDS.match(rest):
         rest = rest[found.end() :]
     made.type, rest = split_type(rest)
@@ -232,8 +231,9 @@ def _call(made: IRInstruction, rest: str) -> None:
         rest = rest[bracketed(rest) :].lstrip()
     named = _CALLEE.match(rest)
     if named is None:
-        made.word = ""  # by a pointer
+        made.word = ""  # by a pointer, or assembly, of which only its attributes say that threads call it together
         return
+    made.text = re.sub(r"\s*#\d+$", "", made.text)
     made.word = named[1]
     given = rest[named.end() - 1 :]
     inside = given[1 : bracketed(given) - 1]

@@ -35,6 +35,11 @@ class Access:
     size: int
     kind: str
 
+    @property
+    def type(self) -> str:
+        """The type of the pointer."""
+        return next(operand.type.text for operand in self.made.operands if operand.text == self.pointer)
+
 
 def accesses(function: IRFunction, layout: MemoryLayout) -> list[Access]:
     """Return all accesses of a function, in the order of the text."""

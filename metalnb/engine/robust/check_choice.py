@@ -7,14 +7,17 @@ is first needed. So a kernel that is right is as fast as one that is never check
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from typing import Any
 
+from ..llvm.instructions import IRModule
 from .kernel_analysis import Analysis, Proof
 from .launch_facts import Grid, LaunchFacts, facts_of, sizes_of
-from .rewriting.checks import Checks
+from .rewriting.check_target import CheckTarget
+from .rewriting.checks import CheckedModule, Checks, checked
 
-__all__ = ["CheckChoice", "hopeful_facts"]
+__all__ = ["CheckChoice", "KernelChecks", "hopeful_facts"]
 
 _MOST = 3  # forms, before one is made that trusts nothing
 _KEPT = 256  # kinds of launches remembered
@@ -88,3 +91,42 @@ class CheckChoice:
 
 def _bytes_of(scalar: bytes | bytearray | int, at: int, count: int) -> bytes:
     return b"" if isinstance(scalar, int) else bytes(scalar[at : at + count])
+
+
+class KernelChecks:
+    """A kernel with its checks: each form is made when a dispatch first needs it.
+
+    Parameters
+    ----------
+    module : IRModule
+    analysis : Analysis
+        Of the module.
+    target : CheckTarget
+
+    Attributes
+    ----------
+    analysis : Analysis
+    """
+
+    def __init__(self, module: IRModule, analysis: Analysis, target: CheckTarget) -> None:
+        self.analysis = analysis
+        self._module, self._target = module, target
+        self._choice = CheckChoice(analysis, target.count)
+        self._made: dict[Checks, CheckedModule] = {}
+        self._lock = threading.Lock()
+
+    @property
+    def first(self) -> CheckedModule:
+        """The kernel as it is first compiled."""
+        return self.made(self._choice.first)
+
+    def of(self, arguments: Sequence[Any], grid: Grid, threadgroup: Grid) -> CheckedModule:
+        """Return the kernel with the checks that a dispatch needs."""
+        with self._lock:
+            return self.made(self._choice.chosen(arguments, grid, threadgroup))
+
+    def made(self, checks: Checks) -> CheckedModule:
+        """Return the kernel with some checks."""
+        if checks not in self._made:
+            self._made[checks] = checked(self._module, self.analysis, checks, self._target)
+        return self._made[checks]

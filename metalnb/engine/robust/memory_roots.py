@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -20,6 +21,8 @@ from .scalar_graph.operand_scalars import Scalar
 from .scalar_graph.ssa_values import ScalarGraph
 
 __all__ = ["PointerPlace", "Root", "Roots", "ScalarPlace"]
+
+_SPACE = re.compile(r"addrspace\(\d+\)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,9 +130,10 @@ class Roots:
         made = value.made
         if value.op == "global":
             size = _global_size(self._module, value.word, self.layout)
-            return None if size is None else Root("variable", -1, size, value.word)
+            kind = _global_type(self._module, value.word)
+            return None if size is None else Root("variable", -1, size, value.word, kind)
         if made is not None and made.opcode == "alloca" and made.element:
-            return Root("variable", -1, self.layout.size(made.element), value.name)
+            return Root("variable", -1, self.layout.size(made.element), value.name, made.type.text)
         return self._entry.root(value.name) if value.name else None
 
     def _sources(self, value: Scalar, seen: set[Scalar]) -> Iterator[Scalar]:
@@ -175,6 +179,13 @@ class Roots:
             elif size:
                 terms.append((index, size))
         return fixed, terms
+
+
+def _global_type(module: IRModule, name: str) -> str:
+    """Return the type of the pointer that a global variable is."""
+    words, _, _ = module.globals.get(name[1:], "").partition(" global ")[0].partition(" constant ")
+    space = _SPACE.search(words)
+    return f"ptr {space[0]}" if space else "ptr"
 
 
 def _global_size(module: IRModule, name: str, layout: MemoryLayout) -> int | None:

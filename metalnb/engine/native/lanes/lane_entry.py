@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 
 from ...llvm.instructions import IRFunction, IRInstruction, IRModule
-from ...robust.entry_protocol import Root
+from ...robust.entry_protocol import Root, pointers_into, words_range
 from ...robust.launch_facts import LaunchFacts
 from ...robust.proofs.intervals import Interval
 
@@ -17,7 +17,7 @@ __all__ = ["LaneEntry"]
 _SLOT = re.compile(r"\$slot\"? \{ i32 (\d+),")
 _ONE_OF_THEM = re.compile(r"metalnb_(?:min|max)_[iu]\d+$")
 _SIMD_GROUP = 32
-_TRIPLE = 12  # bytes of each record in a region
+_TRIPLES = ("first", "size", "nominal", "grid", "groups")  # of a region
 
 
 class LaneEntry:
@@ -35,7 +35,7 @@ class LaneEntry:
         function = module.functions[self.function]
         self._given, self._region, *_ = (parameter.text for parameter in function.parameters)
         self.own = frozenset({self._given, self._region})
-        self._records = _pointers(function, self.own)
+        self._records = pointers_into(function, self.own)
         self._roots = self._found(module, function)
 
     def _found(self, module: IRModule, function: IRFunction) -> dict[str, Root]:
@@ -67,23 +67,11 @@ class LaneEntry:
             return _called(made.word.removeprefix("metalnb_"), facts) if made.word.startswith("metalnb_") else None
         record, at = self._records.get(made.pointer.text, ("", 0))
         first, size = part
-        return _bytes_of(at + first, size, facts) if record == self._region else None
+        return words_range(at + first, size, _TRIPLES, facts) if record == self._region else None
 
     def one_of_them(self, made: IRInstruction) -> bool:
         """Say whether a call returns, of the values that threads give it in this call, one."""
         return made.opcode == "call" and _ONE_OF_THEM.match(made.word) is not None
-
-
-def _pointers(function: IRFunction, own: frozenset[str]) -> dict[str, tuple[str, int]]:
-    """Return the pointers into an entry point's records: each with its parameter, and the bytes from there."""
-    found = {name: (name, 0) for name in own}
-    for made in function:
-        if made.opcode == "getelementptr" and made.pointer.text in found and len(made.operands) == 2:
-            record, at = found[made.pointer.text]
-            index = made.operands[1].text
-            if made.element is not None and made.element.text == "i8" and index.isdigit():
-                found[made.result] = record, at + int(index)
-    return found
 
 
 def _called(name: str, facts: LaunchFacts) -> Interval | None:
@@ -97,30 +85,3 @@ def _called(name: str, facts: LaunchFacts) -> Interval | None:
         "index": Interval(0, threads - 1), "lane": Interval(0, _SIMD_GROUP - 1), "threads_here": Interval(1, threads),
         "simdgroup": Interval(0, -(-threads // _SIMD_GROUP) - 1),
     }.get(name)  # fmt: skip
-
-
-def _bytes_of(at: int, size: int, facts: LaunchFacts) -> Interval | None:
-    """Return the range of some bytes of a region, as one number."""
-    low = high = 0
-    for word in range(at // 4, -(-(at + size) // 4)):
-        known = _stands(4 * word, facts)
-        if known is None:
-            return None
-        low, high = low + (known.low << 32 * word), high + (known.high << 32 * word)
-    low, high, many = low >> 8 * at, high >> 8 * at, 1 << 8 * size
-    if low // many != high // many:
-        return None
-    return Interval(low % many, high % many)
-
-
-def _stands(at: int, facts: LaunchFacts) -> Interval | None:
-    """Return a number of a region: first, size, nominal, grid, groups, each for three axes."""
-    triple, axis = at // _TRIPLE, at % _TRIPLE // 4
-    if not 0 <= triple <= 4:
-        return None
-    grid, group = facts.grid[axis], facts.threadgroup[axis]
-    groups = -(-grid // group)
-    return (
-        Interval(0, groups - 1), Interval(grid % group or group, min(grid, group)), Interval(group, group),
-        Interval(grid, grid), Interval(groups, groups),
-    )[triple]  # fmt: skip

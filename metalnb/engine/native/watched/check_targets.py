@@ -12,6 +12,8 @@ __all__ = ["FiberTarget", "LaneTarget"]
 class _GivenArguments:
     """Arguments that a kernel reads from its first parameter, an array of addresses."""
 
+    pointer_type = "ptr"
+
     def __init__(self, given: str, count: int) -> None:
         self._given = given
         self.count = count
@@ -21,11 +23,15 @@ class _GivenArguments:
         at = code.op(f"getelementptr i8, ptr {self._given}, i64 {8 * number}")
         return code.op(f"inttoptr i64 {code.op(f'load i64, ptr {at}, align 8')} to ptr")
 
+    def stopped(self, code: WrittenCode, watch: str) -> str:
+        """Write the question whether loops are to end: by the watch's first word."""
+        return code.op(f"icmp ne i32 {code.op(f'load volatile i32, ptr {watch}, align 8')}, 0")
+
 
 class LaneTarget(_GivenArguments):
     """One thread of a kernel for vector registers: the vectoriser says which thread it is."""
 
-    declared: ClassVar = {
+    declared: ClassVar[dict[str, str]] = {
         "metalnb_fault": "declare void @metalnb_fault(ptr, i32, i64)",
         "metalnb_every": "declare i1 @metalnb_every(i1)",
     }
@@ -50,7 +56,9 @@ class FiberTarget(_GivenArguments):
         The kernel's own arguments.
     """
 
-    declared: ClassVar = {"metalnb_faulted": "declare hidden void @metalnb_faulted(ptr, ptr, i32, i64, i32)"}
+    declared: ClassVar[dict[str, str]] = {
+        "metalnb_faulted": "declare hidden void @metalnb_faulted(ptr, ptr, i32, i64, i32)",
+    }
 
     def __init__(self, parameters: tuple[str, str, str], count: int) -> None:
         given, self._region, self._index = parameters

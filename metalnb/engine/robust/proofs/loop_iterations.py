@@ -168,8 +168,17 @@ def _steps(made: Scalar, counter: Scalar, here: Interval, ranges: Ranges, label:
         if by is None or view.low < 1 or by.low < _SCALED[made.op]:
             return math.inf
         return bits if made.op != "shl" or (by.high < bits and view.high << by.high < 1 << bits) else math.inf
+    if made.op == "and" and counter in made.operands and _loses_a_bit(ranges, made, counter, label):
+        return bits if here.unsigned(bits).low >= 1 else math.inf
     step = ranges.asked(lambda: ranges.added(made, counter, label))
     return math.inf if step is None else _stepped(here, step.signed(bits), bits)
+
+
+def _loses_a_bit(ranges: Ranges, made: Scalar, counter: Scalar, label: str) -> bool:
+    """Say whether a value is `x & (x - 1)`: x without the lowest of its bits."""
+    less = next((value for value in made.operands if value is not counter), counter)
+    step = ranges.asked(lambda: ranges.added(less, counter, label))
+    return step is not None and step.signed(counter.bits) == (-1, -1)
 
 
 def _stepped(here: Interval, step: Interval, bits: int) -> float:

@@ -53,6 +53,8 @@ class ConditionWriter:
         self, function: IRFunction, roots: Roots, start: StartCode, code: WrittenCode, *, wide: bool,
     ) -> None:  # fmt: skip
         self._definitions = {made.result: made for made in function if made.result}
+        self._pointers = {made.result: made.type.text for made in function if made.type.kind == "pointer"}
+        self._pointers |= {parameter.text: parameter.type.text for parameter in function.parameters}
         self._roots, self._start, self._code, self._wide = roots, start, code, wide
 
     def condition(self, access: Access, pointer: str) -> AccessCondition:
@@ -60,7 +62,7 @@ class ConditionWriter:
         place = self._roots.place(access.pointer)
         root = self._roots.root(place.root)
         if root is None:
-            address = self._code.op(f"ptrtoint ptr {pointer} to i64")
+            address = self._code.number(access.type, pointer)
             return AccessCondition(self._in_any(address, place, access.size), address, None)
         return AccessCondition(self.fits(place, access.size), "", place)
 
@@ -68,7 +70,7 @@ class ConditionWriter:
         """Write whether so many bytes from a place on are in its root, or in one of those that it may be of."""
         root = self._roots.root(place.root)
         if root is None:
-            start = self._code.op(f"ptrtoint ptr {place.root} to i64")
+            start = self._code.number(self._pointers[place.root], place.root)
             return self._in_any(self._code.op(f"add i64 {start}, {self.offset(place)}"), place, size)
         if len(place.terms) == 1 and place.fixed >= 0 and place.terms[0][1] > 0:
             return self._index_fits(root, place, size)

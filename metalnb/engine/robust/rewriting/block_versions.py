@@ -17,7 +17,6 @@ from ..memory_roots import PointerPlace, Roots
 
 __all__ = ["BlockVersions", "SharedTests"]
 
-_OURS = "metalnb_"
 _ARITHMETIC = frozenset({"add", "sub", "mul", "shl", "zext", "sext", "trunc"})
 _PURE = BINARY | CASTS | {"icmp", "fcmp", "select", "freeze", "getelementptr", "fneg"}
 _LEAST = 2  # checks that a test replaces, for a second version to pay
@@ -81,8 +80,8 @@ class BlockVersions:
             The accesses that are checked, by the ``id`` of their instructions.
         """
         body = [made for made in block if made.opcode != "phi" and not made.ends]
-        if any(made.opcode == "alloca" or (made.opcode == "call" and made.word.startswith(_OURS)) for made in body):
-            return None  # lanes that take part in a SIMD function must stay together
+        if any(made.opcode == "alloca" or _is_shared(made) for made in body):
+            return None
         tests, count = SharedTests(), 0
         late: set[str] = set()
         for made in body:
@@ -106,3 +105,8 @@ class BlockVersions:
         if made.result in self._needed:
             return True
         return any(user.block != last.block or user.opcode == "phi" or user is last for user in users)
+
+
+def _is_shared(made: IRInstruction) -> bool:
+    """Return whether threads may take part in a call together: in SIMD functions and barriers, assembly among them."""
+    return made.opcode == "call" and (not made.word.startswith("llvm.") or made.word.startswith("llvm.nvvm."))

@@ -13,7 +13,7 @@ class CheckTarget(Protocol):
     """An engine's way to hand arguments to a kernel, and to be told of a fault.
 
     After the kernel's own arguments come two more: the limits, words of 64 bits that the kernel only reads, and the
-    watch, whose first word is not 0 when loops are to end, and in which faults are recorded.
+    watch, in which faults are recorded.
     """
 
     @property
@@ -22,12 +22,21 @@ class CheckTarget(Protocol):
         ...
 
     @property
+    def pointer_type(self) -> str:
+        """The type of the pointers to the limits and the watch."""
+        ...
+
+    @property
     def declared(self) -> dict[str, str]:
-        """The functions that checks call, each with the line that declares it."""
+        """The functions that checks call and the text does not declare, each with the line that does."""
         ...
 
     def argument(self, code: WrittenCode, number: int) -> str:
         """Write what reads an argument's address; return the pointer's name."""
+        ...
+
+    def stopped(self, code: WrittenCode, watch: str) -> str:
+        """Write the question whether loops are to end; return the name of an ``i1``."""
         ...
 
     def every(self, code: WrittenCode, holds: str) -> str:

@@ -43,9 +43,13 @@ class StartCode:
 
     def address(self, root: Root) -> str:
         """Return where a root begins, as an integer of 64 bits."""
-        return self._once(("address", root.name), lambda: self._code.op(
-            f"ptrtoint ptr {self._pointer(root.number) if root.kind == 'argument' else self._again(root.name)} to i64",
+        return self._once(("address", root.name), lambda: self._code.number(
+            root.type, self._pointer(root.number) if root.kind == "argument" else self._again(root.name),
         ))  # fmt: skip
+
+    def stopped(self, code: WrittenCode) -> str:
+        """Write the question whether loops are to end, where another code has come to."""
+        return self._target.stopped(code, self.watch)
 
     def limit(self, limit: Limit, bits: int) -> str:
         """Return a limit, as an integer of so many bits."""
@@ -68,9 +72,9 @@ class StartCode:
     def _load(self, limit: Limit, bits: int) -> str:
         if limit not in self.limits:
             self.limits.append(limit)
-        at = 8 * self.limits.index(limit)
-        pointer = self._code.op(f"getelementptr i8, ptr {self._pointer(self._target.count)}, i64 {at}")
-        return self._code.op(f"load i{bits}, ptr {pointer}, align 8")
+        kind, at = self._target.pointer_type, 8 * self.limits.index(limit)
+        place = self._code.op(f"getelementptr i8, {kind} {self._pointer(self._target.count)}, i64 {at}")
+        return self._code.op(f"load i{bits}, {kind} {place}, align 8")
 
     def _again(self, name: str) -> str:
         """Return a variable's pointer, computed here: where the function computes it need not dominate an access."""

@@ -47,18 +47,12 @@ def put_flags(
             _open(function, header, latch, leave, start, code)
 
 
-def _stopped(start: StartCode, code: WrittenCode) -> str:
-    """Write the question whether loops are to end."""
-    flag = code.op(f"load volatile i32, ptr {start.watch}, align 8")
-    return code.op(f"icmp ne i32 {flag}, 0")
-
-
 def _fold(block: list[IRInstruction], body: Collection[str], start: StartCode, code: WrittenCode) -> None:
     """Let the branch at the end of a block leave the loop on the flag, too."""
     last = block.pop()
     code.open(last.block, block)
     condition, (yes, no) = last.operands[0].text, last.targets
-    stopped = _stopped(start, code)
+    stopped = start.stopped(code)
     if yes in body:  # goes on while the condition holds
         going_on = code.op(f"xor i1 {stopped}, true")
         joined = code.op(f"select i1 {condition}, i1 {going_on}, i1 false")
@@ -74,7 +68,7 @@ def _open(
     """Let the edge from a latch to its loop's header pass a block that may return."""
     again = code.name()
     code.block(function.blocks, again)
-    code.do(f"br i1 {_stopped(start, code)}, label {leave}, label {header}")
+    code.do(f"br i1 {start.stopped(code)}, label {leave}, label {header}")
     last = function.blocks[latch][-1]
     last.targets = [again if target == header else target for target in last.targets]
     last.text = re.sub(rf"label {re.escape(header)}(?![-\w.$])", f"label {again}", last.text)

@@ -64,6 +64,11 @@ class WrittenCode:
         self.keep(self._read(f"{result} = {text}"))
         return result
 
+    def number(self, kind: str, pointer: str) -> str:
+        """Write a pointer of some type as an integer of 64 bits: the same one for a memory in all address spaces."""
+        generic = pointer if kind == "ptr" else self.op(f"addrspacecast {kind} {pointer} to ptr")
+        return self.op(f"ptrtoint ptr {generic} to i64")
+
     def _read(self, text: str) -> IRInstruction:
         made = read_instruction(f"  {text}")
         if self.place:

@@ -1,0 +1,132 @@
+"""From a unit to functions in the driver's hands: PTX, assembled by the driver, in the forms that dispatches need."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from metalnb.errors import CompileError
+
+from ..clang.driver import at_kernel
+from ..clang.entry_point import ENTRY
+from ..robust.rewriting.checks import CheckedModule
+from ..unit import Unit
+from .checked_kernels.checked_binary import CheckedBinary
+from .checked_kernels.two_step_ptx import checked_ptx
+from .launch_record import LaunchRecord
+from .nvidia_driver import Gpu
+from .ptx import bounded, cannot_tell, ptx
+
+__all__ = ["Assembler", "CudaBinary"]
+
+_LARGE = 100_000  # characters of PTX from which on it is assembled quickly rather than well
+
+
+@dataclass(slots=True)
+class Function:
+    """A kernel in the driver's hands, and the most threads of a threadgroup for which there are registers."""
+
+    handle: Any
+    most: int
+    module: Any
+
+
+@dataclass(slots=True)
+class CudaBinary:
+    """A compiled kernel, and what a launch of it fills.
+
+    Attributes
+    ----------
+    text : str
+        Its PTX.
+    cut : bool
+        See `ptx.cannot_tell`.
+    checked : bool
+        Whether it has checks: a launch then gives it a watch, and it takes threadgroups of either shape.
+    functions : dict
+        By the most threads it was assembled for, and whether a threadgroup is launched as a row.
+    records : list of LaunchRecord
+        Those that no launch fills at the moment: taken and put back without a lock, and made anew when there is none.
+    """
+
+    unit: Unit
+    name: str
+    text: str
+    cut: bool
+    threadgroup_bytes: int
+    checked: bool = False
+    functions: dict[tuple[int, bool], Function] = field(default_factory=dict)
+    records: list[LaunchRecord] = field(default_factory=list)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+
+class Assembler:
+    """Has the driver assemble kernels for a GPU.
+
+    Parameters
+    ----------
+    gpu : Gpu
+    """
+
+    def __init__(self, gpu: Gpu) -> None:
+        self._gpu = gpu
+
+    def compiled(self, unit: Unit) -> CudaBinary | CheckedBinary:
+        """Compile one kernel: text to PTX, which is kept on disk, to the GPU's code, which the driver keeps."""
+        built = checked_ptx(unit, self._gpu.capability) if unit.checked else None
+        if built is None:
+            return self._assembled(unit, ptx(unit, self._gpu.capability))
+        binary = CheckedBinary(unit, built)
+        binary.threadgroup_bytes = self.form(binary, built.checks.first).threadgroup_bytes
+        return binary
+
+    def form(self, binary: CheckedBinary, made: CheckedModule) -> CudaBinary:
+        """Return a checked kernel's form; without checks it is the unchecked kernel."""
+        form: CudaBinary | None = binary.forms.get(made.checks)
+        if form is None:
+            with binary.lock:
+                text = binary.built.ptx(made) if made.checks else ptx(binary.unit, self._gpu.capability)
+                form = binary.forms[made.checks] = self._assembled(binary.unit, text, checked=bool(made.checks))
+        return form
+
+    def _assembled(self, unit: Unit, text: str, *, checked: bool = False) -> CudaBinary:
+        self._gpu.settle()
+        with self._gpu:
+            binary = CudaBinary(unit, unit.signature.name, text, cannot_tell(unit, text), 0, checked)
+            function = binary.functions[0, False] = self._load(unit, text)
+            about = self._gpu.api.CUfunction_attribute.CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES
+            binary.threadgroup_bytes = self._gpu.take(self._gpu.api.cuFuncGetAttribute(about, function.handle))
+            return binary
+
+    def _load(self, unit: Unit, text: str) -> Function:
+        api, gpu = self._gpu.api, self._gpu
+        image = np.frombuffer(text.encode() + b"\0", np.uint8)
+        # The assembler's time grows with the square of the text, unless it optimises little.
+        options = [(api.CUjit_option.CU_JIT_OPTIMIZATION_LEVEL, 1)] if len(text) > _LARGE else []
+        names, wanted = [name for name, _ in options], [value for _, value in options]
+        status, module = api.cuModuleLoadDataEx(image.ctypes.data, len(options), names, wanted)
+        if status:
+            told = (api.cuGetErrorString(status)[1] or b"?").decode()
+            raise CompileError([at_kernel(unit, f"the GPU's assembler refused its PTX: {told}")])
+        handle = gpu.take(api.cuModuleGetFunction(module, ENTRY.encode()))
+        most = gpu.take(
+            api.cuFuncGetAttribute(api.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, handle)
+        )
+        return Function(handle, most, module)
+
+    def function(self, binary: CudaBinary, threads: int, *, row: bool) -> Function:
+        """Return the function for threadgroups of so many threads."""
+        row = row and not binary.checked
+        usual = binary.functions.get((0, row))
+        if usual is None:
+            text = ptx(binary.unit, self._gpu.capability, row=row)
+            usual = binary.functions[0, row] = self._load(binary.unit, text)
+        if threads <= usual.most:
+            return usual
+        if (1024, row) not in binary.functions:
+            text = ptx(binary.unit, self._gpu.capability, row=row) if row else binary.text
+            binary.functions[1024, row] = self._load(binary.unit, bounded(text, 1024))
+        return binary.functions[1024, row]

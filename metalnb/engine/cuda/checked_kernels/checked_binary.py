@@ -1,0 +1,39 @@
+"""A checked kernel on a GPU: a form for each set of checks that a dispatch has needed."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ...base import Grid
+from ...robust.rewriting.checks import CheckedModule, Checks
+from ...unit import Unit
+from .two_step_ptx import CheckedPtx
+
+__all__ = ["CheckedBinary"]
+
+
+@dataclass(slots=True)
+class CheckedBinary:
+    """A checked kernel.
+
+    Attributes
+    ----------
+    unit : Unit
+    built : CheckedPtx
+    threadgroup_bytes : int
+    forms : dict
+        What was assembled so far, a `CudaBinary` each; without checks it is the one of an unchecked kernel.
+    """
+
+    unit: Unit
+    built: CheckedPtx
+    threadgroup_bytes: int = 0
+    forms: dict[Checks, Any] = field(default_factory=dict)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def module_for(self, arguments: Sequence[Any], grid: Grid, threadgroup: Grid) -> CheckedModule:
+        """Return the kernel with the checks that a dispatch needs."""
+        return self.built.checks.of(arguments, grid, threadgroup)

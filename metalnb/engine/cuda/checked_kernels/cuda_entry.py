@@ -1,0 +1,109 @@
+"""What the entry point for PTX gives a kernel that is to be checked: its arguments, and where a thread stands.
+
+See ``ptx.checked_source``, ``grid_place.h`` and ``nvptx.h``.
+"""
+
+from __future__ import annotations
+
+import re
+
+from ...clang.entry_point import ENTRY
+from ...llvm.instructions import IRFunction, IRInstruction, IRModule
+from ...robust.entry_protocol import Root, pointers_into, words_range
+from ...robust.launch_facts import LaunchFacts
+from ...robust.proofs.intervals import Interval
+
+__all__ = ["SHARED", "CudaEntry"]
+
+SHARED = "metalnb_shared"
+_TRIPLES = ("first", "nominal", "grid", "groups", "size")  # struct $launch
+_LANE = "llvm.nvvm.read.ptx.sreg.laneid"
+_SIMD_GROUP = 32
+_ONE_OF_THEM = re.compile(r"llvm\.nvvm\.redux\.sync\.u?(?:min|max)$")
+_TAKE_POINTERS = ("llvm.memcpy.", "llvm.memmove.", "llvm.memset.", "llvm.lifetime.", "llvm.assume")
+
+
+class CudaEntry:
+    """The entry point of a kernel to be checked.
+
+    Parameters
+    ----------
+    module : IRModule
+
+    Attributes
+    ----------
+    given : tuple of str
+        The kernel's own parameters: a pointer each, or the offset of threadgroup memory.
+    launch, limits, faults, flag : str
+        The other parameters.
+
+    Raises
+    ------
+    ValueError
+        When it reads or writes memory in a way that no check covers.
+    """
+
+    function = ENTRY
+
+    def __init__(self, module: IRModule) -> None:
+        function = module.functions[ENTRY]
+        *given, self.launch, self.limits, self.faults, self.flag = (one.text for one in function.parameters)
+        self.given = tuple(given)
+        self.own = frozenset({self.launch, self.limits, self.faults, self.flag})
+        self._records = pointers_into(function, frozenset({self.launch}))
+        self._roots = self._found(function)
+        for made in function:
+            _refuse_hidden(made)
+
+    def _found(self, function: IRFunction) -> dict[str, Root]:
+        roots = {
+            one.text: Root("argument", number, 0, one.text, one.type.text)
+            for number, one in enumerate(function.parameters[: len(self.given)])
+            if one.type.kind == "pointer"
+        }
+        for made in function:
+            if made.opcode == "call" and made.word == SHARED:
+                number = self.given.index(made.operands[0].text)
+                roots[made.result] = Root("argument", number, 0, made.result, made.type.text)
+        return roots
+
+    def root(self, name: str) -> Root | None:
+        """Return the memory that a value points to the beginning of; None for one that is no argument."""
+        return self._roots.get(name)
+
+    def interval(self, made: IRInstruction, part: tuple[int, int], facts: LaunchFacts) -> Interval | None:
+        """Return the range of what a call gives, or a load in some bytes: the first, and how many; None for any."""
+        if made.opcode == "call":
+            return _called(made.word, facts)
+        record, at = self._records.get(made.pointer.text, ("", 0))
+        first, size = part
+        return words_range(at + first, size, _TRIPLES, facts) if record else None
+
+    def one_of_them(self, made: IRInstruction) -> bool:
+        """Say whether a call returns, of the values that threads give it in this call, one."""
+        return made.opcode == "call" and _ONE_OF_THEM.match(made.word) is not None
+
+
+def _called(word: str, facts: LaunchFacts) -> Interval | None:
+    if word == _LANE:
+        return Interval(0, _SIMD_GROUP - 1)
+    what, _, axis = word.removeprefix("metalnb_").partition("_")
+    x, y, z = facts.threadgroup
+    if not word.startswith("metalnb_"):
+        return None
+    if axis:
+        grid, local = facts.grid["xyz".index(axis)], facts.threadgroup["xyz".index(axis)]
+        return {
+            "grid": Interval(0, grid - 1), "local": Interval(0, local - 1), "group": Interval(0, -(-grid // local) - 1),
+        }.get(what)  # fmt: skip
+    threads = x * y * z
+    return {"index": Interval(0, threads - 1), "simdgroup": Interval(0, -(-threads // _SIMD_GROUP) - 1)}.get(what)
+
+
+def _refuse_hidden(made: IRInstruction) -> None:
+    """Refuse a call that is given a pointer, and is no access that is known."""
+    if made.opcode != "call" or made.word.startswith(_TAKE_POINTERS):
+        return
+    if any(operand.type.kind == "pointer" for operand in made.operands):
+        message = f"a call of {made.word}, which is given a pointer"
+        raise ValueError(message)

@@ -1,0 +1,63 @@
+"""How a checked kernel is handed its arguments on a GPU, and what it does at a fault (``faults.h``)."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from ...robust.rewriting.written_code import WrittenCode
+from .cuda_entry import SHARED, CudaEntry
+
+__all__ = ["GpuTarget"]
+
+_PLACE = (0, 4, 8, 48, 52)  # of `$launch`: `first`, and the width and height of `size`
+# The flag is in the host's memory, so a loop looks at it in one of 128 spans of some microseconds only. A predicate
+# does that, and no branch: the loop keeps its shape.
+_LOOK = (
+    "{ .reg .pred look; .reg .u32 now; mov.u32 now, %clock; and.b32 now, now, 0xfe000; setp.eq.u32 look, now, 0; "
+    "mov.u32 $0, 0; @look ld.volatile.global.u32 $0, [$1]; }"
+)
+
+
+class GpuTarget:
+    """A checked kernel on a GPU.
+
+    Parameters
+    ----------
+    entry : CudaEntry
+    """
+
+    pointer_type = "ptr addrspace(1)"
+    declared: ClassVar[dict[str, str]] = {}  # the text defines all
+
+    def __init__(self, entry: CudaEntry) -> None:
+        self._entry = entry
+        self.count = len(entry.given)
+
+    def argument(self, code: WrittenCode, number: int) -> str:
+        """Write what gives an argument's pointer; return its name."""
+        entry = self._entry
+        if number >= self.count:
+            return (entry.limits, entry.faults)[number - self.count]
+        name = entry.given[number]
+        if entry.root(name) is not None:
+            return name
+        return code.op(f"call ptr addrspace(3) @{SHARED}(i32 {name})")
+
+    def stopped(self, code: WrittenCode, _watch: str) -> str:
+        """Write the question whether loops are to end."""
+        looked = code.op(f'call i32 asm sideeffect "{_LOOK}", "=r,l"(ptr addrspace(1) {self._entry.flag})')
+        return code.op(f"icmp ne i32 {looked}, 0")
+
+    def every(self, _code: WrittenCode, holds: str) -> str:
+        """Return the condition: each thread takes a branch of its own."""
+        return holds
+
+    def record(self, code: WrittenCode, watch: str, check: int, offset: str) -> None:
+        """Write the call that records a fault."""
+        words = [
+            code.op(f"load i32, ptr {code.op(f'getelementptr i8, ptr {self._entry.launch}, i64 {at}')}, align 4")
+            for at in _PLACE
+        ]
+        place = ", ".join(f"i32 {word}" for word in words)
+        pointers = f"{self.pointer_type} {watch}, {self.pointer_type} {self._entry.flag}"
+        code.do(f"call void @metalnb_fault({pointers}, i32 {check}, i64 {offset}, {place})")

@@ -1,0 +1,71 @@
+"""A checked dispatch on a GPU, for those who wait for it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+from metalnb.errors import KernelFault
+
+from ...staging import Result, Staging
+from ..stream_events import Span
+from .gpu_watch import GpuWatch
+
+__all__ = ["GpuTicket"]
+
+
+class GpuTicket:
+    """A checked dispatch.
+
+    Parameters
+    ----------
+    watch : GpuWatch
+    elapsed : Span
+    results : list of Result
+        Those still to be copied back.
+    staging : Staging
+    settle : callable
+        Waits for the dispatch in a way that hears signals, or returns at once.
+
+    Attributes
+    ----------
+    fault_told : bool
+        Whether a wait has raised its fault: who waits for it on the way to something else need not be told again.
+    made : tuple of str
+        The buffers that the caller left out, which were made: a fault of theirs says how to make them larger.
+    """
+
+    done = False
+
+    def __init__(
+        self, watch: GpuWatch, elapsed: Span, results: list[Result], staging: Staging, settle: Callable[[], None],
+    ) -> None:  # fmt: skip
+        self.elapsed, self.results = elapsed, results
+        self.fault_told = False
+        self.made: tuple[str, ...] = ()
+        self._watch, self._staging, self._settle = watch, staging, settle
+        self._fault: KernelFault | None = None
+        self._ended = False
+        self._lock = threading.RLock()
+
+    def wait(self) -> None:
+        """Wait, with the GIL released, and copy the results to where the caller wants them.
+
+        Raises
+        ------
+        KernelFault
+            When it left its memory, was stopped, or failed.
+        KeyboardInterrupt
+            When it was interrupted; it and those before it have ended all the same.
+        """
+        with self._lock:
+            if not self._ended:
+                self._settle()
+                self._ended = True
+                results, self.results = self.results, []
+                self.elapsed.wait(self._watch.name)
+                self._fault = self._watch.fault()
+                self._staging.fetch(results)
+        if self._fault is not None:
+            self.fault_told = True
+            raise self._fault.left_out(self.made)

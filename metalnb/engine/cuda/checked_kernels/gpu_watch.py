@@ -1,0 +1,113 @@
+"""What a checked dispatch on a GPU is given besides its arguments, and what it leaves behind."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from metalnb.errors import KernelFault
+
+from ...base import Grid
+from ...robust.fault_messages import RecordedFault, explained, stopped
+from ...robust.kernel_analysis import Analysis
+from ...robust.launch_facts import sizes_of
+from ...robust.rewriting.checks import CheckedModule
+from ...robust.rewriting.size_limits import limit_words
+from ...unit import Unit
+from ..constants import Constants
+from ..gpu_memory import GpuMemory
+from .pinned_words import PinnedWords
+
+__all__ = ["GpuWatch", "WatchMemory"]
+
+_RECORD = struct.Struct("8Iq")  # struct $fault of faults.h
+
+
+class WatchMemory(NamedTuple):
+    """Where the memory of watches comes from."""
+
+    engine: GpuMemory
+    constants: Constants
+    pinned: PinnedWords
+
+
+class GpuWatch:
+    """A checked dispatch.
+
+    Parameters
+    ----------
+    unit : Unit
+    analysis : Analysis
+    made : CheckedModule
+        The kernel that it runs.
+    launch : tuple
+        Arguments, grid and threadgroup.
+    memory : WatchMemory
+
+    Attributes
+    ----------
+    addresses : tuple of 3 int
+        Of the limits, the records of faults, and the flag.
+    """
+
+    def __init__(
+        self, unit: Unit, analysis: Analysis, made: CheckedModule, launch: tuple[Sequence[Any], Grid, Grid],
+        memory: WatchMemory,
+    ) -> None:  # fmt: skip
+        arguments, _, self._threadgroup = launch
+        self._unit, self._analysis, self._made = unit, analysis, made
+        self._sizes = sizes_of(arguments)
+        self._memory, self._pair = memory, memory.pinned.take()
+        self._starts: Sequence[int] = ()
+        self._reason = ""
+        words = np.frombuffer(limit_words(made.limits, self._sizes) or bytes(8), np.uint8)
+        self._limits = memory.engine.alloc(words.size) if (known := memory.constants.place(words)) is None else None
+        if self._limits is not None:
+            memory.engine.copy_in(self._limits, 0, words)
+            known = memory.engine.address(self._limits)
+        self._records = memory.engine.zeros(max(_RECORD.size * len(made.sites), 1))
+        self.addresses = known or 0, memory.engine.address(self._records), self._pair.device
+
+    @property
+    def name(self) -> str:
+        """The kernel's."""
+        return self._unit.signature.name
+
+    @property
+    def stoppable(self) -> bool:
+        """Whether a loop of it looks whether it is to end."""
+        return bool(self._made.checks.stops)
+
+    def place(self, addresses: Sequence[int]) -> None:
+        """Note where the arguments begin; 0 for those that are threadgroup memory."""
+        self._starts = addresses
+
+    def stop(self, reason: str) -> None:
+        """Let its loops end."""
+        self._reason = self._reason or reason
+        self._pair.stop()
+
+    def fault(self) -> KernelFault | None:
+        """Return what went wrong; None when nothing did. The dispatch has ended, and this is asked once."""
+        told = self._pair.told
+        self._memory.pinned.give_back(self._pair)
+        if self._reason:
+            stops = self._made.checks.stops
+            return stopped(self._unit, self._made.module, self._analysis, stops, self._reason)
+        return self._recorded() if told else None
+
+    def _recorded(self) -> KernelFault | None:
+        records = np.empty(_RECORD.size * len(self._made.sites), np.uint8)
+        self._memory.engine.copy_out(self._records, 0, records)
+        found = records.tobytes()
+        for site, access in enumerate(self._made.sites):
+            recorded, *words, _, offset = _RECORD.unpack_from(found, _RECORD.size * site)
+            if recorded:
+                group, local = (words[0], words[1], words[2]), words[3:]
+                x, y, z = (g * t + n for g, t, n in zip(group, self._threadgroup, local, strict=True))
+                fault = RecordedFault(access, offset, (x, y, z), group)
+                return explained(self._unit, self._made.module, self._analysis, fault, self._sizes, self._starts)
+        return None

@@ -1,0 +1,118 @@
+"""Dispatches under way whose loops can be ended: whoever waits behind one looks now and then, and hears signals."""
+
+from __future__ import annotations
+
+import atexit
+import sys
+import threading
+import time
+from collections.abc import Callable
+
+from .gpu_watch import GpuWatch
+
+__all__ = ["StoppableRun", "StoppableRuns"]
+
+_SHOWN = 5.0  # seconds after which a notebook is told
+_SOON, _LOOK = 1e-3, 1e-3  # seconds without a pause between two looks, and the pause after that
+
+
+class StoppableRun:
+    """A dispatch in the stream.
+
+    Parameters
+    ----------
+    watch : GpuWatch
+    begun, ended : callable
+        Return whether it has.
+    limit : float or None
+        The seconds that it may run.
+    """
+
+    def __init__(
+        self, watch: GpuWatch, begun: Callable[[], bool], ended: Callable[[], bool], limit: float | None,
+    ) -> None:  # fmt: skip
+        self.watch, self.ended, self._begun, self._limit = watch, ended, begun, limit
+        self._since: float | None = None
+        self._shown = False
+
+    def look(self) -> None:
+        """Stop it if its time is up."""
+        now = time.perf_counter()
+        if self._since is None and self._begun():
+            self._since = now
+        passed = 0.0 if self._since is None else now - self._since
+        if self._limit is not None and passed > self._limit:
+            self.watch.stop(f"after {self._limit:.1f} s")
+        if passed > _SHOWN and not self._shown:
+            self._shown = True
+            _tell(self.watch.name)
+
+
+class StoppableRuns:
+    """Those of one GPU, in the order of the stream."""
+
+    def __init__(self) -> None:
+        self._runs: list[StoppableRun] = []
+        self._lock = threading.Lock()
+        atexit.register(self._stop_all, "Python ended")
+
+    def add(self, run: StoppableRun) -> None:
+        """Note a dispatch that was put into the stream."""
+        with self._lock:
+            self._runs = [*(one for one in self._runs if not one.ended()), run]
+
+    def finish(self) -> None:
+        """Wait for all, since the driver's own waits hear no signals; stop each whose time is up.
+
+        Raises
+        ------
+        KeyboardInterrupt
+            When the wait was interrupted. They were stopped, and have ended by then.
+        """
+        if self._runs:
+            self.wait(self._runs[-1])
+
+    def interrupt(self) -> BaseException | None:
+        """Wait for all as `finish` does; return what interrupted the wait."""
+        try:
+            self.finish()
+        except KeyboardInterrupt as error:
+            return error
+        return None
+
+    def wait(self, last: StoppableRun) -> None:
+        """Wait for a dispatch and those before it, as `finish` does for all."""
+        interrupt: BaseException | None = None
+        start = time.perf_counter()
+        while True:
+            try:
+                if last.ended():
+                    break
+                for run in self._runs:
+                    if not run.ended():
+                        run.look()
+                        break
+                time.sleep(0 if time.perf_counter() - start < _SOON else _LOOK)
+            except Exception:  # the driver's: the context is lost
+                raise
+            except BaseException as error:  # noqa: BLE001  (raised when they have ended: they may be writing)
+                interrupt = error
+                self._stop_all("by an interrupt", last)
+        with self._lock:
+            self._runs = [one for one in self._runs if not one.ended()]
+        if interrupt is not None:
+            raise interrupt
+
+    def _stop_all(self, reason: str, last: StoppableRun | None = None) -> None:
+        """Stop dispatches up to one; all of them without one."""
+        for run in self._runs:
+            if not run.ended():
+                run.watch.stop(reason)
+            if run is last:
+                return
+
+
+def _tell(name: str) -> None:
+    """Tell a notebook's reader that it is not the notebook that hangs."""
+    if "IPython" in sys.modules and sys.modules["IPython"].get_ipython() is not None:
+        print(f"{name}: still running, {_SHOWN:.0f} s (interrupt the kernel to stop it)", file=sys.stderr)  # noqa: T201

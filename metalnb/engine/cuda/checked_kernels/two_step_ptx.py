@@ -1,0 +1,126 @@
+"""A checked kernel as PTX: clang's text of it, the checks, and clang again."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from metalnb import cache
+
+from ...clang import driver
+from ...clang.driver import Refused
+from ...clang.loop_exits import made_with_ways_back
+from ...llvm.llvm_reader import read
+from ...llvm.llvm_types import UnreadText
+from ...llvm.llvm_writer import with_function
+from ...robust.check_choice import KernelChecks
+from ...robust.kernel_analysis import Analysis
+from ...robust.rewriting.checks import CheckedModule
+from ...unit import Unit
+from ..ptx import ROUNDED, checked_source, finished, processor_flags, target
+from .cuda_entry import SHARED, CudaEntry
+from .gpu_target import GpuTarget
+
+__all__ = ["CheckedPtx", "checked_ptx"]
+
+# No loop touched but what is unrolled whole, which takes a thread's arrays out of memory; all in one function, and the
+# line of each instruction.
+_TIDY = (
+    "-O1", "-D$CHECKED", "-gline-tables-only", "-fno-finite-loops", "-funroll-loops", "-fno-vectorize",
+    "-fno-slp-vectorize",
+    *(word for flag in (
+        "-unroll-runtime=0", "-unroll-allow-partial=0", "-unroll-allow-peeling=0", "-unroll-allow-loop-nests-peeling=0",
+        "-inline-threshold=1000000", "-inlinehint-threshold=1000000",
+    ) for word in ("-mllvm", flag)),
+    "-emit-llvm",
+)  # fmt: skip
+_DECLARED = re.compile(r"^declare .*@metalnb_(\w+)\(.*$", re.MULTILINE)
+_PROMISES = re.compile(r"(?:readnone|readonly|writeonly|captures\([^)]*\)) ")  # which hold of what was read
+_PLACES = re.compile(r",? !dbg !\d+|^!llvm\.dbg\.cu = .*$", re.MULTILINE)
+_SHARED_MEMORY = f"""define internal ptr addrspace(3) @{SHARED}(i32 %0) alwaysinline {{
+  %2 = call ptr addrspace(3) asm "mov.u64 $0, metalnb_dynamic;", "=l"()
+  %3 = zext i32 %0 to i64
+  %4 = getelementptr i8, ptr addrspace(3) %2, i64 %3
+  ret ptr addrspace(3) %4
+}}"""
+
+
+class CheckedPtx:
+    """A kernel's checks, and its PTX with some of them.
+
+    Parameters
+    ----------
+    unit : Unit
+    capability : int
+        The GPU's compute capability, 90 for 9.0.
+    text : str
+        LLVM's, of the kernel without checks.
+
+    Attributes
+    ----------
+    checks : KernelChecks
+
+    Raises
+    ------
+    UnreadText, ValueError
+        When the text is not understood.
+    """
+
+    def __init__(self, unit: Unit, capability: int, text: str) -> None:
+        self._unit, self._capability, self._text = unit, capability, text
+        module = read(text)
+        entry = CudaEntry(module)
+        analysis = Analysis(replace(module, functions={entry.function: module.functions[entry.function]}), entry)
+        self.checks = KernelChecks(module, analysis, GpuTarget(entry))
+
+    def ptx(self, made: CheckedModule) -> str:
+        """Return the PTX of a form.
+
+        Raises
+        ------
+        CompileError
+        """
+        function = made.module.functions[CudaEntry.function]
+        text = with_function(self._text, function).replace(function.head, _PROMISES.sub("", function.head), 1)
+        text = _DECLARED.sub(_defined, _PLACES.sub("", text))
+        return finished(self._unit, _assembled(self._unit, text, self._capability), lambda: text)
+
+
+def checked_ptx(unit: Unit, capability: int) -> CheckedPtx | None:
+    """Return a kernel's checks; None where its text is not understood.
+
+    Raises
+    ------
+    CompileError
+    """
+    def made(cell: str) -> str:
+        return driver.compiled(unit, checked_source(unit, cell), target(capability), *ROUNDED, *_TIDY).decode()
+
+    try:
+        return CheckedPtx(unit, capability, made_with_ways_back(unit, made))
+    except (UnreadText, ValueError):
+        return None
+
+
+def _defined(declared: re.Match[str]) -> str:
+    """Return the definition of what only the analysis is to see as a call."""
+    name = f"metalnb_{declared[1]}"
+    if name == SHARED:
+        return _SHARED_MEMORY
+    return f"define internal i32 @{name}(i32 %0) alwaysinline {{\n  ret i32 %0\n}}"
+
+
+def _assembled(unit: Unit, text: str, capability: int) -> str:
+    contract = f"-ffp-contract={'fast' if unit.math == 'fast' else 'on'}"
+    flags = (*processor_flags(capability), "-O3", "-S", contract, *ROUNDED)
+
+    def build() -> bytes:
+        with cache.store().scratch() as folder:
+            (folder / "in.ll").write_text(text, encoding="utf-8")
+            command = [*driver.clang(), "-Wno-everything", *flags, "-x", "ir", "-c", "in.ll", "-o", "out"]
+            failed, told = driver.run(command, folder, unit)
+            if failed:
+                raise Refused([driver.at_kernel(unit, f"clang cannot compile it: {told.strip()[-500:]}")])
+            return (folder / "out").read_bytes()
+
+    return cache.store().make(cache.digest(text, driver.version(), *flags), "ptx", build).decode()

@@ -1,0 +1,158 @@
+"""Launches of checked kernels on a GPU whose driver is a double: what is read back, told, and stopped."""
+
+from __future__ import annotations
+
+import _thread
+import ctypes
+import struct
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from gpu.test_engine_cuda import Driver
+
+import metalnb as mnb
+from metalnb.engine.cuda.cuda_engine import CudaEngine
+from metalnb.engine.cuda.stream_events import CudaTicket
+from metalnb.engine.time_limits import call_limit
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*this loop cannot end")
+NOT_READY = 600
+
+
+class WatchingDriver(Driver):
+    """A driver whose kernels read the flag, and leave records of faults."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.pages: list[Any] = []
+        self.ran: list[tuple[int, int, int]] = []  # the addresses of limits, records and flag
+        self.left = b""  # what is copied back from records
+        self.behind: dict[int, int] = {}  # by event, how many dispatches are before it
+        self.ends: Callable[[], bool] = lambda: True
+
+    def cuMemAllocHost(self, nbytes: int) -> tuple[int, int]:  # noqa: N802  (the driver's name)
+        self.pages.append(np.zeros(nbytes, np.uint8))
+        return 0, self.pages[-1].ctypes.data
+
+    def cuMemHostGetDevicePointer(self, host: int, _flags: int) -> tuple[int, int]:  # noqa: N802
+        return 0, host
+
+    def cuEventRecord(self, event: int, _stream: int) -> tuple[int, int]:  # noqa: N802
+        self.behind[event] = len(self.ran)
+        return 0, 0
+
+    def cuEventQuery(self, event: int) -> tuple[int]:  # noqa: N802
+        return (NOT_READY if self.behind[event] and not self.ends() else 0,)
+
+    def cuMemcpyDtoH(self, into: int, _source: int, nbytes: int) -> tuple[int, int]:  # noqa: N802
+        ctypes.memmove(into, self.left.ljust(nbytes, b"\0"), nbytes)
+        return 0, 0
+
+    def launch(self, _config: Any, _function: Any, parameters: Any, _none: None) -> int:
+        pointers = parameters._obj
+        words = [ctypes.c_uint64.from_address(pointers[at]).value for at in range(len(pointers) - 3, len(pointers))]
+        self.ran.append((words[0], words[1], words[2]))
+        if self.left:
+            ctypes.c_uint32.from_address(words[2] + 4).value = 1
+        return super().launch()
+
+    def flag(self) -> int:
+        """Return the flag of the last dispatch."""
+        return ctypes.c_uint32.from_address(self.ran[-1][2]).value
+
+
+@pytest.fixture
+def driver(monkeypatch: pytest.MonkeyPatch) -> WatchingDriver:
+    made = WatchingDriver()
+    monkeypatch.setattr("gpu.test_engine_cuda.Names.CUDA_ERROR_NOT_READY", NOT_READY, raising=False)
+    return made
+
+
+TEXT = """kernel void f(device float* y, constant int& k, uint i [[thread_position_in_grid]]) {
+    y[i + k] = 1;
+}
+kernel void forever(device float* y) { while (true) y[0] += 1; }
+"""
+
+
+def compiled(engine: CudaEngine, name: str) -> Any:
+    return engine.compile(mnb.compile(TEXT, checked=True)[name].unit)
+
+
+def test_a_fault_is_read_back_and_named(driver: WatchingDriver) -> None:
+    engine = CudaEngine(driver)
+    kernel, y = compiled(engine, "f"), np.zeros(64, np.float32)
+    driver.left = struct.pack("8Iq", 1, 1, 0, 0, 30, 0, 0, 0, 4 * 64)
+    ticket = engine.launch(kernel, [y, bytearray(np.int32(2).tobytes())], (64, 1, 1), (32, 1, 1))
+    with pytest.raises(mnb.KernelFault, match=r"f, cell:2:5: thread \(62, 0, 0\).* writes y\[64\]; y has 64") as found:
+        ticket.wait()
+    assert (found.value.kind, found.value.index, found.value.line) == ("writes", 64, 2)
+    assert ticket.fault_told
+    with pytest.raises(mnb.KernelFault, match="writes y"):
+        ticket.wait()
+
+
+def test_who_is_right_is_not_asked(driver: WatchingDriver) -> None:
+    """A dispatch without a fault is given memory for one, and copies nothing of it back."""
+    engine = CudaEngine(driver)
+    kernel, y = compiled(engine, "f"), engine.alloc(4 * 64)
+    scalar = bytearray(np.int32(2).tobytes())
+    assert isinstance(engine.launch(kernel, [y, bytearray(4)], (64, 1, 1), (32, 1, 1)), CudaTicket)
+    ticket = engine.launch(kernel, [y, scalar], (64, 1, 1), (32, 1, 1))
+    ticket.wait()
+    limits, faults, flag = driver.ran[-1]
+    assert limits
+    assert faults
+    assert flag
+    assert driver.calls["cuMemsetD8Async"] == 1
+    engine.launch(kernel, [y, scalar], (64, 1, 1), (32, 1, 1)).wait()
+    assert driver.ran[-1][2] == flag  # kept for the next
+
+
+def test_a_limit_stops_a_loop_and_names_it(driver: WatchingDriver) -> None:
+    engine = CudaEngine(driver)
+    kernel, y = compiled(engine, "forever"), engine.alloc(4)
+    driver.ends = lambda: bool(driver.flag())
+    with call_limit(0.1):
+        ticket = engine.launch(kernel, [y], (1, 1, 1), (1, 1, 1))
+    started = time.monotonic()
+    with pytest.raises(mnb.KernelFault, match=r"forever: stopped after 0\.1 s in the loop at cell:4") as found:
+        ticket.wait()
+    assert found.value.kind == "stopped"
+    assert 0.1 < time.monotonic() - started < 5
+
+
+def test_an_interrupt_stops_what_is_before_a_dispatch(driver: WatchingDriver) -> None:
+    """What is interrupted is done all the same, behind what was stopped."""
+    engine = CudaEngine(driver)
+    endless, kernel, y = compiled(engine, "forever"), compiled(engine, "f"), np.zeros(64, np.float32)
+    ticket = engine.launch(endless, [engine.alloc(4)], (1, 1, 1), (1, 1, 1))
+    flag = driver.ran[-1][2]
+    driver.ends = lambda: bool(ctypes.c_uint32.from_address(flag).value)
+    timer = threading.Timer(0.2, _thread.interrupt_main)
+    timer.start()
+    launched = len(driver.ran)
+    with pytest.raises(KeyboardInterrupt):
+        engine.launch(kernel, [y, bytearray(4)], (64, 1, 1), (32, 1, 1))
+    timer.join()
+    assert len(driver.ran) == launched + 1
+    with pytest.raises(mnb.KernelFault, match="stopped by an interrupt"):
+        ticket.wait()
+
+
+def test_what_need_not_be_copied_waits_for_nothing(driver: WatchingDriver) -> None:
+    """A number and the GPU's own memory go behind a dispatch that runs for ever."""
+    engine = CudaEngine(driver)
+    endless, kernel, y = compiled(engine, "forever"), compiled(engine, "f"), engine.alloc(4 * 64)
+    engine.launch(endless, [y], (1, 1, 1), (1, 1, 1))
+    flag = driver.ran[-1][2]
+    driver.ends = lambda: bool(ctypes.c_uint32.from_address(flag).value)
+    view = np.frombuffer(y, np.uint8)[:256]
+    for given in (y, view):
+        engine.launch(kernel, [given, bytearray(4)], (64, 1, 1), (32, 1, 1))
+    assert not driver.ends()
+    ctypes.c_uint32.from_address(flag).value = 1

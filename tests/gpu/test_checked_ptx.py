@@ -1,0 +1,163 @@
+"""Checked kernels of the engine `cuda` without a GPU: each planted fault has its check, and ptxas takes it.
+
+Needs the device library, as test_ptx.py does.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from engines.test_robust import EXTENT, FAULTS, HEAD, RIGHT, arguments
+from engines.test_stop import HEAD as LOOP_HEAD
+from engines.test_stop import LOOPS
+from gpu.test_ptx import assembler
+
+import metalnb as mnb
+from metalnb.engine.clang.entry_point import ENTRY
+from metalnb.engine.cuda.checked_kernels.two_step_ptx import CheckedPtx, checked_ptx
+from metalnb.engine.cuda.launch_record import LaunchRecord, launches
+from metalnb.engine.robust.rewriting.checks import CheckedModule, Checks
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*this loop cannot end")
+
+# A search in a rotated loop is right, and not proven.
+UNPROVEN = {"a search": {"reads"}}
+
+
+@functools.cache
+def built(text: str, name: str) -> CheckedPtx:
+    try:
+        made = checked_ptx(mnb.compile(text, checked=True)[name].unit, 90)
+    except mnb.EngineUnavailable as error:
+        pytest.skip(str(error))
+    assert made is not None
+    return made
+
+
+def chosen(kernel: CheckedPtx, k: int) -> CheckedModule:
+    """Return the kernel with the checks that a dispatch of the planted faults' arguments needs."""
+    given: list[Any] = [*arguments()[0].values(), bytearray(np.int32(k).tobytes()), 32 * 4]
+    return kernel.checks.of(given, (EXTENT, 1, 1), (32, 1, 1))
+
+
+def entry_of(text: str) -> str:
+    return text[text.index(f".entry {ENTRY}(") :]
+
+
+def assembled(text: str, folder: Path) -> str:
+    """Return the complaints of NVIDIA's assembler about PTX."""
+    if assembler() is None:
+        pytest.skip('needs ptxas: pip install "metalnb[ptx]"')
+    file = folder / "kernel.ptx"
+    file.write_text(text)
+    command = [str(assembler()), "-arch=sm_90", "-O1", str(file), "-o", str(folder / "out")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    return done.stderr if done.returncode else ""
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_each_planted_fault_has_its_check(fault: str, tmp_path: Path) -> None:
+    planted = FAULTS[fault]
+    kernel = built(f"{HEAD}{planted.body}\n}}", "f")
+    made = chosen(kernel, planted.k)
+    assert planted.kind in {kernel.checks.analysis.accesses[access].kind for access in made.sites}
+    text = kernel.ptx(made)
+    assert "metalnb_fault" in entry_of(text)
+    assert not assembled(text, tmp_path)
+
+
+@pytest.mark.parametrize("body", RIGHT)
+def test_a_right_kernel_is_proven(body: str) -> None:
+    kernel = built(f"{HEAD}{RIGHT[body]}\n}}", "f")
+    made = chosen(kernel, EXTENT)
+    kinds = {kernel.checks.analysis.accesses[access].kind for access in made.sites}
+    assert kinds == UNPROVEN.get(body, set())
+    assert bool(made.checks.stops) is (body in UNPROVEN)
+
+
+@pytest.mark.parametrize("body", RIGHT)
+def test_every_root_is_found(body: str) -> None:
+    """Each access of these kernels is to an argument or a variable; a few are to one of several."""
+    kernel = built(f"{HEAD}{RIGHT[body]}\n}}", "f")
+    roots = kernel.checks.analysis.roots
+    for access in kernel.checks.analysis.accesses:
+        root = roots.place(access.pointer).root
+        assert roots.root(root) is not None or roots.sources(root) < roots.every, access.made.text
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_each_endless_loop_looks_at_the_flag(loop: str, tmp_path: Path) -> None:
+    kernel = built(f"{LOOP_HEAD}{LOOPS[loop]}\n}}", "forever")
+    x, n = np.zeros(256, np.float32), np.zeros(1, np.uint32)
+    scalars = [bytearray(np.int32(0).tobytes()), bytearray(np.uint32(1 << 24).tobytes())]
+    made = kernel.checks.of([x, n, *scalars], (256, 1, 1), (64, 1, 1))
+    assert made.checks.stops
+    text = kernel.ptx(made)
+    assert len(re.findall(r"%clock\b", entry_of(text))) >= 1
+    assert "ld.volatile.global.u32" in entry_of(text)
+    assert not assembled(text, tmp_path)
+
+
+def test_only_what_is_not_proven_costs_anything() -> None:
+    """A form has one check for each access that it does not trust, and none is left in the compiler's second step."""
+    kernel = built(f"{HEAD}if (i < uint(k)) a[i] = b[i] + c[k];\n}}", "f")
+    everything = kernel.checks.analysis.everything
+    all_checked = kernel.checks.made(Checks(everything.wrong, everything.stops))
+    one = chosen(kernel, EXTENT)
+    assert [kernel.checks.analysis.accesses[access].kind for access in one.sites] == ["reads"]
+    calls = [entry_of(kernel.ptx(made)).count("call.uni") for made in (one, all_checked)]
+    assert calls[0] == 1 < calls[1] <= len(everything.wrong)
+    text = kernel.ptx(one)
+    assert ".loc" not in text
+    assert "metalnb_grid" not in text
+
+
+def test_a_sum_of_a_simdgroup_needs_no_flag() -> None:
+    """Its loop over the lanes that are here takes one bit in each iteration."""
+    kernel = built(f"{HEAD}a[i] = simd_sum(b[i]);\n}}", "f")
+    assert not chosen(kernel, 0).checks
+
+
+def test_a_checked_kernel_is_given_a_watch_behind_its_launch() -> None:
+    text = "kernel void k(device float* x, threadgroup float* t [[threadgroup(0)]]) {}"
+    signature = mnb.compile(text).k.unit.signature
+    (one,) = launches((1, 1, 100), (1, 1, 100), cut=False)
+    record = LaunchRecord(signature, checked=True)
+    record.write(1, 3)
+    record.stand(one.place)
+    record.watch(5, 6, 7)
+    assert len(record._pointers) == 6
+    given = [bytes(record._bytes)[-24:]]
+    assert np.frombuffer(given[0], np.uint64).tolist() == [5, 6, 7]
+    assert one.row
+    assert np.frombuffer(one.place, np.uint32)[15] == 2
+
+
+def test_what_a_matrix_reads_of_threadgroup_memory_is_checked() -> None:
+    """The instruction that reads eight lines for all lanes together cannot be left out for one of them."""
+    body = """#include <metal_stdlib>
+using namespace metal;
+kernel void product(device const half* x, device half* y, constant int& k, uint l [[thread_index_in_threadgroup]]) {
+    threadgroup half t[64];
+    t[2 * l] = x[2 * l];
+    t[2 * l + 1] = x[2 * l + 1];
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    simdgroup_half8x8 a, b;
+    simdgroup_load(a, t + k, 8);
+    simdgroup_multiply(b, a, a);
+    simdgroup_store(b, y, 8);
+}"""
+    kernel = built(body, "product")
+    given = [np.zeros(64, np.float16), np.zeros(64, np.float16)]
+    reads = [
+        [kernel.checks.analysis.accesses[access].kind for access in made.sites].count("reads")
+        for k in (0, 1)
+        for made in [kernel.checks.of([*given, bytearray(np.int32(k).tobytes())], (32, 1, 1), (32, 1, 1))]
+    ]
+    assert reads[0] == 0 < reads[1]
