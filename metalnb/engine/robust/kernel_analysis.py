@@ -50,7 +50,8 @@ class Analysis:
     Attributes
     ----------
     accesses : list of Access
-        Those that are the kernel's own: what the engine hands over is read besides.
+        Those that are the kernel's own: what the engine hands over is read besides, and what a pointer that an argument
+        holds leads to is not known.
     entry : EntryPoint
     roots : Roots
 
@@ -67,12 +68,13 @@ class Analysis:
             if made.opcode == "call" and made.word in module.functions:
                 message = f"a call of {made.word}, which is not inlined"
                 raise ValueError(message)
-        found = [a for a in accesses(self._function, self.roots.layout) if not self._own(a.pointer)]
+        found = [a for a in accesses(self._function, self.roots.layout) if self._is_known(a.pointer)]
         self.accesses = [Access(n, a.made, a.pointer, a.size, a.kind) for n, a in enumerate(found)]
 
-    def _own(self, pointer: str) -> bool:
+    def _is_known(self, pointer: str) -> bool:
+        """Return whether a pointer leads to the kernel's own memory, as far as the launch tells of it."""
         root = self.roots.place_of(self.roots.values.named(pointer)).root
-        return root.op == "parameter" and root.word in self.entry.own
+        return not (root.op == "parameter" and root.word in self.entry.own) and not self.roots.leads_elsewhere(pointer)
 
     @functools.cached_property
     def flow(self) -> Flow:

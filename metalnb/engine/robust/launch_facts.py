@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 __all__ = ["Grid", "LaunchFacts", "facts_of", "sizes_of"]
 
 Grid = tuple[int, int, int]
-_OTHERS = frozenset({bytearray, int, type(None)})
+_OTHERS = (bytearray, int, type(None))
 
 
 class LaunchFacts(NamedTuple):
@@ -32,11 +32,11 @@ class LaunchFacts(NamedTuple):
 
 def sizes_of(arguments: Sequence[Any]) -> tuple[int, ...]:
     """Return the bytes of each argument of a launch (see `Engine.launch`)."""
-    return tuple([a.nbytes if type(a) not in _OTHERS else _size(a) for a in arguments])
+    return tuple([_size(a) if isinstance(a, _OTHERS) else a.nbytes for a in arguments])
 
 
 def _size(argument: Any) -> int:
-    return 0 if argument is None else argument if type(argument) is int else len(argument)
+    return 0 if argument is None else argument if isinstance(argument, int) else len(argument)
 
 
 def facts_of(arguments: Sequence[Any], grid: Grid, threadgroup: Grid) -> LaunchFacts:

@@ -98,6 +98,18 @@ class Roots:
             found |= {root.name} if root else set()
         return frozenset(found) if known else self.every
 
+    def leads_elsewhere(self, pointer: str) -> bool:
+        """Return whether a pointer may be one that an argument holds: it leads to memory that no launch tells of."""
+        ahead, seen = [self.values.named(pointer)], set[Scalar]()
+        while ahead:
+            loaded = [s.made for s in self._sources(ahead.pop(), seen) if s.op == "load" and s.made is not None]
+            for holder in (self.values.of(made.pointer) for made in loaded):
+                known = self.root_of(self.place_of(holder).root)
+                if known is not None and known.kind == "argument":
+                    return True
+                ahead.append(holder)
+        return False
+
     @functools.cached_property
     def every(self) -> frozenset[str]:
         """The names of all roots, one for each argument."""

@@ -91,7 +91,8 @@ class BlockVersions:
         for _, access in (pair for made in body for pair in guarded.get(id(made), ())):
             place = self._roots.place(access.pointer)
             root = self._roots.root(place.root)
-            if late.intersection(name for name, _ in place.terms) or (root is None and place.root in late):
+            unknown = root is None and (place.root in late or not place.root)  # the latter of a constant address
+            if unknown or late.intersection(name for name, _ in place.terms):
                 return None
             memory = root.number if root is not None and root.kind == "argument" else place.root
             same = tuple((self._formulas.get(name, name), step) for name, step in place.terms)
