@@ -191,19 +191,19 @@ def counters(path: Path) -> dict[str, dict[str, float]]:
     text = path.read_text(encoding="utf-8").splitlines()
     first = next(i for i, line in enumerate(text) if line.startswith('"ID"'))
     names, units, *rows = csv.reader(text[first:])
-    found: dict[str, dict[str, float]] = {}
     known = [name for name, _, _ in calls()]
-    for row in rows:
-        by_name = dict(zip(names, row, strict=True))
-        kernel = next((name for name in known if name in by_name["Kernel Name"]), "")
-        if kernel:
-            value = {
-                n: float(v.replace(",", "")) * _SCALES.get(units[names.index(n)], 1)
-                for n, v in by_name.items()
-                if any(n in each for each in METRICS.values())
-            }
-            found[kernel] = {name: sum(value[m] for m in each) for name, each in METRICS.items()}
-            found[kernel]["flops"] = found[kernel]["fadd"] + found[kernel]["fmul"] + 2 * found[kernel]["ffma"]
+    if len(rows) != len(known):
+        message = f"{path} has {len(rows)} launches; there are {len(known)} kernels"
+        raise ValueError(message)
+    found: dict[str, dict[str, float]] = {}
+    for kernel, row in zip(known, rows, strict=True):  # ncu has one name for all, and the order of the launches
+        value = {
+            n: float(v.replace(",", "")) * _SCALES.get(unit, 1)
+            for n, unit, v in zip(names, units, row, strict=True)
+            if any(n in each for each in METRICS.values())
+        }
+        found[kernel] = {name: sum(value[m] for m in each) for name, each in METRICS.items()}
+        found[kernel]["flops"] = found[kernel]["fadd"] + found[kernel]["fmul"] + 2 * found[kernel]["ffma"]
     return found
 
 

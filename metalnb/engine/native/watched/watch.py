@@ -20,7 +20,7 @@ from ...unit import Unit
 __all__ = ["Watch"]
 
 _STOP = 8  # bytes before the records
-_RECORD = struct.Struct("6Iq")  # `fault` in runtime/dispatch.h
+_RECORD = struct.Struct("6Iq")  # `fault_record` in runtime/faults.h
 
 
 class Watch:
