@@ -1,6 +1,6 @@
 """How long very long kernels take to compile: products in large fields, points of curves, unrolled hashes.
 
-Run: python benchmarks/compiling.py [--engine native] [--limit SECONDS] [--quick]
+Run: python benchmarks/compiling.py [--engine cpu] [--limit SECONDS] [--quick]
 
 Times are processor time, of metalnb's process and of the compilers that it starts, with an empty cache; each kernel is
 compiled in a process of its own, which is ended at the limit. What it writes is held against Python's integers.
@@ -59,7 +59,7 @@ def processor_seconds() -> float:
 def one(name: str, engine: str, *, meets: bool) -> dict[str, float]:
     """Compile a kernel in this process; return the seconds of each step."""
     import metalnb as mnb
-    from metalnb.engine.native import native_engine, two_steps
+    from metalnb.engine.cpu import cpu_engine, two_steps
 
     warm = "kernel void k(device float* x, uint i [[thread_position_in_grid]]) { x[i] = 1; }"
     mnb.compile(warm, engine=engine).k(np.zeros(4, np.float32))
@@ -80,11 +80,11 @@ def one(name: str, engine: str, *, meets: bool) -> dict[str, float]:
 
         setattr(owner, called, outer)
 
-    if engine == "native":
+    if engine == "cpu":
         wrapped(two_steps, "written", "first")
         wrapped(two_steps, "assembled", "second")
-        wrapped(native_engine, "written", "first")
-        wrapped(native_engine.toolchain, "kernel_library", "link")
+        wrapped(cpu_engine, "written", "first")
+        wrapped(cpu_engine.toolchain, "kernel_library", "link")
     kernel = kernels()[name]()
     start = processor_seconds()
     with timed("read"):
@@ -118,7 +118,7 @@ def row(name: str, engine: str, limit: float, *, meets: bool) -> Row:
 
 def chain(count: int) -> Row:
     """Measure the passes over a text of that many functions, each of which calls the next, and of as many loops."""
-    from metalnb.engine.native.turns import with_turns
+    from metalnb.engine.cpu.turns import with_turns
     from metalnb.msl.rewrite.scan import scan
 
     lines = [f"float f{k}(float v) {{ return f{k + 1}(v); }}" for k in range(count)]
@@ -135,7 +135,7 @@ def chain(count: int) -> Row:
 def main() -> int:
     """Run all."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--engine", default="native", help="which engine compiles (default native)")
+    parser.add_argument("--engine", default="cpu", help="which engine compiles (default cpu)")
     parser.add_argument("--limit", type=float, default=150, help="seconds that a kernel may take (default 150)")
     parser.add_argument("--quick", action="store_true", help="three kernels: to see that it works")
     parser.add_argument("--one", help=argparse.SUPPRESS)

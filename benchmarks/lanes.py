@@ -1,4 +1,4 @@
-"""Threads in vector registers: the engine `native` against the engine `cpu`, both unchecked, in one run, in turn.
+"""Threads in vector registers: the engine `cpu` against the engine `cpu`, both unchecked, in one run, in turn.
 
 Run: python benchmarks/lanes.py [--of GROUP …] [--runs N] [--size N] [--cores N] [NAME …]
 
@@ -31,7 +31,7 @@ import metalnb as mnb
 from metalnb import engine as engines
 from metalnb.library_kernels import table
 
-ENGINES = ("cpu", "native")
+ENGINES = ("cpu",)
 AIMS, WORST = {"lanes": 0.65, "library": 0.85, "kernels": None, "notebooks": None}, 1.1
 BATCH = 0.01  # seconds of dispatches that are timed together
 SOURCE = Path(__file__).with_suffix(".metal")

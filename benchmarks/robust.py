@@ -96,7 +96,7 @@ def main() -> int:
     """Run all."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", metavar="NAME", help="only these ops, kernels and notebooks")
-    parser.add_argument("--engine", default="native")
+    parser.add_argument("--engine", default="cpu")
     parser.add_argument("--of", nargs="+", choices=list(PARTS), default=list(PARTS), help="of these parts")
     parser.add_argument("--share", metavar="K/N", default="1/1", help="one of so many shares of each part")
     parser.add_argument("--runs", type=int, default=5)

@@ -17,4 +17,4 @@ def no_gpu() -> str:
     return ""
 
 
-ENGINES = ("cpu", "native", pytest.param("cuda", marks=pytest.mark.skipif(bool(no_gpu()), reason=no_gpu())))
+ENGINES = ("cpu", pytest.param("cuda", marks=pytest.mark.skipif(bool(no_gpu()), reason=no_gpu())))

@@ -39,7 +39,7 @@ def find_browser() -> str | None:
 # by their seconds of a core, from some ten minutes down to half a minute.
 LONGEST = (
     "test_library.py", "test_fuzz.py", "test_gpu_plans.py", "test_ptx.py", "test_kernels.py", "test_fuse.py",
-    "test_right_answers.py", "test_vectors.py", "test_native.py", "test_functions.py", "test_robust.py",
+    "test_right_answers.py", "test_vectors.py", "test_cpu.py", "test_functions.py", "test_robust.py",
     "test_notebooks.py", "test_elementwise.py",
 )  # fmt: skip
 
@@ -76,18 +76,15 @@ def threads(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
     """Run a test twice on a CPU: with the kernels for threads that are cores, and with those for a GPU's lanes."""
     engine = engines.current()
     if engine.name == "cpu":
-        monkeypatch.setattr(engine.connect(), "caps", dataclasses.replace(engine.caps, serial=request.param))
+        monkeypatch.setattr(engine, "caps", dataclasses.replace(engine.caps, serial=request.param))
     elif request.param:
         pytest.skip("threads are lanes here")
 
 
-@pytest.fixture(params=["cpu", "native"])
-def gpu(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """Return what makes an engine pass for a GPU of some processors."""
-    if not mnb.engines()[request.param].available:
-        pytest.skip(f"needs the engine {request.param!r}")
-    engine = mnb.use(request.param)
-    device: Any = engine.connect() if hasattr(engine, "connect") else engine
+@pytest.fixture
+def gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """Return what makes the engine of the CPU pass for a GPU of some processors."""
+    device: Any = mnb.use("cpu")
 
     def forget() -> None:
         for room, names in ((reduction_launch, ("_stages", "build")), (arg_reduction_launch, ("_steps", "_program")),
@@ -95,17 +92,23 @@ def gpu(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iter
             for name in names:
                 getattr(room, name).cache_clear()
 
-    def passes(processors: int, matrices: Iterable[str] = (), *, copies: bool = False) -> str:
+    def passes(processors: int, matrices: Iterable[str] = (), *, copies: bool = False) -> None:
         forget()
         caps = dataclasses.replace(
             device.caps, processors=processors, serial=False, matrices=frozenset(matrices), copies=copies
         )
         monkeypatch.setattr(device, "caps", caps)
-        return str(request.param)
 
     yield passes
     forget()
     mnb.use(None)
+
+
+@pytest.fixture
+def second_engine(monkeypatch: pytest.MonkeyPatch) -> str:
+    """Return the name of another engine of this machine's cores; by the wall clock alone."""
+    monkeypatch.setitem(engines.REGISTRY, "second", "second_engine")
+    return "second"
 
 
 @pytest.fixture(scope="session")

@@ -44,12 +44,12 @@ def address(value: Any, label: str) -> int:
         For what is no array of an engine that follows pointers.
     """
     if not is_resident(value):
-        message = f"{label}: it takes an array that lives on engine 'metal' or 'native'; got {type(value).__name__}"
+        message = f"{label}: it takes an array that lives on engine 'metal' or 'cpu'; got {type(value).__name__}"
         raise ArgumentError(f"{message}. Pass mnb.array(…), or make the pointer a parameter.")
     engine: Any = value.engine
     if not engine.caps.pointers:
         message = f"{label}: engine '{engine.name}' has no argument buffers: make the pointer a parameter"
-        raise ArgumentError(f"{message}, or run the cell on engine 'metal' or 'native'.")
+        raise ArgumentError(f"{message}, or run the cell on engine 'metal' or 'cpu'.")
     memory = value.__metal_memory__()
     if not memory.flags.c_contiguous:
         raise ArgumentError(f"{label}; got an array that is not C-contiguous, shape {memory.shape}. Pass a copy.")

@@ -232,7 +232,7 @@ class Kernel:
 
         Examples
         --------
-        >>> mnb.compare(saxpy.on("cpu"), saxpy.on("native"), x, y, a=2.0)   # doctest: +SKIP
+        >>> mnb.compare(saxpy.on("cpu"), saxpy.on("cuda"), x, y, a=2.0)   # doctest: +SKIP
         """
         made: Kernel = self.program.on(engine)[self.signature.name]
         return made

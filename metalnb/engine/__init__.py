@@ -11,6 +11,7 @@ import functools
 import importlib
 import os
 import threading
+import warnings
 from dataclasses import dataclass
 
 from metalnb.display import Listing, Table
@@ -24,10 +25,11 @@ __all__ = ["REGISTRY", "Engine", "EngineStatus", "current", "engines", "named", 
 REGISTRY = {
     "metal": "metalnb.engine.metal",
     "metal:metalcompute": "metalnb.engine.metal.metalcompute_path",
-    "cpu": "metalnb.engine.cpu",
-    "native": "metalnb.engine.native",
     "cuda": "metalnb.engine.cuda",
+    "cpu": "metalnb.engine.cpu",
 }
+
+_RENAMED = {"native": "cpu"}
 
 _lock = threading.RLock()
 _chosen: list[str] = []
@@ -78,6 +80,9 @@ def _parsed(name: str) -> str:
     EngineUnavailable
     """
     engine, colon, device = _split(name)
+    if name in _RENAMED:
+        _say_renamed(name)
+        return _RENAMED[name]
     if engine not in REGISTRY:
         message = f"unknown engine {name!r}; there are: {', '.join(REGISTRY)}"
         raise EngineUnavailable(message)
@@ -85,6 +90,11 @@ def _parsed(name: str) -> str:
         message = f"unknown device of engine {name!r}: a device is named by its index, as in '{engine}:0'"
         raise EngineUnavailable(message)
     return f"{engine}:{int(device)}" if int(device or 0) else engine
+
+
+@functools.cache
+def _say_renamed(name: str) -> None:
+    warnings.warn(f"engine {name!r} is called {_RENAMED[name]!r} now", FutureWarning, stacklevel=4)
 
 
 def named(name: str | None = None) -> Engine:
@@ -156,7 +166,7 @@ def use(name: str | None) -> Engine:
         _chosen.clear()
         return current()
     opened = named(name)
-    _chosen[:] = [name]
+    _chosen[:] = [_parsed(name)]
     return opened
 
 

@@ -73,7 +73,7 @@ def observe(engine: Engine, observer: Observer) -> Callable[[], None]:
 
 
 class Stopwatch:
-    """The `Ticket.elapsed` of an engine without a device clock: from the launch to the end of the wait."""
+    """The `Ticket.elapsed` of an engine: what its device measured, or the time from launch to the end of the wait."""
 
     __slots__ = ("_seconds", "_started")
 
@@ -81,10 +81,11 @@ class Stopwatch:
         self._started = time.perf_counter()
         self._seconds: float | None = None
 
-    def stop(self, *, failed: bool = False) -> None:
-        """Note the time; calling it again changes nothing."""
+    def stop(self, seconds: float | None = None, *, failed: bool = False) -> None:
+        """Note the time, by the device's own clock if it has one; calling it again changes nothing."""
         if self._seconds is None:
-            self._seconds = math.nan if failed else time.perf_counter() - self._started
+            took = time.perf_counter() - self._started if seconds is None else seconds
+            self._seconds = math.nan if failed else took
 
     def __call__(self) -> float | None:
         """Return the seconds; None before the wait has ended, NaN when the dispatch failed."""

@@ -9,8 +9,8 @@ from typing import Any
 
 from metalnb.arrays.stream import synchronize
 from metalnb.call.kernel import Dispatch, Kernel
-from metalnb.engine.native.profiled.counted_run import run_counted
-from metalnb.engine.native.profiled.counts import ATOMIC, READ, SHARED, AccessCount, Counts
+from metalnb.engine.cpu.profiled.counted_run import run_counted
+from metalnb.engine.cpu.profiled.counts import ATOMIC, READ, SHARED, AccessCount, Counts
 from metalnb.engine.unit import Unit
 from metalnb.errors import ArgumentError, LaunchError
 from metalnb.timing.progress import progress
@@ -37,7 +37,7 @@ def profile(
     Parameters
     ----------
     kernel : Kernel or Dispatch
-        For any engine; what runs is the engine ``native``'s counted build.
+        For any engine; what runs is the engine ``cpu``'s counted build.
     *args, **call
         As for a call of the kernel, ``grid=`` and ``threadgroup=`` among them. The arrays given are left as they are.
     seconds : float, optional

@@ -24,7 +24,7 @@ from metalnb.msl.libclang.author_warnings import warn
 from metalnb.msl.signature import Reflection
 
 from .front_end import read
-from .printing_engine import engine_of
+from .printing_check import refuse_unseen_prints
 from .recipe import Recipe, decoded, header_name, text
 
 __all__ = ["Math", "Program", "compile", "from_recipe", "load"]
@@ -265,7 +265,8 @@ def compile(
             _programs.move_to_end(key)
             return known
     reflection, units = read(recipe, chosen.expect)
-    program = Program(recipe, reflection, units, engine_of(units, chosen))
+    refuse_unseen_prints(units, chosen)
+    program = Program(recipe, reflection, units, chosen)
     warn(program.reflection.cautions)
     with _lock:
         program = _programs.setdefault(key, program)

@@ -1,7 +1,7 @@
 """A cell with a call before each statement, which tells where the thread stands and which variables it sees.
 
 The text that clang is given is edited, at the extents that libclang gives, so that templates, lambdas and helpers need
-nothing of their own: ``$step`` (engine/native/steps.h) is a template, to which clang gives the types. No line moves.
+nothing of their own: ``$step`` (engine/cpu/steps.h) is a template, to which clang gives the types. No line moves.
 What a macro writes is one statement.
 """
 

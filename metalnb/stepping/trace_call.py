@@ -8,7 +8,7 @@ from typing import Any
 from metalnb.arrays.stream import synchronize
 from metalnb.call.kernel import Kernel
 from metalnb.engine.base import Grid
-from metalnb.engine.native.traced_run import TracedRun, run_traced
+from metalnb.engine.cpu.traced_run import TracedRun, run_traced
 from metalnb.engine.unit import Unit
 from metalnb.errors import ArgumentError, CompileError
 from metalnb.msl.libclang.parse import parse
@@ -34,7 +34,7 @@ def trace(kernel: Any, *args: Any, thread: Any = None, group: Any = None, **call
     Parameters
     ----------
     kernel : Kernel
-        For any engine that shares Python's memory; what runs is the engine ``native``'s traced build.
+        For any engine that shares Python's memory; what runs is the engine ``cpu``'s traced build.
     *args, **call
         As for a call of the kernel, ``grid=`` and ``threadgroup=`` among them. The arrays given are left as they are.
     thread : int or tuple of int, optional

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from metalnb.engine.native.traced_run import MemoryAccess, Move, Region, Step, TracedRun
+from metalnb.engine.cpu.traced_run import MemoryAccess, Move, Region, Step, TracedRun
 from metalnb.engine.unit import Unit
 
 from .lockstep import StepPlaces, Told, lockstep

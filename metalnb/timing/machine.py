@@ -103,7 +103,7 @@ def apple_chip(device: str) -> AppleChip | None:
 
 def last_cache(engine: Engine) -> int | None:
     """Return the bytes of the device's last-level cache; None when unknown."""
-    if engine.name not in {"cpu", "native"}:
+    if engine.name != "cpu":
         return engine.caps.last_cache or None  # an Apple GPU does not report its system-level cache
     files = Path("/sys/devices/system/cpu/cpu0/cache").glob("index*/size")
     try:

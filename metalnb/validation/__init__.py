@@ -1,6 +1,6 @@
 """Validation: a call of a kernel in; what it did to its buffers, and what is wrong with it, out.
 
-``watched_call`` makes the call once more, on copies, in the engine `native`'s checked build, ``device_run`` on its own
+``watched_call`` makes the call once more, on copies, in the engine `cpu`'s checked build, ``device_run`` on its own
 device under Metal's shader validation. ``judgement`` makes
 findings of the raw facts, ``expected_outputs`` holds the outputs against what was expected. ``access_report`` is the
 record, ``sentences`` says it in words, ``report_view`` and ``difference_view`` render it. ``twin`` compiles a kernel

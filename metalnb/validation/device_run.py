@@ -1,6 +1,6 @@
 """A call made once more on its own device, under the device's own validation, and judged like a watched call.
 
-It tells less than the engine `native`'s checked build, which sees each access, and runs where that does not.
+It tells less than the engine `cpu`'s checked build, which sees each access, and runs where that does not.
 """
 
 from __future__ import annotations

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from metalnb.engine.base import Bytes, Grid
-from metalnb.engine.native.checked.checked_facts import Fact, Facts, Origin, Seen
-from metalnb.engine.native.debug_lines import Line
+from metalnb.engine.cpu.checked.checked_facts import Fact, Facts, Origin, Seen
+from metalnb.engine.cpu.debug_lines import Line
 from metalnb.engine.unit import Unit
 from metalnb.msl.signature import Param
 
@@ -22,7 +22,7 @@ __all__ = ["Judge", "in_grid"]
 Truth = np.ndarray[Any, np.dtype[np.bool]]
 
 _KINDS = {"wild": "beyond", "array index": "beyond", "own never written": "never written", "never set": "never written"}
-_UNSET = {"f4": 0xFFFFFFFF, "f2": 0xFFFF}  # what a variable holds that nobody has set: engine/native/runtime/hooks.h
+_UNSET = {"f4": 0xFFFFFFFF, "f2": 0xFFFF}  # what a variable holds that nobody has set: engine/cpu/runtime/hooks.h
 
 
 class Judge:

@@ -43,7 +43,7 @@ def validate(
     Parameters
     ----------
     kernel : Kernel
-        For any engine that shares Python's memory; the checked build is the engine ``native``'s.
+        For any engine that shares Python's memory; the checked build is the engine ``cpu``'s.
     *args, **call
         As for a call of the kernel. The arrays given are left as they are.
     expected : callable, array, tuple or dict of arrays, optional

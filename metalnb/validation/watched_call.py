@@ -1,4 +1,4 @@
-"""A call made once more in the engine `native`'s checked build, on copies, and judged."""
+"""A call made once more in the engine `cpu`'s checked build, on copies, and judged."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from metalnb.arrays.stream import synchronize
 from metalnb.call.kernel import Dispatch
 from metalnb.engine.base import Bytes, Grid
-from metalnb.engine.native.checked.checked_run import run_checked
+from metalnb.engine.cpu.checked.checked_run import run_checked
 from metalnb.errors import ArgumentError
 
 from .access_report import Log, Validation, WatchedBuffer

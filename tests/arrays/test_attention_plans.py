@@ -72,8 +72,7 @@ FEW = [(3, 3, 1, 1000, 64, 64), (8, 2, 1, 777, 128, 128), (2, 2, 5, 256, 37, 20)
 @pytest.mark.parametrize("form", ["attend_matrices", "attend_tiles"])
 def test_attention_of_each_shape(gpu: Any, planned: list[str], form: str, dtype: str, rng: np.random.Generator) -> None:
     """A query sees all keys, or those up to its own."""
-    if gpu(MANY, (*CORES, "float") if form == "attend_matrices" else ()) == "cpu" and dtype != "float16":
-        pytest.skip("its device would compile for minutes")
+    gpu(MANY, (*CORES, "float") if form == "attend_matrices" else ())
     wider = dtype == ("float16" if form == "attend_matrices" else "float32")
     for heads, queries, keys, own, wide in (*SHAPES, *(WIDER if wider else ())):
         given = tuple(numbers(rng, (heads, *s), dtype) for s in ((queries, own), (keys, own), (keys, wide)))
@@ -86,8 +85,7 @@ def test_attention_of_each_shape(gpu: Any, planned: list[str], form: str, dtype:
 def test_attention_with_masks_heads_and_layouts(
     gpu: Any, planned: list[str], dtype: str, rng: np.random.Generator
 ) -> None:
-    if gpu(MANY, CORES) == "cpu" and dtype == "float32":
-        pytest.skip("its device would compile for minutes")
+    gpu(MANY, CORES)
     q, k, v = (numbers(rng, s, dtype) for s in ((2, 6, 37, 24), (2, 2, 97, 24), (2, 2, 97, 24)))
     seen = rng.random((37, 97)) < 0.5
     seen[3] = False  # a query that sees no key
@@ -104,8 +102,7 @@ def test_attention_with_masks_heads_and_layouts(
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
 def test_few_queries_over_many_keys(gpu: Any, planned: list[str], dtype: str, rng: np.random.Generator) -> None:
     """Keys are cut into parts, of which some may be seen by nobody."""
-    if gpu(MANY, CORES) == "cpu" and dtype != "float16":
-        pytest.skip("its device would compile for minutes")
+    gpu(MANY, CORES)
     for heads, shared, queries, keys, own, wide in FEW[: {"float32": 5, "float16": 2, "bfloat16": 1}[dtype]]:
         one, more = (heads, queries, own), ((shared, keys, own), (shared, keys, wide))
         given = tuple(numbers(rng, shape, dtype) for shape in (one, *more))
@@ -119,9 +116,7 @@ def test_few_queries_over_many_keys(gpu: Any, planned: list[str], dtype: str, rn
 
 
 def test_a_cpu_decodes_by_parts_where_lanes_are_vectors(planned: list[str], rng: np.random.Generator) -> None:
-    if not mnb.engines()["native"].available:
-        pytest.skip("needs the engine 'native'")
-    mnb.use("native")
+    mnb.use("cpu")
     try:
         for heads, shared, queries, keys, own, wide in FEW:
             one, more = (heads, queries, own), ((shared, keys, own), (shared, keys, wide))

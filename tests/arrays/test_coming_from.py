@@ -5,8 +5,6 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("pyopencl")
-
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "coming-from.md"
 
 

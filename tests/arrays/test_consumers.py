@@ -10,8 +10,6 @@ import pytest
 
 import metalnb as mnb
 
-pytest.importorskip("pyopencl")
-
 
 @pytest.fixture
 def pair() -> tuple[Any, Any]:

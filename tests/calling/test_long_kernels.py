@@ -12,9 +12,9 @@ import pytest
 
 import metalnb as mnb
 from metalnb.engine.clang.long_text import flags_for_length, with_functions
-from metalnb.engine.native import toolchain
-from metalnb.engine.native.entry_texts import fiber_text, loop_text
-from metalnb.engine.native.two_steps import written
+from metalnb.engine.cpu import toolchain
+from metalnb.engine.cpu.entry_texts import fiber_text, loop_text
+from metalnb.engine.cpu.two_steps import written
 
 
 def _kernels() -> Any:
@@ -55,7 +55,7 @@ def run(kernel: Any, text: str, engine: str, rng: np.random.Generator) -> None:
 @pytest.mark.parametrize("name", KERNELS)
 def test_a_kernel_against_pythons_integers(name: str, meets: bool, rng: np.random.Generator) -> None:
     kernel = KERNELS[name]
-    run(kernel, kernel.text.replace("  x += i", MEETS) if meets else kernel.text, "native", rng)
+    run(kernel, kernel.text.replace("  x += i", MEETS) if meets else kernel.text, "cpu", rng)
 
 
 @pytest.mark.parametrize("name", ["3 products, never inlined", "a sum of points", "Keccak"])
@@ -64,7 +64,7 @@ def test_a_kernel_on_the_engine_cpu(name: str, rng: np.random.Generator) -> None
 
 
 def llvm(text: str, *, fibers: bool = False) -> str:
-    unit = mnb.compile(text, engine="native").k.unit
+    unit = mnb.compile(text, engine="cpu").k.unit
     made = fiber_text(unit) if fibers else loop_text(unit, independent=True)
     return written(unit, made, toolchain.ORDERED).decode()
 

@@ -14,7 +14,6 @@ import metalnb as mnb
 from metalnb.dtypes import SCALARS, numpy_dtype
 
 _HEAD = "#include <metal_stdlib>\nusing namespace metal;\n"
-_ENGINES = ("cpu", "native")
 _SPACES = ("device const", "constant")
 
 # An array of one element ----------------------------------------------------------------------------------------------
@@ -41,14 +40,13 @@ def _numbers(dtype: np.dtype[Any], shape: tuple[int, ...]) -> np.ndarray[Any, An
 
 
 @pytest.mark.parametrize("space", _SPACES)
-@pytest.mark.parametrize("engine", _ENGINES)
-def test_a_read_only_reference_takes_an_array_of_one_element(engine: str, space: str) -> None:
+def test_a_read_only_reference_takes_an_array_of_one_element(space: str) -> None:
     cell = [f"kernel void k_{t}({space} {t}& x, device {t}& y) {{ y = x; }}" for t in _ONE]
     cell += [
         f"kernel void all_{t}({space} {t} (&x)[3], device {t}* y) {{ for (int i = 0; i < 3; ++i) y[i] = x[i]; }}"
         for t in _ARRAYS
     ]
-    program = mnb.compile(_HEAD + _PAIR + "\n".join(cell), engine=engine)
+    program = mnb.compile(_HEAD + _PAIR + "\n".join(cell), engine="cpu")
     cases = [(f"k_{t}", *one) for t, one in _ONE.items()] + [(f"all_{t}", *one) for t, one in _ARRAYS.items()]
     for name, dtype, axes in cases:
         value = _numbers(dtype, axes)
@@ -58,11 +56,10 @@ def test_a_read_only_reference_takes_an_array_of_one_element(engine: str, space:
             assert y.tobytes() == value.tobytes(), (name, outer)
 
 
-@pytest.mark.parametrize("engine", _ENGINES)
-def test_the_array_of_one_element_may_live_on_the_engine(engine: str) -> None:
+def test_the_array_of_one_element_may_live_on_the_engine() -> None:
     cell = "kernel void k(constant float& x, device const float& z, device float& y) { y = x + z; }"
-    kernel = mnb.compile(_HEAD + cell, engine=engine).k
-    three, four = (mnb.asarray(np.array([n], np.float32), device=engine) for n in (3, 4))
+    kernel = mnb.compile(_HEAD + cell, engine="cpu").k
+    three, four = (mnb.asarray(np.array([n], np.float32), device="cpu") for n in (3, 4))
     assert kernel(three, four, grid=1) == 7
 
 
@@ -94,10 +91,9 @@ _NUMPY = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("engine", _ENGINES)
-def test_a_number_of_every_type_goes_to_every_scalar(engine: str) -> None:
+def test_a_number_of_every_type_goes_to_every_scalar() -> None:
     cell = "\n".join(f"kernel void k_{t}(constant {t}& x, device {t}& y) {{ y = x; }}" for t in SCALARS)
-    program = mnb.compile(_HEAD + cell, engine=engine)
+    program = mnb.compile(_HEAD + cell, engine="cpu")
     for t in SCALARS:
         for number in (1, 1.0, True, *(kind(1) for kind in _NUMPY), *(np.array(1, kind) for kind in _NUMPY)):
             y = np.zeros(1, numpy_dtype(t))
@@ -105,8 +101,7 @@ def test_a_number_of_every_type_goes_to_every_scalar(engine: str) -> None:
             assert y.astype(float).tolist() == [1], (t, repr(number))
 
 
-@pytest.mark.parametrize("engine", _ENGINES)
-def test_a_bfloat_number_keeps_its_value_wherever_it_goes(engine: str) -> None:
+def test_a_bfloat_number_keeps_its_value_wherever_it_goes() -> None:
     a, b = ml_dtypes.bfloat16(-2.5), ml_dtypes.bfloat16(3.140625)
     kernel = mnb.compile(_HEAD + """
 struct S { bfloat a; float b; bfloat2 c; float d[2]; };
@@ -114,7 +109,7 @@ constant bfloat N [[function_constant(0)]];
 kernel void k(constant bfloat& x, constant float2& v, constant S& s, device float* y) {
     float all[] = {x, v.x, v.y, s.a, s.b, s.c.x, s.c.y, s.d[0], s.d[1], N};
     for (int i = 0; i < 10; ++i) y[i] = all[i];
-}""", engine=engine, constants={"N": b}).k  # fmt: skip
+}""", engine="cpu", constants={"N": b}).k  # fmt: skip
     y = np.zeros(10, np.float32)
     kernel(a, [a, b], {"a": a, "b": b, "c": (b, a), "d": [a, b]}, y, grid=1)
     assert y.tolist() == [float(n) for n in (a, a, b, a, b, b, a, a, b, b)]
@@ -199,9 +194,8 @@ _READ = [
 
 
 @pytest.mark.parametrize("space", _SPACES)
-@pytest.mark.parametrize("engine", _ENGINES)
-def test_an_array_of_structs_takes_what_each_of_them_takes(engine: str, space: str) -> None:
-    program = mnb.compile(_NESTED.replace("SPACE", space), engine=engine)
+def test_an_array_of_structs_takes_what_each_of_them_takes(space: str) -> None:
+    program = mnb.compile(_NESTED.replace("SPACE", space), engine="cpu")
     for form, (one, many) in _FORMS.items():
         y = np.zeros(len(_READ), np.float32)
         program.k(_all(one, many), y, grid=1)
@@ -266,8 +260,8 @@ struct Leaf { device const float* x; uint n; };
 struct Tree { Leaf leaves[2]; };
 kernel void k(constant Tree& t, device float* y, uint i [[thread_position_in_grid]]) {
     y[i] = t.leaves[0].x[i] * t.leaves[0].n + t.leaves[1].x[i] * t.leaves[1].n;
-}""", engine="native").k  # fmt: skip
-    leaves = [{"x": mnb.asarray(np.arange(4, dtype=np.float32) + k, device="native"), "n": k + 1} for k in range(2)]
+}""", engine="cpu").k  # fmt: skip
+    leaves = [{"x": mnb.asarray(np.arange(4, dtype=np.float32) + k, device="cpu"), "n": k + 1} for k in range(2)]
     y = np.zeros(4, np.float32)
     kernel({"leaves": leaves}, y, grid=4)
     assert y.tolist() == [2, 5, 8, 11]

@@ -9,7 +9,7 @@ import pytest
 import metalnb as mnb
 from metalnb import engine as engines
 from metalnb import puzzles
-from metalnb.engine.native.checked.checked_run import run_checked
+from metalnb.engine.cpu.checked.checked_run import run_checked
 from metalnb.validation.access_report import NOTES
 from metalnb.validation.judgement import Judge
 
@@ -22,9 +22,9 @@ BARRIER = "threadgroup_barrier(mem_flags::mem_threadgroup);"
 
 
 @pytest.fixture(scope="module", autouse=True)
-def native() -> None:
+def engine_is_here() -> None:
     try:
-        engines.named("native")
+        engines.named("cpu")
     except mnb.EngineUnavailable as error:
         pytest.skip(str(error))
 
@@ -529,7 +529,7 @@ class _Watch:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.seen: list[tuple[str, Any]] = []
-        engine = engines.named("native")
+        engine = engines.named("cpu")
         launch = type(engine).launch
 
         def watched(own: Any, binary: Any, arguments: Any, grid: Any, threadgroup: Any) -> Any:
@@ -558,7 +558,7 @@ LIBRARY = {
     "product": lambda a, b: a @ b,
     "add": lambda a, b: a + b.T,
     "exp": lambda a, b: mnb.exp(a),
-    "take": lambda a, b: mnb.take(a, mnb.asarray(np.array([3, 1, 2]), device="native"), axis=1),
+    "take": lambda a, b: mnb.take(a, mnb.asarray(np.array([3, 1, 2]), device="cpu"), axis=1),
     "where": lambda a, b: mnb.where(a > 0.5, a, 0.0),
     "mean": lambda a, b: mnb.mean(a, axis=1),
     "deviation": lambda a, b: mnb.std(a),
@@ -572,7 +572,7 @@ LIBRARY = {
 @pytest.mark.parametrize("name", LIBRARY)
 def test_a_kernel_of_the_library_is_left_alone(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(3)
-    a, b = (mnb.asarray(rng.random(s, np.float32), device="native") for s in ((37, 70), (70, 37)))
+    a, b = (mnb.asarray(rng.random(s, np.float32), device="cpu") for s in ((37, 70), (70, 37)))
     mnb.synchronize()
     watch = _Watch(monkeypatch)
     LIBRARY[name](a, b)

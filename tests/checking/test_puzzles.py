@@ -8,8 +8,6 @@ import pytest
 import metalnb as mnb
 from metalnb import puzzles
 
-pytest.importorskip("pyopencl")
-
 NAMES = list(puzzles.PUZZLES)
 
 BARRIER = "threadgroup_barrier(mem_flags::mem_threadgroup);"

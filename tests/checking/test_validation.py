@@ -12,7 +12,7 @@ import pytest
 
 import metalnb as mnb
 from metalnb import engine as engines
-from metalnb.engine.native.checked import checked_run
+from metalnb.engine.cpu.checked import checked_run
 from metalnb.validation import run
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the checked build runs under Linux")
@@ -97,7 +97,7 @@ template [[host_name("typed_int")]] kernel void typed<int>(device int*, uint);
 @pytest.fixture(scope="module")
 def program() -> mnb.Program:
     try:
-        engines.named("native")
+        engines.named("cpu")
     except mnb.EngineUnavailable as error:
         pytest.skip(str(error))
     return mnb.compile(CELL)

@@ -1,6 +1,5 @@
-"""Small calls: dispatches that run at once, calls that are known, and what must not be taken from an earlier call."""
+"""Small calls: calls that are known, and what must not be taken from an earlier call."""
 
-import threading
 from typing import Any
 
 import numpy as np
@@ -8,7 +7,6 @@ import pytest
 
 import metalnb as mnb
 from metalnb.engine import named
-from metalnb.engine.cpu.at_once import Brief
 from metalnb.engine.observation import observe
 
 HEAD = "#include <metal_stdlib>\nusing namespace metal;\n"
@@ -22,92 +20,17 @@ kernel void loop(device float* y, constant uint& turns, uint i [[thread_position
     for (uint k = 0; k < turns; ++k) y[i] = fma(y[i], 0.5f, 1.f);
 }
 """
-COUNTED = LOOP.replace("k < turns", "k < 3").replace("constant uint& turns, ", "").replace("loop", "counted")
-
-
-def ran(kernel: mnb.Kernel, *args: Any) -> Any:
-    """Call a kernel until it is known how long it takes; return the ticket of one dispatch more."""
-    ready = kernel.prepare(*args)
-    for _ in range(300):  # other programs may make any one of them long
-        ready.run()
-        if kernel.binary.brief:
-            break
-    ticket = ready.launch()
-    assert ticket is not None
-    return ticket
 
 
 @pytest.fixture
 def saxpy() -> mnb.Kernel:
-    kernel = mnb.compile(SAXPY, engine="cpu").saxpy
-    if kernel.binary.brief is None:
-        pytest.skip("this OpenCL has no queue for the calling thread")
-    return kernel
+    return mnb.compile(SAXPY, engine="cpu").saxpy
 
 
-def test_a_brief_dispatch_has_ended_when_it_is_started(saxpy: mnb.Kernel) -> None:
-    x, y = np.ones(8, np.float32), np.zeros(8, np.float32)
-    ticket = ran(saxpy, x, y, 2.0)
-    assert ticket.done
-    assert y[0] >= 4
-    assert (y == y[0]).all()
-    ticket.wait()
-    assert 0 < ticket.elapsed() < 1
-
-
-def test_a_dispatch_of_many_threads_goes_to_the_devices_threads(saxpy: mnb.Kernel) -> None:
-    x, y = np.ones(1 << 16, np.float32), np.zeros(1 << 16, np.float32)
-    ready = saxpy.prepare(x, y, 2.0)
-    for _ in range(5):
-        ready.run()
-    assert not saxpy.binary.brief or ready.grid not in [grid for grid, _ in saxpy.binary.brief]
-    assert (y == 10).all()
-
-
-@pytest.mark.parametrize(("text", "brief"), [(LOOP, False), (COUNTED, True), (SAXPY, True)])
-def test_a_kernel_is_brief_only_if_no_argument_decides_its_time(text: str, *, brief: bool) -> None:
-    kernel = next(iter(mnb.compile(text, engine="cpu").values()))
-    assert (kernel.binary.brief is not None) is brief
-
-
-def test_the_runtime_is_not_asked_each_time_how_long_a_dispatch_took(saxpy: mnb.Kernel) -> None:
-    """That takes longer than a brief dispatch does: of what is known to be brief never, of others seldom."""
-    brief = Brief(saxpy.binary.kernel, threading.Lock())
-    known, slow = ((1, 1, 1), (1, 1, 1)), ((2, 1, 1), (1, 1, 1))
-    told = brief.tried(*known)
-    assert told is not None
-    told(1e-6)
-    assert [brief.tried(*known) for _ in range(100)] == [None] * 100
-    asked = []
-    for _ in range(1000):
-        told = brief.tried(*slow)
-        asked.append(told is not None)
-        if told is not None:
-            told(1.0)
-    assert all(asked[:4])
-    assert 4 < sum(asked) < 40
-    assert any(asked[-100:]), "what became brief is found out at last"
-
-
-def test_what_takes_long_goes_back_to_the_devices_threads(saxpy: mnb.Kernel) -> None:
-    form = ((1, 1, 1), (1, 1, 1))
-    brief = Brief(saxpy.binary.kernel, threading.Lock())
-    brief.learn(*form, 1.0)
-    brief.learn(*form, float("nan"))
-    assert not brief
-    brief.learn(*form, 1e-6)
-    assert list(brief) == [form]
-    for seconds in (1.0, 1e-6, 1.0):
-        brief._judge(form, seconds)
-        assert brief, "once may be chance"
-    brief._judge(form, 1.0)
-    assert not brief
-
-
-def test_a_brief_dispatch_does_not_overtake(saxpy: mnb.Kernel) -> None:
+def test_a_short_dispatch_does_not_overtake(saxpy: mnb.Kernel) -> None:
     """It reads what one before it, which takes long, has yet to write."""
     y = np.zeros(8, np.float32)
-    ran(saxpy, np.ones(8, np.float32), y, 1.0)
+    saxpy(np.ones(8, np.float32), y, 1.0)
     slow = mnb.compile(LOOP, engine="cpu").loop
     slow(y, 1)
     y[:] = 0
@@ -116,7 +39,6 @@ def test_a_brief_dispatch_does_not_overtake(saxpy: mnb.Kernel) -> None:
     assert first is not None
     assert second is not None
     assert first.elapsed() is None, "it had ended: nothing could be overtaken"
-    assert not getattr(second, "done", False)
     second.wait()
     assert (y == 3).all(), "2 is what the first one comes to from anywhere"
 
@@ -146,10 +68,7 @@ def test_an_array_does_not_inherit_the_fault_of_its_memory(saxpy: mnb.Kernel) ->
             raise mnb.KernelFault("of another")
 
     a = mnb.ones(77, device="cpu")
-    for _ in range(300):  # until the op is brief
-        (a + a).wait()
-        if mnb.add.program(a.dtype, a.engine)[mnb.add.formula.kernel("float32", "UUU")].binary.brief:
-            break
+    (a + a).wait()
     for again in (lambda: a + a, lambda: mnb.asarray(np.full(77, 2, np.float32), device="cpu", copy=True)):
         made = a + a
         made.block.ticket = Failed()
@@ -159,9 +78,9 @@ def test_an_array_does_not_inherit_the_fault_of_its_memory(saxpy: mnb.Kernel) ->
         assert again().tolist() == [2] * 77
 
 
-def test_observers_are_told_of_brief_dispatches(saxpy: mnb.Kernel) -> None:
+def test_observers_are_told_of_short_dispatches(saxpy: mnb.Kernel) -> None:
     x, y = np.ones(8, np.float32), np.zeros(8, np.float32)
-    ran(saxpy, x, y, 2.0)
+    saxpy(x, y, 2.0)
     seen: list[Any] = []
     end = observe(named("cpu"), seen.append)
     saxpy(x, y, 2.0)
@@ -195,7 +114,7 @@ def test_a_known_call_is_checked_where_it_differs(saxpy: mnb.Kernel) -> None:
     assert (y == 10).all()
 
 
-def test_a_known_call_takes_arrays_of_an_engine(saxpy: mnb.Kernel) -> None:
+def test_a_known_call_takes_arrays_of_an_engine(saxpy: mnb.Kernel, second_engine: str) -> None:
     """Views, the end of an array, another engine, NumPy's arrays beside ours: a call is known by all that it is."""
     whole, y = mnb.asarray(np.arange(24, dtype=np.float32), device="cpu", copy=True), mnb.zeros(8, device="cpu")
     known = len(saxpy._known._calls)
@@ -211,7 +130,7 @@ def test_a_known_call_takes_arrays_of_an_engine(saxpy: mnb.Kernel) -> None:
     with pytest.raises(mnb.ArgumentError, match="each of the grid's 8 threads"):
         saxpy(whole[:4], y, 2.0)
     with pytest.raises(mnb.ArgumentError, match="an array on engine"):
-        saxpy(mnb.zeros(8, device="native"), y, 2.0)
+        saxpy(mnb.zeros(8, device=second_engine), y, 2.0)
     seen, host = y.numpy(), np.zeros(8, np.float32)
     for scale in (2.0, 3.0, 3.0, -0.0, 0.0):  # what NumPy can see is waited for, and a number may have another value
         saxpy(whole[:8], host, scale)

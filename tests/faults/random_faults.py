@@ -22,12 +22,11 @@ from faults.random_kernels import HEAD, kernel_text
 from test_robust import EXTENT, MARGIN, arguments
 
 import metalnb as mnb
-from metalnb.engine.cpu.robust import launches
+from metalnb.engine.cpu.watched import watch
 from metalnb.engine.cuda.checked_kernels import gpu_watch
-from metalnb.engine.native.watched import watch
 
 TOGETHER = 4  # kernels in a program
-EXPLAINED = {"cpu": launches, "native": watch, "cuda": gpu_watch}
+EXPLAINED = {"cpu": watch, "cuda": gpu_watch}
 MEMORY = {"t": 32 * 4}
 
 
@@ -92,7 +91,7 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=100_000, help="calls in all")
     parser.add_argument("--kernels", type=int, default=2500, help="kernels that they are spread over")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--engine", default="native")
+    parser.add_argument("--engine", default="cpu")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="end when a kernel is done after so long")
     options = parser.parse_args()
     began = time.monotonic()

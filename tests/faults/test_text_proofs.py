@@ -11,9 +11,9 @@ from test_robust import HEAD as FAULTY_HEAD
 from test_robust_proofs import HEAD, PROVEN, WRONG
 
 import metalnb as mnb
+from metalnb.engine.cpu.lanes.lane_entry import LaneEntry
+from metalnb.engine.cpu.lanes.vector_build import thread_text
 from metalnb.engine.llvm.llvm_reader import read
-from metalnb.engine.native.lanes.lane_entry import LaneEntry
-from metalnb.engine.native.lanes.vector_build import thread_text
 from metalnb.engine.robust.kernel_analysis import Analysis
 from metalnb.engine.robust.launch_facts import LaunchFacts
 from metalnb.engine.robust.proofs.intervals import Interval
@@ -42,7 +42,7 @@ WRONG_HERE = {
 def analysis(text: str) -> Analysis:
     """What is known of the kernel f."""
     try:
-        kernel = mnb.compile(text, engine="native").f
+        kernel = mnb.compile(text, engine="cpu").f
     except mnb.EngineUnavailable as error:
         pytest.skip(str(error))
     module = read(thread_text(kernel.unit))

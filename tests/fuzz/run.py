@@ -1,9 +1,8 @@
 """Run random kernels on an engine against the host: ``python tests/fuzz/run.py --count 1000 --first 0``.
 
 Each worker is a process of its own, so that one that dies is a finding too. Every finding is printed with its seed,
-which makes the same program again; ``--shrink SEED`` prints the smallest kernel that still shows it. ``--without CURE``
-leaves out one of the things that keep answers right, and stops at the first finding. What is compiled is kept in a
-folder that goes with the run, unless METALNB_CACHE names one.
+which makes the same program again; ``--shrink SEED`` prints the smallest kernel that still shows it. What is compiled
+is kept in a folder that goes with the run, unless METALNB_CACHE names one.
 """
 
 from __future__ import annotations
@@ -29,7 +28,6 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent), str(HERE.parent.parent)]
 
-from fuzz.cures import CURES, leave_out  # noqa: E402  (the path must be set first)
 from fuzz.metal_text import cell, metal  # noqa: E402
 from fuzz.programs import generate  # noqa: E402
 from fuzz.shrink import shrink, size  # noqa: E402
@@ -51,12 +49,9 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=2, help="how many processes at a time")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="begin nothing new after so long")
     parser.add_argument("--findings", type=Path, help="write seeds, what was seen, and the kernels to this file")
-    parser.add_argument("--without", type=_cures, metavar="CURE[,CURE]", help=f"leave out some of {', '.join(CURES)}")
     parser.add_argument("--shrink", type=int, metavar="SEED", help="reduce the program of a seed that fails")
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     given = parser.parse_args()
-    if given.without and (given.worker or given.shrink is not None):
-        leave_out(given.without)
     if given.worker:
         _work(given.engine)
     elif given.shrink is not None:
@@ -64,12 +59,6 @@ def main() -> None:
     else:
         with _cache():
             sys.exit(_campaign(given))
-
-
-def _cures(named: str) -> str:
-    if not set(CURES).issuperset(named.split(",")):
-        raise argparse.ArgumentTypeError(named)
-    return named
 
 
 @contextlib.contextmanager
@@ -83,12 +72,12 @@ def _cache() -> Iterator[None]:
 def _campaign(given: argparse.Namespace) -> int:
     """Run programs in batches; print each finding, and the sums. Return 1 when there was a finding."""
     start, sums, seen = time.monotonic(), collections.Counter[str](), 0
-    end, stopped, first = given.first + given.count, threading.Event(), given.first
+    end, first = given.first + given.count, given.first
     batches = [*batched(range(first, end), BATCH)]
     children = queue.SimpleQueue[Child]()
 
     def judge(seeds: Sequence[int]) -> list[tuple[int, str, str]]:
-        if stopped.is_set() or time.monotonic() - start > given.seconds:
+        if time.monotonic() - start > given.seconds:
             return []
         child = children.get()
         try:
@@ -98,7 +87,7 @@ def _campaign(given: argparse.Namespace) -> int:
 
     with contextlib.ExitStack() as undone:
         for _ in range(given.jobs):
-            children.put(child := Child(given.engine, given.without))
+            children.put(child := Child(given.engine))
             undone.callback(child.close)
         write = undone.enter_context(_written(given.findings))
         pool = undone.enter_context(concurrent.futures.ThreadPoolExecutor(given.jobs))
@@ -111,14 +100,8 @@ def _campaign(given: argparse.Namespace) -> int:
                     continue
                 print(f"seed {seed}: {kind}: {told}", flush=True)
                 write(f"// seed {seed}: {kind}: {told}\n{cell([metal(generate(seed), f'k{seed}')])}\n")
-                if given.without:
-                    print(f"without {given.without}: found in kernel {seen}")
-                    stopped.set()
-                    return 1
             if found and seen % 400 == 0:
                 print(f"# {seen} programs, {dict(sums)}, {time.monotonic() - start:.0f} s", flush=True)
-    if given.without:
-        print(f"without {given.without}: not in {seen} kernels")
     print(
         f"{seen} kernels from seed {first} on engine {given.engine}: {sums['different']} differences, "
         f"{sums['refused']} refusals, {sums['died']} deaths, {time.monotonic() - start:.0f} s"
@@ -136,18 +119,17 @@ def _written(path: Path | None) -> Iterator[Callable[[str], object]]:
         yield file.write
 
 
-def judged(seeds: Sequence[int], engine: str, without: str | None = None) -> list[tuple[int, str, str]]:
+def judged(seeds: Sequence[int], engine: str) -> list[tuple[int, str, str]]:
     """Return (seed, kind, what was seen) of programs, run in a process of its own."""
-    with contextlib.closing(Child(engine, without)) as child:
+    with contextlib.closing(Child(engine)) as child:
         return child.judged(seeds)
 
 
 class Child:
     """A process that runs programs, started when it is first asked, again when it died, and now and then anew."""
 
-    def __init__(self, engine: str, without: str | None = None) -> None:
-        left_out = ("--without", without) if without else ()
-        self.command = [sys.executable, str(HERE / "run.py"), "--engine", engine, *left_out, "--worker"]
+    def __init__(self, engine: str) -> None:
+        self.command = [sys.executable, str(HERE / "run.py"), "--engine", engine, "--worker"]
         self.process: subprocess.Popen[str] | None = None
         self.batches = 0
 

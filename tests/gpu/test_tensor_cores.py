@@ -1,4 +1,4 @@
-"""SIMD-group matrices as the engine `cuda` keeps them for tensor cores, run on `native` with emulated instructions.
+"""SIMD-group matrices as the engine `cuda` keeps them for tensor cores, run on `cpu` with emulated instructions.
 
 This shows that each layout is filled, moved and stored as it should be. That the instructions do what is emulated, only
 a GPU can show.
@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import metalnb as mnb
-from metalnb.engine.native import native_engine, toolchain
+from metalnb.engine.cpu import cpu_engine, toolchain
 from metalnb.engine.vectoriser.not_vectorised import NotVectorised
 from metalnb.library_kernels.launching.programs import instantiation
 
@@ -26,8 +26,8 @@ CUDA = TESTS.parents[1] / "metalnb" / "engine" / "cuda"
 
 @pytest.fixture(autouse=True)
 def _cores(monkeypatch: pytest.MonkeyPatch) -> None:
-    if not mnb.engines()["native"].available:
-        pytest.skip("needs the engine 'native'")
+    if not mnb.engines()["cpu"].available:
+        pytest.skip("needs the engine 'cpu'")
     usual = toolchain.TARGET()
     texts = (TESTS / "emulated_cores.h", CUDA / "tensor_cores.h")  # which the cache does not know of
     digest = zlib.crc32(b"".join(path.read_bytes() for path in texts))
@@ -39,7 +39,7 @@ def _cores(monkeypatch: pytest.MonkeyPatch) -> None:
         message = "emulated"
         raise NotVectorised(message)
 
-    monkeypatch.setattr(native_engine, "opened", apart)
+    monkeypatch.setattr(cpu_engine, "opened", apart)
 
 
 def run(body: str, *buffers: Any) -> None:
@@ -53,7 +53,7 @@ def run(body: str, *buffers: Any) -> None:
         threadgroup_barrier(mem_flags::mem_threadgroup);
         for (uint i = l; i < 256; i += 32) z[i] = s[i];
     }}"""
-    mnb.compile(text, engine="native").k(*buffers, grid=32, threadgroup=32)
+    mnb.compile(text, engine="cpu").k(*buffers, grid=32, threadgroup=32)
 
 
 BLOCK = """#ifdef METALNB_MATRIX_BLOCKS
@@ -105,7 +105,7 @@ EVEN = np.tile([1, 0], (8, 4))  # a thread's first element
 def test_attention_is_right_in_the_cores_layout() -> None:
     """Scores are scaled, masked and made weights as lanes hold them there."""
     text = instantiation("attend", "attend_matrices<half, 16, 32, 16, 2, false, true>")
-    kernel = mnb.compile(f"#include <metalnb/attention_matrices.metal>\n{text}", engine="native").attend
+    kernel = mnb.compile(f"#include <metalnb/attention_matrices.metal>\n{text}", engine="cpu").attend
     rng = np.random.default_rng(0)
     q, k, v = (rng.standard_normal(shape).astype(np.float16) for shape in ((37, 16), (40, 16), (40, 24)))
     out = np.zeros((37, 24), np.float16)

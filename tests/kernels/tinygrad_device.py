@@ -70,7 +70,7 @@ class MetalDevice(Compiled):
 
     def __init__(self, device: str) -> None:
         super().__init__(device, _Memory(self), [MetalRenderer], _Kernel, arch=_FAMILY)
-        self.engine = "native"
+        self.engine = "cpu"
         self.ran: list[str] = []
 
 

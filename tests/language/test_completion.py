@@ -336,7 +336,7 @@ def test_header_cells_are_read(shell: InteractiveShell) -> None:
         ("%%metal --quiet --na", ["--name"]),
         ("%%metal --quiet --qu", []),
         ("%metal us", ["use"]),
-        ("%metal use ", ["metal", "metal:metalcompute", "cpu", "native", "cuda", "default"]),
+        ("%metal use ", ["metal", "metal:metalcompute", "cpu", "cuda", "default"]),
         ("%metal cache ", ["clear"]),
         ("%metal cache clear ", []),
     ],

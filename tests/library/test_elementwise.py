@@ -296,20 +296,6 @@ def test_a_function_of_ones_own_hides_a_vectors(short: bool) -> None:
     assert (own(mnb.ones(70003 if short else 77)).numpy() == 42).all()
 
 
-def test_a_kernel_that_writes_past_the_caches_works_on_vectors_of_its_own(short: bool) -> None:
-    """That is how the engine knows it; the kernels beside it in the same cell are made for 32 lanes."""
-    if not short:
-        pytest.skip("this engine's results stay in the caches")
-    from metalnb.engine.clang.entry_point import opencl
-    from metalnb.engine.cpu.spirv.own_vectors import has_own_vectors
-    from metalnb.engine.cpu.spirv_forms import OPTIMISED, spirv
-
-    kernels = op("add").program(np.dtype(np.float32), mnb.use(None))
-    for name, own in {"float_VVV": True, "float_VSV": True, "float_UUU": False, "float_uuu": False}.items():
-        unit = kernels[name].unit
-        assert has_own_vectors(spirv(unit, opencl(unit), OPTIMISED)) == own, name
-
-
 @pytest.mark.parametrize("rest", [0, 1, 33, 4095])
 def test_what_is_too_long_for_a_cache_is_asked_for(
     rest: int, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch

@@ -254,6 +254,6 @@ def test_copies_by_rows_and_by_lanes_keep_apart(monkeypatch: pytest.MonkeyPatch)
     copying._binary.cache_clear()
     copying._launch.cache_clear()
     for rows, serial in ((301, True), (302, False), (303, True)):
-        monkeypatch.setattr(engine.connect(), "caps", dataclasses.replace(engine.caps, serial=serial))
+        monkeypatch.setattr(engine, "caps", dataclasses.replace(engine.caps, serial=serial))
         host = np.arange(rows * 40, dtype=np.float32).reshape(rows, 40)
         assert np.array_equal(mnb.asarray(host)[:, :39].copy().read(), host[:, :39])

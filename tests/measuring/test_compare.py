@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 
 import metalnb as mnb
-from metalnb import engine as engines
 from metalnb.timing import compare as module
 from metalnb.timing import sampling
 from metalnb.timing.compare import median_interval
@@ -275,12 +274,8 @@ def test_fewer_than_two_are_refused(given: Any) -> None:
         mnb.compare([len, max], [1], names=["a"])
 
 
-def test_kernels_of_two_engines_are_told_apart() -> None:
-    able = ["cpu", "native"]
-    try:
-        engines.named(able[0]), engines.named(able[1])
-    except mnb.EngineUnavailable as error:
-        pytest.skip(str(error))
+def test_kernels_of_two_engines_are_told_apart(second_engine: str) -> None:
+    able = ["cpu", second_engine]
     kernels = [mnb.compile(SOURCE, engine=name).chain for name in able]
     found = mnb.compare(*kernels, np.ones(256, np.float32), rounds=10)
     assert found.names == tuple(f"chain on {name}" for name in able)

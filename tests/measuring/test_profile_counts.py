@@ -427,7 +427,7 @@ def test_threadgroups_that_wait_for_those_before_them_run_in_order() -> None:
 
 
 def test_an_interrupt_is_heard(monkeypatch: pytest.MonkeyPatch) -> None:
-    from metalnb.engine.native.profiled import counted_run
+    from metalnb.engine.cpu.profiled import counted_run
 
     text = "kernel void f(device float* out, uint i [[thread_position_in_grid]]) { out[i] = i * 2.0f; }"
     asked = kernel(text)

@@ -279,8 +279,8 @@ def test_a_pointer_in_a_struct_leads_to_the_engines_memory() -> None:
         kernel({"x": np.zeros(3, np.float32), "a": 1}, grid=3)
     with pytest.raises(mnb.ArgumentError, match=f"{words}: the array is NumPy's memory"):
         kernel({"x": mnb.asarray(np.zeros(3, np.float32), device="metal"), "a": 1}, grid=3)
-    with pytest.raises(mnb.ArgumentError, match="is an array on engine 'native', but the kernel is compiled for 'met"):
-        kernel({"x": mnb.zeros(3, dtype="float32", device="native"), "a": 1}, grid=3)
+    with pytest.raises(mnb.ArgumentError, match="is an array on engine 'cpu', but the kernel is compiled for 'met"):
+        kernel({"x": mnb.zeros(3, dtype="float32", device="cpu"), "a": 1}, grid=3)
     x = mnb.zeros((4, 3), dtype="float32", device="metal")
     kernel({"x": x[2], "a": 5}, grid=3)  # from the middle of its memory
     assert np.asarray(x).tolist() == [[0] * 3, [0] * 3, [5] * 3, [0] * 3]
@@ -598,7 +598,7 @@ def test_a_recording_ends_where_its_block_fails(tmp_path: Path) -> None:
 
 def test_why_nothing_is_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     where = tmp_path / "f.gputrace"
-    with pytest.raises(mnb.ArgumentError, match="engine 'native' makes no recordings"), mnb.capture(engine="native"):
+    with pytest.raises(mnb.ArgumentError, match="engine 'cpu' makes no recordings"), mnb.capture(engine="cpu"):
         pass
     wrong = pytest.raises(mnb.ArgumentError, match=r"ends in \.gputrace; got 'f\.txt'")
     with wrong, mnb.capture("f.txt", engine="metal"):

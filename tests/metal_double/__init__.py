@@ -1,4 +1,4 @@
-"""A strict double of PyObjC's module ``Metal``: kernels run on the engine ``native``.
+"""A strict double of PyObjC's module ``Metal``: kernels run on the engine ``cpu``.
 
 It has the classes, functions and constants that metalnb uses and no others, takes the arguments that PyObjC takes, and
 raises `MetalAbortError` where Metal's validation would end the process. ``METALNB_METAL=metal_double`` puts the engine

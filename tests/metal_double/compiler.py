@@ -23,7 +23,7 @@ from .structures import CONSTANTS, SCALARS
 
 def engine() -> Engine:
     """What stands for the GPU: it runs on NumPy's memory where it is."""
-    return named(os.environ.get("METAL_DOUBLE_ENGINE", "native"))
+    return named(os.environ.get("METAL_DOUBLE_ENGINE", "cpu"))
 
 
 class MTLCompileOptions(ObjCObject):

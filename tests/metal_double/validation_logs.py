@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from metalnb.engine.native.checked.checked_run import run_checked
+from metalnb.engine.cpu.checked.checked_run import run_checked
 from metalnb.engine.unit import Unit
 from metalnb.validation.access_report import Finding
 from metalnb.validation.judgement import Judge

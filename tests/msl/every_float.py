@@ -1,4 +1,4 @@
-"""Walk through the floats: the greatest error of each function of one float, on the engine ``native``.
+"""Walk through the floats: the greatest error of each function of one float, on the engine ``cpu``.
 
 ``python tests/msl/every_float.py [--step N] [--keep] [function ...]`` takes each N-th of all 2^32 floats, in precise
 math; ``--keep`` writes what it finds into ``docs/msl.json``, from which ``page.py --again`` writes ``docs/msl.md``.
@@ -39,7 +39,7 @@ def worst(row: Real, step: int) -> tuple[float, float]:
         kernel void each(device const float* x, device float* y, uint i [[thread_position_in_grid]]) {{
             y[i] = metal::{row.name}(x[i]);
         }}""",
-        engine="native", math="precise",
+        engine="cpu", math="precise",
     )  # fmt: skip
     most, where = 0.0, float("nan")
     got = np.empty(_CHUNK, np.float32)

@@ -55,7 +55,7 @@ class Measured:
     ulp : dict of str to (dict of str to float)
         Each function's greatest error, by element type and mode.
     every_float : dict of str to float
-        The greatest error of each function of one float on the engine `native`, of all 2^32: `every_float.py`.
+        The greatest error of each function of one float on the engine `cpu`, of all 2^32: `every_float.py`.
     """
 
     date: str = ""
@@ -129,7 +129,7 @@ def page(measured: Measured) -> str:
         parts += [f"## {chapter.title} ({chapter.section})\n", _chapter(chapter, measured)]
     parts += [
         "## Floating-point operators (8.4)\n", _operators(measured),
-        "## Mathematics of the engine `native`\n", _own_mathematics(measured),
+        "## Mathematics of the engine `cpu`\n", _own_mathematics(measured),
         "## The language itself (1.5, 2 to 5)\n",
         *(f"Supported, as shown by {_link(test)}: {_prose('; '.join(names))}.\n" for test, names in features().items()),
         "## What Apple's compiler refuses, and metalnb too\n", _refused(),

@@ -10,7 +10,6 @@ from msl.cells import place
 import metalnb as mnb
 
 _HEAD = "#include <metal_stdlib>\nusing namespace metal;\n"
-_ENGINES = ("cpu", "native")
 # Each kind of number with what the four operators make of 9, beside a bfloat that is 2.
 _INTEGERS = ("char", "uchar", "short", "ushort", "int", "uint", "long", "ulong")
 _LEFT = {
@@ -33,9 +32,8 @@ _PLACES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("engine", _ENGINES)
 @pytest.mark.parametrize("place", _PLACES)
-def test_every_number_takes_a_bfloat_in_compound_assignment(place: str, engine: str) -> None:
+def test_every_number_takes_a_bfloat_in_compound_assignment(place: str) -> None:
     above, before, target, result = _PLACES[place]
     apply = " ".join(f"if (i == {n}) {target} {op}= b[0];" for n, op in enumerate("+-*/")) if target else ""
     kernels = "".join(
@@ -43,7 +41,7 @@ def test_every_number_takes_a_bfloat_in_compound_assignment(place: str, engine: 
         f" typedef {kind} T; {before} {apply} y[i] = {result}; }}\n"
         for kind in _LEFT
     )
-    program = mnb.compile(_HEAD + above + "\n" + kernels, engine=engine)
+    program = mnb.compile(_HEAD + above + "\n" + kernels, engine="cpu")
     two = np.array([2], ml_dtypes.bfloat16)
     for kind, want in _LEFT.items():
         kernel = program[f"k_{kind}"]
@@ -52,9 +50,8 @@ def test_every_number_takes_a_bfloat_in_compound_assignment(place: str, engine: 
         assert y.astype(float).tolist() == want, kind
 
 
-@pytest.mark.parametrize("engine", _ENGINES)
 @pytest.mark.parametrize("literal", ["0.0", "0.", ".0", "0e0", "0x0p0", "0.0f", "0.0h", "0.0bf", "0"])
-def test_a_choice_ends_in_any_literal(literal: str, engine: str) -> None:
+def test_a_choice_ends_in_any_literal(literal: str) -> None:
     source = f"""{_HEAD}kernel void k(device const float* x, device float* y, device const bfloat* b,
             uint i [[thread_position_in_grid]]) {{
         bool c = x[i] > b[0];
@@ -62,7 +59,7 @@ def test_a_choice_ends_in_any_literal(literal: str, engine: str) -> None:
         y[i] += (c ? {literal} : x[i]) + (c ? b[0] : {literal});
     }}"""
     y = np.zeros(2, np.float32)
-    mnb.compile(source, engine=engine).k(np.array([5, 1], np.float32), y, np.array([2], ml_dtypes.bfloat16))
+    mnb.compile(source, engine="cpu").k(np.array([5, 1], np.float32), y, np.array([2], ml_dtypes.bfloat16))
     assert y.tolist() == [7, 1]
 
 
@@ -79,10 +76,9 @@ _LISTS = {
 }
 
 
-@pytest.mark.parametrize("engine", _ENGINES)
 @pytest.mark.parametrize("word", ["", "bfloat one = 1; y[i] = one;"])  # with the word each ?: is put into a call
 @pytest.mark.parametrize("what", _LISTS)
-def test_choices_among_the_arguments_of_a_template(what: str, word: str, engine: str) -> None:
+def test_choices_among_the_arguments_of_a_template(what: str, word: str) -> None:
     expression, want = _LISTS[what]
     source = f"""{_HEAD}
     constant constexpr bool tr = true, no = false;
@@ -98,7 +94,7 @@ def test_choices_among_the_arguments_of_a_template(what: str, word: str, engine:
         y[i] = {expression};
     }}"""
     y = np.zeros(1, np.int32)
-    mnb.compile(source, engine=engine).k(np.ones(1, np.int32), y)
+    mnb.compile(source, engine="cpu").k(np.ones(1, np.int32), y)
     assert y.tolist() == [want]
 
 
@@ -169,26 +165,24 @@ _NAMED = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("engine", _ENGINES)
-def test_where_it_is_named_it_becomes_one(engine: str) -> None:
+def test_where_it_is_named_it_becomes_one() -> None:
     stored = "\n".join(f"b[{n} + 1] = {value};" for n, value in enumerate(_NAMED))
     source = f"""{_HEAD}struct S {{ bfloat m; }};
     template <class T> T made(float a) {{ return T(a); }}
     kernel void k(device bfloat* b, device const float* x, uint i [[thread_position_in_grid]]) {{ {stored} }}"""
     b = np.zeros(len(_NAMED) + 1, ml_dtypes.bfloat16)
     b[0] = 2
-    mnb.compile(source, engine=engine).k(b, np.array([1.5], np.float32), grid=1)
+    mnb.compile(source, engine="cpu").k(b, np.array([1.5], np.float32), grid=1)
     assert dict(zip(_NAMED, b[1:].astype(float).tolist(), strict=True)) == _NAMED
 
 
-@pytest.mark.parametrize("engine", _ENGINES)
 @pytest.mark.parametrize("target", ["b[0]", "bfloat a = b[0]; a", "bfloat4 a = b[0]; a", "packed_bfloat3 a = b[0]; a"])
-def test_compound_assignment_rounds_what_a_float_makes(target: str, engine: str) -> None:
+def test_compound_assignment_rounds_what_a_float_makes(target: str) -> None:
     statement, _, name = target.rpartition("; ")
     for op, want in {"+=": 3.5, "-=": 0.5, "*=": 3, "/=": 1.3359375}.items():
         first = f"{name}[0]" if statement[6:].startswith(("4", "_")) or "packed" in statement else name
         source = f"""{_HEAD}kernel void k(device bfloat* b, device const float* x) {{
             {statement}; {name} {op} x[0]; b[0] = {first}; }}"""
         b = np.array([2], ml_dtypes.bfloat16)
-        mnb.compile(source, engine=engine).k(b, np.array([1.5], np.float32), grid=1)
+        mnb.compile(source, engine="cpu").k(b, np.array([1.5], np.float32), grid=1)
         assert float(b[0]) == want, op

@@ -28,11 +28,10 @@ BRANCHES = {
 }
 
 
-@pytest.mark.parametrize("engine", [None, "native"], ids=["default", "native"])
 @pytest.mark.parametrize("kind", ["inline", "__attribute__((noinline))"])
 @pytest.mark.parametrize("branch", BRANCHES.values(), ids=BRANCHES.keys())
-def test_lanes_of_one_branch_meet(branch: str, kind: str, engine: str | None) -> None:
-    kernel = mnb.compile(f"{HEAD % kind}{branch} out[i] = y; }}", engine=engine).k
+def test_lanes_of_one_branch_meet(branch: str, kind: str) -> None:
+    kernel = mnb.compile(f"{HEAD % kind}{branch} out[i] = y; }}").k
     a = np.random.default_rng(5).integers(0, 1000, 100).astype(np.uint32)
     for size in (1, 7, 32, 50, 64):
         out = np.zeros(100, np.uint32)

@@ -10,7 +10,6 @@ import pytest
 import metalnb as mnb
 
 _HEAD = "#include <metal_stdlib>\nusing namespace metal;\n"
-_ENGINES = ("cpu", "native")
 _NUMBER = {"device": 1, "constant": 2, "threadgroup": 3, "thread": 4}
 _SETS = [
     *((pair, "const " if n % 2 else "") for n, pair in enumerate(combinations(_NUMBER, 2))),
@@ -82,10 +81,9 @@ def _source(members: str, definitions: str, statements: list[str]) -> str:
     }}"""
 
 
-@pytest.mark.parametrize("engine", _ENGINES)
 @pytest.mark.parametrize(("spaces", "const"), _SETS)
 @pytest.mark.parametrize("what", _MEMBERS)
-def test_a_member_is_the_one_of_its_object(what: str, spaces: tuple[str, ...], const: str, engine: str) -> None:
+def test_a_member_is_the_one_of_its_object(what: str, spaces: tuple[str, ...], const: str) -> None:
     declared, ask = _MEMBERS[what]
     # An object that is const asks for a member that is const: those of d and c are.
     own = {space: f"{'const ' if space == 'device' else const}{space}" for space in spaces}
@@ -101,7 +99,7 @@ def test_a_member_is_the_one_of_its_object(what: str, spaces: tuple[str, ...], c
     body = _SILENT.get(what, f"return {ask};").replace("X", "(*x)")
     source = _source(members, definitions, statements).replace("ASK", body)
     y, two = np.zeros(len(expected), np.int32), np.array([1, 2], np.int32)
-    program = mnb.compile(source, engine=engine)
+    program = mnb.compile(source, engine="cpu")
     arrays = two.view(program.dtype("S")), np.array([7, 2, 1, 2], np.int32).view(program.dtype("Inner"))
     program.k(y, arrays[0], arrays[0], arrays[1], arrays[1], grid=1, threadgroup=1)
     assert y.tolist() == expected
@@ -117,10 +115,9 @@ _FREE = {  # each for a space, and how it is asked for
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("engine", _ENGINES)
 @pytest.mark.parametrize("spaces", [pair for pair, _ in _SETS[:6]] + [tuple(_NUMBER)], ids="-".join)
 @pytest.mark.parametrize("what", _FREE)
-def test_a_function_is_the_one_of_its_argument(what: str, spaces: tuple[str, ...], engine: str) -> None:
+def test_a_function_is_the_one_of_its_argument(what: str, spaces: tuple[str, ...]) -> None:
     declared, ask = _FREE[what]
     words = {space: "const device" if space == "device" else space for space in spaces}
     functions = [declared.format(s=words[space], n=_NUMBER[space]) for space in spaces]
@@ -132,7 +129,7 @@ def test_a_function_is_the_one_of_its_argument(what: str, spaces: tuple[str, ...
     expected = [20 + _NUMBER[space] for space, _ in objects]
     source = _source("", "\n".join(functions), statements).replace("ASK", "return 0;")
     y, two = np.zeros(len(expected), np.int32), np.array([1, 2], np.int32)
-    program = mnb.compile(source, engine=engine)
+    program = mnb.compile(source, engine="cpu")
     arrays = two.view(program.dtype("S")), np.array([7, 2, 1, 2], np.int32).view(program.dtype("Inner"))
     program.k(y, arrays[0], arrays[0], arrays[1], arrays[1], grid=1, threadgroup=1)
     assert y.tolist() == expected
@@ -159,8 +156,7 @@ constant Grid fixed = {{{{1, 2}}, {{3, 4}}}};
 """
 
 
-@pytest.mark.parametrize("engine", _ENGINES)
-def test_generated_arrays_hand_out_elements_of_their_own_space(engine: str) -> None:
+def test_generated_arrays_hand_out_elements_of_their_own_space() -> None:
     source = f"""{_HEAD}{_ARRAY}
     kernel void k(device Grid* d, constant Grid* c, device int* y) {{
         device const Grid* dc = d;
@@ -174,7 +170,7 @@ def test_generated_arrays_hand_out_elements_of_their_own_space(engine: str) -> N
         y[16] = d[0][0][0]; y[17] = f((c + 0)->operator[](1)[1]); y[18] = c[0][fixed[0][0]][0] + 5;
     }}"""
     y = np.zeros(19, np.int32)
-    program = mnb.compile(source, engine=engine)
+    program = mnb.compile(source, engine="cpu")
     grid = np.arange(1, 5, dtype=np.int32).view(program.dtype("Array<Array<int, 2>, 2>"))
     program.k(grid.copy(), grid, y, grid=1, threadgroup=1)
     assert y.tolist() == [41, 41, 42, 43, 44, 44, 42, 44, 42, 42, 41, 41, 42, 43, 44, 42, 7, 42, 8]
@@ -183,8 +179,7 @@ def test_generated_arrays_hand_out_elements_of_their_own_space(engine: str) -> N
 _CLASS = "struct S { int v; int get() const device { return v + 10; } int get() const constant { return v + 20; } };"
 
 
-@pytest.mark.parametrize("engine", _ENGINES)
-def test_the_class_and_its_callers_may_stand_in_header_cells(engine: str) -> None:
+def test_the_class_and_its_callers_may_stand_in_header_cells() -> None:
     calls = "int both(constant S* c, device const S* d) { return c->get() * 100 + d->get(); }"
     source = f"""{_HEAD}#include "calls.h"
     #define ASK(x) x
@@ -195,16 +190,15 @@ def test_the_class_and_its_callers_may_stand_in_header_cells(engine: str) -> Non
     }}"""
     headers = {"s.h": _CLASS, "calls.h": f'#include "s.h"\n{calls}'}
     y = np.zeros(4, np.int32)
-    program = mnb.compile(source, engine=engine, headers=headers)
+    program = mnb.compile(source, engine="cpu", headers=headers)
     for _ in range(2):  # the second time from the cache
         one = np.ones(1, np.int32).view(program.dtype("S"))
         program.k(one[0], one, y, grid=1)
         assert y.tolist() == [2111, 21, 21, 21]
-        program = mnb.compile(source + "\n", engine=engine, headers=headers)
+        program = mnb.compile(source + "\n", engine="cpu", headers=headers)
 
 
-@pytest.mark.parametrize("engine", _ENGINES)
-def test_a_macro_may_ask_of_what_it_is_given(engine: str) -> None:
+def test_a_macro_may_ask_of_what_it_is_given() -> None:
     source = f"""{_HEAD}{_CLASS}
     #define GET(x) x.get()
     #define TWICE(x) ((x).get() + (x).get())
@@ -212,7 +206,7 @@ def test_a_macro_may_ask_of_what_it_is_given(engine: str) -> None:
         y[0] = GET(c); y[1] = GET(d); y[2] = TWICE(c); y[3] = TWICE(d);
     }}"""
     y = np.zeros(4, np.int32)
-    mnb.compile(source, engine=engine).k({"v": 1}, {"v": 1}, y, grid=1)
+    mnb.compile(source, engine="cpu").k({"v": 1}, {"v": 1}, y, grid=1)
     assert y.tolist() == [21, 11, 42, 22]
 
 

@@ -7,9 +7,9 @@ import pytest
 from msl.cells import place
 
 import metalnb as mnb
+from metalnb.engine.cpu import toolchain
+from metalnb.engine.cpu.lanes import vector_build
 from metalnb.engine.llvm.llvm_reader import read
-from metalnb.engine.native import toolchain
-from metalnb.engine.native.lanes import vector_build
 from metalnb.engine.vectoriser.simd_forms import SimdForm
 from metalnb.msl.language.attributes import INPUTS
 
@@ -22,7 +22,6 @@ _TWINS = (
     float f(float a, uint gid) { return a * gid; }
     kernel void k(device float* y, uint gid [[thread_position_in_grid]]) { y[gid] = f(y[gid], gid); }""",
 )
-_ENGINES = ("cpu", "native")
 _PRELUDE = "#include <metal_stdlib>\nusing namespace metal;\n"
 _TYPES = [
     (name, f"{scalar}{'' if width == 1 else width}")
@@ -30,8 +29,7 @@ _TYPES = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("engine", _ENGINES)
-def test_each_input_is_what_a_parameter_is(engine: str) -> None:
+def test_each_input_is_what_a_parameter_is() -> None:
     """In a grid whose last threadgroups are smaller, as one number and as two and three."""
     for first in range(0, len(_TYPES), 8):
         chosen = [(n, kind) for n, kind in _TYPES[first : first + 8] if n != "thread_execution_width"]
@@ -46,7 +44,7 @@ def test_each_input_is_what_a_parameter_is(engine: str) -> None:
             f"{same}; }}"
         )
         y = np.zeros(5 * 3 * 37, np.uint8)
-        mnb.compile(source, engine=engine).k(y, grid=(37, 3, 5), threadgroup=(16, 2, 2))
+        mnb.compile(source, engine="cpu").k(y, grid=(37, 3, 5), threadgroup=(16, 2, 2))
         assert y.all(), chosen
 
 
@@ -103,15 +101,14 @@ _USES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("engine", _ENGINES)
 @pytest.mark.parametrize("use", _USES)
-def test_wherever_it_is_used(use: str, engine: str) -> None:
+def test_wherever_it_is_used(use: str) -> None:
     declared, value = _USES[use]
     source = (
         f"{_PRELUDE}uint3 gid [[thread_position_in_grid]];\n{declared}\n"
         f"kernel void k(device uint* y) {{ y[gid.x] = {value}; }}"
     )
-    assert mnb.compile(source, engine=engine).k(grid=70, threadgroup=32).tolist() == [2 * i for i in range(70)]
+    assert mnb.compile(source, engine="cpu").k(grid=70, threadgroup=32).tolist() == [2 * i for i in range(70)]
 
 
 # How it is declared, and how its number is written then.
@@ -128,15 +125,14 @@ _FORMS = {
 }
 
 
-@pytest.mark.parametrize("engine", _ENGINES)
 @pytest.mark.parametrize("form", _FORMS)
 @pytest.mark.parametrize("name", ["at", "thread_position_in_grid"])
-def test_however_it_is_declared(name: str, form: str, engine: str) -> None:
+def test_however_it_is_declared(name: str, form: str) -> None:
     source = (
         f"{_PRELUDE}{form.replace('V', name)}\nuint f() {{ return {_FORMS[form].replace('V', name)}; }}\n"
         f"kernel void k(device uint* y) {{ y[f()] = {_FORMS[form].replace('V', name)}; }}"
     )
-    assert mnb.compile(source, engine=engine).k(grid=40).tolist() == [*range(40)]
+    assert mnb.compile(source, engine="cpu").k(grid=40).tolist() == [*range(40)]
 
 
 _KERNELS = {
@@ -156,25 +152,23 @@ _KERNELS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("engine", _ENGINES)
 @pytest.mark.parametrize("form", _KERNELS)
-def test_kernels_of_every_form(form: str, engine: str) -> None:
+def test_kernels_of_every_form(form: str) -> None:
     source = (
         f"{_PRELUDE}uint gid [[thread_position_in_grid]];\n"
         f"template <class T> void put(device T* y, T a) {{ y[gid] = gid + a; }}\n{_KERNELS[form]}"
     )
-    assert mnb.compile(source, engine=engine).k(grid=40).tolist() == [*range(40)]
+    assert mnb.compile(source, engine="cpu").k(grid=40).tolist() == [*range(40)]
 
 
-@pytest.mark.parametrize("engine", _ENGINES)
-def test_a_kernel_has_the_inputs_that_it_reaches_and_no_others(engine: str) -> None:
+def test_a_kernel_has_the_inputs_that_it_reaches_and_no_others() -> None:
     source = f"""{_PRELUDE}uint2 place [[thread_position_in_grid]];
 uint lane [[thread_index_in_simdgroup]];
 uint unused [[thread_index_in_threadgroup]];
 uint row() {{ return place.y; }}
 kernel void k(device uint* y) {{ y[place.x + 4 * row()] = lane; }}
 kernel void l(device uint* y, uint i [[thread_position_in_grid]]) {{ y[i] = i; }}"""
-    made = mnb.compile(source, engine=engine)
+    made = mnb.compile(source, engine="cpu")
     inputs = [(i.name, i.type, i.scoped) for i in made.k.signature.inputs]
     assert inputs == [("place", "uint2", True), ("lane", "uint", True)]
     assert [i.name for i in made.l.signature.inputs] == ["i"]
@@ -187,8 +181,7 @@ kernel void l(device uint* y, uint i [[thread_position_in_grid]]) {{ y[i] = i; }
 def test_one_in_a_header_cell() -> None:
     header = "uint gid [[thread_position_in_grid]];\ninline uint f(uint a) { return gid * a; }"
     source = f'{_PRELUDE}#include "h"\nkernel void k(device uint* y) {{ y[gid] = f(3); }}'
-    for engine in _ENGINES:
-        assert mnb.compile(source, headers={"h": header}, engine=engine).k(grid=5).tolist() == [0, 3, 6, 9, 12]
+    assert mnb.compile(source, headers={"h": header}, engine="cpu").k(grid=5).tolist() == [0, 3, 6, 9, 12]
 
 
 # Where an input cannot be handed on: the cell, and where and what the finding is. § is where.
@@ -259,13 +252,11 @@ def test_a_version_without_them_refuses_them() -> None:
 
 def test_vector_code_is_that_of_a_parameter() -> None:
     """So its loads and stores are of whole vectors, not gathered."""
-    if "native" not in mnb.engines():
-        pytest.skip("the engine native is not here")
     row = SimdForm(32, flat=False, full=True, grid_even=True, index_even=True)
     flags = toolchain.flags_for("x86_64-linux-gnu")
     texts = []
     for cell in _TWINS:
-        unit = mnb.compile(_PRELUDE + cell, engine="native").k.unit
+        unit = mnb.compile(_PRELUDE + cell, engine="cpu").k.unit
         texts.append(vector_build.vectorised(read(vector_build.thread_text(unit, flags=flags)), row, flags).text)
     assert "gather" not in texts[0]
     assert texts[0] == texts[1]

@@ -35,9 +35,8 @@ _DECLARED = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("engine", ["cpu", "native"])
 @pytest.mark.parametrize("what", _DECLARED)
-def test_a_threadgroup_variable_lies_as_its_attribute_says(what: str, engine: str) -> None:
+def test_a_threadgroup_variable_lies_as_its_attribute_says(what: str) -> None:
     declaration, least = _DECLARED[what]
     source = f"""{_HEAD}
     enum {{ A = 64 }};
@@ -50,13 +49,12 @@ def test_a_threadgroup_variable_lies_as_its_attribute_says(what: str, engine: st
         y[i] = uint((ulong)s % {least} ? 99 : 0) + s[11 - i] + odd[0] * 0;
     }}"""
     y = np.zeros(12, np.uint32)
-    mnb.compile(source, engine=engine).k(y, np.arange(12, dtype=np.int8), threadgroup=12)
+    mnb.compile(source, engine="cpu").k(y, np.arange(12, dtype=np.int8), threadgroup=12)
     assert y.tolist() == list(range(12))[::-1]
 
 
-@pytest.mark.parametrize("engine", ["cpu", "native"])
 @pytest.mark.parametrize("threads", [1, 12, 32, 40, (5, 3, 2)])
-def test_zeros_are_there_for_any_threadgroup(threads: int | tuple[int, ...], engine: str) -> None:
+def test_zeros_are_there_for_any_threadgroup(threads: int | tuple[int, ...]) -> None:
     source = f"""{_HEAD}
     kernel void k(device uint* y, device const uint* x, uint i [[thread_index_in_threadgroup]]) {{
         threadgroup atomic_uint sums[70] = {{0}};
@@ -67,7 +65,7 @@ def test_zeros_are_there_for_any_threadgroup(threads: int | tuple[int, ...], eng
         for (uint n = 0; n < 70; ++n) y[n] = atomic_load_explicit(&sums[n], memory_order_relaxed) + odd[n % 3];
     }}"""
     x, y = np.arange(70, dtype=np.uint32), np.zeros(70, np.uint32)
-    kernel = mnb.compile(source, engine=engine).k
+    kernel = mnb.compile(source, engine="cpu").k
     for _ in range(2):  # the second finds what the first left
         kernel(y, x, grid=threads, threadgroup=threads)
         assert y.tolist() == (x * int(np.prod(threads))).tolist()
@@ -80,12 +78,11 @@ def test_zeros_are_no_race(kind: str) -> None:
         threadgroup {kind} s[70] = {{0}};
         y[i] = ((threadgroup uchar*)&s[i])[0];
     }}"""
-    report = mnb.validate(mnb.compile(source, engine="native").k, np.zeros(40, np.uint32), threadgroup=40)
+    report = mnb.validate(mnb.compile(source, engine="cpu").k, np.zeros(40, np.uint32), threadgroup=40)
     assert report.ok
 
 
-@pytest.mark.parametrize("engine", ["cpu", "native"])
-def test_generated_kernels_read_their_scalars_as_vectors(engine: str) -> None:
+def test_generated_kernels_read_their_scalars_as_vectors() -> None:
     source = f"""{_HEAD}
     kernel void k(device float* y, device const float* x, uint3 lid [[thread_position_in_threadgroup]]) {{
         threadgroup __attribute__((aligned(16))) float odd[3];
@@ -98,5 +95,5 @@ def test_generated_kernels_read_their_scalars_as_vectors(engine: str) -> None:
         y[lidx0] = v.x + v.y + v.z + v.w + odd[0];
     }}"""
     x, y = np.arange(16, dtype=np.float32), np.zeros(16, np.float32)
-    mnb.compile(source, engine=engine).k(y, x, threadgroup=16)
+    mnb.compile(source, engine="cpu").k(y, x, threadgroup=16)
     assert y.tolist() == np.repeat(x.reshape(4, 4).sum(1), 4).tolist()

@@ -429,14 +429,14 @@ def test_the_cache_is_shown_and_cleared_and_nothing_else_is_touched(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     monkeypatch.setenv("METALNB_CACHE", str(tmp_path))
-    keep = tmp_path / "spirv" / "ab" / "a file of the user's"
+    keep = tmp_path / "cpu-text" / "ab" / "a file of the user's"
     keep.parent.mkdir(parents=True)
     keep.write_text("precious")
     run(f"%%metal --quiet\n{TWICE.replace('twice', 'cached')}")
     run("import numpy as np; cached(np.ones(1, np.float32))")
     found = run("%metal cache").result
-    assert found["spirv"].entries == 1
-    assert found["device"].nbytes > 0
+    assert found["cpu-lanes"].entries == 1
+    assert found["cpu-library"].nbytes > 0
     assert str(tmp_path) in repr(found)
     assert run("%metal cache clear").result == found
     assert run("%metal cache").result == {}

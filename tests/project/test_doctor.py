@@ -70,10 +70,10 @@ def test_an_engine_that_is_missing_says_what_mends_it(found: Checkup) -> None:
 
 @pytest.mark.skipif(sys.platform == "darwin", reason="another engine works on a Mac")
 def test_the_status_is_1_when_no_engine_works(tmp_path: Path) -> None:
-    done = command("doctor", OCL_ICD_VENDORS=str(tmp_path), METALNB_CLANG=str(tmp_path / "clang"))
+    done = command("doctor", METALNB_CLANG=str(tmp_path / "clang"))
     assert done.returncode == 1
     assert "No engine works on this machine." in done.stdout
-    assert "intel-opencl-rt intel-cmplr-lib-rt" in done.stdout
+    assert "No such file or directory" in done.stdout
 
 
 def test_a_wrong_result_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:

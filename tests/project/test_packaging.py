@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "metalnb"
 HEAVY = (
     "anywidget", "clang", "IPython", "ipywidgets", "matplotlib", "Metal", "metalcompute", "objc", "PIL", "psutil",
-    "pyopencl", "ziglang",
+    "ziglang",
 )  # fmt: skip
 
 

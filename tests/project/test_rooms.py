@@ -12,16 +12,11 @@ MODULES = modules(ROOT / "metalnb")
 ROOMS = sorted(name for name in MODULES if name.split(".")[-1] == "__init__")
 # metalcompute's own API has these names, and its double must have them too.
 FORCED = {"Device", "Function", "Kernel"}
-LEAVING = "engine.cpu.robust"  # what `engine.robust` takes the place of, under the same names
 MOST = 15  # files of Python in a folder; MSL's headers, the library's Metal and the puzzles' solutions are data
 
 
 def tree(name: str) -> ast.Module:
     return ast.parse(MODULES[name].read_text("utf-8"))
-
-
-def leaving(name: str) -> bool:
-    return name.startswith(LEAVING)
 
 
 @pytest.mark.parametrize("room", ROOMS)
@@ -44,7 +39,7 @@ def test_no_folder_is_full() -> None:
 
 
 def test_no_two_modules_have_one_name() -> None:
-    own = {name.removesuffix(".__init__") for name in MODULES if not leaving(name)} - {"__init__", "__main__"}
+    own = {name.removesuffix(".__init__") for name in MODULES} - {"__init__", "__main__"}
     names = Counter(name.split(".")[-1] for name in own)
     assert [name for name, count in names.items() if count > 1] == []
 
@@ -53,7 +48,6 @@ def test_no_two_classes_have_one_name() -> None:
     names = Counter(
         node.name
         for name in MODULES
-        if not leaving(name)
         for node in tree(name).body
         if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
     )

@@ -4,16 +4,16 @@ import re
 
 import numpy as np
 import pytest
-from vectoriser.vector_kernels import HEAD, ROW, kernel, native
+from vectoriser.vector_kernels import HEAD, ROW, engine_is_here, kernel
 
 import metalnb as mnb
+from metalnb.engine.cpu import toolchain
+from metalnb.engine.cpu.lanes import vector_build
 from metalnb.engine.llvm.llvm_reader import read
-from metalnb.engine.native import toolchain
-from metalnb.engine.native.lanes import vector_build
 from metalnb.engine.vectoriser.simd_forms import form_for
 from metalnb.engine.vectoriser.vectorise import asks_for_simdgroup, vectorise
 
-__all__ = ["native"]
+__all__ = ["engine_is_here"]
 
 
 @pytest.mark.parametrize(("body", "gathers"), [
@@ -102,7 +102,7 @@ def test_every_thread_stands_where_it_should(grid: tuple, threadgroup: tuple, si
                       uint l [[thread_index_in_simdgroup]], uint2 s [[threads_per_threadgroup]]) {{
             o[p.y * n.x + p.x] = t.x + 100 * t.y + (i == t.y * s.x + t.x ? 0 : 7777777)
                 + 100000 * ({"simd_sum(1u) + 100 * (l != i % 32)" if simd else "1"});
-        }}""", engine="native")  # fmt: skip
+        }}""", engine="cpu")  # fmt: skip
     out = np.zeros((grid[1], grid[0]), np.uint32)
     program.f(out, grid=grid, threadgroup=threadgroup)
     y, x = np.indices(out.shape)

@@ -2,13 +2,13 @@
 
 import numpy as np
 import pytest
-from vectoriser.vector_kernels import HEAD, kernel, native
+from vectoriser.vector_kernels import HEAD, engine_is_here, kernel
 
 import metalnb as mnb
 from metalnb import engine as engines
-from metalnb.engine.native.native_engine import NativeBinary
+from metalnb.engine.cpu.cpu_engine import ThreadBinary
 
-__all__ = ["native"]
+__all__ = ["engine_is_here"]
 
 INTO_A_LOOP = """int k = int(x[i]);
     switch (k & 3) { case 0: do { o[i] += 1; case 1: o[i] += 2; case 2: o[i] *= 3; } while (--k > 0); }"""
@@ -24,8 +24,8 @@ PAST_THE_CACHES = """typedef float line __attribute__((ext_vector_type(16)));
     (PAST_THE_CACHES, "it writes whole vectors of its own past the caches"),
 ])  # fmt: skip
 def test_what_is_not_vectorised_says_why(body: str, reason: str) -> None:
-    binary = engines.named("native").compile(kernel(body).unit)
-    assert isinstance(binary, NativeBinary)
+    binary = engines.named("cpu").compile(kernel(body).unit)
+    assert isinstance(binary, ThreadBinary)
     assert reason in binary.reason
 
 
@@ -37,7 +37,7 @@ def test_a_card_says_how_a_kernel_runs() -> None:
             o[i] = pick(x, i) +
                 x[uint(x[i])]; }}
         kernel void g(device const float* x, device float* o, uint i [[thread_position_in_grid]]) {{
-            {INTO_A_LOOP} }}""", engine="native")  # fmt: skip
+            {INTO_A_LOOP} }}""", engine="cpu")  # fmt: skip
     x, out = np.ones(224, np.float32), np.zeros(32, np.float32)
     for name, told in {
         "f": [("runs", "32 threads in vector registers"), ("gathers", "2: line 6, line 9")],

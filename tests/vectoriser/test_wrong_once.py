@@ -1,6 +1,6 @@
 """Kernels that were wrong in vector registers once, each from a random kernel.
 
-That whole kernels are right there is what the tests of the language and of the ops show on the engine `native`, and the
+That whole kernels are right there is what the tests of the language and of the ops show on the engine `cpu`, and the
 random kernels of tests/fuzz.
 """
 
@@ -8,11 +8,11 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from vectoriser.vector_kernels import HEAD, native
+from vectoriser.vector_kernels import HEAD, engine_is_here
 
 import metalnb as mnb
 
-__all__ = ["native"]
+__all__ = ["engine_is_here"]
 
 LONGS = np.random.default_rng(1).integers(-5, 5, 64)
 LONGS[1] = 3
@@ -66,7 +66,7 @@ def test_what_was_wrong_once(name: str, math: str, threads: int) -> None:
     text = f"{HEAD}kernel void k({ARGUMENTS}) {{ {body} }}"
     out = np.zeros(threads, np.uint32)
     given = (LONGS, np.full(64, 2, np.float32), np.arange(64, dtype=np.uint8))
-    mnb.compile(text, engine="native", math=math).k(out, *given, grid=threads, threadgroup=threads)
+    mnb.compile(text, engine="cpu", math=math).k(out, *given, grid=threads, threadgroup=threads)
     assert out.tolist() == [want(i) for i in range(threads)]
 
 
@@ -78,7 +78,7 @@ def test_a_block_without_active_lanes_sets_no_scalar() -> None:
             float v = x[1];
             atomic_fetch_add_explicit(&cells[n & 1],
                 uint((((half(v) != half(6.0e-8f)) && (x[size & 63] >= 1.0f)) ? 1u : n)), memory_order_relaxed);
-        }}""", engine="native").f  # fmt: skip
+        }}""", engine="cpu").f  # fmt: skip
     for second, edge, each in ((0, 2, 1), (0, 0, 3), (6.0e-8, 2, 3)):
         x, cells = np.full(64, edge, np.float32), np.zeros(2, np.uint32)
         x[1] = second

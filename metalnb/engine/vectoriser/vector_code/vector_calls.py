@@ -52,7 +52,7 @@ def call(body: FunctionBody, made: IRInstruction) -> None:
 
 
 def _own(body: FunctionBody, made: IRInstruction) -> None:
-    """Write a call of what the target's header declares (native/collectives.h)."""
+    """Write a call of what the target's header declares (cpu/collectives.h)."""
     name, emitter = made.word, body.emitter
     if name in body.positions:
         body.values[made.result] = body.positions[name]

@@ -1,0 +1,99 @@
+"""The entry points of the engine ``cpu``: a loop over a threadgroup's threads, and one thread, for fibers."""
+
+from __future__ import annotations
+
+from metalnb.msl.signature import Signature
+
+from ..clang.entry_point import around, call
+from ..clang.loop_exits import with_ways_back
+from ..unit import Unit
+from .turns import with_turns
+
+__all__ = ["fiber_text", "lane_text", "loop_text"]
+
+# Of a lane's place the engine knows more than its SIMD-group does: no call is needed.
+_INPUTS = {
+    "thread_index_in_simdgroup": "here.index_in_threadgroup % 32",
+    "simdgroup_index_in_threadgroup": "here.index_in_threadgroup / 32",
+}
+# What the vectoriser has for them (collectives.h).
+_LANE_INPUTS = {
+    "thread_index_in_simdgroup": "metalnb_lane()",
+    "simdgroup_index_in_threadgroup": "metalnb_simdgroup()",
+    "thread_index_in_quadgroup": "metalnb_lane() % 4",
+}
+_HIDDEN = 'extern "C" __attribute__((visibility("hidden")))'
+_INLINE = "#pragma clang attribute push(__attribute__((always_inline)), apply_to = function)\n"
+
+
+def loop_text(unit: Unit, *, independent: bool) -> str:
+    """Write a unit for threads that never meet: the entry point is a loop over a threadgroup.
+
+    Parameters
+    ----------
+    unit : Unit
+    independent : bool
+        True when clang may assume that no thread sees what another writes.
+    """
+    assumed = "assume_safety" if independent else "enable"
+    return around(
+        unit,
+        f"{_HIDDEN} void metalnb_threads(const metal::ulong* $given, const $region* $r) {{\n"
+        f"{_buffers(unit.signature)}"
+        "  const $region $g = *$r;\n"
+        "  for (unsigned $z = 0; $z < $g.size.z; ++$z)\n"
+        "    for (unsigned $y = 0; $y < $g.size.y; ++$y)\n"
+        f'_Pragma("clang loop vectorize({assumed})")\n'
+        "      for (unsigned $x = 0; $x < $g.size.x; ++$x) {\n"
+        "        $place here = $stand($g, $x, $y, $z);\n"
+        f"        {call(unit.signature, _INPUTS)};\n"
+        "      }\n"
+        "}",
+    )
+
+
+def fiber_text(unit: Unit) -> str:
+    """Write a unit for threads that meet: the entry point is one thread."""
+    return _inline(unit) + around(
+        unit,
+        cell=with_turns(unit.text).text,
+        entry="#pragma clang attribute pop\n"
+        f"{_HIDDEN} void metalnb_thread(const metal::ulong* $given, const $region* $r, unsigned $index) {{\n"
+        f"{_buffers(unit.signature)}"
+        "  $place here = $stand(*$r, $index);\n"
+        f"  {call(unit.signature, _INPUTS)};\n"
+        "}",
+    )
+
+
+def lane_text(unit: Unit) -> str:
+    """Write a unit for the vectoriser: the entry point is one thread, which asks where it stands."""
+    cell = with_ways_back(unit.text) if unit.signature.simd else unit.text
+    return _inline(unit) + around(
+        unit,
+        cell=cell if cell != unit.text else "",
+        entry="#pragma clang attribute pop\n"
+        'extern "C" void metalnb_thread(const metal::ulong* $given, const $region* r) {\n'
+        f"{_buffers(unit.signature)}"
+        "  $place here = $stand_in_lane(*r);\n"
+        f"  {call(unit.signature, _LANE_INPUTS)};\n"
+        "}",
+    )
+
+
+def _inline(unit: Unit) -> str:
+    """Make every function part of the entry point: in one that is called from two places all lanes would meet.
+
+    So it is, too, with what the author asks not to be inlined, but for ``[[gnu::noinline]]``, of which no macro can
+    make nothing.
+    """
+    qualified = any("::noinline" in cell.edited.original for cell in (unit.cell, *unit.headers.values()))
+    return _INLINE if qualified else f"#define noinline\n{_INLINE}"
+
+
+def _buffers(signature: Signature) -> str:
+    lines = []
+    for i, param in enumerate(signature.params):
+        space = "__local" if param.space == "threadgroup" else "__global"
+        lines.append(f"  {space} void* const b{i} = ({space} void*)$given[{i}];\n")
+    return "".join(lines)

@@ -1,0 +1,146 @@
+"""A kernel in vector registers, in this process: each form is made when a dispatch first needs it."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ...base import Grid
+from ...clang.driver import Refused
+from ...llvm.instructions import IRModule
+from ...llvm.llvm_reader import read
+from ...llvm.llvm_types import UnreadText
+from ...robust.rewriting.checks import CheckedModule, Checks
+from ...unit import Unit
+from ...vectoriser.not_vectorised import NotVectorised
+from ...vectoriser.simd_forms import SimdForm, form_for
+from ...vectoriser.vectorise import asks_for_simdgroup, waits
+from .. import toolchain
+from ..watched.lane_checks import LaneChecks
+from . import vector_build
+from .vector_report import LINES, how_it_runs
+
+__all__ = ["VectorBinary", "VectorCode", "opened"]
+
+_CHECKED = (*LINES, "-fno-finite-loops")  # a loop without end is stopped and named, not taken for one that never runs
+
+
+@dataclass(frozen=True, slots=True)
+class VectorCode:
+    """One form of a kernel, loaded.
+
+    Attributes
+    ----------
+    run : int
+        The address of what runs threadgroups of it.
+    storage_bytes : int
+        Bytes of the threadgroup's memory that the kernel's own variables take here.
+    full : ctypes.c_uint32
+        Not 0 after a dispatch whose coroutines' frames had no room.
+    library : ctypes.CDLL
+        What holds the code.
+    gathers : tuple of str
+        See `Vectorised`.
+    """
+
+    run: int
+    storage_bytes: int
+    full: ctypes.c_uint32
+    library: Any
+    gathers: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class VectorBinary:
+    """A kernel in vector registers.
+
+    Attributes
+    ----------
+    unit : Unit
+    module : IRModule
+        One thread of it.
+    simd : bool
+        Whether it asks for its SIMD-group.
+    waits : bool
+        Whether its SIMD-groups wait for each other, so that they are coroutines.
+    region : bool
+        Whether a core needs memory of its own to run it: for coroutines' frames, or threadgroup memory.
+    checks : LaneChecks or None
+        None for a kernel that is not checked.
+    threadgroup_bytes : int
+    forms : dict
+        What was made so far, by its form and its checks.
+    instead : ThreadBinary or None
+        The kernel a thread at a time, for dispatches whose form cannot be made.
+    """
+
+    unit: Unit
+    module: IRModule
+    simd: bool
+    waits: bool
+    region: bool
+    checks: LaneChecks | None = None
+    threadgroup_bytes: int = 0
+    forms: dict[tuple[SimdForm, Checks], VectorCode] = field(default_factory=dict)
+    instead: Any = None
+
+    def facts(self) -> list[tuple[str, str]]:
+        """Return how it runs, for its card."""
+        return how_it_runs(self.unit)
+
+    @property
+    def first(self) -> CheckedModule:
+        """The kernel as it is first compiled."""
+        return CheckedModule(self.module, Checks()) if self.checks is None else self.checks.first
+
+    def module_for(self, arguments: Sequence[Any], grid: Grid, threadgroup: Grid) -> CheckedModule:
+        """Return the kernel with the checks that a dispatch needs."""
+        return self.first if self.checks is None else self.checks.of(arguments, grid, threadgroup)
+
+    def code(self, made: CheckedModule, grid: Grid, threadgroup: Grid) -> VectorCode:
+        """Return the code for a dispatch.
+
+        Raises
+        ------
+        NotVectorised
+            With the reason why it has to run a thread at a time.
+        """
+        form = form_for(grid, threadgroup, simd=self.simd)
+        key = form, made.checks
+        found = self.forms.get(key)
+        if found is None:
+            found = self.forms[key] = self._made(made.module, form)
+        return found
+
+    def _made(self, module: IRModule, form: SimdForm) -> VectorCode:
+        made = vector_build.vectorised(module, form)
+        self.threadgroup_bytes = made.threadgroup_bytes
+        try:
+            code = vector_build.object_of(made, self.unit)
+        except Refused as refused:
+            raise NotVectorised(str(refused)) from refused
+        library = toolchain.lane_library(code)
+        run = ctypes.cast(library.metalnb_groups, ctypes.c_void_p).value or 0
+        full = ctypes.c_uint32.in_dll(library, "metalnb_full")
+        return VectorCode(run, made.storage_bytes, full, library, made.gathers)
+
+
+def opened(unit: Unit) -> VectorBinary:
+    """Compile a kernel's text of one thread, and look at it.
+
+    Raises
+    ------
+    CompileError
+    NotVectorised
+    """
+    try:
+        module = read(vector_build.thread_text(unit, *(_CHECKED if unit.checked else ())))
+    except UnreadText as error:
+        raise NotVectorised(str(error)) from error
+    simd = asks_for_simdgroup(module)
+    memory = "metalnb_storage" in module.declarations or any(p.space == "threadgroup" for p in unit.signature.params)
+    barriers = waits(module)
+    checks = LaneChecks(unit, module) if unit.checked else None
+    return VectorBinary(unit, module, simd, barriers, barriers or memory, checks)

@@ -1,0 +1,134 @@
+"""From a unit to code in vector registers: clang's text of one thread, the vectoriser, and clang again."""
+
+from __future__ import annotations
+
+import functools
+import re
+
+from metalnb import cache
+
+from ...clang import driver
+from ...clang.driver import Refused, Target
+from ...clang.long_text import arithmetic_of
+from ...llvm.instructions import IRModule
+from ...unit import Unit
+from ...vectoriser.not_vectorised import NotVectorised
+from ...vectoriser.simd_forms import SimdForm
+from ...vectoriser.vector_code.regions import Watch
+from ...vectoriser.vector_code.vector_target import VectorTarget, vector_target
+from ...vectoriser.vectorise import Vectorised, vectorise
+from .. import toolchain
+from ..entry_texts import lane_text
+from ..linking import run_tool
+from ..llvm_text import with_divisors
+
+__all__ = ["machine", "object_of", "thread_text", "vectorised"]
+
+# Nothing of clang's touches a loop or makes vectors; only what unrolls whole takes a thread's arrays out of memory. All
+# of a kernel becomes one function: a call would leave the vectors.
+_TIDY = (
+    "-fno-convergent-functions", "-funroll-loops", "-fno-vectorize", "-fno-slp-vectorize", "-mllvm",
+    "-unroll-runtime=0", "-mllvm", "-unroll-allow-partial=0", "-mllvm", "-unroll-allow-peeling=0", "-mllvm",
+    "-unroll-allow-loop-nests-peeling=0", "-mllvm", "-inline-threshold=1000000", "-mllvm",
+    "-inlinehint-threshold=1000000",
+)  # fmt: skip
+_NO_DIVISION = re.compile(r"//.*|/\*[^*]*(?:\*(?!/)[^*]*)*\*/|^\s*#\s*include.*", re.MULTILINE)
+_MOST = 40_000  # instructions of arithmetic, of which clang makes vector code in some seconds
+_SHORT = 3000  # characters of a cell that need not be asked whether it is long, all inlined
+_TEXT = ("-S", "-emit-llvm")
+_UNTOUCHED = ("-Xclang", "-disable-llvm-passes")
+_SECOND = ("-O2", "-fno-vectorize", "-fno-slp-vectorize", "-Wno-everything")
+
+
+def _target(flags: tuple[str, ...]) -> Target:
+    plain = tuple(flag for flag in flags if flag != "-O3")
+    return Target("cpu-lanes", toolchain.PRELUDE, (*plain, "-O1", "-DMETALNB_LANES"))
+
+
+def machine(flags: tuple[str, ...] = ()) -> VectorTarget:
+    """Return what the vectoriser may use of a machine, as clang takes it to be; by default of this one."""
+    return _machine(flags or toolchain.flags())
+
+
+@functools.cache
+def _machine(flags: tuple[str, ...]) -> VectorTarget:
+    key = cache.digest("macros", driver.version(), *flags)
+
+    def build() -> bytes:
+        with cache.store().scratch() as folder:
+            (folder / "empty.c").touch()
+            out = folder / "out"
+            run_tool([*driver.clang(), *flags, "-dM", "-E", str(folder / "empty.c"), "-o", str(out)])
+            return out.read_bytes()
+
+    return vector_target(cache.store().make(key, "cpu-text", build).decode())
+
+
+def thread_text(unit: Unit, *more: str, flags: tuple[str, ...] = ()) -> str:
+    """Return LLVM's text of one thread, tidy, no loop touched.
+
+    Parameters
+    ----------
+    unit : Unit
+    *more : str
+        Further flags of clang's.
+    flags : tuple of str
+        Those of the machine; by default this one's.
+
+    Raises
+    ------
+    CompileError
+    NotVectorised
+        When it is very long.
+    """
+    text, target = lane_text(unit), _target(flags or toolchain.flags())
+    if not (divides(unit) or len(unit.text) > _SHORT):
+        return driver.compiled(unit, text, target, *_TIDY, *more, *_TEXT).decode()
+    raw = driver.compiled(unit, text, target, *_TIDY, *more, *_UNTOUCHED, *_TEXT).decode()
+    if (count := arithmetic_of(raw)) > _MOST:
+        message = f"it is long: some {count:,} instructions"
+        raise NotVectorised(message)
+    return _compiled(with_divisors(raw), (*target.flags, *_TIDY, *_TEXT), unit).decode()
+
+
+def divides(unit: Unit) -> bool:
+    """Return whether there may be a division in a unit: an integer's must not trap, which takes a step of its own."""
+    return any(mark in _NO_DIVISION.sub("", text) for text in unit.texts.values() for mark in "/%")
+
+
+def vectorised(
+    module: IRModule, form: SimdForm, flags: tuple[str, ...] = (), watch: Watch | None = None,
+) -> Vectorised:  # fmt: skip
+    """Return a kernel's text in a form, for a machine; ``watch``: see `vectorise`.
+
+    Raises
+    ------
+    NotVectorised
+    """
+    return vectorise(module, form, machine(flags), watch)
+
+
+def object_of(made: Vectorised, unit: Unit, flags: tuple[str, ...] = ()) -> bytes:
+    """Compile a vectorised text to an object file.
+
+    Raises
+    ------
+    Refused
+    """
+    plain = tuple(flag for flag in flags or toolchain.flags() if flag != "-O3" and not flag.startswith("-D"))
+    return _compiled(made.text, (*plain, *_SECOND, "-c"), unit)
+
+
+def _compiled(text: str, flags: tuple[str, ...], unit: Unit) -> bytes:
+    """Return what clang makes of LLVM's text, or what it made before."""
+
+    def build() -> bytes:
+        with cache.store().scratch() as folder:
+            (folder / "in.ll").write_text(text, encoding="utf-8")
+            command = [*driver.clang(), "-Wno-everything", *flags, "-x", "ir", "in.ll", "-o", "out"]
+            failed, told = driver.run(command, folder, unit)
+            if failed:
+                raise Refused([driver.at_kernel(unit, f"clang cannot compile it: {told.strip()[-500:]}")])
+            return (folder / "out").read_bytes()
+
+    return cache.store().make(cache.digest(text, driver.version(), *flags), "cpu-text", build)

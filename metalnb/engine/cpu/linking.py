@@ -1,0 +1,130 @@
+"""Object files become a shared library: by LLVM's linkers, which zig carries, and on a Mac by Apple's or zig's own."""
+
+from __future__ import annotations
+
+import functools
+import os
+import platform
+import shutil
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+from metalnb import cache
+from metalnb.errors import EngineUnavailable
+from metalnb.msl.libclang.deep_stack import time_limit
+
+from ..clang import driver
+
+__all__ = ["linked", "run_tool"]
+
+# What kernels and their runtime take from Windows' own libraries.
+_IMPORTS = Path(__file__).parent / "runtime" / "imports"
+
+
+def linked(*objects: bytes, triple: str, how: tuple[str, ...] = ()) -> bytes:
+    """Link object files to a shared library, kept on disk by content.
+
+    Parameters
+    ----------
+    *objects : bytes
+    triple : str
+        clang's name of the machine that they are for.
+    how : tuple of str, optional
+        The linker's flags, instead of those for a shared library.
+
+    Raises
+    ------
+    EngineUnavailable
+        When there is no linker, or it fails.
+    """
+
+    def build() -> bytes:
+        with cache.store().scratch() as folder:
+            names = []
+            for i, part in enumerate(objects):
+                names.append(str(folder / f"{i}.o"))
+                Path(names[-1]).write_bytes(part)
+            out = folder / "out.so"
+            if "windows" in triple:
+                to = [f"-out:{out}", *_imported(folder)]
+            else:
+                to = ["-o", str(out)]
+            run_tool([*_linker(triple), *(how or _shared(triple)), *to, *names])
+            return out.read_bytes()
+
+    imports = [file.read_bytes() for file in sorted(_IMPORTS.iterdir())] if "windows" in triple else []
+    return cache.store().make(
+        cache.digest("linked", driver.version(), triple, *how, *imports, *objects), "cpu-library", build,
+    )  # fmt: skip
+
+
+def run_tool(command: Sequence[str]) -> None:
+    """Run a compiler or a linker.
+
+    Raises
+    ------
+    EngineUnavailable
+        With the end of what it said, when it fails.
+    """
+    done = subprocess.run(command, capture_output=True, check=False, timeout=time_limit())
+    if done.returncode:
+        told = (done.stderr or done.stdout).decode(errors="replace").strip()[-1000:]
+        message = f"engine 'cpu': {Path(command[1]).name} failed: {told}"
+        raise EngineUnavailable(message)
+
+
+def _linker(triple: str) -> list[str]:
+    """Return the command that starts the linker.
+
+    Raises
+    ------
+    EngineUnavailable
+        When there is none.
+    """
+    beside = Path(driver.clang()[0])
+    zig = [str(beside)] if beside.stem == "zig" else []
+    if "macos" in triple:  # zig has no linker of LLVM's for this; Apple's own is faster where it is installed
+        own = _apples()
+        if own or zig:
+            return [own] if own else [*zig, "cc", "-target", _zigs_name(triple)]
+    name = "lld-link" if "windows" in triple else "ld.lld"
+    if zig:
+        return [*zig, name]
+    found = shutil.which(name, path=f"{beside.parent}{os.pathsep}{os.environ.get('PATH', '')}")
+    if found is None:
+        message = f"engine 'cpu' needs LLVM's linker {name} beside the clang of METALNB_CLANG"
+        raise EngineUnavailable(message)
+    return [found]
+
+
+@functools.cache
+def _apples() -> str | None:
+    """Return Apple's compiler, which starts its linker; a Mac without it has a program of its name."""
+    own, asked = shutil.which("cc"), shutil.which("xcode-select")
+    if platform.system() != "Darwin" or own is None or asked is None:
+        return None
+    chosen = subprocess.run([asked, "-p"], capture_output=True, check=False, timeout=time_limit())
+    return None if chosen.returncode else own
+
+
+def _zigs_name(triple: str) -> str:
+    machine, _, system = triple.partition("-")
+    return f"{machine}-macos.{system.removeprefix('macos')}.0"
+
+
+def _shared(triple: str) -> tuple[str, ...]:
+    if "macos" in triple:
+        return ("-dynamiclib", "-undefined", "dynamic_lookup")
+    if "windows" in triple:  # what is visible is exported; symbols and lines are kept, for places.py
+        return ("-lldmingw", "-dll", "-noentry", "-machine:x64", "-opt:ref", "-Brepro", "-debug:dwarf", "-debug:symtab")
+    return ("-shared", "--gc-sections", "--hash-style=gnu", "-z", "noexecstack")
+
+
+def _imported(folder: Path) -> list[str]:
+    """Write the libraries that say which function is in which of Windows' own."""
+    made = []
+    for names in sorted(_IMPORTS.iterdir()):
+        made.append(str(folder / f"{names.stem}.lib"))
+        run_tool([*_linker("windows"), "-lib", f"-def:{names}", "-machine:x64", f"-out:{made[-1]}"])
+    return made

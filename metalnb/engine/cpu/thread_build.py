@@ -1,0 +1,84 @@
+"""A kernel a thread at a time: as a loop over threads, or as fibers where its threads converge."""
+
+from __future__ import annotations
+
+import re
+
+from ..clang.driver import DUMP, Refused
+from ..clang.long_text import with_functions
+from ..unit import Unit
+from . import toolchain
+from .entry_texts import fiber_text, loop_text
+from .two_steps import assembled, compiled, texts, written
+from .watched.thread_checks import CheckedThread, checked_thread
+
+__all__ = ["checked_object", "thread_object"]
+
+# What a fiber calls, and a loop does not have.
+_MEETING = (b"metalnb_meet", b"metalnb_barrier", b"metalnb_lane", b"metalnb_storage", b"metalnb_print")
+_HINT = re.compile("barrier|simd|quad|threadgroup")
+_ATTRIBUTE = re.compile(r'\$attribute\("[^"]*"\)')  # where a thread stands: of that each way knows enough
+# No function here depends on which threads call it, as clang takes it of OpenCL's: it would not vectorise them.
+_APART = ("-fno-convergent-functions",)
+_PRINTED = ("-mllvm", "-print-before=loop-vectorize", "-mllvm", "-filter-print-funcs=metalnb_threads")
+
+
+def thread_object(unit: Unit) -> tuple[bytes, bool]:
+    """Compile a unit's object file, in the form that it needs; True for fibers.
+
+    Raises
+    ------
+    CompileError
+    """
+    if any(p.space == "threadgroup" for p in unit.signature.params):
+        return _fibers(unit), True
+    if any(_HINT.search(_ATTRIBUTE.sub("", text)) for text in texts(unit)) and _may_meet(unit):
+        code = _fibers(unit)  # rather likely: and if not, nothing but time is lost
+        if any(name in code for name in _MEETING):
+            return code, True
+    code = _loop(unit)
+    return (_fibers(unit), True) if any(name in code for name in _MEETING) else (code, False)
+
+
+def _may_meet(unit: Unit) -> bool:
+    """Look into what the first of two steps has written; it is kept."""
+    text = written(unit, fiber_text(unit), _FIBERS)
+    return any(name in text for name in _MEETING)
+
+
+_FRAME = 192 << 10  # bytes of a fiber's stack for its own variables, of 256 KiB (runtime/fibers.c)
+_FIBERS = (*toolchain.ORDERED, f"-Wframe-larger-than={_FRAME}")
+
+
+def _fibers(unit: Unit) -> bytes:
+    return compiled(unit, fiber_text(unit), _FIBERS, _stack)
+
+
+def _stack(printed: str) -> str:
+    found = re.search(r"stack frame size \((\d+)\)", printed)
+    return f"a thread's own variables take {found[1]} bytes; engine 'cpu' has {_FRAME} for them" if found else ""
+
+
+def _loop(unit: Unit) -> bytes:
+    try:
+        text = loop_text(unit, independent=True)
+        return compiled(unit, text, (*_APART, *_PRINTED), _own_memory)
+    except Refused:
+        return compiled(unit, loop_text(unit, independent=False), _APART)
+
+
+def _own_memory(printed: str) -> str:
+    """Say whether a thread's own array is left in memory: one place for all threads, which then are not independent."""
+    _, _, code = printed.partition(DUMP)
+    return "an array of a thread's own is in memory" if " alloca " in code else ""
+
+
+def checked_object(unit: Unit) -> tuple[bytes, CheckedThread] | None:
+    """Compile a unit with its checks, for fibers; None where its text is not understood.
+
+    Raises
+    ------
+    CompileError
+    """
+    thread = checked_thread(unit, _FIBERS)
+    return None if thread is None else (assembled(with_functions(thread.text), _FIBERS, unit, _stack), thread)

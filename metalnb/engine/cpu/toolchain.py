@@ -1,0 +1,228 @@
+"""From a unit to code in this process: clang for this machine, a linker, and the runtime, each result kept on disk."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import functools
+import os
+import platform
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from metalnb import cache
+from metalnb.errors import EngineUnavailable, KernelFault
+
+from ..clang import driver
+from ..clang.driver import Target
+from .linking import linked, run_tool
+from .places import meeting_places
+from .turns import with_turns
+
+__all__ = [
+    "ORDERED", "PRELUDE", "TARGET", "flags_for", "kernel_library", "lane_library", "lent_region", "pool",
+    "runtime_object", "target_triple",
+]  # fmt: skip
+
+_ROOM = Path(__file__).parent
+_RUNTIME = _ROOM / "runtime"
+PRELUDE = _ROOM / "prelude.h"
+_ARCHITECTURES = {"x86_64": "x86_64", "amd64": "x86_64", "aarch64": "aarch64", "arm64": "aarch64"}
+_SYSTEMS = {"linux": "linux-gnu", "darwin": "macos11", "win32": "windows-gnu"}
+
+
+def target_triple() -> str:
+    """Return clang's name for this machine.
+
+    Raises
+    ------
+    EngineUnavailable
+    """
+    machine = _ARCHITECTURES.get(platform.machine().lower())
+    system = _SYSTEMS.get(sys.platform)
+    if machine is None or system is None or (machine, system) == ("aarch64", "windows-gnu"):
+        message = (
+            f"engine 'cpu' is for x86-64 and aarch64 under Linux and macOS, and for x86-64 under Windows; "
+            f"this is {platform.machine()} under {sys.platform}"
+        )
+        raise EngineUnavailable(message)
+    return f"{machine}-{system}"
+
+
+def processor() -> str:
+    """Return a name for what this machine's processor can do, since code for it runs on no lesser one."""
+    with contextlib.suppress(OSError):
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+        flags = [line for line in lines if line.lower().startswith(("flags", "features", "cpu part", "model name"))]
+        return cache.digest(*sorted(set(flags)))[:12]
+    return cache.digest(platform.machine(), platform.processor())[:12]
+
+
+@functools.cache
+def flags() -> tuple[str, ...]:
+    """Return clang's flags for code of this machine; METALNB_MARCH names a lesser processor, "x86-64-v3"."""
+    march = os.environ.get("METALNB_MARCH", "native")
+    return (*flags_for(target_triple()), f"-march={march}", f"-DMETALNB_PROCESSOR={processor()}")
+
+
+def flags_for(triple: str) -> tuple[str, ...]:
+    """Return clang's flags for any machine of a kind."""
+    # Elsewhere than on x86 clang does not allow itself all of OpenCL: tables at program scope, say.
+    more = () if triple.startswith("x86_64") else ("-Xclang", "-cl-ext=+all")
+    return (f"--target={triple}", *more, *_PLAIN)
+
+
+# Nothing unwinds, and pointers may be cast as the author likes: on a GPU no compiler minds. Memory is aligned as NumPy
+# aligns it, not for vectors. No division by an estimated reciprocal: of 1/0 it makes NaN.
+_PLAIN = (
+    "-fPIC", "-fvisibility=hidden", "-fno-stack-protector", "-fno-asynchronous-unwind-tables", "-fno-exceptions",
+    "-fno-strict-aliasing", "-fmax-type-align=8", "-mrecip=none", "-mprefer-vector-width=512", "-O3",
+)  # fmt: skip
+
+
+# For fibers: what says where in the program each call stands, no call that is a jump, and no two calls made one: of
+# `if (c) y = simd_sum(a); else y = simd_sum(b);` the machine code had one call, at which all lanes met.
+ORDERED = ("-gdwarf-4", "-gline-tables-only", "-fno-optimize-sibling-calls", "-mllvm", "-enable-tail-merge=false")
+
+
+@functools.cache
+def TARGET() -> Target:  # noqa: N802  (a constant, made on first use)
+    """Return this machine as a target of clang's."""
+    return Target("cpu", PRELUDE, flags())
+
+
+def kernel_library(code: bytes, way: str, cell: str = "") -> tuple[ctypes.CDLL, bytes]:
+    """Link a kernel's object file with the runtime and load it.
+
+    Parameters
+    ----------
+    code : bytes
+    way : {"loops", "fibers", "checks"}
+    cell : str
+        The cell's text, for all but loops.
+
+    Returns
+    -------
+    library, file
+        What was loaded, and its bytes.
+    """
+    file = linked(code, *_parts(way), triple=target_triple())
+    loaded = library(file)
+    if way != "loops":
+        loaded.metalnb_places.restype = None
+        key = cache.digest("places", file, cell)
+        ends = with_turns(cell).ends
+        ranks = cache.store().make(key, "cpu-places", lambda: meeting_places(code, file, ends))
+        loaded.metalnb_places(ctypes.c_char_p(ranks))
+        setattr(loaded, "ranks", ranks)  # noqa: B010  (kept as long as the library, which has no such attribute)
+    return loaded, file
+
+
+def lane_library(code: bytes, way: str = "lanes") -> ctypes.CDLL:
+    """Link the object file of a vectorised kernel with the runtime and load it; ``way``: lanes, or counts."""
+    return library(linked(code, *_parts(way), triple=target_triple()))
+
+
+def _parts(way: str) -> list[bytes]:
+    """Return the runtime's object files that a kernel is linked with."""
+    parts = [runtime_object(way)]
+    if target_triple().startswith("x86_64"):
+        parts.append(runtime_object("halves"))
+    if sys.platform == "win32":
+        parts.append(runtime_object("windows_calls"))
+    return parts
+
+
+def runtime_object(name: str, given: tuple[str, ...] = ()) -> bytes:
+    """Compile a part of the runtime, ``"fibers"``, or return it as kept; by default with this machine's flags."""
+    wanted = given or flags()
+    source = _RUNTIME / f"{name}.c"
+    every = sorted(_RUNTIME.glob("*.[ch]"))
+    key = cache.digest(name, *(s.read_bytes() for s in every), driver.version(), *wanted)
+
+    def build() -> bytes:
+        with cache.store().scratch() as folder:
+            out = folder / "out.o"
+            run_tool([*driver.clang(), *wanted, "-std=c17", "-nostdinc", "-c", str(source), "-o", str(out)])
+            return out.read_bytes()
+
+    return cache.store().make(key, "cpu-runtime", build)
+
+
+def library(code: bytes) -> ctypes.CDLL:
+    """Load a shared library into this process, for good."""
+    if sys.platform == "win32":
+        return ctypes.CDLL(str(_kept(code)))
+    with _file(code) as path:
+        return ctypes.CDLL(str(path))
+
+
+def _kept(code: bytes) -> Path:
+    """Return a file that holds code, and stays: Windows removes none that is loaded."""
+    path = cache.store().path(cache.digest("library", code), "cpu-loaded").with_suffix(".dll")
+    if path.exists() and path.read_bytes() == code:
+        return path
+    try:
+        cache.store().prepare(path)
+        with cache.store().scratch() as folder:
+            written = folder / path.name
+            written.write_bytes(code)
+            written.replace(path)
+    except OSError:
+        path = Path(tempfile.mkdtemp(prefix="metalnb-")) / "code.dll"
+        path.write_bytes(code)
+    return path
+
+
+@contextlib.contextmanager
+def _file(code: bytes) -> Iterator[Path]:
+    """Write code to a file for as long as it takes to load it; a folder for temporary files may forbid that."""
+    with cache.store().scratch() as folder:
+        path = folder / "code.so"
+        path.write_bytes(code)
+        yield path
+
+
+@functools.cache
+def pool() -> ctypes.CDLL:
+    """Return the process's pool of threads, with its functions typed."""
+    loaded = library(linked(runtime_object("pool"), triple=target_triple()))
+    loaded.metalnb_run.argtypes = (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int)
+    loaded.metalnb_run.restype, loaded.metalnb_lend.restype = ctypes.c_uint64, ctypes.c_int
+    loaded.metalnb_lend.argtypes = (ctypes.c_char_p, ctypes.c_void_p)
+    loaded.metalnb_return.argtypes = (ctypes.c_void_p,)
+    loaded.metalnb_return.restype = None
+    loaded.metalnb_open.argtypes = (ctypes.c_uint32,)
+    loaded.metalnb_open((_cores() or 1) - 1)
+    return loaded
+
+
+class _Region(ctypes.Structure):
+    """`place` in runtime/pool.c."""
+
+    _fields_ = [("start", ctypes.c_void_p), ("stacks", ctypes.c_uint64), ("memory", ctypes.c_uint64)]
+
+
+@contextlib.contextmanager
+def lent_region(dispatch: bytes) -> Iterator[int]:
+    """Lend the memory in which one core runs a dispatch's fibers; give its address.
+
+    Raises
+    ------
+    KernelFault
+        When there is none.
+    """
+    region = _Region()
+    if not pool().metalnb_lend(dispatch, ctypes.byref(region)):
+        message = "no memory for the threads' stacks: 512 MiB of addresses"
+        raise KernelFault(message)
+    try:
+        yield region.start or 0
+    finally:
+        pool().metalnb_return(ctypes.byref(region))
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

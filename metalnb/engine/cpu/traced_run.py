@@ -1,0 +1,249 @@
+"""One threadgroup of a dispatch in the traced build: a log of each statement, with variables, and each access."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import struct
+import sys
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from metalnb.errors import EngineUnavailable, KernelFault
+from metalnb.msl.text.edits import EditedText
+
+from ..base import Grid
+from ..unit import Unit
+from . import toolchain
+from .cpu_engine import dispatch
+from .entry_texts import fiber_text
+from .reserved_memory import reserved, worker_region
+from .two_steps import compiled
+
+__all__ = ["MemoryAccess", "Move", "Region", "Step", "TracedRun", "Value", "run_traced"]
+
+_STEPS = Path(__file__).parent / "steps.h"
+_FLAGS = (
+    "-O1", "-Xclang", "-fsanitize=thread", "-mllvm", "-tsan-instrument-func-entry-exit=0",
+    "-mllvm", "-tsan-instrument-read-before-write=1", "-mllvm", "-opt-disable=licm,loop-idiom", *toolchain.ORDERED,
+)  # fmt: skip
+
+
+class Value(NamedTuple):
+    """A variable at a step: where it lies, its type as clang spells it, and its bytes; none if it is large."""
+
+    address: int
+    type: str
+    data: bytes
+
+
+class Step(NamedTuple):
+    """A statement that a thread of the threadgroup is about to run; ``epoch`` counts the barriers before it."""
+
+    thread: int
+    site: int
+    epoch: int
+    values: tuple[Value, ...]
+
+
+class Move(NamedTuple):
+    """A thread enters a function, or leaves it."""
+
+    thread: int
+    site: int
+    enters: bool
+
+
+class MemoryAccess(NamedTuple):
+    """A load, or a store with what it left; ``region`` is -1 where there is nothing that the kernel was given."""
+
+    thread: int
+    region: int
+    written: bool
+    offset: int
+    data: bytes
+
+
+class Region(NamedTuple):
+    """Memory that is watched: a parameter by its number, or a threadgroup variable, with -1.
+
+    ``given``: what the caller brought; ``initial``: its bytes before the run, if they are no more than 64 KiB.
+    """
+
+    parameter: int
+    start: int
+    size: int
+    given: bool
+    initial: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TracedRun:
+    """What a threadgroup did.
+
+    Attributes
+    ----------
+    events : list
+        In the order in which they happened here: one thread after the other, up to the next barrier.
+    regions : list of Region
+    full : bool
+        Whether the log had no room for all.
+    """
+
+    events: list[Step | Move | MemoryAccess]
+    regions: list[Region]
+    full: bool
+
+
+class _Watched(ctypes.Structure):
+    _fields_ = [(name, ctypes.c_uint64) for name in ("start", "size", "before", "after")]
+
+
+_lock = threading.Lock()
+_BEFORE, _AFTER = 9 << 30, 17 << 30  # an index of int below 0, and of uint below 0, of 4 bytes each
+_LOG = 32 << 20
+_KEPT = 64 << 10
+
+
+def run_traced(
+    unit: Unit, text: str, arguments: Sequence[Any], grid: Grid, threadgroup: Grid, group: int, looked_at: range,
+    log: int = _LOG,
+) -> TracedRun:  # fmt: skip
+    """Run one threadgroup of a dispatch, on copies of its arrays.
+
+    Parameters
+    ----------
+    unit, arguments, grid, threadgroup
+        As for `Engine.compile` and `Engine.launch`.
+    text : str
+        The cell, with calls of ``$step`` (steps.h).
+    group : int
+        The threadgroup, counted along x first.
+    looked_at : range
+        The threads of it whose variables are kept; of the others only where they stand, and what they access.
+    log : int, optional
+        Bytes of what is told; a thread ends when there is no room for what it tells.
+
+    Raises
+    ------
+    EngineUnavailable
+        Where the traced build does not run: outside Linux.
+    CompileError
+    """
+    if sys.platform != "linux":
+        message = f"mnb.trace runs under Linux only, for now; this is {sys.platform}"
+        raise EngineUnavailable(message)
+    library = _library(unit, text)
+    static = library.metalnb_prepare()
+    with _lock:
+        worker = worker_region()
+        arena = library.metalnb_arena_of(worker)
+        copies = [a if a is None or isinstance(a, int) else _Zoned(a) for a in arguments]
+        given = [c.array if isinstance(c, _Zoned) else c for c in copies]
+        regions = _regions(copies, library, arena, static)
+        zones = [(_BEFORE, _AFTER) if r.given else (0, 0) for r in regions]
+        watched = (_Watched * max(1, len(regions)))(
+            *(_Watched(r.start, r.size, *zone) for r, zone in zip(regions, zones, strict=True)),
+        )
+        memory = reserved(log)
+        written = np.frombuffer(memory, np.uint8)
+        library.metalnb_record(
+            ctypes.c_void_p(written.ctypes.data), ctypes.c_uint64(log), watched, len(regions),
+            looked_at.start, looked_at.stop,
+        )  # fmt: skip
+        library.metalnb_groups(dispatch(given, grid, threadgroup, static), worker, group, 1)
+        full = ctypes.c_uint32()
+        used = library.metalnb_recorded(ctypes.byref(full))
+        events = _read(written[:used].tobytes())
+    return TracedRun(events, regions, bool(full.value))
+
+
+@functools.lru_cache(32)
+def _built(code: bytes, text: str) -> ctypes.CDLL:
+    library, _ = toolchain.kernel_library(code, "steps", text)
+    library.metalnb_prepare.restype = ctypes.c_uint32
+    library.metalnb_arena_of.restype = library.metalnb_recorded.restype = ctypes.c_uint64
+    library.metalnb_arena_of.argtypes = (ctypes.c_uint64,)
+    library.metalnb_groups.argtypes = (ctypes.c_char_p, ctypes.c_void_p, ctypes.c_uint64, ctypes.c_uint64)
+    library.metalnb_groups.restype = None
+    return library
+
+
+def _library(unit: Unit, text: str) -> ctypes.CDLL:
+    told = replace(unit, cell=replace(unit.cell, edited=EditedText(text, [])))
+    head = f'#line 1 "steps"\n{_STEPS.read_text(encoding="utf-8")}\n'
+    return _built(compiled(told, head + fiber_text(told), _FLAGS), text)
+
+
+class _Zoned:
+    """A copy of an array with addresses around it that nothing else has, so that what goes astray does no harm."""
+
+    def __init__(self, given: Any) -> None:
+        data = given if isinstance(given, np.ndarray) else np.frombuffer(given, np.uint8)
+        try:
+            self.memory = reserved(_BEFORE + data.nbytes + _AFTER)
+        except (OSError, ValueError) as error:
+            message = f"no addresses for a traced run: {_BEFORE + _AFTER >> 30} GiB for each array ({error})"
+            raise KernelFault(message) from error
+        self.array = np.frombuffer(self.memory, np.uint8)[_BEFORE : _BEFORE + data.nbytes]
+        self.array[:] = np.ascontiguousarray(data).view(np.uint8).reshape(-1)
+
+
+def _regions(copies: Sequence[Any], library: Any, arena: int, static: int) -> list[Region]:
+    found = []
+    at = arena + (static + 15) // 16 * 16
+    for i, copy in enumerate(copies):
+        if isinstance(copy, _Zoned):
+            start = copy.array.__array_interface__["data"][0]
+            kept = copy.array.tobytes() if copy.array.size <= _KEPT else None
+            found.append(Region(i, start, copy.array.size, True, kept))
+        elif isinstance(copy, int):
+            found.append(Region(i, at, copy, given=False))
+            at += -(-copy // 16) * 16
+    raw = (ctypes.c_uint32 * (4 * 4096))()
+    count = library.metalnb_slots(raw)
+    found += [Region(-1, arena + raw[4 * i], raw[4 * i + 1], given=False) for i in range(count)]
+    return found
+
+
+_RECORD, _VALUE = struct.Struct("<IIIIQII"), struct.Struct("<QQII")
+_STEP, _ENTER, _LEAVE, _READ_OF, _WRITE_OF, _WILD = range(1, 7)
+
+
+def _read(log: bytes) -> list[Step | Move | MemoryAccess]:
+    events: list[Step | Move | MemoryAccess] = []
+    at = 0
+    while at < len(log):
+        kind, thread, site, epoch, offset, count, size = _RECORD.unpack_from(log, at)
+        at += _RECORD.size
+        if kind == _STEP:
+            values = []
+            for _ in range(count):
+                if at + _VALUE.size > len(log):
+                    return events
+                address, name, _, kept = _VALUE.unpack_from(log, at)
+                at += _VALUE.size
+                values.append(Value(address, _type(name), log[at : at + kept]))
+                at += -(-kept // 8) * 8
+            events.append(Step(thread, site, epoch, tuple(values)))
+        elif kind in {_ENTER, _LEAVE}:
+            events.append(Move(thread, site, kind == _ENTER))
+        elif kind == _WILD:
+            events.append(MemoryAccess(thread, -1, False, offset, b""))
+        elif kind in {_READ_OF, _WRITE_OF}:
+            events.append(MemoryAccess(thread, site, kind == _WRITE_OF, offset, log[at : at + size]))
+            at += -(-size // 8) * 8
+        else:
+            break
+    return events
+
+
+@functools.cache
+def _type(address: int) -> str:
+    text = ctypes.string_at(address).decode()
+    return text.partition("[T = ")[2].removesuffix("]")

@@ -1,0 +1,161 @@
+"""The engine `cpu` for other systems: its kernels, its runtime and its pool become libraries of theirs, here."""
+
+import ctypes
+import platform
+import struct
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import metalnb as mnb
+from metalnb import engine as engines
+from metalnb.engine.clang import driver
+from metalnb.engine.clang.driver import Target
+from metalnb.engine.cpu import toolchain
+from metalnb.engine.cpu.entry_texts import fiber_text, loop_text
+from metalnb.engine.cpu.lanes import vector_build
+from metalnb.engine.cpu.linking import linked, run_tool
+from metalnb.engine.cpu.places import meeting_places
+from metalnb.engine.cpu.turns import with_turns
+from metalnb.engine.llvm.llvm_reader import read
+from metalnb.engine.unit import Unit
+from metalnb.engine.vectoriser.simd_forms import form_for
+from metalnb.engine.vectoriser.vectorise import asks_for_simdgroup
+
+pytestmark = pytest.mark.skipif(platform.system() != "Linux", reason="links with what ziglang brings for Linux")
+CELL = """
+#include <metal_stdlib>
+using namespace metal;
+kernel void meeting(device float* o, uint i [[thread_position_in_grid]], uint t [[thread_position_in_threadgroup]]) {
+    threadgroup float part[64];
+    part[t] = sin(float(i)) + pow(o[i], 1.5f);
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    float s = 0;
+    for (uint k = 0; k < 3; ++k) { if (i >> k & 1) continue; s += simd_sum(fmod(o[i], 3.0f)); }
+    o[i] = part[63 - t] + s;
+}
+kernel void apart(device half* o, uint i [[thread_position_in_grid]]) { o[i] = half(exp(float(o[i])) + tan(float(i))); }
+"""
+LINUX, WINDOWS, MACS = "x86_64-linux-gnu", "x86_64-windows-gnu", ("aarch64-macos11", "x86_64-macos11")
+_MACHO, _SIGNATURE = 0xFEEDFACF, 0x1D
+
+
+def made(triple: str, kernel: str) -> tuple[bytes, bytes, Unit]:
+    """Compile and link one of the kernels, as the engine does there; return its object file and the library, too."""
+    try:
+        engines.named("cpu")
+    except mnb.EngineUnavailable as error:
+        pytest.skip(str(error))
+    unit = mnb.compile(CELL)[kernel].unit
+    flags = toolchain.flags_for(triple)
+    if triple == WINDOWS:  # its processors convert halves by themselves, as -march=native says there
+        flags = (*flags, "-mf16c")
+    way = "fibers" if kernel == "meeting" else "loops"
+    text = fiber_text(unit) if way == "fibers" else loop_text(unit, independent=True)
+    parts = [driver.compiled(unit, text, Target("cpu", toolchain.PRELUDE, flags), *toolchain.ORDERED)]
+    parts.append(toolchain.runtime_object(way, flags))
+    if triple.startswith("x86_64"):
+        parts.append(toolchain.runtime_object("halves", flags))
+    if triple == WINDOWS:
+        parts.append(toolchain.runtime_object("windows_calls", flags))
+    return parts[0], linked(*parts, triple=triple), unit
+
+
+def made_in_lanes(triple: str, kernel: str) -> bytes:
+    """Compile and link one of the kernels in vector registers."""
+    unit = mnb.compile(CELL)[kernel].unit
+    flags = toolchain.flags_for(triple)
+    if triple == WINDOWS:
+        flags = (*flags, "-mf16c")
+    module = read(vector_build.thread_text(unit, flags=flags))
+    form = form_for((200, 1, 1), (64, 1, 1), simd=asks_for_simdgroup(module))
+    code = vector_build.object_of(vector_build.vectorised(module, form, flags), unit, flags)
+    names = ["lanes", *(["halves"] if triple.startswith("x86_64") else []), *(["windows_calls"] * (triple == WINDOWS))]
+    return linked(code, *(toolchain.runtime_object(name, flags) for name in names), triple=triple)
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="other processors have an instruction for it")
+def test_halves_of_doubles_are_rounded_once(tmp_path: Path) -> None:
+    """Where the processor has no AVX-512 FP16, clang calls a function that no system's library need have."""
+    try:
+        engines.named("cpu")
+    except mnb.EngineUnavailable as error:
+        pytest.skip(str(error))
+    source, out = tmp_path / "each.c", tmp_path / "each.o"
+    source.write_text(
+        '__attribute__((visibility("default"))) void each(const double *x, _Float16 *y, long n) '
+        "{ for (long i = 0; i < n; ++i) y[i] = (_Float16)x[i]; }"
+    )
+    flags = (*toolchain.flags_for(LINUX), "-mf16c")
+    run_tool([*driver.clang(), *flags, "-std=c17", "-nostdinc", "-c", str(source), "-o", str(out)])
+    assert b"__truncdfhf2" in out.read_bytes()
+    library = toolchain.library(linked(out.read_bytes(), toolchain.runtime_object("halves", flags), triple=LINUX))
+    dice = np.random.default_rng()
+    halves = np.arange(1 << 16, dtype=np.uint16).view(np.float16).astype(np.float64)
+    halves = halves[np.isfinite(halves)]
+    ties = (halves[:-1] + halves[1:]) / 2
+    near = (np.nextafter(ties, np.inf), np.nextafter(ties, -np.inf), ties * (1 + 2.0**-30), ties * (1 - 2.0**-30))
+    edges = [5e-324, -5e-324, 1e308, 3.5e38, 65519.999, np.inf, -np.inf, np.nan]
+    x = np.concatenate([halves, ties, *near, np.frombuffer(dice.bytes(8 << 16), np.float64), edges])
+    got, want = np.empty(len(x), np.float16), np.empty(len(x), np.float16)
+    with np.errstate(all="ignore"):
+        want[:] = x
+    library.each(x.ctypes, got.ctypes, ctypes.c_long(len(x)))
+    bits = [np.where(np.isnan(v), np.uint16(0x7E00), v.view(np.uint16)) for v in (got, want)]
+    wrong = np.flatnonzero(bits[0] != bits[1])
+    assert not len(wrong), f"{x[wrong[0]]!r} became {got[wrong[0]]!r}, not {want[wrong[0]]!r}"
+
+
+def commands(file: bytes) -> set[int]:
+    """Return the kinds of a Mach-O file's load commands."""
+    magic, _, _, _, count, _ = struct.unpack_from("<6I", file)
+    assert magic == _MACHO
+    found, at = set(), 32
+    for _ in range(count):
+        kind, size = struct.unpack_from("<2I", file, at)
+        found.add(kind)
+        at += size
+    return found
+
+
+@pytest.mark.parametrize("kernel", ["meeting", "apart"])
+def test_for_windows(kernel: str) -> None:
+    """Nothing is missing: the linker leaves no symbol open there. Mathematics needs nothing of Windows' own."""
+    _, file, _ = made(WINDOWS, kernel)
+    assert file[:2] == b"MZ"
+    assert b"metalnb_groups\0" in file
+    assert b"ucrtbase.dll" not in file
+
+
+@pytest.mark.parametrize("kernel", ["meeting", "apart"])
+@pytest.mark.parametrize("triple", MACS)
+def test_for_a_mac(triple: str, kernel: str) -> None:
+    """On Apple silicon a library is not loaded without a signature."""
+    _, file, _ = made(triple, kernel)
+    assert b"_metalnb_groups\0" in file
+    assert (_SIGNATURE in commands(file)) == triple.startswith("aarch64")
+
+
+@pytest.mark.parametrize("triple", [LINUX, WINDOWS, *MACS])
+def test_the_order_of_meetings_is_read_from_each_kind_of_file(triple: str) -> None:
+    """The SIMD function, and the end of a turn without it; all copies of a call have one rank."""
+    code, file, unit = made(triple, "meeting")
+    ranks = np.frombuffer(meeting_places(code, file, with_turns(unit.cell.edited.text).ends), np.uint32)
+    assert sorted({*ranks[ranks > 0].tolist()}) == [1, 2]
+
+
+@pytest.mark.parametrize("kernel", ["meeting", "apart"])
+@pytest.mark.parametrize("triple", [LINUX, WINDOWS, *MACS])
+def test_in_vector_registers(triple: str, kernel: str) -> None:
+    """Barriers are coroutines there: no stack is switched, and nothing is missing."""
+    file = made_in_lanes(triple, kernel)
+    assert b"metalnb_groups\0" in file
+    assert b"ucrtbase.dll" not in file
+
+
+@pytest.mark.parametrize("triple", [WINDOWS, *MACS])
+def test_the_pool_of_threads(triple: str) -> None:
+    file = linked(toolchain.runtime_object("pool", toolchain.flags_for(triple)), triple=triple)
+    assert b"metalnb_run" in file
+    assert (file[:2] == b"MZ") == (triple == WINDOWS)
