@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from hypothesis import settings
+from second_engine import SecondEngine
 
 import metalnb as mnb
 from metalnb import engine as engines
@@ -106,9 +107,10 @@ def gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 
 @pytest.fixture
 def second_engine(monkeypatch: pytest.MonkeyPatch) -> str:
-    """Return the name of another engine of this machine's cores; by the wall clock alone."""
-    monkeypatch.setitem(engines.REGISTRY, "second", "second_engine")
-    return "second"
+    """Return the name of another engine of this machine's cores, without a clock of its own."""
+    real, second = engines._open, SecondEngine()
+    monkeypatch.setattr(engines, "_open", lambda name: second if name == second.name else real(name))
+    return second.name
 
 
 @pytest.fixture(scope="session")

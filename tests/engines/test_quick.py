@@ -34,12 +34,10 @@ def test_a_short_dispatch_does_not_overtake(saxpy: mnb.Kernel) -> None:
     slow = mnb.compile(LOOP, engine="cpu").loop
     slow(y, 1)
     y[:] = 0
-    first = slow.prepare(y, 1 << 28).launch()
-    second = saxpy.prepare(np.ones(8, np.float32), y, 1.0).launch()
+    first = slow.prepare(y, 1 << 31).launch()
     assert first is not None
-    assert second is not None
     assert first.elapsed() is None, "it had ended: nothing could be overtaken"
-    second.wait()
+    saxpy(np.ones(8, np.float32), y, 1.0)
     assert (y == 3).all(), "2 is what the first one comes to from anywhere"
 
 

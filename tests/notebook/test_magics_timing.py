@@ -95,13 +95,13 @@ def test_python_functions_are_compared_too(run: Run) -> None:
 def test_a_kernel_is_compared_on_several_engines(shell: InteractiveShell, run: Run) -> None:
     mnb.use("cpu")
     run(CELL.format("a + 1"))
-    found = run("%metal_compare add@cpu(x, 1.0) add@second add@1@second np.sort(x)")
-    assert found.names == ("add@cpu", "add@second", "add@1@second", "np.sort")
-    assert (found.clock, found.unclocked) == ("wall", "add@second")
+    found = run("%metal_compare add@cpu(x, 1.0) add@cuda add@1@cuda np.sort(x)")
+    assert found.names == ("add@cpu", "add@cuda", "add@1@cuda", "np.sort")
+    assert (found.clock, found.unclocked) == ("wall", "add@cuda")
     assert [own is None for own in found.own] == [False, True, True, True]
     assert found.own[0] < np.median(found.seconds[0])
     assert not shell.user_ns["x"].any()
-    assert run("%metal_compare add@second add@1").names == ("add@second", "add@1 on cpu")
+    assert run("%metal_compare add@cuda add@1").names == ("add@cuda", "add@1 on cpu")
 
 
 def test_as_many_as_there_are_are_compared(run: Run) -> None:
