@@ -125,7 +125,7 @@ class CpuEngine(Observable, SharedMemory):
         if unit.math != "scalar":
             try:
                 binary = opened(unit)
-                binary.code(binary.first, (1024, 1, 1), (256, 1, 1))
+                binary.write()
                 return binary
             except NotVectorised as reason:
                 return self.thread_at_a_time(unit, str(reason))
