@@ -7,24 +7,31 @@ ARGS   ?=
 BIN       := $(VENV)/bin
 NOTEBOOKS := $(sort $(wildcard notebooks/[0-9][0-9]_*.ipynb))
 BENCHES    = $(shell grep -ls __main__ benchmarks/*.py)
+PYTEST     = $(BIN)/python -m pytest --numprocesses logical --maxprocesses 4 --dist worksteal --max-worker-restart 0
 PIP       := $(BIN)/python -m pip --quiet --disable-pip-version-check
 
 # Another environment that the caller's shell has activated must not be taken for this one.
 unexport VIRTUAL_ENV PYTHONHOME
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint lab notebooks docs site labextension bench accuracy clean
+.PHONY: help demo test test-long test-all lint lab notebooks docs site labextension bench accuracy clean
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
 
 help: ## say what can be made
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
 
 demo: $(VENV)/ready ## run the first notebook and print what it computed
 	@$(BIN)/python notebooks/run.py --into build/notebooks notebooks/01_first_kernel.ipynb
 
-test: $(VENV)/ready ## run the tests; ARGS="-k saxpy" hands options to pytest
-	@$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder --max-worker-restart 0 $(ARGS)
+test: $(VENV)/ready ## run the tests that every change needs; ARGS="-k saxpy" hands options to pytest
+	@$(PYTEST) -m "not long" $(ARGS)
+
+test-long: $(VENV)/ready ## run the other tests: every dtype and layout, random kernels, browsers, notebooks
+	@$(PYTEST) -m long $(ARGS)
+
+test-all: $(VENV)/ready ## run all tests
+	@$(PYTEST) $(ARGS)
 
 lint: $(VENV)/ready ## check style (ruff) and types (mypy)
 	@$(BIN)/ruff check .

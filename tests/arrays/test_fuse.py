@@ -47,6 +47,7 @@ def pair() -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
     return grid[0].copy(), grid[1].copy()
 
 
+@pytest.mark.long(every=3)  # 3 divides neither count: each function and each layout is among them
 @pytest.mark.parametrize("function", FUNCTIONS)
 @pytest.mark.parametrize("layout", ["plain", "transposed", "broadcast", "strided"])
 def test_it_is_what_the_ops_are(function: Callable[..., Any], layout: str, pair: Any) -> None:
@@ -190,6 +191,7 @@ def test_results_of_the_same_arrays_are_one_kernel() -> None:
     assert parts.source.count("kernel void fused_(") == 1
 
 
+@pytest.mark.long(every=3)  # Test_promotion has all pairs, without compiling
 @pytest.mark.parametrize(
     ("one", "other"),
     [("bool", "int8"), ("int8", "uint16"), ("int64", "int32"), ("uint64", "int8"), ("int32", "float16"),
@@ -240,6 +242,7 @@ def test_integers_given_as_numbers_stay_exact() -> None:
 REDUCTIONS = {"sum": mnb.sum, "max": mnb.max, "min": mnb.min, "mean": mnb.mean}
 
 
+@pytest.mark.long(unless=lambda how: how == "mean")  # A mean is a sum and a step after it; test_library has the others
 @pytest.mark.parametrize("how", REDUCTIONS)
 def test_a_reduction_ends_it(how: str, rng: np.random.Generator) -> None:
     def rows(a: Any, b: Any) -> Any:
@@ -258,6 +261,7 @@ def test_a_reduction_ends_it(how: str, rng: np.random.Generator) -> None:
             assert np.allclose(turned.read(), want.read(), rtol=bound, atol=0), shape
 
 
+@pytest.mark.long(every=4)  # A sum, a minimum and a mean, of three kinds of dtype
 @pytest.mark.parametrize(
     ("how", "dtype"),
     [("sum", "bool"), ("sum", "int8"), ("mean", "uint16"), ("mean", "int64"), ("min", "uint64"), ("max", "bool"),

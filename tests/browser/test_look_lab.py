@@ -21,7 +21,7 @@ SECONDS = 240  # for everything here that waits
 WIDTHS = (1400, 800)
 LEAST = 4.5  # WCAG 2.2, success criterion 1.4.3: text of this size on what is behind it
 
-pytestmark = [pytest.mark.browser, pytest.mark.slow]
+pytestmark = [pytest.mark.browser, pytest.mark.long]
 
 CELLS = [
     "%load_ext metalnb\nimport numpy as np\nimport metalnb as mnb\nimage = np.random.rand(64, 64).astype(np.float32)",

@@ -110,7 +110,7 @@ print("right")
 """
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_two_processes_with_an_empty_cache_compile_and_call_at_once(empty_cache: dict[str, str]) -> None:
     cell = CELL.format(salt="processes", a="AAA")
     command = [sys.executable, "-c", PROCESS.format(times=TIMES, texts=TEXTS)]

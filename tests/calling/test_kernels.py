@@ -58,11 +58,13 @@ def doubled() -> Iterator[None]:
         yield
 
 
+@pytest.mark.long(every=4)  # Test_kernel has all of them; here it is the way to the device that is tested
 @pytest.mark.parametrize(("case", "sizes"), _rows(last=True))
 def test_kernel_through_metal(case: Case, sizes: dict[str, Any], rng: np.random.Generator, doubled: None) -> None:
     _verify(case.run(Bench(case.name, "metal", rng), **sizes))
 
 
+@pytest.mark.long(every=4)  # Likewise
 @pytest.mark.parametrize(("case", "sizes"), _rows(last=True, metalcompute=True))
 def test_kernel_through_metalcompute(
     case: Case, sizes: dict[str, Any], rng: np.random.Generator, doubled: None

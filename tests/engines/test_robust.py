@@ -168,6 +168,7 @@ def called(engine: str, body: str, k: int) -> None:
             assert np.array_equal(whole, before, equal_nan=True)
 
 
+@pytest.mark.long(every=3)  # 3 does not divide the engines: each engine finds faults of each kind
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("fault", FAULTS)
 def test_each_fault_is_found_and_named(fault: str, engine: str) -> None:
@@ -242,6 +243,7 @@ def test_each_fault_is_found_and_named_a_thread_at_a_time(fault: str) -> None:
     found_and_named(fault, "cpu")
 
 
+@pytest.mark.long(every=3)  # Likewise
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("body", RIGHT)
 def test_a_right_kernel_raises_no_alarm(body: str, engine: str) -> None:
@@ -381,6 +383,7 @@ print(mnb.compile(text).f.unit.checked, compile(text, engine="cpu").f.unit.check
         assert done.stdout.strip() == said
 
 
+@pytest.mark.long  # A quarter of a minute for a few; the planted faults above touch nothing else, either
 @pytest.mark.parametrize("engine", ENGINES)
 def test_random_faults_touch_nothing_else(engine: str) -> None:
     """A few of those that ``faults/random_faults.py`` makes: docs/robustness.md says how it lives through 10^5."""

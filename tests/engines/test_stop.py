@@ -69,6 +69,7 @@ def right_again() -> None:
     assert float(mnb.sum(mnb.arange(10))) == 45
 
 
+@pytest.mark.long(every=4)  # Forms of loops: one check ends them all
 @pytest.mark.parametrize("loop", LOOPS)
 def test_a_limit_ends_it_and_names_the_loop(loop: str, engine: str) -> None:
     kernel = mnb.compile(HEAD + LOOPS[loop] + "\n}", engine=engine, checked=True).forever
@@ -80,6 +81,7 @@ def test_a_limit_ends_it_and_names_the_loop(loop: str, engine: str) -> None:
     right_again()
 
 
+@pytest.mark.long(every=4)  # Likewise
 @pytest.mark.parametrize("loop", LOOPS)
 def test_an_interrupt_ends_it(loop: str, engine: str) -> None:
     kernel = mnb.compile(HEAD + LOOPS[loop] + "\n}", engine=engine, checked=True).forever

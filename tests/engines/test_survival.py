@@ -101,6 +101,7 @@ for d in (0, 1, -1, 5):
 """
 
 
+@pytest.mark.long(every=2)  # Each is a process of its own
 @on_cpu
 @pytest.mark.parametrize(
     ("kind", "wanted"),

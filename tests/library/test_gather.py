@@ -273,6 +273,7 @@ def test_what_is_zero() -> None:
 
 
 # ---- Unique.
+@pytest.mark.long(every=3)  # One text for all dtypes
 @pytest.mark.parametrize("n", [0, 1, 33, 3000, 100_000])
 def test_unique_with_all_that_goes_with_it(n: int, rng: np.random.Generator) -> None:
     x = rng.integers(-50, 50, (n, 2)).astype(np.float32)
@@ -293,6 +294,7 @@ def test_each_nan_is_distinct_in_the_standard() -> None:
     assert found.counts.tolist() == [2, 2, 1, 1]
 
 
+@pytest.mark.long(every=5)  # One text for all dtypes
 @pytest.mark.parametrize("dtype", ["bool", "int8", "float16", "bfloat16", "float32", "uint64"])
 def test_distinct_values_among_very_many_equals(dtype: str, rng: np.random.Generator) -> None:
     """More elements than go through as they are, and not a whole number of tiles."""

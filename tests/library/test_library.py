@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -12,10 +12,8 @@ from accuracy import walked, worst
 from oracle import error, expected, held, laid, layouts
 
 import metalnb as mnb
-from metalnb import engine as engines
 from metalnb.arrays.promotion import as_dtype
 from metalnb.library_kernels import table
-from metalnb.library_kernels.elementwise.elementwise_op import Elementwise
 from metalnb.library_kernels.elementwise.elementwise_text import LOOPS
 from metalnb.library_kernels.op import Op
 from metalnb.library_kernels.samples.by_op import samples_of
@@ -25,33 +23,26 @@ STRIDED = ("bool", "bfloat16", "float32", "int64")
 CASES = [(name, dtype) for name, op in table.ops().items() if samples_of(op) for dtype in op.row.dtypes]
 
 
-@pytest.fixture(scope="module", autouse=True)
-def compiled(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Compile what the chosen tests will want, on all cores, ahead of them."""
-    calls = [i.callspec.params for i in request.session.items if i.path == request.path and hasattr(i, "callspec")]
-    chosen = [(p["name"], p["dtype"]) for p in calls if p.keys() == {"name", "dtype"}]
-    with ThreadPoolExecutor(2) as pool:
-        if len(chosen) > 30:
-            for name, dtype in chosen:
-                pool.submit(compile_ahead, table.op(name), dtype)
-        yield
-        pool.shutdown(cancel_futures=True)
+def in_short() -> Iterator[tuple[str, str]]:
+    """Yield each op with float32, or its first dtype, and with the one of its others that its family has met least.
+
+    So each op is run in all layouts, and each dtype meets each family. What is lost is a dtype on one op of a family
+    alone: an op's dtypes share its text, and what a dtype needs (a type, a conversion, an overload) its family shares.
+    """
+    met: Counter[tuple[str, str]] = Counter()
+    for name, op in table.ops().items():
+        dtypes = op.row.dtypes if samples_of(op) else ()
+        first = "float32" if "float32" in dtypes else next(iter(dtypes), None)
+        least = min((d for d in dtypes if d != first), key=lambda d: met[op.row.family, d], default=None)
+        for dtype in filter(None, (first, least)):
+            met[op.row.family, dtype] += 1
+            yield name, dtype
 
 
-def compile_ahead(op: Op, dtype: str) -> None:
-    """Compile the kernels of an elementwise op; run any other, so that it compiles its own."""
-    parts = [part for part in (op, *op.row.parts) if isinstance(part, Elementwise)]
-    for part in parts:
-        if dtype in (d for kind in part.kinds for d in LOOPS[kind]):
-            for steps, result in ("UU", "uu", "gu") if dtype in STRIDED else ("UU",):
-                kernel = part.formula.kernel(dtype, f"{steps * len(part.operands)}{result}")
-                _ = part.program(as_dtype(dtype), engines.named(None))[kernel].binary
-    samples = samples_of(op)
-    if not parts and samples is not None:
-        for sample in samples(np.random.default_rng(0), dtype):
-            op(*(laid(a) if isinstance(a, np.ndarray) else a for a in sample.args), **sample.options)
+SHORT = {*in_short()}
 
 
+@pytest.mark.long(unless=lambda name, dtype: (name, dtype) in SHORT)
 @pytest.mark.parametrize(("name", "dtype"), CASES, ids=[f"{n}-{d}" for n, d in CASES])
 def test_an_op_agrees_with_its_reference(name: str, dtype: str, rng: np.random.Generator) -> None:
     op = table.op(name)

@@ -45,6 +45,7 @@ def test_sums_over_all_axes_are_exact(shape: tuple[int, ...], view: str, rng: np
         assert np.array_equal(got, want), axes
 
 
+@pytest.mark.long(every=4)  # 4 divides neither count: each op and each shape is among them
 @pytest.mark.parametrize(("name", "dtype"), [
     ("sum", "int8"), ("max", "float32"), ("min", "int32"), ("any", "float32"), ("count_nonzero", "uint8"),
     ("argmax", "float32"), ("argmin", "int16"),
@@ -243,6 +244,7 @@ def test_a_reduction_of_ones_own(rng: np.random.Generator) -> None:
     assert "a + b" in root_mean_square.source
 
 
+@pytest.mark.long(every=3)  # A signed integer, an unsigned, a float
 @pytest.mark.parametrize("dtype", ["int8", "int32", "int64", "uint8", "uint64", "float16", "float32"])
 def test_infinities_start_a_maximum_and_a_minimum_of_any_dtype(dtype: str) -> None:
     host = np.array([-5, -2, -9] if "u" not in dtype else [5, 2, 9]).astype(dtype)
@@ -274,6 +276,7 @@ def test_an_init_is_checked_for_the_array_that_is_given() -> None:
     assert every_bit(mnb.asarray([7, 6], dtype="uint64")).item() == 6
 
 
+@pytest.mark.long(every=3)  # 3 divides neither count
 @pytest.mark.parametrize("shape", [(2,), (33,), (70_001,), (300, 77)])
 @pytest.mark.parametrize(("combine", "init", "want"), [("a && b", 1, np.all), ("a || b", 0, np.any)])
 def test_a_reduction_of_ones_own_votes(

@@ -32,6 +32,7 @@ _PLACES = {
 }  # fmt: skip
 
 
+@pytest.mark.long(every=3)  # Seconds each; what is assigned differs, the operator does not
 @pytest.mark.parametrize("place", _PLACES)
 def test_every_number_takes_a_bfloat_in_compound_assignment(place: str) -> None:
     above, before, target, result = _PLACES[place]
