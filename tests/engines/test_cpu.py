@@ -303,7 +303,7 @@ def test_it_is_the_default_where_no_other_can_run(monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_rotation_goes_around_32_lanes_though_there_are_31() -> None:
-    """As on the engine cpu; a lane that is not there gives its asker's own value. The fuzzer's seed 400103."""
+    """A lane that is not there gives its asker's own value."""
     kernel = mnb.compile(
         f"{HEAD}kernel void f(device const int* x, device int* down, device int* up,"
         "uint i [[thread_position_in_grid]]) {"
