@@ -57,7 +57,7 @@ def by_the_wall(dispatch: Dispatch, empty: Dispatch, seconds: float = 0.25) -> f
 
 
 def agreement(rounds: int, *, longest: bool) -> list[Row]:
-    """Hold `measure` against the clock on the wall, for kernels of 20 µs to 500 ms."""
+    """Hold `measure` against the clock on the wall, for kernels of 15 µs to 500 ms."""
     program = mnb.compile(SOURCE, engine="cpu")
     # Arrays well within a cache or well beyond the last: at its edge two ways of launching are two kernels.
     cases = [("chain", 1 << 13, 200), ("saxpy", 1 << 17, 1e-9), ("chain", 1 << 17, 200), ("saxpy", 1 << 23, 1e-9),
