@@ -102,7 +102,7 @@ def start_up(runs: int) -> list[Row]:
         Row("cell cold, first ever", f"{empty:.0f} ms", "<= 700 ms", empty <= 700, "compile + first call, empty cache"),
         Row("cell cold", f"{new:.0f} ms", "<= 700 ms", new <= 700, "compile + first call, MSL's headers in the cache"),
         Row("cell from disk", f"{kept:.0f} ms", "<= 80 ms", kept <= 80, "new process: kernels bound"),
-        Row("… and first call", f"{kept_call:.0f} ms", "", None, "with its library and the pool loaded"),
+        Row("… and first call", f"{kept_call:.0f} ms", "", None, "with the pool of threads started"),
     ]
 
 
