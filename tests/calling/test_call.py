@@ -477,7 +477,7 @@ def test_what_a_program_tells_of_itself() -> None:
     assert program == program.saxpy.program
     with pytest.raises(TypeError):
         program.kernels["other"] = program.saxpy  # type: ignore[index]
-    assert "metalnb_entry" in program.lowered("saxpy")
+    assert "metalnb_thread" in program.lowered("saxpy")
 
 
 def test_a_call_made_ready_runs_again_and_again(saxpy: mnb.Kernel) -> None:
