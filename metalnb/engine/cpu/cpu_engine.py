@@ -91,6 +91,7 @@ class EndedTicket:
     """A dispatch that has ended: `launch` returns when it is done."""
 
     __slots__ = ("elapsed",)
+    done = True
 
     def __init__(self, elapsed: Stopwatch) -> None:
         self.elapsed = elapsed
