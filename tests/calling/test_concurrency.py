@@ -127,9 +127,9 @@ def test_two_processes_with_an_empty_cache_compile_and_call_at_once(empty_cache:
 def test_python_goes_on_while_a_kernel_runs() -> None:
     y = np.zeros(1, np.float32)
     held = Held(y)
-    worker = threading.Thread(target=held.dispatch)
+    worker = threading.Thread(target=held.dispatch.run)
     worker.start()
-    while not held.runs:
+    while not held.runs and worker.is_alive():
         time.sleep(0.001)
     assert y[0] == 0
     held.let_go()
