@@ -191,7 +191,7 @@ def test_results_of_the_same_arrays_are_one_kernel() -> None:
     assert parts.source.count("kernel void fused_(") == 1
 
 
-@pytest.mark.long(every=3)  # Test_promotion has all pairs, without compiling
+@pytest.mark.long(every=3)  # test_promotion has all pairs, without compiling
 @pytest.mark.parametrize(
     ("one", "other"),
     [("bool", "int8"), ("int8", "uint16"), ("int64", "int32"), ("uint64", "int8"), ("int32", "float16"),

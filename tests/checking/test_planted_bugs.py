@@ -488,14 +488,14 @@ def of_puzzle(name: str, old: str = "", new: str = "") -> list[mnb.Validation]:
     return found
 
 
-@pytest.mark.long(every=3)  # Test_puzzles runs all solutions, unwatched
+@pytest.mark.long(every=3)  # test_puzzles runs all solutions, unwatched
 @pytest.mark.parametrize("name", puzzles.PUZZLES)
 def test_a_puzzles_solution_is_left_alone(name: str) -> None:
     for found in of_puzzle(name):
         assert found.ok, found
 
 
-@pytest.mark.long(every=3)  # Test_puzzles finds mistakes of this kind, too
+@pytest.mark.long(every=3)  # test_puzzles finds mistakes of this kind, too
 @pytest.mark.filterwarnings("ignore::metalnb.MetalnbWarning")
 @pytest.mark.parametrize(("name", "old", "new", "kind"), [
     ("add_ten", "a[i] + 10", "a[i + 1] + 10", "beyond"),

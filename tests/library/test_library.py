@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -18,16 +18,16 @@ from metalnb.library_kernels.elementwise.elementwise_text import LOOPS
 from metalnb.library_kernels.op import Op
 from metalnb.library_kernels.samples.by_op import samples_of
 
-# Dtypes, one of each width, that are tried in every layout: walks differ by width alone, and each is a kernel more.
-STRIDED = ("bool", "bfloat16", "float32", "int64")
 CASES = [(name, dtype) for name, op in table.ops().items() if samples_of(op) for dtype in op.row.dtypes]
+# One dtype of each width: walks over strides differ by width alone.
+STRIDED = [(name, dtype) for name, dtype in CASES if dtype in {"bool", "bfloat16", "float32", "int64"}]
 
 
 def in_short() -> Iterator[tuple[str, str]]:
     """Yield each op with float32, or its first dtype, and with the one of its others that its family has met least.
 
-    So each op is run in all layouts, and each dtype meets each family. What is lost is a dtype on one op of a family
-    alone: an op's dtypes share its text, and what a dtype needs (a type, a conversion, an overload) its family shares.
+    So each dtype meets each family. What is lost is a dtype on one op of a family alone: an op's dtypes share its text,
+    and what a dtype needs (a type, a conversion, an overload) its family shares.
     """
     met: Counter[tuple[str, str]] = Counter()
     for name, op in table.ops().items():
@@ -45,12 +45,22 @@ SHORT = {*in_short()}
 @pytest.mark.long(unless=lambda name, dtype: (name, dtype) in SHORT)
 @pytest.mark.parametrize(("name", "dtype"), CASES, ids=[f"{n}-{d}" for n, d in CASES])
 def test_an_op_agrees_with_its_reference(name: str, dtype: str, rng: np.random.Generator) -> None:
-    op = table.op(name)
+    agrees(table.op(name), dtype, rng, lambda _: ["plain"])
+
+
+@pytest.mark.long(every=9)  # How strides are walked is a family's and a width's; 9 passes through ops and dtypes
+@pytest.mark.parametrize(("name", "dtype"), STRIDED, ids=[f"{n}-{d}" for n, d in STRIDED])
+def test_an_op_takes_views(name: str, dtype: str, rng: np.random.Generator) -> None:
+    agrees(table.op(name), dtype, rng, lambda args: [*layouts(args)][1:])
+
+
+def agrees(op: Op, dtype: str, rng: np.random.Generator, laid_out: Callable[[Any], list[str]]) -> None:
+    """Check an op's results for its samples, in the layouts that are chosen for their arguments."""
     samples = samples_of(op)
     assert samples is not None
     for number, sample in enumerate(samples(rng, dtype)):
         want: Any = None
-        for layout in layouts(sample.args) if dtype in STRIDED else ("plain",):
+        for layout in laid_out(sample.args):
             given = [laid(a, layout) if isinstance(a, np.ndarray) else a for a in sample.args]
             named = {k: laid(v, layout) if isinstance(v, np.ndarray) else v for k, v in sample.options.items()}
             got = op(*given, **named)
@@ -91,6 +101,7 @@ def test_errors_are_in_units_of_the_dtype() -> None:
         assert error(np.array([1], kind), np.array([1 + eps]), np.array([4.0])).tolist() == [0.25]
 
 
+@pytest.mark.long  # Of the tool that make accuracy runs
 def test_a_walk_through_the_floats_finds_the_largest_error() -> None:
     assert {"exp", "erf", "gelu", "relu"} <= set(walked())
     assert not {"add", "isnan", "clip", "sum"} & set(walked())

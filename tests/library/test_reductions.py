@@ -60,6 +60,7 @@ def test_long_reductions_take_several_dispatches(
         assert np.array_equal(got, getattr(np, name)(host, axis=axis)), axis
 
 
+@pytest.mark.long(every=2)  # Widths of 1 and 4 bytes
 @pytest.mark.parametrize("dtype", ["int8", "float16", "float32", "int64"])
 def test_what_is_too_long_for_a_cache_is_asked_for(
     dtype: str, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch

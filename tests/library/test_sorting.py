@@ -51,6 +51,7 @@ def test_every_bit_of_a_float_survives_and_zeros_and_nans_keep_their_order(
     assert np.array_equal(mnb.argsort(mnb.asarray(x)).read(), order)
 
 
+@pytest.mark.long(every=3)  # Forms by turns
 @pytest.mark.parametrize("dtype", ["int16", "uint32", "int64", "float32"])
 def test_a_long_array(dtype: str, rng: np.random.Generator) -> None:
     """Hundreds of tiles, each with digits of its own: the places are right however many threadgroups run at once."""

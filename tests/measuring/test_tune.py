@@ -205,7 +205,7 @@ def test_a_sweep_in_its_thread_stops_and_goes_on(program: mnb.Program, monkeypat
     tried = Sweep._tried
 
     def held(sweep: Sweep, *given: Any) -> Any:
-        if sweep.done == 2:
+        if sweep.done >= 2:  # the baseline is tried when none is done
             reached.set()
             assert told.wait(60)
         return tried(sweep, *given)

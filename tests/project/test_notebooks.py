@@ -80,7 +80,7 @@ def sections(path: Path) -> dict[str, list[Any]]:
     return found
 
 
-@pytest.mark.long
+@pytest.mark.long  # Minutes; what is committed is checked below, and make demo runs the first
 @each_notebook
 def test_a_notebook_goes_through_from_the_top(path: Path, tmp_path: Path) -> None:
     command = [sys.executable, ROOT / "notebooks" / "run.py", "--into", tmp_path, path]

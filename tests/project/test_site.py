@@ -74,7 +74,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "html"
 
 
-@pytest.mark.long
+@pytest.mark.long  # A minute of Sphinx; its sources are read by the tests above
 def test_the_site_builds_and_has_what_it_is_to_have(site: Path) -> None:
     pages = {path: path.read_text("utf-8") for path in site.rglob("*.html")}
     together = "".join(pages.values())
