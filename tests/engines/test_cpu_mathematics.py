@@ -103,7 +103,7 @@ def pairs() -> tuple[NDArray[np.float32], NDArray[np.float32]]:
     return x, np.concatenate([np.tile(EDGES, len(EDGES)), every[1], some[1]])
 
 
-@pytest.mark.long(every=3)  # The machine that all have; the others differ in the compiler's instructions
+@pytest.mark.long(every=3)  # This processor; the others differ in the compiler's instructions
 def test_floats_of_every_size(processor: str) -> None:
     """2^18 of them, and what lies at the edges: sin, cos and tan of the largest, too."""
     assert processor

@@ -168,7 +168,7 @@ def called(engine: str, body: str, k: int) -> None:
             assert np.array_equal(whole, before, equal_nan=True)
 
 
-@pytest.mark.long(every=3)  # 3 does not divide the engines: each engine finds faults of each kind
+@pytest.mark.long(every=3)  # Faults stand by kind of memory: each engine has several of each kind
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("fault", FAULTS)
 def test_each_fault_is_found_and_named(fault: str, engine: str) -> None:

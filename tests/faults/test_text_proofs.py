@@ -77,7 +77,7 @@ def kinds(found: Analysis, facts: LaunchFacts) -> set[str]:
     return {access.kind for access in found.accesses if access.number in wrong}
 
 
-@pytest.mark.long(every=3)  # Faults stand by kind: each kind is among them
+@pytest.mark.long(every=3)  # Faults stand by kind of memory: of each kind several are among them
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_planted_fault_is_not_proven(name: str) -> None:
     planted: Fault = FAULTS[name]

@@ -275,7 +275,7 @@ def test_what_is_zero() -> None:
 
 
 # ---- Unique.
-@pytest.mark.long(every=3)  # One text for all dtypes
+@pytest.mark.long(every=3)  # Lengths by turns
 @pytest.mark.parametrize("n", [0, 1, 33, 3000, 100_000])
 def test_unique_with_all_that_goes_with_it(n: int, rng: np.random.Generator) -> None:
     x = rng.integers(-50, 50, (n, 2)).astype(np.float32)

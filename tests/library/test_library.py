@@ -26,8 +26,8 @@ STRIDED = [(name, dtype) for name, dtype in CASES if dtype in {"bool", "bfloat16
 def in_short() -> Iterator[tuple[str, str]]:
     """Yield each op with float32, or its first dtype, and with the one of its others that its family has met least.
 
-    So each dtype meets each family. What is lost is a dtype on one op of a family alone: an op's dtypes share its text,
-    and what a dtype needs (a type, a conversion, an overload) its family shares.
+    So each dtype meets each family of ops enough. What is lost is a dtype on one op: an op's dtypes share its text, and
+    what a dtype needs (a type, a conversion, an overload) its family shares. The other files here have dtypes, too.
     """
     met: Counter[tuple[str, str]] = Counter()
     for name, op in table.ops().items():
