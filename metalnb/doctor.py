@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from . import cache, engine
+from .cache_upkeep import size_limit
 from .display import nbytes
 from .errors import MetalnbError
 from .program import compile
@@ -76,6 +77,8 @@ class Checkup:
     cache_bytes, cache_entries : int
     cache_problem : str
         Empty when the folder can be written.
+    cache_limit : int or None
+        The most bytes that it may take; None when there is no limit.
     trials : tuple of EngineTrial
     chosen : str
         The engine that a cell runs on when it does not choose; empty when there is none.
@@ -92,6 +95,7 @@ class Checkup:
     trials: tuple[EngineTrial, ...]
     chosen: str = ""
     chosen_problem: str = ""
+    cache_limit: int | None = None
 
     @property
     def works(self) -> bool:
@@ -125,6 +129,7 @@ def examine() -> Checkup:
         trials=trials,
         chosen=chosen,
         chosen_problem=chosen_problem,
+        cache_limit=size_limit(),
     )
 
 
@@ -209,7 +214,8 @@ def write(found: Checkup, *, colour: bool = False, plain: bool = False) -> str:
     """
     bold, dim, green, red = (_paint(code if colour else "") for code in ("1", "2", "32", "31"))
     good, bad, between = ("ok", "--", ", ") if plain else ("✓", "✗", " · ")
-    size = f"{found.cache_entries} entries, {nbytes(found.cache_bytes)}"
+    most = f" of at most {nbytes(found.cache_limit)}" if found.cache_limit else ""
+    size = f"{found.cache_entries} entries, {nbytes(found.cache_bytes)}{most}"
     lines = [
         between.join([*(f"{name} {version}" for name, version in found.versions.items()), found.system]),
         f"cache: {found.cache} ({red(found.cache_problem) if found.cache_problem else size})",
