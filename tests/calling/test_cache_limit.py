@@ -216,6 +216,10 @@ def test_a_count_that_cannot_be_written_is_no_error(folder: Path) -> None:
     store = cache.Store(folder)
     store.put(key(0), "text", b"kept")
     assert store.get(key(0), "text") == b"kept"
+    with store.scratch() as made:
+        (made / "out").write_bytes(b"kept")
+        store.take(made / "out", store.path(key(0), "text", ".pch"))
+    assert store.has(store.path(key(0), "text", ".pch"))
 
 
 @pytest.mark.parametrize("damage", [b"", b"\xff", b"\xff" * 16, b"\x00" * 16, b"nonsense" * 9])
