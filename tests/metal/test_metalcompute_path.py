@@ -12,7 +12,8 @@ import metalnb as mnb
 from metalnb import engine as engines
 from metalnb.call.kernel import Kernel
 from metalnb.engine.metal.assembled_source import Assembly
-from metalnb.engine.metal.metalcompute_path import MetalcomputeEngine, open_engine
+from metalnb.engine.metal.metalcompute_path import open_engine
+from metalnb.engine.metal.metalcompute_path.metalcompute_engine import MetalcomputeEngine
 from metalnb.msl.language.versions import newer
 from metalnb.msl.rewrite.scan import scan
 from metalnb.program import Program
