@@ -84,6 +84,8 @@ class Checkup:
         The engine that a cell runs on when it does not choose; empty when there is none.
     chosen_problem : str
         Why there is none.
+    chosen_why : str
+        Why it is this one: a part of a sentence.
     """
 
     versions: dict[str, str]
@@ -95,6 +97,7 @@ class Checkup:
     trials: tuple[EngineTrial, ...]
     chosen: str = ""
     chosen_problem: str = ""
+    chosen_why: str = ""
     cache_limit: int | None = None
 
     @property
@@ -129,6 +132,7 @@ def examine() -> Checkup:
         trials=trials,
         chosen=chosen,
         chosen_problem=chosen_problem,
+        chosen_why=engine.why_current() if chosen else "",
         cache_limit=size_limit(),
     )
 
@@ -240,7 +244,12 @@ def _ending(found: Checkup, good: Callable[[str], str], bad: Callable[[str], str
         return bad("No engine works on this machine.")
     if found.chosen_problem:
         return bad(f"Cells cannot run: {found.chosen_problem}")
-    return good(f"Ready: cells run on engine '{found.chosen}'. In a notebook: %load_ext metalnb")
+    cells = f"cells run on engine '{found.chosen}': {found.chosen_why}"
+    wrong = [t.name for t in found.trials if not t.works and t.name in {found.chosen, found.chosen.rpartition(":")[0]}]
+    if wrong:
+        other = next(t.name for t in found.trials if t.works)
+        return bad(f"Not ready: {cells}, and it failed (see above). METALNB_ENGINE={other} chooses one that works.")
+    return good(f"Ready: {cells}. In a notebook: %load_ext metalnb")
 
 
 def _verdict(trial: EngineTrial) -> str:

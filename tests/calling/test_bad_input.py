@@ -557,9 +557,9 @@ TEXTS: dict[str, tuple[type[mnb.MetalnbError], str]] = {
         mnb.ArgumentError,
         "constants: 'wide' [[function_constant(1)]] is bool; got str 'yes'. Pass True or False.",
     ),
-    "unknown engine": (mnb.EngineUnavailable, "unknown engine 'gpu'; there are: metal, metal:metalcompute, cpu, cuda"),
+    "unknown engine": (mnb.EngineUnavailable, "unknown engine 'gpu'; there are: metal, metal:metalcompute, cuda, cpu"),
     "unknown engine in use": (
-        mnb.EngineUnavailable, "unknown engine 'gpu'; there are: metal, metal:metalcompute, cpu, cuda",
+        mnb.EngineUnavailable, "unknown engine 'gpu'; there are: metal, metal:metalcompute, cuda, cpu",
     ),
     "unknown math": (mnb.ArgumentError, "compile: math is 'fast' or 'precise'; got 'exact'"),
     "bytes for a source": (mnb.ArgumentError, "compile: source is a str of MSL; got bytes"),
@@ -661,9 +661,8 @@ def test_no_engine_on_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
         "no engine can run on this machine:\n"
         "  engine 'metal' needs something: pip install something\n"
         "  engine 'metal:metalcompute' needs something: pip install something\n"
-        "  engine 'cpu' needs something: pip install something\n"
-        "  engine 'cpu' needs something: pip install something\n"
-        "  engine 'cuda' needs something: pip install something"
+        "  engine 'cuda' needs something: pip install something\n"
+        "  engine 'cpu' needs something: pip install something"
     )
     shown = mnb.engines()
     assert not any(s.available for s in shown.values())
