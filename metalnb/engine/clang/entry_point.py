@@ -15,9 +15,10 @@ from metalnb.msl.text.scanned_cell import MAIN
 
 from ..unit import Unit, literal
 
-__all__ = ["ENTRY", "Head", "around", "call", "opencl", "written"]
+__all__ = ["ENTRY", "Head", "around", "call", "written"]
 
 ENTRY = "metalnb_entry"
+
 
 @dataclass(frozen=True, slots=True)
 class Head:
@@ -46,39 +47,6 @@ class Head:
 _INTERNAL = (
     "#pragma clang attribute push(__attribute__((internal_linkage)), apply_to = any(function, variable(is_global)))"
 )
-
-
-def opencl(
-    unit: Unit, *, flat: bool = False, even: bool = False, wide: bool = False, lanes: bool = True, meet: bool = True,
-    cell: str = "",
-) -> str:  # fmt: skip
-    """Write the text for a target that speaks C++ for OpenCL.
-
-    Parameters
-    ----------
-    unit : Unit
-    flat : bool
-        True for threadgroups dispatched as one row (``$region`` in ``entry_point.h``); the region is then the
-        entry point's last argument.
-    even : bool
-        True when such a row's lines are of whole SIMD-groups.
-    wide : bool
-        True when a thread's position may be 2^31 or more.
-    lanes : bool
-        False when each thread is run by itself, and not 32 side by side.
-    meet : bool
-        False when the SIMD-groups shall not meet first.
-    cell : str
-        The cell's text, of a target that changes it.
-    """
-    # Every SIMD-group meets first. With a sub-group operation in it the device runs a partial SIMD-group by the same
-    # vector code under a mask, where it would otherwise make scalar code, which its optimiser gets wrong (`min(x, ~x)`,
-    # sums of floats reassociated in precise math). And it cuts SIMD-groups before `if (i < 5) return;`, not after it.
-    meeting = ("$simd_barrier(0);",) if meet and lanes and unit.math != "scalar" else ()
-    size = "__attribute__((intel_reqd_sub_group_size(32))) " if lanes else ""
-    here = f"$here<{_truth(wide)}, {_truth(even)}>(region)" if flat else f"$here<{_truth(wide)}>()"
-    region = "const __global $region* region" if flat else ""
-    return written(unit, Head(f"{size}__kernel", (*meeting, f"$place here = {here};"), region), cell)
 
 
 def written(unit: Unit, head: Head, cell: str = "") -> str:
@@ -159,8 +127,8 @@ _NOMINAL = " * ".join(f"here.dispatch_threads_per_threadgroup.{axis}" for axis i
 _INPUT = {
     **{name: f"here.{member}" for name, member in _PLACE.items()},
     "grid_origin": "$uint3{0, 0, 0}",
-    "thread_index_in_simdgroup": "$get_sub_group_local_id()",
-    "simdgroup_index_in_threadgroup": "$get_sub_group_id()",
+    "thread_index_in_simdgroup": "$simd_lane()",
+    "simdgroup_index_in_threadgroup": "$simd_group()",
     "threads_per_simdgroup": "32u",
     "thread_execution_width": "32u",
     "simdgroups_per_threadgroup": "(here.threads + 31) / 32",
@@ -170,7 +138,3 @@ _INPUT = {
     "quadgroups_per_threadgroup": "(here.threads + 3) / 4",
     "dispatch_quadgroups_per_threadgroup": f"({_NOMINAL} + 3) / 4",
 }
-
-
-def _truth(value: bool) -> str:
-    return "true" if value else "false"

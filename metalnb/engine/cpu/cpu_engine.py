@@ -125,13 +125,13 @@ class CpuEngine(Observable, SharedMemory):
         if unit.math != "scalar":
             try:
                 binary = opened(unit)
-                binary.code(binary.first, (1024, 1, 1), (256, 1, 1))
+                binary.write()
                 return binary
             except NotVectorised as reason:
-                return self._thread_at_a_time(unit, str(reason))
-        return self._thread_at_a_time(unit, "")
+                return self.thread_at_a_time(unit, str(reason))
+        return self.thread_at_a_time(unit)
 
-    def _thread_at_a_time(self, unit: Unit, reason: str) -> ThreadBinary:
+    def thread_at_a_time(self, unit: Unit, reason: str = "") -> ThreadBinary:
         """Compile one kernel as a loop over threads, or as fibers when its threads converge or are checked."""
         built = checked_object(unit) if unit.checked else None
         code, fibers = (built[0], True) if built else thread_object(unit)
@@ -190,7 +190,7 @@ class CpuEngine(Observable, SharedMemory):
             code = binary.code(made, grid, threadgroup)
         except NotVectorised as reason:
             if binary.instead is None:
-                binary.instead = self._thread_at_a_time(binary.unit, str(reason))
+                binary.instead = self.thread_at_a_time(binary.unit, str(reason))
             return self.start(binary.instead, arguments, grid, threadgroup)
         run = functools.partial(_run_lanes, binary, code)
         launch = arguments, grid, threadgroup

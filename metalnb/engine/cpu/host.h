@@ -1,4 +1,4 @@
-// What the MSL headers need of a target, on the host: another file with the names of msl/target/opencl.h.
+// What the MSL headers need of a target, on the host: it defines what msl/target/declarations.h declares.
 //
 // Mathematics is our own (mathematics/): straight code that is inlined and vectorised like the author's, the same on every
 // machine. Where threads meet, they call the runtime (runtime/fibers.c).
@@ -64,16 +64,8 @@ __attribute__((visibility("hidden"))) void metalnb_fence(metal::uint scope, meta
 #endif
 inline metal::uint $simd_lane() { return metalnb_lane(); }
 
-// For `entry_point.h`, which declares what OpenCL's entry points use; no entry point here does.
-#define $INDEX(name) metal::size_t name(metal::uint) $pure;
-$INDEX($get_global_id) $INDEX($get_local_id) $INDEX($get_group_id) $INDEX($get_global_size)
-$INDEX($get_enqueued_local_size) $INDEX($get_num_groups)
-#undef $INDEX
-metal::uint $get_sub_group_local_id() $pure;
-metal::uint $get_sub_group_id() $pure;
-// Of a threadgroup that is taken for one row.
-inline metal::size_t $get_local_linear_id() { return metalnb_index(); }
-inline metal::size_t $get_local_size(metal::uint axis) { return axis ? 1 : metalnb_threads_here(); }
+inline metal::size_t $index_here() { return metalnb_index(); }
+inline metal::size_t $threads_here() { return metalnb_threads_here(); }
 
 // ---- Threadgroup memory: each variable that a kernel uses leaves its size in a section of the object file, from which
 // the runtime lays them out when the kernel is loaded (runtime/fibers.c).
@@ -98,10 +90,8 @@ inline void $ahead(const device void* line) { __builtin_prefetch((const void*)li
 // ---- Barriers and fences. Fibers of a threadgroup share one core, so that they meet without fences.
 enum { $device_scope = 1, $threadgroup_scope = 2, $simdgroup_scope = 3 };
 enum { $acquire_release = 0x8, $sequential = 0x10, $threadgroup_memory = 0x100, $device_memory = 0x200 };
-inline __attribute__((convergent)) void __spirv_ControlBarrier(metal::uint, metal::uint, metal::uint) {
-    metalnb_barrier();
-}
-inline void __spirv_MemoryBarrier(metal::uint scope, metal::uint semantics) {
+inline __attribute__((convergent)) void $threadgroup_barrier(metal::uint) { metalnb_barrier(); }
+inline void $memory_fence(metal::uint scope, metal::uint semantics) {
 #ifdef METALNB_CHECKED
     metalnb_fence(scope, semantics & $threadgroup_memory, semantics & $device_memory);
 #endif

@@ -1,4 +1,4 @@
-// What the MSL headers need of a target, on an NVIDIA GPU: the names of msl/target/opencl.h, over PTX's own.
+// What the MSL headers need of a target, on an NVIDIA GPU: it defines what msl/target/declarations.h declares.
 #pragma once
 #include "$scalars"
 #define $TARGET "nvptx.h"
@@ -51,24 +51,16 @@ inline float $rsqrt_rounded(float x) { return float(1 / __builtin_elementwise_sq
 inline long $mul_high(long x, long y) { return __nvvm_mulhi_ll(x, y); }
 inline metal::ulong $mul_high(metal::ulong x, metal::ulong y) { return __nvvm_mulhi_ull(x, y); }
 
-// ---- Where a thread stands: the shared entry point's names; that of this engine is in grid_place.h.
-#define $AXIS(name, x) (d == 0 ? $register(x##_x) : d == 1 ? $register(x##_y) : $register(x##_z))
-inline metal::size_t $get_local_id(metal::uint d) { return $AXIS(d, tid); }
-inline metal::size_t $get_group_id(metal::uint d) { return $AXIS(d, ctaid); }
-inline metal::size_t $get_local_size(metal::uint d) { return $AXIS(d, ntid); }
-inline metal::size_t $get_enqueued_local_size(metal::uint d) { return $get_local_size(d); }
-inline metal::size_t $get_num_groups(metal::uint d) { return $AXIS(d, nctaid); }
-inline metal::size_t $get_global_id(metal::uint d) { return $get_group_id(d) * $get_local_size(d) + $get_local_id(d); }
-inline metal::size_t $get_global_size(metal::uint d) { return $get_num_groups(d) * $get_local_size(d); }
-#undef $AXIS
-inline metal::size_t $get_local_linear_id() {
+// ---- Where a thread stands in a block; the entry point's own is in grid_place.h.
+inline metal::size_t $index_here() {
     return ($register(tid_z) * $register(ntid_y) + $register(tid_y)) * $register(ntid_x) + $register(tid_x);
 }
+inline metal::size_t $threads_here() { return $register(ntid_x) * $register(ntid_y) * $register(ntid_z); }
 inline metal::uint $simd_lane() { return $register(laneid); }
-inline metal::uint $get_sub_group_local_id() { return $simd_lane(); }
-inline metal::uint $get_sub_group_id() { return $known(simdgroup, metal::uint($get_local_linear_id()) / 32); }
+inline metal::uint $simd_group() { return $known(simdgroup, metal::uint($index_here()) / 32); }
 
-// ---- Threadgroup memory: see msl/target/opencl.h. A parameter's lies behind the kernel's own variables, at an offset
+// ---- Threadgroup memory. C++ for OpenCL lets a `__local` variable stand only in a kernel, or in a lambda at namespace
+// scope: so every threadgroup variable of a cell is a reference to storage of its own, by number. A parameter's lies behind the kernel's own variables, at an offset
 // that the launch gives. Only assembly can name what a launch sizes.
 #pragma clang diagnostic push
 #pragma clang diagnostic ignored "-Wreturn-stack-address"
@@ -97,8 +89,8 @@ inline __local void* $dynamic_storage(metal::uint offset) {
 // ---- Barriers. One of the threadgroup orders all memory for its threads, one of a SIMD-group for its own.
 enum { $device_scope = 1, $threadgroup_scope = 2, $simdgroup_scope = 3 };
 enum { $acquire_release = 0x8, $sequential = 0x10, $threadgroup_memory = 0x100, $device_memory = 0x200 };
-$any_lanes void __spirv_ControlBarrier(metal::uint, metal::uint, metal::uint) { __nvvm_bar_sync(0); }
-inline void __spirv_MemoryBarrier(metal::uint scope, metal::uint) {
+$any_lanes void $threadgroup_barrier(metal::uint) { __nvvm_bar_sync(0); }
+inline void $memory_fence(metal::uint scope, metal::uint) {
     if (scope == $device_scope) __nvvm_membar_gl();
     else __nvvm_membar_cta();
 }

@@ -36,6 +36,6 @@ def flags(version: Version = DEFAULT) -> list[str]:
         *_ASKED, f"-D__METAL_VERSION__={version[0] * 100 + version[1] * 10}",
         "-D__METAL__=1", "-DMETALNB=1", "-D$REFLECT=1", "-D$FAST_MATH=1",
         f"-I{INCLUDE}", f"-I{FOLDER}", f"-I{TARGET.parent}",
-        "-include", str(TARGET / "words.h"), "-include", str(TARGET / "opencl.h"),
+        "-include", str(TARGET / "words.h"), "-include", str(TARGET / "declarations.h"),
         "-include", str(INCLUDE / "metal_types"),  # vector types are the compiler's own, with no #include
     ]  # fmt: skip

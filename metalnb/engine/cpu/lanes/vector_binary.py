@@ -16,7 +16,7 @@ from ...robust.rewriting.checks import CheckedModule, Checks
 from ...unit import Unit
 from ...vectoriser.not_vectorised import NotVectorised
 from ...vectoriser.simd_forms import SimdForm, form_for
-from ...vectoriser.vectorise import asks_for_simdgroup, waits
+from ...vectoriser.vectorise import Vectorised, asks_for_simdgroup, waits
 from .. import toolchain
 from ..watched.lane_checks import LaneChecks
 from . import vector_build
@@ -24,6 +24,7 @@ from .vector_report import LINES, how_it_runs
 
 __all__ = ["VectorBinary", "VectorCode", "opened"]
 
+_WHOLE = (1024, 1, 1), (256, 1, 1)  # the grid and the threadgroup for which a kernel is written first
 _CHECKED = (*LINES, "-fno-finite-loops")  # a loop without end is stopped and named, not taken for one that never runs
 
 
@@ -70,8 +71,8 @@ class VectorBinary:
     checks : LaneChecks or None
         None for a kernel that is not checked.
     threadgroup_bytes : int
-    forms : dict
-        What was made so far, by its form and its checks.
+    texts, forms : dict
+        What was written and what was made so far, by its form and its checks.
     instead : ThreadBinary or None
         The kernel a thread at a time, for dispatches whose form cannot be made.
     """
@@ -83,6 +84,7 @@ class VectorBinary:
     region: bool
     checks: LaneChecks | None = None
     threadgroup_bytes: int = 0
+    texts: dict[tuple[SimdForm, Checks], Vectorised] = field(default_factory=dict)
     forms: dict[tuple[SimdForm, Checks], VectorCode] = field(default_factory=dict)
     instead: Any = None
 
@@ -111,12 +113,26 @@ class VectorBinary:
         key = form, made.checks
         found = self.forms.get(key)
         if found is None:
-            found = self.forms[key] = self._made(made.module, form)
+            found = self.forms[key] = self._loaded(self._text(made, form))
         return found
 
-    def _made(self, module: IRModule, form: SimdForm) -> VectorCode:
-        made = vector_build.vectorised(module, form)
-        self.threadgroup_bytes = made.threadgroup_bytes
+    def write(self) -> None:
+        """Write the kernel for whole SIMD-groups: it is then known whether it can be vectorised, and what it needs.
+
+        Raises
+        ------
+        NotVectorised
+        """
+        self.threadgroup_bytes = self._text(self.first, form_for(*_WHOLE, simd=self.simd)).threadgroup_bytes
+
+    def _text(self, made: CheckedModule, form: SimdForm) -> Vectorised:
+        key = form, made.checks
+        found = self.texts.get(key)
+        if found is None:
+            found = self.texts[key] = vector_build.vectorised(made.module, form)
+        return found
+
+    def _loaded(self, made: Vectorised) -> VectorCode:
         try:
             code = vector_build.object_of(made, self.unit)
         except Refused as refused:
