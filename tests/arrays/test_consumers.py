@@ -39,7 +39,7 @@ def test_xarray(pair: Any) -> None:
 
 
 def test_dask_overlaps_without_being_told_the_dtype(pair: Any) -> None:
-    da = pytest.importorskip("dask.array")
+    da = pytest.importorskip("dask.array", reason="needs Dask: pip install -e .[test-dask]")
     x, ours = pair
     blocks = da.from_array(ours, chunks=(2, 6), asarray=False)
     same = da.from_array(x, chunks=(2, 6))
