@@ -94,7 +94,7 @@ class TimingMagics(Magics):
 
             %metal_compare blur(image) blur_tiled(image)
             %metal_compare saxpy@1 saxpy@2(x, y, a=2.0)
-            %metal_compare saxpy@cpu saxpy@native saxpy@1@native
+            %metal_compare saxpy@cpu saxpy@cuda saxpy@1@cuda
             %metal_compare mine(X) mnb.softmax(X) scipy.special.softmax(x, 1) "torch.softmax(t, 1)"
             %metal_compare a @ b, mnb.matmul(a, b)
 

@@ -1,7 +1,7 @@
 """metalnb: a notebook for Metal kernels.
 
-A ``%%metal`` cell holds Metal Shading Language; running it binds each kernel as a Python callable, on an Apple GPU
-or on the CPU of any x86-64 machine. ``%load_ext metalnb`` loads the magics.
+A ``%%metal`` cell holds Metal Shading Language; running it binds each kernel as a Python callable, on an Apple GPU,
+on an NVIDIA GPU, or on any machine's processor. ``%load_ext metalnb`` loads the magics.
 """
 
 from __future__ import annotations

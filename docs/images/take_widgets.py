@@ -69,7 +69,7 @@ SHOWN = {
     "monitor": "watch = mnb.monitor()\nwatch",
     "tune": "tuner = mnb.tune(transpose, image)\ntuner",
     "animate": "moving = mnb.animate(heat, start, alpha=0.2, steps=16)\nmoving",
-    "compare": "%metal_compare mine(rows, soft(rows), grid=2048) mine@native mnb.softmax(rows, axis=1) soft(rows)",
+    "compare": "%metal_compare mine(rows, soft(rows), grid=2048) mnb.softmax(rows, axis=1) soft(rows)",
     "explore": 'mnb.explore(julia, c=(-0.7269, 0.1889), zoom=1.0, grid=(560, 420), ranges={"zoom": (0.5, 8)})',
 }
 DRIVE = """\

@@ -1,8 +1,8 @@
 // Results that are written past the caches, for CPUs: a line of memory that is written whole need not be read first, which
 // is a fourth of what a long sum of two arrays moves. What a core's cache may keep for the next kernel is not worth that:
 // the host decides.
-// Idea: a thread takes 16 neighbours as one vector, a line. The device makes code for one lane of it (see
-// engine/cpu/spirv/own_vectors.py), as only a whole vector, aligned, is such a store.
+// Idea: a thread takes 16 neighbours as one vector, a line, as only a whole vector, aligned, is such a store. Such a kernel
+// runs a thread at a time (docs/vectoriser.md).
 #pragma once
 #include <metal_stdlib>
 using namespace metal;

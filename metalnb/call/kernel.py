@@ -390,7 +390,7 @@ class Kernel:
         )  # fmt: skip
 
     def _declared_bytes(self) -> int:
-        """Return what threadgroup memory is declared; only the device's compiler knows, so it is asked if need be."""
+        """Return what threadgroup memory is declared; only the compiled kernel tells, so it is compiled if need be."""
         cells = (self.unit.cell, *self.unit.headers.values())
         if self._binary is None and not any("$threadgroup_storage" in c.edited.text for c in cells):
             return 0

@@ -330,7 +330,7 @@ def test_a_bitonic_sort_with_an_early_return(math: mnb.program.Math, rng: np.ran
 
 @pytest.mark.parametrize("group", [32, 64, 256, 1024])
 def test_a_reduction_with_constant_steps(group: int, math: mnb.program.Math, rng: np.random.Generator) -> None:
-    """Its last step was missed where the device's compiler left branches as they are."""
+    """The last step, which clang makes a block of its own, counts too."""
     source = f"""kernel void k(device const float* x, device float* y, constant uint& n,
                      uint t [[thread_position_in_threadgroup]]) {{
         threadgroup float part[{group}];

@@ -289,7 +289,7 @@ def test_a_thread_with_more_memory_than_a_fiber_has_is_refused() -> None:
 def test_it_is_the_default_where_no_other_can_run(monkeypatch: pytest.MonkeyPatch) -> None:
     opened = engines._open
 
-    def only_native(name: str) -> engines.Engine:
+    def only_cpu(name: str) -> engines.Engine:
         if name != "cpu":
             message = f"engine {name!r} is not here"
             raise mnb.EngineUnavailable(message)
@@ -297,13 +297,13 @@ def test_it_is_the_default_where_no_other_can_run(monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.delenv("METALNB_ENGINE", raising=False)
     monkeypatch.setattr(engines, "_chosen", [])
-    monkeypatch.setattr(engines, "_open", only_native)
+    monkeypatch.setattr(engines, "_open", only_cpu)
     monkeypatch.setattr(engines, "_default", engines._default.__wrapped__)
     assert engines.current().name == "cpu"
 
 
 def test_a_rotation_goes_around_32_lanes_though_there_are_31() -> None:
-    """As on the engine cpu; a lane that is not there gives its asker's own value. The fuzzer's seed 400103."""
+    """A lane that is not there gives its asker's own value."""
     kernel = mnb.compile(
         f"{HEAD}kernel void f(device const int* x, device int* down, device int* up,"
         "uint i [[thread_position_in_grid]]) {"
@@ -346,7 +346,7 @@ def test_a_division_by_0_is_one_by_1(kind: str, meeting: str) -> None:
 @pytest.mark.parametrize("module", ["test_groups.py", "test_atomics.py", "test_conditional.py"])
 def test_a_sample_of_msls_tests_passes(module: str) -> None:
     """The whole of them: ``METALNB_ENGINE=cpu pytest tests/msl``."""
-    assert on_native(f"msl/{module}")
+    assert on_cpu(f"msl/{module}")
 
 
 # Of each way in which an op runs, and those whose bounds are closest.
@@ -360,10 +360,10 @@ OPS = (
 def test_a_sample_of_the_ops_passes() -> None:
     """The whole of them: ``METALNB_ENGINE=cpu pytest tests/library``."""
     test = "library/test_library.py::test_an_op_agrees_with_its_reference"
-    assert on_native(*(f"{test}[{name}]" for name in OPS)) == len(OPS)
+    assert on_cpu(*(f"{test}[{name}]" for name in OPS)) == len(OPS)
 
 
-def on_native(*tests: str) -> int:
+def on_cpu(*tests: str) -> int:
     """Run tests on the engine, in a process of its own; return how many passed."""
     folder = Path(__file__).parents[1]
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:xdist", "-p", "no:cacheprovider"]

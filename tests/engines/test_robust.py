@@ -383,7 +383,7 @@ print(mnb.compile(text).f.unit.checked, compile(text, engine="cpu").f.unit.check
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_random_faults_touch_nothing_else(engine: str) -> None:
-    """A few of those that ``faults/random_faults.py`` makes: docs/robustness.md says how it lives through 10^5."""
+    """A few of those that ``faults/random_faults.py`` makes."""
     from faults import random_faults
 
     _, calls, faults = random_faults.run(2000, 8, 1, engine)

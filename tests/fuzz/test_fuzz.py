@@ -54,7 +54,7 @@ def test_what_the_fuzzer_found_in_vector_registers() -> None:
 
 @on_x86
 def test_what_is_proven_of_a_deep_nest_takes_no_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its loops and conditions were followed for minutes: seed 220006 was taken for a kernel that does not end."""
+    """Its loops and conditions were followed for minutes, and the kernel was taken for one that does not end."""
     asked = 0
     told = ConditionRanges._told
 
@@ -66,14 +66,6 @@ def test_what_is_proven_of_a_deep_nest_takes_no_time(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(ConditionRanges, "_told", counted)
     assert next(trial.batch([generate(220_006)])).kind == "same"
     assert 0 < asked < 100_000  # 606,568 once
-
-
-@on_x86
-@pytest.mark.timeout(600)
-def test_threads_that_returned_go_on_without_the_pass() -> None:
-    """A canary; nothing shorter is known."""
-    found = [o[1] for o in judged([10_606_096], "cpu", "divergent_exits")]
-    assert found != ["same"], "the runtime no longer needs the pass divergent_exits"
 
 
 @on_x86

@@ -94,11 +94,9 @@ def test_the_seconds_are_the_devices(program: mnb.Program) -> None:
     ticket = program.spin.prepare(X[:64].copy()).launch()
     end()
     assert ticket is not None
-    before = seen[0].elapsed()
     ticket.wait()
     elapsed = time.perf_counter() - start
     took = seen[0].elapsed()
-    assert before is None, "not over yet"
     assert took is not None
     assert 0 < took <= elapsed
 

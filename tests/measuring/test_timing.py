@@ -304,26 +304,6 @@ def test_the_device_clock_gives_each_run_its_time(cpu: Any) -> None:
     assert y[0] == pytest.approx(1 - 0.99**20, rel=1e-5)  # every one ran, in turn
 
 
-def test_a_gate_is_opened_whatever_happens(cpu: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    y = np.zeros(64, np.float32)
-    ready = mnb.compile(SOURCE, engine="cpu").chain.prepare(y, 1)
-    given = (ready.kernel.binary, ready.arguments, ready.grid, ready.threadgroup)
-    enqueue, left = cpu._enqueue, [3]
-
-    def broken(*args: Any) -> Any:
-        left[0] -= 1
-        if not left[0]:
-            raise KeyboardInterrupt
-        return enqueue(*args)
-
-    monkeypatch.setattr(cpu, "_enqueue", broken)
-    with pytest.raises(KeyboardInterrupt):
-        cpu.timed(*given, 5)
-    assert y[0] == pytest.approx(1 - 0.99**2)  # what had been enqueued is done
-    monkeypatch.undo()
-    assert len(cpu.timed(*given, 2)) == 2
-
-
 def test_memory_of_a_device_is_restored_there_and_copies_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(engines.REGISTRY, "toy", "toy_engine")
     engine: Any = engines.named("toy")

@@ -275,7 +275,7 @@ def test_metalnbs_own_printf_is_not_metals() -> None:
 def test_a_pointer_in_a_struct_leads_to_the_engines_memory() -> None:
     kernel = metal(BEYOND["argument buffer"][0]).f
     words = r"f: argument 'args' \[\[buffer\(0\)\]\] is constant Args&: field 'x' is pointer"
-    with pytest.raises(mnb.ArgumentError, match=f"{words}: it takes an array that lives on engine 'metal' or 'na"):
+    with pytest.raises(mnb.ArgumentError, match=f"{words}: it takes an array that lives on engine 'metal' or 'cp"):
         kernel({"x": np.zeros(3, np.float32), "a": 1}, grid=3)
     with pytest.raises(mnb.ArgumentError, match=f"{words}: the array is NumPy's memory"):
         kernel({"x": mnb.asarray(np.zeros(3, np.float32), device="metal"), "a": 1}, grid=3)

@@ -44,7 +44,7 @@ def test_lanes_of_one_branch_meet(branch: str, kind: str) -> None:
                 assert out[first : first + len(x)].tolist() == want.tolist(), (size, first)
 
 
-# With each of them the runtime's compiler made vector code of a sum, and zeros of what should be ones in it.
+# A maximum is the same for all threads, and so is a sum of its multiples: none of it is a lane's own.
 SUMS = {
     "simd_max": "uint m = simd_max(x); for (uint k = 0; k < a[5]; ++k) y += m * k;",
     "simd_max of int": "int m = simd_max(int(x)); for (uint k = 0; k < a[5]; ++k) y += m * k;",

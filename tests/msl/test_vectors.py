@@ -199,7 +199,7 @@ def test_writes(space: str, index: int) -> None:
 
 
 def test_a_vector_function_beside_a_loop_with_exits() -> None:
-    """As a loop over elements in memory, it gave the last one for all (seed 780260)."""
+    """As a loop over elements in memory, it gave the last one for all."""
     kernel = mnb.compile("""#include <metal_stdlib>
         using namespace metal;
         inline uint bits(ushort x) { return x; }

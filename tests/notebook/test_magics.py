@@ -406,7 +406,7 @@ def test_source_is_the_authors_and_lowered_is_what_the_compiler_is_given(
     assert run("%metal source twice").result == TWICE
     for last in (run("%metal source --lowered").result, run("%metal source thrice --lowered").result):
         assert "thrice(" in last
-        assert "metalnb_entry" in last
+        assert "metalnb_thread" in last
     assert "thrice(" not in run("%metal source --lowered twice").result
     assert "--lowered belongs to %metal source" in says(shell, "%metal kernels --lowered", capsys)
 

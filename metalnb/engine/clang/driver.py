@@ -1,6 +1,6 @@
 """The compiler driver: one text in, a device's code out, kept on disk by content.
 
-clang comes in the wheel ``ziglang``; ``METALNB_CLANG`` names another (clang 22 or later, with the SPIR-V target).
+clang comes in the wheel ``ziglang``; ``METALNB_CLANG`` names another (clang 22 or later).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from ..unit import Unit
 __all__ = ["DUMP", "Refused", "Target", "at_kernel", "clang", "compiled", "expand", "printed", "run", "version"]
 
 # NaN and infinities stay honoured in fast math: a kernel's own tests for them must work. -fassociative-math is left out
-# for that: with it the CPU runtime divides by an approximation in which 1/0 and 1/inf are NaN.
+# for that: it lets a backend divide by an estimate in which 1/0 and 1/inf are NaN.
 _FAST = (
     "-ffp-contract=fast", "-freciprocal-math", "-fno-signed-zeros", "-fno-trapping-math", "-fno-math-errno",
     "-D$FAST_MATH=1",

@@ -1,10 +1,12 @@
 """The engine ``cpu``: kernels compiled for this machine by clang, on NumPy's own memory.
 
-Units and launches come in, as ``engine/base.py`` has them. A kernel whose threads never meet is a loop over the threads
-of a threadgroup, which clang vectorises; one with barriers or SIMD functions is run by fibers, one for each thread.
-``entry_texts`` writes either form, ``host.h`` is what the MSL headers stand on here, ``toolchain`` compiles, links and
-loads, and ``runtime`` is C: ``loops.c`` or ``fibers.c`` goes into each kernel's library, ``pool.c`` into the process.
-``turns`` and ``places`` say in which order lanes meet. The room ``checked`` runs a dispatch with every access watched.
+Units and launches come in, as ``engine/base.py`` has them. The room ``lanes`` puts a SIMD-group's threads into vector
+registers. What cannot be there runs a thread at a time (``thread_build``): as a loop over a threadgroup's threads, or,
+with barriers, SIMD functions or checks, as fibers, one for each thread. ``entry_texts`` writes each form, ``host.h`` is
+what the MSL headers stand on here, ``toolchain`` compiles, links and loads, and ``runtime`` is C: ``lanes.c``,
+``loops.c`` or ``fibers.c`` goes into each kernel's library, ``pool.c`` into the process. ``turns`` and ``places`` say
+in which order fibers converge. ``watched`` is the host's side of a checked dispatch; ``checked``, ``profiled`` and
+``traced_run`` run a dispatch for `validate`, `profile` and `trace`.
 """
 
 from __future__ import annotations

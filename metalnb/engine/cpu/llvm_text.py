@@ -1,7 +1,7 @@
 """LLVM's text of a kernel with integer divisions that do not trap.
 
-x86 ends the process at a division by 0, and at one of the smallest integer by -1. As on the engine ``cpu``, both are
-as if the divisor were 1.
+x86 ends the process at a division by 0, and at one of the smallest integer by -1. On this engine both are as if the
+divisor were 1.
 """
 
 from __future__ import annotations

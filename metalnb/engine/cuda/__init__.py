@@ -5,7 +5,7 @@ Units and launches come in, as ``engine/base.py`` has them; the driver's modules
 ``grid_place.h`` says where a thread stands. ``driver_api`` is the driver's API, ``nvidia_driver`` a GPU, ``gpu_memory``
 is memory there, ``pinned_copies`` takes large arrays to and fro, ``launch_record`` packs a launch, ``stream_events``
 marks its start and end, ``assembling`` has the driver assemble PTX, ``cuda_engine`` does the rest; ``checked_kernels``
-holds what only checked kernels have. Nothing of NVIDIA's is imported before the engine is asked for.
+holds what only checked kernels have. Nothing of NVIDIA's is imported before the engine is opened.
 """
 
 from __future__ import annotations

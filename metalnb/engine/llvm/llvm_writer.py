@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from .instructions import IRFunction
 
 __all__ = ["with_function"]
+
+_NUMBER = re.compile(r"%(\d+)\b")  # a value without a name
 
 
 def with_function(text: str, function: IRFunction, declarations: str = "") -> str:
@@ -16,7 +19,7 @@ def with_function(text: str, function: IRFunction, declarations: str = "") -> st
     ----------
     text : str
     function : IRFunction
-        Its head is a line of the text. Values without names keep their order, as LLVM wants it.
+        Its head is a line of the text. Values without names get one: LLVM counts those that have none by their order.
     declarations : str
         Lines for functions that only the new body calls.
     """
@@ -25,12 +28,12 @@ def with_function(text: str, function: IRFunction, declarations: str = "") -> st
         message = f"no function {function.name}"
         raise ValueError(message)
     _, _, after = rest.partition("\n}\n")
-    return "\n".join([f"{before}{function.head}", *_body(function), "}", declarations, after])
+    lines = (_NUMBER.sub(r"%v.\1", line) for line in (function.head, *_body(function)))
+    return "\n".join([before + "\n".join(lines), "}", declarations, after])
 
 
 def _body(function: IRFunction) -> Iterator[str]:
     for label, block in function.blocks.items():
-        if label != f"%{len(function.parameters)}":  # the first block's number, which is not written
-            yield f"{label[1:]}:"
+        yield f"{'v.' if label[1:].isdigit() else ''}{label[1:]}:"
         for made in block:
             yield f"  {f'{made.result} = ' if made.result else ''}{made.text}{made.metadata}"

@@ -1,8 +1,8 @@
 """Have what is ``constexpr`` read from where it stands: ``table[i]`` -> ``(*&table)[i]`` (MSL 4.2).
 
 Of an element or a member of a constant that a ``constexpr`` names, clang reads a copy that it makes itself, in OpenCL's
-own constant address space, which its SPIR-V backend cannot turn into Metal's. The address of the constant is another
-matter: with it clang uses the author's own.
+own constant address space, which is not Metal's. The address of the constant is another matter: with it clang uses the
+author's own.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ metal::uint $simd_lane() $pure;
 
 // ---- Threadgroup memory: every threadgroup variable of a cell is a reference to storage of its own, by number.
 template <int id, metal::size_t... aligned> struct $threadgroup_storage {
-    template <class T> operator __local T&() const;
+    template <class T> operator __local T&() const { return *(__local T*)0; }
 };
 
 // ---- Barriers and fences.
