@@ -75,7 +75,7 @@ class VectorBinary:
     plain : CheckedModule
         The module without checks.
     texts, forms : dict
-        What was written and what was made so far, by its form and its checks.
+        What was written and not yet compiled, and what was made so far, by its form and its checks.
     dispatched : dict
         The code of dispatches that were made before, by the identity of their module, their grid and threadgroup.
     instead : ThreadBinary or None
@@ -128,6 +128,7 @@ class VectorBinary:
         found = self.forms.get(key)
         if found is None:
             found = self.forms[key] = self._loaded(self._text(made, form))
+            self.texts.pop(key, None)
         if len(self.dispatched) >= _KEPT:
             self.dispatched.clear()
         self.dispatched[call] = found
