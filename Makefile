@@ -7,68 +7,77 @@ ARGS   ?=
 BIN       := $(VENV)/bin
 NOTEBOOKS := $(sort $(wildcard notebooks/[0-9][0-9]_*.ipynb))
 BENCHES    = $(shell grep -ls __main__ benchmarks/*.py)
-PYTEST     = $(BIN)/python -m pytest --numprocesses logical --maxprocesses 4 --dist worksteal --max-worker-restart 0
+PYTEST    := $(BIN)/python -m pytest --numprocesses logical --maxprocesses 4 --dist worksteal --max-worker-restart 0
 PIP       := $(BIN)/python -m pip --quiet --disable-pip-version-check
+
+# An extra's mark beside the environment, once it is installed; everything's, once `make ready` has installed that.
+needs = $(VENV)/with-$(if $(wildcard $(VENV)/with-dev),dev,$(1))
 
 # Another environment that the caller's shell has activated must not be taken for this one.
 unexport VIRTUAL_ENV PYTHONHOME
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-long test-all lint lab notebooks docs site labextension bench accuracy clean
+.PHONY: help demo test test-long test-all lint lab notebooks docs site labextension bench accuracy ready clean
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
 
 help: ## say what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
 
-demo: $(VENV)/ready ## run the first notebook and print what it computed
+demo: $(call needs,notebooks) ## run the first notebook and print what it computed
 	@$(BIN)/python notebooks/run.py --into build/notebooks notebooks/01_first_kernel.ipynb
 
-test: $(VENV)/ready ## run the tests that every change needs; ARGS="-k saxpy" hands options to pytest
+test: $(call needs,test) ## run the tests that every change needs; ARGS="-k saxpy" hands options to pytest
 	@$(PYTEST) -m "not long" $(ARGS)
 
-test-long: $(VENV)/ready ## run the other tests: every dtype and layout, random kernels, browsers, notebooks
+test-long: $(call needs,test-all) ## run the other tests: every dtype and layout, random kernels, browsers, notebooks
 	@$(PYTEST) -m long $(ARGS)
 
-test-all: $(VENV)/ready ## run all tests
+test-all: $(call needs,test-all) ## run all tests
 	@$(PYTEST) $(ARGS)
 
-lint: $(VENV)/ready ## check style (ruff) and types (mypy)
+lint: $(call needs,lint) ## check style (ruff) and types (mypy)
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
 
-lab: $(VENV)/ready ## open the notebooks in JupyterLab
+lab: $(call needs,lab) ## open the notebooks in JupyterLab
 	@$(BIN)/jupyter lab --notebook-dir notebooks $(if $(filter 0,$(shell id -u)),--allow-root) $(ARGS)
 
-notebooks: $(VENV)/ready ## run every notebook and keep its outputs in the tree
+notebooks: $(call needs,notebooks) ## run every notebook and keep its outputs in the tree
 	@$(BIN)/python notebooks/run.py $(NOTEBOOKS)
 
-docs: $(VENV)/ready ## write docs/ops.md and docs/msl.md, which is measured; ARGS=--again takes the last measurement
+docs: $(call needs,test) ## write docs/ops.md and docs/msl.md, which is measured; ARGS=--again takes the last measurement
 	@$(BIN)/python tests/msl/page.py $(ARGS)
 	@$(BIN)/python tests/ops_page.py
 
-site: $(VENV)/ready ## build a site of all documents, build/site/index.html; no network, no notebook is run
+site: $(call needs,docs) ## build a site of all documents, build/site/index.html; no network, no notebook is run
 	@$(BIN)/sphinx-build --fresh-env --fail-on-warning --keep-going --quiet -c docs -d build/doctrees . build/site
 	@echo "build/site/index.html"
 
-labextension: $(VENV)/ready ## build what colours Metal in JupyterLab anew; needs Node.js and a network
+labextension: $(call needs,lab) ## build what colours Metal in JupyterLab anew; needs Node.js and a network
 	@$(BIN)/python labextension/words.py
 	@cd labextension && npm install --no-audit --no-fund --no-package-lock --before=2025-12-01 && rm -rf prebuilt && \
 		npm run build -- --core-path "$$($(abspath $(BIN))/python -c 'import jupyterlab; print(jupyterlab.__path__[0])')/staging" .
 
-bench: $(VENV)/ready ## measure; prints tables
+bench: $(call needs,test-all) ## measure; prints tables
 	@for script in $(BENCHES); do $(BIN)/python "$$script" $(ARGS) || exit 1; done
 
-accuracy: $(VENV)/ready ## walk through the floats for each op's largest error: minutes; ARGS="--every 1 erf" takes all of them
+accuracy: $(call needs,test) ## walk through the floats for each op's largest error: minutes; ARGS="--every 1 erf" takes all of them
 	@$(BIN)/python tests/accuracy.py $(ARGS)
+
+ready: $(VENV)/with-dev ## install at once what all of these need; then none of them needs a network
+	@:
 
 clean: ## remove what make made
 	rm -rf $(VENV) build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache
 
-# Everything at once, so that whatever has been made once, the rest can be made without a network.
-$(VENV)/ready: pyproject.toml | $(VENV)/made
-	@echo "Installing metalnb and its dependencies into $(VENV), once …"
-	@$(PIP) install --editable '.[dev]'
+# Python compiles what it imports; to compile all that is installed would be a third of the time to the first picture.
+$(VENV)/with-notebooks: QUICK := --no-compile
+
+# What a target needs is installed when it is first made, beside what others have needed.
+$(VENV)/with-%: pyproject.toml | $(VENV)/made
+	@echo "Installing metalnb[$*] into $(VENV), once …"
+	@$(PIP) install $(QUICK) --editable '.[$*]'
 	@touch $@
 
 # The interpreter is checked before anything is written; an environment that could not be finished is made again.

@@ -14,13 +14,13 @@ from typing import Any
 from IPython.core.error import UsageError
 
 from ..call.kernel import Kernel
-from ..engine import REGISTRY
+from ..engine import REGISTRY, RENAMED
 from .session import Session
 
 __all__ = ["Call", "evaluated", "parsed", "split"]
 
 # ``saxpy@1`` is no Python: nothing is multiplied by a number so. A product of matrices has spaces, or an array's name.
-_ENGINE = "|".join(sorted(map(re.escape, REGISTRY), key=len, reverse=True)) + r"(?::\d+)?"
+_ENGINE = "|".join(sorted(map(re.escape, (*REGISTRY, *RENAMED)), key=len, reverse=True)) + r"(?::\d+)?"
 _VERSION = re.compile(rf"\b([^\W\d]\w*)(?:@(\d+))?(?:@({_ENGINE}))?(?<=\w)(?!\w)")
 _PLACED = re.compile(r"metalnb_version_(\d*)_on_(\w*?)_of_(\w+)")
 _COLON = "__"  # in the place of an engine's

@@ -11,6 +11,7 @@ from IPython.core.magic import Magics, line_magic, magics_class
 from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
 
 from ..cache import Usage, store
+from ..cache_upkeep import size_limit
 from ..call.kernel import Kernel
 from ..display import Listing, Source, Table, nbytes
 from ..engine import EngineStatus, engines, use
@@ -91,7 +92,10 @@ def _cache(_session: Session, word: str | None) -> Listing[Usage]:
     kept = store()
     usage = kept.clear() if word else kept.usage()
     rows = tuple((kind, f"{u.entries:,}", nbytes(u.nbytes)) for kind, u in usage.items())
-    caption = f"{'cleared: ' if word else ''}{kept.root}"
+    limit = size_limit()
+    total = nbytes(sum(u.nbytes for u in usage.values()))
+    size = f"{total} cleared" if word else f"{total} of at most {nbytes(limit)}" if limit else f"{total}, no limit"
+    caption = f"{kept.root}: {size}"
     return Listing(usage, Table(("kind", "entries", "size"), rows, caption, empty="nothing is kept"))
 
 
@@ -125,7 +129,7 @@ COMMANDS = {
         "check [on|off|first]", "check every call, none, or the first one of each version of a cell", _check
     ),
     "capture": Command("capture [FILE|end]", "record what the GPU is asked for, for Xcode, until `end`", _capture),
-    "cache": Command("cache [clear]", "where compiled kernels are kept, and how much; `clear` empties it", _cache),
+    "cache": Command("cache [clear]", "where compiled kernels are kept, and how many; `clear` empties it", _cache),
 }
 
 

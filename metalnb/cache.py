@@ -2,7 +2,8 @@
 
 An entry is written to a file of its own and moved into place, so that a reader sees all of it or nothing; a digest of
 it and its name precedes it, so that one that is damaged, or not the one asked for, is recognised and made again. What
-is kept is run: so a folder that others can write to is not used. What a killed process left half written is swept away.
+is kept is run: so a folder that others can write to is not used. ``cache_upkeep.py`` keeps it within its limit, and
+sweeps away what a killed process left half written.
 """
 
 from __future__ import annotations
@@ -11,21 +12,19 @@ import contextlib
 import functools
 import hashlib
 import os
-import re
 import shutil
 import tempfile
-import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from .cache_upkeep import Upkeep, entries, used
+
 __all__ = ["Store", "Usage", "digest", "fingerprint", "folder", "store"]
 
 _DIGEST = 16
 _ROOM = 64 << 20  # bytes: many times what a compilation writes
-_STRAY = 3600  # seconds after which nobody is still writing a file
-_ENTRY = re.compile(r"[0-9a-f]{40}(\.pch|\.dll)?")  # `digest`, and what is kept beside it under the system's suffixes
 
 
 def digest(*parts: str | bytes) -> str:
@@ -74,7 +73,7 @@ class Store:
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        self._swept = False
+        self._upkeep = Upkeep(root)
 
     @functools.cached_property
     def is_open(self) -> bool:
@@ -101,17 +100,6 @@ class Store:
             message = f"{self.root} is open to others"
             raise PermissionError(message)
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if not self._swept:
-            self._swept = True
-            self._sweep()
-
-    def _sweep(self) -> None:
-        """Remove what killed processes left half written, an hour ago or more."""
-        halves = [path for path in self._third() if path.name.startswith(".")]
-        for path in (*halves, *(path for path in _inside(self.root) if path.name.startswith("metalnb-"))):
-            with contextlib.suppress(OSError):
-                if path.stat().st_mtime < time.time() - _STRAY:
-                    shutil.rmtree(path) if path.is_dir() else path.unlink()
 
     @contextlib.contextmanager
     def scratch(self) -> Iterator[Path]:
@@ -127,16 +115,38 @@ class Store:
         with tempfile.TemporaryDirectory(prefix="metalnb-", dir=parent) as name:
             yield Path(name)
 
-    def path(self, key: str, kind: str) -> Path:
-        """Return the file of an entry."""
-        return self.root / kind / key[:2] / key[2:]
+    def path(self, key: str, kind: str, suffix: str = "") -> Path:
+        """Return the file of an entry; one with a suffix is for a tool to read, and has no digest in it."""
+        return self.root / kind / key[:2] / f"{key[2:]}{suffix}"
+
+    def has(self, path: Path) -> bool:
+        """Return whether an entry for a tool is there, and note that it is used."""
+        try:
+            used(path, path.stat())
+        except OSError:
+            return False
+        return True
+
+    def take(self, made: Path, path: Path) -> None:
+        """Move a file, made in `scratch`, to its place as an entry.
+
+        Raises
+        ------
+        OSError
+        """
+        nbytes = made.stat().st_size
+        made.replace(path)
+        self._upkeep.wrote(nbytes)
 
     def get(self, key: str, kind: str) -> bytes | None:
         """Read an entry; None when there is none or it is damaged."""
         if self.is_open:
             return None
+        path = self.path(key, kind)
         try:
-            data = self.path(key, kind).read_bytes()
+            with path.open("rb") as file:
+                data = file.read()
+                used(path, os.fstat(file.fileno()))
         except OSError:
             return None
         body = data[_DIGEST:]
@@ -156,6 +166,7 @@ class Store:
             except OSError:
                 Path(name).unlink(missing_ok=True)
                 raise
+            self._upkeep.wrote(len(data))
 
     def make(self, key: str, kind: str, build: Callable[[], bytes]) -> bytes:
         """Read an entry, or build and write it."""
@@ -168,34 +179,18 @@ class Store:
     def usage(self) -> dict[str, Usage]:
         """Return the number of entries of each kind, and their size."""
         found: dict[str, Usage] = {}
-        for path in self._entries():
-            with contextlib.suppress(OSError):
-                kind = path.parent.parent.name
-                before = found.get(kind, Usage(0, 0))
-                found[kind] = Usage(before.entries + 1, before.nbytes + path.stat().st_size)
+        for entry in entries(self.root):
+            before = found.get(entry.kind, Usage(0, 0))
+            found[entry.kind] = Usage(before.entries + 1, before.nbytes + entry.nbytes)
         return dict(sorted(found.items()))
 
     def clear(self) -> dict[str, Usage]:
         """Remove every entry, and nothing else that may lie in the folder; return what there was."""
         found = self.usage()
-        for path in self._entries():
+        for entry in entries(self.root):
             with contextlib.suppress(OSError):
-                path.unlink()
+                Path(entry.path).unlink()
         return found
-
-    def _entries(self) -> list[Path]:
-        return [p for p in self._third() if _ENTRY.fullmatch(p.parent.name + p.name) and p.is_file()]
-
-    def _third(self) -> list[Path]:
-        """Return what lies in the folders of each kind's folder."""
-        return [path for kind in _inside(self.root) for few in _inside(kind) for path in _inside(few)]
-
-
-def _inside(folder: Path) -> list[Path]:
-    """Return what lies in a folder; nothing for a file, and for what another process has just removed."""
-    with contextlib.suppress(OSError):
-        return list(folder.iterdir())
-    return []
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from . import cache, engine
+from .cache_upkeep import size_limit
 from .display import nbytes
 from .errors import MetalnbError
 from .program import compile
@@ -76,11 +77,15 @@ class Checkup:
     cache_bytes, cache_entries : int
     cache_problem : str
         Empty when the folder can be written.
+    cache_limit : int or None
+        The most bytes that it may take; None when there is no limit.
     trials : tuple of EngineTrial
     chosen : str
         The engine that a cell runs on when it does not choose; empty when there is none.
     chosen_problem : str
         Why there is none.
+    chosen_why : str
+        Why it is this one: a part of a sentence.
     """
 
     versions: dict[str, str]
@@ -92,6 +97,8 @@ class Checkup:
     trials: tuple[EngineTrial, ...]
     chosen: str = ""
     chosen_problem: str = ""
+    chosen_why: str = ""
+    cache_limit: int | None = None
 
     @property
     def works(self) -> bool:
@@ -125,6 +132,8 @@ def examine() -> Checkup:
         trials=trials,
         chosen=chosen,
         chosen_problem=chosen_problem,
+        chosen_why=engine.why_current() if chosen else "",
+        cache_limit=size_limit(),
     )
 
 
@@ -209,7 +218,8 @@ def write(found: Checkup, *, colour: bool = False, plain: bool = False) -> str:
     """
     bold, dim, green, red = (_paint(code if colour else "") for code in ("1", "2", "32", "31"))
     good, bad, between = ("ok", "--", ", ") if plain else ("✓", "✗", " · ")
-    size = f"{found.cache_entries} entries, {nbytes(found.cache_bytes)}"
+    most = f" of at most {nbytes(found.cache_limit)}" if found.cache_limit else ""
+    size = f"{found.cache_entries} entries, {nbytes(found.cache_bytes)}{most}"
     lines = [
         between.join([*(f"{name} {version}" for name, version in found.versions.items()), found.system]),
         f"cache: {found.cache} ({red(found.cache_problem) if found.cache_problem else size})",
@@ -234,7 +244,12 @@ def _ending(found: Checkup, good: Callable[[str], str], bad: Callable[[str], str
         return bad("No engine works on this machine.")
     if found.chosen_problem:
         return bad(f"Cells cannot run: {found.chosen_problem}")
-    return good(f"Ready: cells run on engine '{found.chosen}'. In a notebook: %load_ext metalnb")
+    cells = f"cells run on engine '{found.chosen}': {found.chosen_why}"
+    wrong = [t.name for t in found.trials if not t.works and t.name in {found.chosen, found.chosen.rpartition(":")[0]}]
+    if wrong:
+        other = next(t.name for t in found.trials if t.works)
+        return bad(f"Not ready: {cells}, and it failed (see above). METALNB_ENGINE={other} chooses one that works.")
+    return good(f"Ready: {cells}. In a notebook: %load_ext metalnb")
 
 
 def _verdict(trial: EngineTrial) -> str:

@@ -16,6 +16,7 @@ __all__ = ["ACTS", "BUTTONS", "buttons"]
 # same as the arguments of a function that takes a kernel.
 ACTS = (
     ("Time", "%metal_time {call}", "take the call's time"),
+    ("Profile", "%metal_profile {call}", "count what each line would cost a GPU"),
     ("Step", "import metalnb as mnb\nmnb.trace({given})", "step through a threadgroup, statement by statement"),
     ("Check", "import metalnb as mnb\nmnb.validate({given})", "run it watched: accesses, races, values"),
     ("Tune", "import metalnb as mnb\nmnb.tune({given})", "try threadgroups"),

@@ -19,7 +19,7 @@ from metalnb.errors import EngineUnavailable
 
 from .base import Engine
 
-__all__ = ["REGISTRY", "Engine", "EngineStatus", "current", "engines", "named", "use"]
+__all__ = ["REGISTRY", "RENAMED", "Engine", "EngineStatus", "current", "engines", "named", "use", "why_current"]
 
 # Name -> module with open_engine(device), in the order in which a default is sought.
 REGISTRY = {
@@ -29,7 +29,7 @@ REGISTRY = {
     "cpu": "metalnb.engine.cpu",
 }
 
-_RENAMED = {"native": "cpu"}
+RENAMED = {"native": "cpu"}  # what texts and pickles may still name
 
 _lock = threading.RLock()
 _chosen: list[str] = []
@@ -79,10 +79,11 @@ def _parsed(name: str) -> str:
     ------
     EngineUnavailable
     """
+    before, colon, device = name.partition(":")
+    if before in RENAMED:
+        _say_renamed(before)
+        name = f"{RENAMED[before]}{colon}{device}"
     engine, colon, device = _split(name)
-    if name in _RENAMED:
-        _say_renamed(name)
-        return _RENAMED[name]
     if engine not in REGISTRY:
         message = f"unknown engine {name!r}; there are: {', '.join(REGISTRY)}"
         raise EngineUnavailable(message)
@@ -94,7 +95,7 @@ def _parsed(name: str) -> str:
 
 @functools.cache
 def _say_renamed(name: str) -> None:
-    warnings.warn(f"engine {name!r} is called {_RENAMED[name]!r} now", FutureWarning, stacklevel=4)
+    warnings.warn(f"engine {name!r} is called {RENAMED[name]!r} now", FutureWarning, stacklevel=4)
 
 
 def named(name: str | None = None) -> Engine:
@@ -134,6 +135,15 @@ def current() -> Engine:
         return named(_default())
 
 
+def why_current() -> str:
+    """Return, as a part of a sentence, why `current` is the engine that it is."""
+    if _chosen:
+        return "metalnb.use chose it"
+    if os.environ.get("METALNB_ENGINE"):
+        return "METALNB_ENGINE names it"
+    return "it is the first that can run here"
+
+
 @functools.cache
 def _default() -> str:
     reasons = []
@@ -171,7 +181,11 @@ def use(name: str | None) -> Engine:
 
 
 def engines() -> Listing[EngineStatus]:
-    """Return whether each engine can run here, on which device, or why not; a notebook shows a table."""
+    """Return whether each engine can run here, on which device, or why not; a notebook shows a table.
+
+    Above it stands which engine is in use, and why: `use` chose it, ``METALNB_ENGINE`` names it, or it is the first of
+    the table that can run here.
+    """
     found = {}
     for name in REGISTRY:
         try:
@@ -186,12 +200,15 @@ def engines() -> Listing[EngineStatus]:
 
 def _table(found: dict[str, EngineStatus]) -> Table:
     try:
-        chosen, _, _ = _split(current().name)
-    except EngineUnavailable:
-        chosen = ""
+        chosen = current().name
+        caption = f"{chosen} is in use: {why_current()}"
+    except EngineUnavailable as error:
+        chosen, caption = "", f"no engine is in use: {error}"
+    engine = chosen if chosen in found else _split(chosen)[0]
     rows = []
     for name, status in found.items():
-        state = "in use" if name == chosen else "ready" if status.available else "not here"
+        state = "in use" if name == engine else "ready" if status.available else "not here"
         told = ", ".join(v if v.startswith(what) else f"{what} {v}" for what, v in status.versions)
         rows.append((name, state, status.device or "–", told or status.reason))
-    return Table(("engine", "", "device", "versions, or what is missing"), tuple(rows), code=frozenset({0}))
+    head = ("engine", "", "device", "versions, or what is missing")
+    return Table(head, tuple(rows), caption, code=frozenset({0}))

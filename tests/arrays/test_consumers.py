@@ -10,6 +10,8 @@ import pytest
 
 import metalnb as mnb
 
+MISSING = "computes with another library: pip install -e .[test-all]"
+
 
 @pytest.fixture
 def pair() -> tuple[Any, Any]:
@@ -20,7 +22,7 @@ def pair() -> tuple[Any, Any]:
 
 def test_xarray(pair: Any) -> None:
     """Ours stays inside: arithmetic, reductions that skip NaN, groups, selections."""
-    xr = pytest.importorskip("xarray")
+    xr = pytest.importorskip("xarray", reason=MISSING)
     x, ours = pair
     x[1, 2] = ours[1, 2] = np.nan
     coords = {"t": np.arange(4), "g": ("t", list("abab"))}
@@ -39,7 +41,7 @@ def test_xarray(pair: Any) -> None:
 
 
 def test_dask_overlaps_without_being_told_the_dtype(pair: Any) -> None:
-    da = pytest.importorskip("dask.array")
+    da = pytest.importorskip("dask.array", reason=MISSING)
     x, ours = pair
     blocks = da.from_array(ours, chunks=(2, 6), asarray=False)
     same = da.from_array(x, chunks=(2, 6))
@@ -54,7 +56,7 @@ def test_dask_overlaps_without_being_told_the_dtype(pair: Any) -> None:
 
 
 def test_scikit_learn_takes_them_as_numpys() -> None:
-    pytest.importorskip("sklearn")
+    pytest.importorskip("sklearn", reason=MISSING)
     from sklearn.decomposition import PCA
     from sklearn.linear_model import LinearRegression
 
@@ -66,7 +68,7 @@ def test_scikit_learn_takes_them_as_numpys() -> None:
 
 def test_scikit_learn_computes_on_them_by_the_array_api() -> None:
     """SciPy looks at the environment when it is loaded, so this has a process of its own."""
-    pytest.importorskip("sklearn")
+    pytest.importorskip("sklearn", reason=MISSING)
     code = """
 import numpy as np, sklearn, metalnb as mnb
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
@@ -103,7 +105,7 @@ def test_matplotlib(pair: Any) -> None:
 
 def test_einops(pair: Any) -> None:
     """Its functions for the array API; `einops.rearrange` itself knows a list of libraries, and ours is not on it."""
-    einops = pytest.importorskip("einops")
+    einops = pytest.importorskip("einops", reason=MISSING)
     from einops.array_api import rearrange, reduce, repeat
 
     x, ours = pair
@@ -118,7 +120,7 @@ def test_einops(pair: Any) -> None:
 
 def test_pandas(pair: Any) -> None:
     """Columns and tables of them are NumPy's from then on."""
-    pd = pytest.importorskip("pandas")
+    pd = pytest.importorskip("pandas", reason=MISSING)
     x, ours = pair
     frame = pd.DataFrame({"k": list("abab"), "v": ours[:, 0]})
     assert frame.groupby("k").mean()["v"].tolist() == [(x[0, 0] + x[2, 0]) / 2, (x[1, 0] + x[3, 0]) / 2]

@@ -12,7 +12,8 @@ import pytest
 
 import metalnb as mnb
 
-da = pytest.importorskip("dask.array")
+MISSING = "needs Dask and zarr: pip install -e .[test-dask]"
+da = pytest.importorskip("dask.array", reason=MISSING)
 
 HEAD = "#include <metal_stdlib>\nusing namespace metal;\n"
 SCALE = HEAD + """
@@ -146,8 +147,8 @@ def test_without_dask_the_message_says_what_to_install() -> None:
 @pytest.mark.timeout(300)
 def test_a_worker_dies_and_the_result_is_right(tmp_path: Path) -> None:
     """Processes of a local cluster, an array on disk, one worker killed with the work half done."""
-    distributed = pytest.importorskip("distributed")
-    zarr = pytest.importorskip("zarr")
+    distributed = pytest.importorskip("distributed", reason=MISSING)
+    zarr = pytest.importorskip("zarr", reason=MISSING)
     x = np.random.default_rng(1).random((400, 500), np.float32)
     stored = zarr.open(str(tmp_path / "x.zarr"), mode="w", shape=x.shape, chunks=(50, 50), dtype="f4")
     stored[:] = x

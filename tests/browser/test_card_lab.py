@@ -82,7 +82,7 @@ def test_the_buttons_are_there_in_both_themes(notebook: Notebook, theme: str, wi
     page.screenshot(SCREENSHOTS / f"card-buttons-{theme}-{width}.png")
     sizes = page.evaluate(f"""[...{ALL}[{KERNEL}].node.querySelectorAll('.metalnb-acts button')].map(b =>
       [b.ariaLabel, b.getBoundingClientRect().width > 30])""")
-    assert [label for label, _ in sizes] == ["Time", "Step", "Check", "Tune", "Copy call"]
+    assert [label for label, _ in sizes] == ["Time", "Profile", "Step", "Check", "Tune", "Copy call"]
     assert all(seen for _, seen in sizes)
 
 
@@ -100,6 +100,7 @@ def test_copy_call_copies_the_latest_call(notebook: Notebook) -> None:
         ("Time", "%metal_time saxpy(x, other, a=3.0)", "clock"),
         ("Check", "import metalnb as mnb\nmnb.validate(saxpy, x, other, a=3.0)", "saxpy"),
         ("Tune", "import metalnb as mnb\nmnb.tune(saxpy, x, other, a=3.0)", "configurations"),
+        ("Profile", "%metal_profile saxpy(x, other, a=3.0)", "sectors"),
         ("Step", "import metalnb as mnb\nmnb.trace(saxpy, x, other, a=3.0)", "y[i] = a * x[i] + y[i]"),
     ],
 )

@@ -246,12 +246,12 @@ def test_a_folder_that_vanishes_is_no_error(tmp_path: Path, monkeypatch: pytest.
     store = cache.Store(tmp_path / "cache")
     store.put("a" * 40, "module", b"kept")
     (tmp_path / "cache" / "metalnb-gone").mkdir()
-    listed = Path.iterdir
+    listed = os.scandir
 
-    def vanishing(folder: Path) -> Any:
-        if folder.name == "metalnb-gone":
+    def vanishing(folder: Any) -> Any:
+        if Path(folder).name == "metalnb-gone":
             raise FileNotFoundError(folder)
         return listed(folder)
 
-    monkeypatch.setattr(Path, "iterdir", vanishing)
+    monkeypatch.setattr(os, "scandir", vanishing)
     assert store.usage()["module"].entries == 1

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-pytest.importorskip("tinygrad", reason="needs tinygrad: pip install -e .[dev]")
+pytest.importorskip("tinygrad", reason="needs tinygrad: pip install -e .[test-all]")
 
 from kernels.case import Check
 from kernels.tinygrad_device import NAME, MetalDevice, opened

@@ -15,6 +15,7 @@ from checked_engines import ENGINES
 import metalnb as mnb
 from metalnb import engine as engines
 from metalnb.engine.cpu import cpu_engine
+from metalnb.engine.cpu.watched import thread_checks
 from metalnb.engine.vectoriser.not_vectorised import NotVectorised
 
 HEAD = """#include <metal_stdlib>
@@ -237,13 +238,26 @@ def a_thread_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cpu_engine, "opened", refused)
 
 
+@pytest.mark.long(every=3)  # The same checks as in vector registers, in a loop over threads
 @pytest.mark.usefixtures("a_thread_at_a_time")
 @pytest.mark.parametrize("fault", FAULTS)
 def test_each_fault_is_found_and_named_a_thread_at_a_time(fault: str) -> None:
     found_and_named(fault, "cpu")
 
 
-@pytest.mark.long(every=3)  # Likewise
+@pytest.mark.usefixtures("a_thread_at_a_time")
+def test_a_kernel_that_is_not_understood_says_that_it_is_not_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise ValueError("a call of other, which is not inlined")
+
+    monkeypatch.setattr(thread_checks, "Analysis", refuse)
+    text = "kernel void f(device float* y, uint i [[thread_position_in_grid]]) { y[i] = 1; }"
+    kernel = mnb.compile(text, engine="cpu").f
+    with pytest.warns(mnb.MetalnbWarning, match="f: its accesses are not checked, .*: a call of other, which is not"):
+        kernel(np.zeros(4, np.float32))
+
+
+@pytest.mark.long(every=3)  # Right kernels by turns, on each engine
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("body", RIGHT)
 def test_a_right_kernel_raises_no_alarm(body: str, engine: str) -> None:

@@ -102,8 +102,8 @@ def gpu_of_a_worker() -> tuple[str, int, str]:
 @pytest.mark.timeout(300)
 def test_one_gpu_a_worker(tmp_path: Path, rng: np.random.Generator) -> None:
     """As dask-cuda shows a worker its GPU: by CUDA_VISIBLE_DEVICES. A stencil from disk, each worker with a share."""
-    distributed = pytest.importorskip("distributed")
-    zarr = pytest.importorskip("zarr")
+    distributed = pytest.importorskip("distributed", reason="needs Dask and zarr: pip install -e .[test-dask]")
+    zarr = pytest.importorskip("zarr", reason="needs Dask and zarr: pip install -e .[test-dask]")
     import dask.array as da
 
     x = rng.random((800, 1000), np.float32)

@@ -33,6 +33,11 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
+def an_hour_later(folder: Path) -> None:
+    """Forget when a cache was last scanned."""
+    (folder / "written").unlink()
+
+
 # The cache ------------------------------------------------------------------------------------------------------------
 
 
@@ -75,6 +80,7 @@ def test_what_a_killed_process_left_is_swept_away(folder: Path) -> None:
         path.write_bytes(b"half")
     for path in (old, strays):
         os.utime(path, (time.time() - 7200,) * 2)
+    an_hour_later(folder)
     cache.Store(folder).put(cache.digest("y"), "device", b"another")
     assert (kept.exists(), old.exists(), new.exists(), strays.exists()) == (True, False, True, False)
 
@@ -113,6 +119,7 @@ def test_what_is_left_of_a_compilation_that_was_killed(folder: Path, tmp_path: P
     assert all(path.exists() for path in left)
     for path in left:
         os.utime(path, (time.time() - 7200,) * 2)
+    an_hour_later(folder)
     cache.Store(folder).put(cache.digest("y"), "device", b"an hour later")
     assert list(folder.glob("metalnb-*")) == []
 

@@ -4,7 +4,7 @@ import pytest
 from doubled_engines import Calls, doubled
 
 from metalnb import engine as engines
-from metalnb.engine.metal import MetalEngine
+from metalnb.engine.metal.metal_engine import MetalEngine
 
 
 @pytest.fixture

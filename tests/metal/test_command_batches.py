@@ -11,7 +11,7 @@ from metal_double import CONSTANTS
 from metal_double.commands import MTLCommandBuffer, MTLComputeCommandEncoder
 
 import metalnb as mnb
-from metalnb.engine.metal import MetalEngine
+from metalnb.engine.metal.metal_engine import MetalEngine
 from metalnb.engine.observation import observe
 
 pytestmark = pytest.mark.usefixtures("engine")

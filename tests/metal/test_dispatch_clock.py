@@ -14,7 +14,7 @@ from metal_double.device import MTLDevice
 
 import metalnb as mnb
 from metalnb.engine import metal as room
-from metalnb.engine.metal import MetalEngine
+from metalnb.engine.metal.metal_engine import MetalEngine
 
 STAGE, DISPATCH = 0, 2
 MetalAbortError = metal_double.MetalAbortError

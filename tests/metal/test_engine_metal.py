@@ -24,8 +24,8 @@ from metal_double.pipelines import MTLBinaryArchive, MTLComputePipelineState
 import metalnb as mnb
 from metalnb import engine as engines
 from metalnb.engine import metal as room
-from metalnb.engine.metal import MetalEngine
 from metalnb.engine.metal.libraries import constant_bytes
+from metalnb.engine.metal.metal_engine import MetalEngine
 from metalnb.magics.line import COMMANDS
 from metalnb.magics.session import Session
 from metalnb.msl.rewrite.scan import scan

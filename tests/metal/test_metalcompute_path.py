@@ -12,10 +12,11 @@ import metalnb as mnb
 from metalnb import engine as engines
 from metalnb.call.kernel import Kernel
 from metalnb.engine.metal.assembled_source import Assembly
-from metalnb.engine.metal.metalcompute_path import MetalcomputeEngine, open_engine
+from metalnb.engine.metal.metalcompute_path import open_engine
+from metalnb.engine.metal.metalcompute_path.metalcompute_engine import MetalcomputeEngine
 from metalnb.msl.language.versions import newer
 from metalnb.msl.rewrite.scan import scan
-from metalnb.program import Program
+from metalnb.program import Program, compiled
 
 HEAD = "#include <metal_stdlib>\nusing namespace metal;\n"
 
@@ -31,6 +32,7 @@ def metal_engine(metalcompute: ModuleType, monkeypatch: pytest.MonkeyPatch) -> M
     opened = open_engine(module=metalcompute)
     others = engines._open
     monkeypatch.setattr(engines, "_open", lambda name: opened if name == "metal:metalcompute" else others(name))
+    compiled._programs.clear()  # a program that is kept belongs to the engine of an earlier test
     return opened
 
 

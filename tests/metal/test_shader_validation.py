@@ -14,9 +14,9 @@ from metal_double.pipelines import MTLComputePipelineDescriptor, MTLComputePipel
 from metal_double.validation_logs import MTLFunctionLog
 
 import metalnb as mnb
-from metalnb.engine.metal import MetalEngine
 from metalnb.engine.metal.bindings import Bindings
 from metalnb.engine.metal.fast_enumeration import _State, enumerated
+from metalnb.engine.metal.metal_engine import MetalEngine
 from metalnb.magics.call_checks import guard
 from metalnb.magics.session import Session
 

@@ -16,6 +16,7 @@ from nbclient.exceptions import CellExecutionError
 from traitlets.config import Config
 
 import metalnb as mnb
+from metalnb.display import nbytes
 from metalnb.engine import current
 from metalnb.magics.card_answers import latest_call
 from metalnb.magics.session import Session
@@ -437,7 +438,9 @@ def test_the_cache_is_shown_and_cleared_and_nothing_else_is_touched(
     found = run("%metal cache").result
     assert found["cpu-lanes"].entries == 1
     assert found["cpu-library"].nbytes > 0
-    assert str(tmp_path) in repr(found)
+    assert f"{tmp_path}: {nbytes(sum(u.nbytes for u in found.values()))} of at most 1.0 GB" in repr(found)
+    monkeypatch.setenv("METALNB_CACHE_SIZE", "0")
+    assert re.search(rf"{tmp_path}: [\d.]+ [kM]B, no limit", repr(run("%metal cache").result))
     assert run("%metal cache clear").result == found
     assert run("%metal cache").result == {}
     assert keep.read_text() == "precious"

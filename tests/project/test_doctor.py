@@ -108,6 +108,24 @@ def test_an_engine_chosen_in_vain_is_told() -> None:
     assert "Cells cannot run: unknown engine 'abacus'" in done.stdout
 
 
+def test_why_an_engine_runs_cells_is_told() -> None:
+    assert f"Ready: cells run on engine '{ENGINE}': " in command("doctor").stdout
+    done = command("doctor", METALNB_ENGINE="cpu")
+    assert "Ready: cells run on engine 'cpu': METALNB_ENGINE names it. In a notebook: %load_ext metalnb" in done.stdout
+    found = json.loads(command("doctor", "--json", METALNB_ENGINE="").stdout)
+    assert (found["chosen"], found["chosen_why"]) == (ENGINE, "it is the first that can run here")
+
+
+@pytest.mark.parametrize("chosen", ["cuda", "cuda:1"])
+def test_an_engine_that_opens_and_computes_wrongly_is_not_ready(chosen: str) -> None:
+    trials = EngineTrial("cuda", problem="3 values are wrong"), EngineTrial("cpu", works=True)
+    text = write(checkup(*trials, chosen=chosen, chosen_why="it is the first that can run here"))
+    assert text.endswith(
+        f"Not ready: cells run on engine '{chosen}': it is the first that can run here, and it failed (see above). "
+        "METALNB_ENGINE=cpu chooses one that works."
+    )
+
+
 def test_colours_and_marks() -> None:
     good = EngineTrial("good", "Device", {"Driver": "Driver 7", "lib": "2"}, works=True)
     both = checkup(good, EngineTrial("bad", problem="gone"))

@@ -24,6 +24,7 @@ ROOT = Path(__file__).resolve().parents[2]
 # room must be given its place: the lowest from which it can reach what it imports. What stands in one layer does not
 # import each other.
 LAYERS = (
+    ("cache_upkeep",),
     ("tracebacks", "dtypes", "cache", "free_memory", "library_includes", "rendering"),
     ("errors", "metal_lexer"),
     ("msl.signature",),

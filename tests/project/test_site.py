@@ -50,7 +50,7 @@ def test_the_contents_lead_to_every_document() -> None:
 
 def test_a_notebook_of_the_readers_own_is_no_page() -> None:
     """The pages are the numbered ones, which the contents lead to."""
-    matching = pytest.importorskip("sphinx.util.matching", reason="the site needs the extra: pip install metalnb[docs]")
+    matching = pytest.importorskip("sphinx.util.matching", reason="needs sphinx: pip install -e .[docs]")
     conf = (DOCS / "conf.py").read_text("utf-8")
     patterns = re.findall(r'"(notebooks/[^"]*)"', conf[conf.index("include_patterns") :])
     listed = re.findall(r"^notebooks/.*$", (DOCS / "contents.txt").read_text("utf-8"), re.MULTILINE)
@@ -65,7 +65,7 @@ def test_a_notebook_of_the_readers_own_is_no_page() -> None:
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The site as `make site` builds it."""
-    pytest.importorskip("sphinx", reason="the site needs the extra: pip install metalnb[docs]")
+    pytest.importorskip("sphinx", reason="needs sphinx: pip install -e .[docs]")
     folder = tmp_path_factory.mktemp("site")
     options = ["--fail-on-warning", "--keep-going", "--quiet", "-c", DOCS, "-d", folder / "doctrees"]
     command = [sys.executable, "-m", "sphinx", *options, ROOT, folder / "html"]

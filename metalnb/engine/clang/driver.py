@@ -199,10 +199,10 @@ def _precompiled(target: Target, flags: tuple[str, ...]) -> Path | None:
     """Return the MSL headers precompiled for these flags; they are made once for each state of headers and compiler."""
     kept = cache.store()
     key = cache.digest(_headers(target.prelude.parent), version(), str(target.prelude), *flags)
-    path = kept.path(key, "headers").with_suffix(".pch")
+    path = kept.path(key, "headers", ".pch")
     if kept.is_open:
         return None
-    if path.exists():
+    if kept.has(path):
         return path
     try:
         kept.prepare(path)
@@ -214,7 +214,7 @@ def _precompiled(target: Target, flags: tuple[str, ...]) -> Path | None:
             done = subprocess.run(command, cwd=folder, capture_output=True, check=False, timeout=time_limit())
             if done.returncode:
                 return None
-            (folder / "out.pch").replace(path)
+            kept.take(folder / "out.pch", path)
     except (OSError, subprocess.TimeoutExpired):  # the cell's own compilation tells
         return None
     return path

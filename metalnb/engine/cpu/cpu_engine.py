@@ -165,12 +165,13 @@ class CpuEngine(Observable, SharedMemory):
             raise KernelFault(message)
         if isinstance(binary, VectorBinary):
             return self._in_lanes(binary, arguments, grid, threadgroup)
-        run = functools.partial(_run_threads, binary)
-        launch = arguments, grid, threadgroup
         if binary.checks is None:
-            return _finished(run, launch, binary.threadgroup_bytes)
+            words, elapsed = dispatch(arguments, grid, threadgroup, binary.threadgroup_bytes), Stopwatch()
+            in_order(_run_threads, binary, words, elapsed)
+            return EndedTicket(elapsed)
+        launch = arguments, grid, threadgroup
         watch = Watch(binary.unit, binary.checks.analysis, binary.checks.made, launch, _address)
-        return _watched(run, launch, binary.threadgroup_bytes, watch)
+        return _watched(functools.partial(_run_threads, binary), launch, binary.threadgroup_bytes, watch)
 
     def timed(
         self, binary: ThreadBinary | VectorBinary, arguments: Sequence[Any], grid: Grid, threadgroup: Grid, count: int,
@@ -193,23 +194,17 @@ class CpuEngine(Observable, SharedMemory):
             if binary.instead is None:
                 binary.instead = self.thread_at_a_time(binary.unit, str(reason))
             return self.start(binary.instead, arguments, grid, threadgroup)
-        run = functools.partial(_run_lanes, binary, code)
-        launch = arguments, grid, threadgroup
         if binary.checks is None or not made.checks:
-            return _finished(run, launch, code.storage_bytes)
+            words, elapsed = dispatch(arguments, grid, threadgroup, code.storage_bytes), Stopwatch()
+            in_order(_run_lanes, binary, code, words, elapsed)
+            return EndedTicket(elapsed)
+        launch = arguments, grid, threadgroup
         watch = Watch(binary.unit, binary.checks.analysis, made, launch, _address)
-        return _watched(run, launch, code.storage_bytes, watch)
+        return _watched(functools.partial(_run_lanes, binary, code), launch, code.storage_bytes, watch)
 
 
 _Run = Callable[[bytes, Stopwatch], None]
 _Launch = tuple[Sequence[Any], Grid, Grid]
-
-
-def _finished(run: _Run, launch: _Launch, static: int) -> EndedTicket:
-    """Run a dispatch to its end."""
-    words, elapsed = dispatch(*launch, static), Stopwatch()
-    in_order(lambda: run(words, elapsed))
-    return EndedTicket(elapsed)
 
 
 def _watched(run: _Run, launch: _Launch, static: int, watch: Watch) -> CheckedTicket:
@@ -217,7 +212,7 @@ def _watched(run: _Run, launch: _Launch, static: int, watch: Watch) -> CheckedTi
     arguments, grid, threadgroup = launch
     words, elapsed = dispatch((*arguments, watch.limits, watch.memory), grid, threadgroup, static), Stopwatch()
     if not watch.stoppable:
-        in_order(lambda: run(words, elapsed))
+        in_order(run, words, elapsed)
         return CheckedTicket(elapsed, watch, None)
     begun = BackgroundRun(lambda: run(words, elapsed), watch, arguments, current_limit())
     return CheckedTicket(elapsed, watch, begun)

@@ -161,15 +161,16 @@ def library(code: bytes) -> ctypes.CDLL:
 
 def _kept(code: bytes) -> Path:
     """Return a file that holds code, and stays: Windows removes none that is loaded."""
-    path = cache.store().path(cache.digest("library", code), "cpu-loaded").with_suffix(".dll")
-    if path.exists() and path.read_bytes() == code:
+    kept = cache.store()
+    path = kept.path(cache.digest("library", code), "cpu-loaded", ".dll")
+    if kept.has(path) and path.read_bytes() == code:
         return path
     try:
-        cache.store().prepare(path)
-        with cache.store().scratch() as folder:
+        kept.prepare(path)
+        with kept.scratch() as folder:
             written = folder / path.name
             written.write_bytes(code)
-            written.replace(path)
+            kept.take(written, path)
     except OSError:
         path = Path(tempfile.mkdtemp(prefix="metalnb-")) / "code.dll"
         path.write_bytes(code)

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from ..base import Caps, Grid, Ticket
-from ..clang.driver import clang
 from ..observation import Observable
 from ..robust.rewriting.checks import CheckedModule
 from ..staging import DeviceMemory, Result, Staging
@@ -25,25 +24,14 @@ from .checked_kernels.stoppable_runs import StoppableRun, StoppableRuns
 from .constants import Constants
 from .gpu_memory import GpuMemory, own_address
 from .launch_record import LaunchRecord, Planned, launches
-from .nvidia_driver import Gpu, open_gpu
+from .nvidia_driver import Gpu
 from .ptx import source
 from .stream_events import CudaTicket, Events, Span, StagedTicket
 
-__all__ = ["CudaEngine", "open_engine"]
+__all__ = ["CudaEngine"]
 
 _MATRICES = {"half": 75, "bfloat": 80}  # what tensor_cores.h multiplies, from which compute capability on
 _COPIES = 80  # since which there is async_copies.h
-
-
-def open_engine(device: int = 0) -> CudaEngine:
-    """Open the engine on a GPU.
-
-    Raises
-    ------
-    EngineUnavailable
-    """
-    clang()
-    return CudaEngine(open_gpu(device))
 
 
 class CudaEngine(GpuMemory, Observable):

@@ -1,10 +1,8 @@
-"""NVIDIA's driver, through cuda-bindings: one device, its primary context, and errors in words."""
+"""NVIDIA's driver: one device, its primary context, and errors in words."""
 
 from __future__ import annotations
 
 import ctypes
-import importlib
-import importlib.util
 import threading
 from collections.abc import Callable
 from typing import Any, NoReturn
@@ -12,7 +10,8 @@ from typing import Any, NoReturn
 from metalnb.errors import EngineUnavailable, KernelFault
 
 from ..base import refuse_device
-from .ptx import INSTALL, LEAST, libdevice
+from .driver_api import driver_api
+from .ptx import LEAST, libdevice
 
 __all__ = ["Gpu", "open_gpu"]
 
@@ -177,21 +176,8 @@ def open_gpu(index: int) -> Gpu:
     EngineUnavailable
         When there is none, or what is needed for it is missing.
     """
-    if importlib.util.find_spec("cuda") is None or importlib.util.find_spec("cuda.bindings") is None:
-        message = f"engine 'cuda' needs an NVIDIA GPU and the package cuda-bindings: {INSTALL}"
-        raise EngineUnavailable(message)
+    api = driver_api()
     libdevice()
-    api = importlib.import_module("cuda.bindings.driver")
-    with _lock:
-        try:
-            status = api.cuInit(0)[0]
-        except RuntimeError as error:
-            message = "engine 'cuda' needs an NVIDIA GPU and its driver (libcuda), which is not on this machine"
-            raise EngineUnavailable(message) from error
-    if status:
-        told = (api.cuGetErrorString(status)[1] or b"unknown error").decode()
-        message = f"engine 'cuda' needs an NVIDIA GPU; the driver says: {told} (see nvidia-smi)"
-        raise EngineUnavailable(message)
     _, count = api.cuDeviceGetCount()
     if index >= count:
         refuse_device("cuda", index, count)

@@ -16,14 +16,14 @@ from ..clang.driver import Target, at_kernel
 from ..clang.entry_point import ENTRY, Head, written
 from ..clang.loop_exits import made_with_ways_back
 from ..unit import Unit
+from .driver_api import INSTALL
 from .padded_tables import padded
 
 __all__ = [
-    "INSTALL", "LEAST", "ROUNDED", "bounded", "cannot_tell", "checked_source", "finished", "libdevice",
+    "LEAST", "ROUNDED", "bounded", "cannot_tell", "checked_source", "finished", "libdevice",
     "processor_flags", "ptx", "source", "target",
 ]  # fmt: skip
 
-INSTALL = 'pip install "metalnb[cuda]"'
 LEAST = 70  # compute capability 7.0, Volta: the first whose threads shuffle and vote by masks
 # Compute capabilities that clang knows, and the version of PTX that has each: a driver takes none newer than itself.
 # PTX for one GPU runs on all later ones.

@@ -12,7 +12,7 @@ __all__ = ["with_function"]
 _NUMBER = re.compile(r"%(\d+)\b")  # a value without a name
 
 
-def with_function(text: str, function: IRFunction, declarations: str = "") -> str:
+def with_function(text: str, function: IRFunction, declarations: str = "", head: str = "") -> str:
     """Return a module's text with another body for one of its functions.
 
     Parameters
@@ -22,13 +22,15 @@ def with_function(text: str, function: IRFunction, declarations: str = "") -> st
         Its head is a line of the text. Values without names get one: LLVM counts those that have none by their order.
     declarations : str
         Lines for functions that only the new body calls.
+    head : str
+        In the place of the function's own.
     """
     before, found, rest = text.partition(f"{function.head}\n")
     if not found:
         message = f"no function {function.name}"
         raise ValueError(message)
     _, _, after = rest.partition("\n}\n")
-    lines = (_NUMBER.sub(r"%v.\1", line) for line in (function.head, *_body(function)))
+    lines = (_NUMBER.sub(r"%v.\1", line) for line in (head or function.head, *_body(function)))
     return "\n".join([before + "\n".join(lines), "}", declarations, after])
 
 

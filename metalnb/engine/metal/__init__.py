@@ -12,16 +12,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from metalnb.engine.base import refuse_device
+from metalnb.engine.base import Engine, refuse_device
 from metalnb.errors import EngineUnavailable
 
 from .bindings import bindings
-from .metal_engine import MetalEngine
 
-__all__ = ["MetalEngine", "open_engine"]
+__all__ = ["open_engine"]
 
 
-def open_engine(device: int = 0, *, module: Any = None) -> MetalEngine:
+def open_engine(device: int = 0, *, module: Any = None) -> Engine:
     """Open the engine.
 
     Parameters
@@ -37,6 +36,8 @@ def open_engine(device: int = 0, *, module: Any = None) -> MetalEngine:
         When there is no PyObjC or no Metal on this machine, or no such device.
     """
     found = bindings(module)
+    from .metal_engine import MetalEngine  # after it is known that there is a use for it
+
     with found.pool():
         chosen = found.metal.MTLCreateSystemDefaultDevice()
         if device and chosen is not None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from metalnb.errors import KernelFault
+from metalnb.errors import KernelFault, MetalnbWarning
 from metalnb.msl.text.scanned_cell import MAIN
 
 from ..llvm.debug_places import SourcePlace, place_in
@@ -18,7 +19,7 @@ from .kernel_analysis import Analysis
 from .launch_facts import Grid
 from .memory_roots import Root
 
-__all__ = ["RecordedFault", "explained", "stopped"]
+__all__ = ["RecordedFault", "explained", "stopped", "warn_unchecked"]
 
 _FAR = 1 << 24  # below 0: what is further was no small step too far
 _NAME = re.compile(r"[A-Za-z_]\w*")
@@ -108,6 +109,13 @@ def stopped(unit: Unit, module: IRModule, analysis: Analysis, headers: Collectio
     where = f" in the loop at {file}:{line}:{column}" if line else ""
     message = f"{unit.signature.name}: stopped {reason}{where}{_shown(line, column, text)}"
     return KernelFault(message, kind="stopped", line=line or None, column=column if line else None)
+
+
+def warn_unchecked(unit: Unit, reason: Exception) -> None:
+    """Warn that a kernel runs without the checks that its author asked for."""
+    name = unit.signature.name
+    message = f"{name}: its accesses are not checked, and no timeout stops it: {reason}"
+    warnings.warn(message, MetalnbWarning, stacklevel=2)
 
 
 def _shown(line: int, column: int, text: str) -> str:

@@ -51,11 +51,11 @@ def precompiled(cindex: Any, flags: tuple[str, ...]) -> Path | None:
     """
     kept = cache.store()
     key = cache.digest(_state(), *flags)
-    path = kept.path(key, "library").with_suffix(".pch")
+    path = kept.path(key, "library", ".pch")
     if kept.is_open:
         return None
     try:
-        if path.exists() and (path in _checked or kept.get(key, "library") == _digest(path)):
+        if kept.has(path) and (path in _checked or kept.get(key, "library") == _digest(path)):
             _checked.add(path)
             return path
         kept.prepare(path)
@@ -67,7 +67,7 @@ def precompiled(cindex: Any, flags: tuple[str, ...]) -> Path | None:
             unit = cindex.Index.create().parse(_WHOLE, args=flags, unsaved_files=files, options=options)
             unit.save(str(Path(name, "library.pch")))
             kept.put(key, "library", _digest(Path(name, "library.pch")))
-            Path(name, "library.pch").replace(path)
+            kept.take(Path(name, "library.pch"), path)
     except (OSError, cindex.TranslationUnitLoadError, cindex.TranslationUnitSaveError):
         return None
     return path

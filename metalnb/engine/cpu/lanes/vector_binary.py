@@ -24,6 +24,7 @@ from .vector_report import LINES, how_it_runs
 
 __all__ = ["VectorBinary", "VectorCode", "opened"]
 
+_KEPT = 256  # kinds of dispatches
 _WHOLE = (1024, 1, 1), (256, 1, 1)  # the grid and the threadgroup for which a kernel is written first
 _CHECKED = (*LINES, "-fno-finite-loops")  # a loop without end is stopped and named, not taken for one that never runs
 
@@ -71,8 +72,12 @@ class VectorBinary:
     checks : LaneChecks or None
         None for a kernel that is not checked.
     threadgroup_bytes : int
+    plain : CheckedModule
+        The module without checks.
     texts, forms : dict
-        What was written and what was made so far, by its form and its checks.
+        What was written and not yet compiled, and what was made so far, by its form and its checks.
+    dispatched : dict
+        The code of dispatches that were made before, by the identity of their module, their grid and threadgroup.
     instead : ThreadBinary or None
         The kernel a thread at a time, for dispatches whose form cannot be made.
     """
@@ -84,9 +89,14 @@ class VectorBinary:
     region: bool
     checks: LaneChecks | None = None
     threadgroup_bytes: int = 0
+    plain: CheckedModule = field(init=False)
     texts: dict[tuple[SimdForm, Checks], Vectorised] = field(default_factory=dict)
     forms: dict[tuple[SimdForm, Checks], VectorCode] = field(default_factory=dict)
+    dispatched: dict[tuple[int, Grid, Grid], VectorCode] = field(default_factory=dict)
     instead: Any = None
+
+    def __post_init__(self) -> None:
+        self.plain = CheckedModule(self.module, Checks())
 
     def facts(self) -> list[tuple[str, str]]:
         """Return how it runs, for its card."""
@@ -95,11 +105,11 @@ class VectorBinary:
     @property
     def first(self) -> CheckedModule:
         """The kernel as it is first compiled."""
-        return CheckedModule(self.module, Checks()) if self.checks is None else self.checks.first
+        return self.plain if self.checks is None else self.checks.first
 
     def module_for(self, arguments: Sequence[Any], grid: Grid, threadgroup: Grid) -> CheckedModule:
         """Return the kernel with the checks that a dispatch needs."""
-        return self.first if self.checks is None else self.checks.of(arguments, grid, threadgroup)
+        return self.plain if self.checks is None else self.checks.of(arguments, grid, threadgroup)
 
     def code(self, made: CheckedModule, grid: Grid, threadgroup: Grid) -> VectorCode:
         """Return the code for a dispatch.
@@ -109,11 +119,19 @@ class VectorBinary:
         NotVectorised
             With the reason why it has to run a thread at a time.
         """
+        call = id(made), grid, threadgroup  # a module lives as long as this binary
+        known = self.dispatched.get(call)
+        if known is not None:
+            return known
         form = form_for(grid, threadgroup, simd=self.simd)
         key = form, made.checks
         found = self.forms.get(key)
         if found is None:
             found = self.forms[key] = self._loaded(self._text(made, form))
+            self.texts.pop(key, None)
+        if len(self.dispatched) >= _KEPT:
+            self.dispatched.clear()
+        self.dispatched[call] = found
         return found
 
     def write(self) -> None:

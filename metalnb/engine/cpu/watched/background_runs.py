@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from typing import Any
 
 from .watch import Watch
 
@@ -100,7 +101,7 @@ class BackgroundRun:
             raise self._error
 
 
-def in_order(work: Callable[[], None]) -> None:
+def in_order(work: Callable[..., None], *given: Any) -> None:
     """Do some work after all dispatches that are under way.
 
     Raises
@@ -108,8 +109,11 @@ def in_order(work: Callable[[], None]) -> None:
     KeyboardInterrupt
         When the wait was interrupted: those dispatches were stopped, and the work is done all the same.
     """
-    interrupt = _finish_all() if _under_way else None
-    work()
+    if not _under_way:
+        work(*given)
+        return
+    interrupt = _finish_all()
+    work(*given)
     if interrupt is not None:
         raise interrupt
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from ...llvm.llvm_reader import read
 from ...llvm.llvm_types import UnreadText
 from ...llvm.llvm_writer import with_function
+from ...robust.fault_messages import warn_unchecked
 from ...robust.kernel_analysis import Analysis
 from ...robust.rewriting.checks import CheckedModule, Checks, checked
 from ...unit import Unit
@@ -60,7 +61,8 @@ def checked_thread(unit: Unit, how: tuple[str, ...]) -> CheckedThread | None:
     try:
         module = read(text)
         analysis = Analysis(module, LaneEntry(module))
-    except (UnreadText, ValueError):
+    except (UnreadText, ValueError) as reason:
+        warn_unchecked(unit, reason)
         return None
     given, region, index = (parameter.text for parameter in analysis.roots.function.parameters)
     everything = analysis.everything

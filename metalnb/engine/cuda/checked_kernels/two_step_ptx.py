@@ -14,6 +14,7 @@ from ...llvm.llvm_reader import read
 from ...llvm.llvm_types import UnreadText
 from ...llvm.llvm_writer import with_function
 from ...robust.check_choice import KernelChecks
+from ...robust.fault_messages import warn_unchecked
 from ...robust.kernel_analysis import Analysis
 from ...robust.rewriting.checks import CheckedModule
 from ...unit import Unit
@@ -81,7 +82,7 @@ class CheckedPtx:
         CompileError
         """
         function = made.module.functions[CudaEntry.function]
-        text = with_function(self._text, function).replace(function.head, _PROMISES.sub("", function.head), 1)
+        text = with_function(self._text, function, head=_PROMISES.sub("", function.head))
         text = _DECLARED.sub(_defined, _PLACES.sub("", text))
         return finished(self._unit, _assembled(self._unit, text, self._capability), lambda: text)
 
@@ -98,7 +99,8 @@ def checked_ptx(unit: Unit, capability: int) -> CheckedPtx | None:
 
     try:
         return CheckedPtx(unit, capability, made_with_ways_back(unit, made))
-    except (UnreadText, ValueError):
+    except (UnreadText, ValueError) as reason:
+        warn_unchecked(unit, reason)
         return None
 
 

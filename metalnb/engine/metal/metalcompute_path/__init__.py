@@ -21,17 +21,15 @@ import os
 import platform
 from typing import Any
 
-from metalnb.engine.base import refuse_device
+from metalnb.engine.base import Engine, refuse_device
 from metalnb.errors import EngineUnavailable
 
-from .metalcompute_engine import MetalcomputeEngine
-
-__all__ = ["MetalcomputeEngine", "open_engine"]
+__all__ = ["open_engine"]
 
 _NEEDS = "engine 'metal:metalcompute' needs macOS 14 and metalcompute: pip install metalcompute"
 
 
-def open_engine(device: int = 0, *, module: Any = None) -> MetalcomputeEngine:
+def open_engine(device: int = 0, *, module: Any = None) -> Engine:
     """Open the engine.
 
     Parameters
@@ -47,6 +45,8 @@ def open_engine(device: int = 0, *, module: Any = None) -> MetalcomputeEngine:
         When there is no Metal on this machine, or no such device.
     """
     module = module or _metalcompute()
+    from .metalcompute_engine import MetalcomputeEngine  # after it is known that there is a use for it
+
     if device:
         count = len(module.get_devices())
         if device >= count:

@@ -1,0 +1,169 @@
+"""What keeps a cache within its limit: a count of what is written, and from time to time a scan that removes entries.
+
+Those used longest ago are removed first. The time of an entry's file is that of its last use, to ten minutes. The count
+is one file that all processes append to, a byte for each 1024 that they store, behind what the last scan found; so a
+process reads the folder only when the limit is reached, or an hour has passed. Nothing here needs a lock: two scans at
+once remove the same entries, and a count that is lost is made by the next scan.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import re
+import shutil
+import struct
+import time
+import warnings
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias
+
+__all__ = ["CacheEntry", "Upkeep", "entries", "size_limit", "used"]
+
+_DEFAULT = 10**9  # bytes
+_SCALES = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
+_SIZE = re.compile(r"\s*(\d{1,15}(?:\.\d{1,9})?)\s*([kmgt]?)b?\s*", re.IGNORECASE | re.ASCII)
+_LEFT = 0.9  # of the limit, after a scan: the next one is far
+_HOUR = 3600.0  # s: after it nobody is still writing a file, and the folder is scanned again
+_RECENT = 600.0  # s: a use is not noted again before
+_UNIT = 1024  # bytes for which the count grows by one
+_HEAD = struct.Struct("<Qd")  # bytes found by the last scan, and its time
+_ENTRY = re.compile(r"[0-9a-f]{40}(\.pch|\.dll)?")  # `digest`, and what is kept beside it under the system's suffixes
+
+
+def size_limit() -> int | None:
+    """Return the most bytes that a cache may take: ``METALNB_CACHE_SIZE``, else 1 GB; None for 0, which sets no limit.
+
+    For a value that is not a size there is one warning, and the default is used.
+    """
+    return _parsed_size(os.environ.get("METALNB_CACHE_SIZE", ""))
+
+
+@functools.cache
+def _parsed_size(text: str) -> int | None:
+    if not text.strip():
+        return _DEFAULT
+    found = _SIZE.fullmatch(text)
+    if found is None:
+        message = f"METALNB_CACHE_SIZE is a size in bytes, as 500M or 2G, or 0 for no limit (got {text!r}); 1G is used"
+        warnings.warn(message, RuntimeWarning, stacklevel=2)
+        return _DEFAULT
+    return int(float(found[1]) * _SCALES[found[2].lower()]) or None
+
+
+def used(path: Path, status: os.stat_result) -> None:
+    """Note that an entry with this status is in use."""
+    if abs(time.time() - status.st_mtime) > _RECENT:
+        with contextlib.suppress(OSError):  # a folder that can only be read
+            os.utime(path)
+
+
+@dataclass(frozen=True, slots=True)
+class CacheEntry:
+    """An entry's file, its kind, its bytes, and when it was last used: seconds since the epoch."""
+
+    path: str
+    kind: str
+    nbytes: int
+    last_use: float
+
+
+_File: TypeAlias = tuple[str, str, "os.DirEntry[str]"]  # and the names of the two folders above it
+
+
+def entries(root: Path) -> Iterator[CacheEntry]:
+    """List the entries of a cache, and nothing else that may lie in its folder."""
+    return _entries_among(_files(root))
+
+
+def _entries_among(files: Iterable[_File]) -> Iterator[CacheEntry]:
+    for kind, few, file in files:
+        with contextlib.suppress(OSError):  # another process has removed it
+            if _ENTRY.fullmatch(few + file.name) and file.is_file(follow_symlinks=False):
+                status = file.stat(follow_symlinks=False)
+                yield CacheEntry(file.path, kind, status.st_size, status.st_mtime)
+
+
+def _files(root: Path) -> Iterator[_File]:
+    """List what lies two folders deep, with the names of both."""
+    for kind in _inside(root):
+        for few in _inside(kind.path):
+            for file in _inside(few.path):
+                yield kind.name, few.name, file
+
+
+def _inside(folder: str | Path) -> list[os.DirEntry[str]]:
+    """Return what lies in a folder; nothing for a file, and for what another process has just removed."""
+    with contextlib.suppress(OSError), os.scandir(folder) as found:
+        return list(found)
+    return []
+
+
+class Upkeep:
+    """The count of one cache, and its scans.
+
+    Parameters
+    ----------
+    root : Path
+        The cache's folder.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._count = root / "written"
+
+    def wrote(self, nbytes: int) -> None:
+        """Count an entry that has just been written; scan the folder if it is time."""
+        with contextlib.suppress(OSError):
+            total, scanned = self._add(nbytes)
+            limit = size_limit()
+            if abs(time.time() - scanned) > _HOUR or (limit is not None and total > limit):
+                self._scan(limit)
+
+    def _add(self, nbytes: int) -> tuple[int, float]:
+        """Append to the count; return the bytes of all entries, about, and the time of the last scan."""
+        with self._count.open("ab+") as file:
+            file.write(bytes(-(-nbytes // _UNIT)))
+            since = (file.tell() - _HEAD.size) * _UNIT
+            file.seek(0)
+            head = file.read(_HEAD.size)
+        found, scanned = _HEAD.unpack(head) if len(head) == _HEAD.size else (0, 0.0)
+        return found + since, scanned
+
+    def _scan(self, limit: int | None) -> None:
+        """Remove what killed processes left half written, and the entries beyond the limit; begin a new count."""
+        files = list(_files(self._root))
+        self._sweep(files)
+        every = sorted(_entries_among(files), key=lambda entry: entry.last_use)
+        total = sum(entry.nbytes for entry in every)
+        if limit is not None and total > limit:
+            total = _trimmed(every, total, int(limit * _LEFT))
+        with self._count.open("r+b") as file:
+            file.write(_HEAD.pack(total, time.time()))
+            file.truncate()
+
+    def _sweep(self, files: Iterable[_File]) -> None:
+        halves = [file.path for _, _, file in files if file.name.startswith(".")]
+        folders = [folder.path for folder in _inside(self._root) if folder.name.startswith("metalnb-")]
+        for path in map(Path, (*halves, *folders)):
+            with contextlib.suppress(OSError):
+                if path.stat().st_mtime < time.time() - _HOUR:
+                    shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+
+def _trimmed(every: list[CacheEntry], total: int, target: int) -> int:
+    """Remove the first entries, until the rest is within a target; return the bytes left.
+
+    What cannot be removed, as a library that is loaded under Windows, is left out of the sum: it would be tried again
+    at every entry that is written.
+    """
+    for entry in every:
+        if total <= target:
+            break
+        with contextlib.suppress(OSError):
+            Path(entry.path).unlink()
+        total -= entry.nbytes
+    return total

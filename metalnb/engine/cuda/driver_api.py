@@ -1,0 +1,41 @@
+"""cuda-bindings, which speaks the API of NVIDIA's driver; or why it is not here."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import threading
+from typing import Any
+
+from metalnb.errors import EngineUnavailable
+
+__all__ = ["INSTALL", "driver_api"]
+
+INSTALL = 'pip install "metalnb[cuda]"'
+
+_lock = threading.Lock()
+
+
+def driver_api() -> Any:
+    """Return the module ``cuda.bindings.driver``, with the driver started.
+
+    Raises
+    ------
+    EngineUnavailable
+        When it is not installed, or there is no driver or no GPU.
+    """
+    if importlib.util.find_spec("cuda") is None or importlib.util.find_spec("cuda.bindings") is None:
+        message = f"engine 'cuda' needs an NVIDIA GPU and the package cuda-bindings: {INSTALL}"
+        raise EngineUnavailable(message)
+    api = importlib.import_module("cuda.bindings.driver")
+    with _lock:
+        try:
+            status = api.cuInit(0)[0]
+        except RuntimeError as error:
+            message = "engine 'cuda' needs an NVIDIA GPU and its driver (libcuda), which is not on this machine"
+            raise EngineUnavailable(message) from error
+    if status:
+        told = (api.cuGetErrorString(status)[1] or b"unknown error").decode()
+        message = f"engine 'cuda' needs an NVIDIA GPU; the driver says: {told} (see nvidia-smi)"
+        raise EngineUnavailable(message)
+    return api

@@ -1,0 +1,263 @@
+"""The cache stays within its limit: what was used longest ago goes first, and what it costs is a scan now and then."""
+
+import os
+import random
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import metalnb as mnb
+from metalnb import cache, cache_upkeep
+from metalnb.engine.clang import driver
+from metalnb.msl.libclang import parse
+from metalnb.program import compiled as programs
+
+DAY = 86_400.0
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """An empty cache of the test's own, of at most 100 kB."""
+    monkeypatch.setenv("METALNB_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("METALNB_CACHE_SIZE", "100k")
+    yield tmp_path / "cache"
+    programs._programs.clear()
+
+
+@pytest.fixture
+def scans(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    """The folders of caches that were scanned."""
+    found: list[Path] = []
+    scan = cache_upkeep.Upkeep._scan
+
+    def counted(upkeep: cache_upkeep.Upkeep, limit: int | None) -> None:
+        found.append(upkeep._root)
+        scan(upkeep, limit)
+
+    monkeypatch.setattr(cache_upkeep.Upkeep, "_scan", counted)
+    return found
+
+
+def key(n: int) -> str:
+    return cache.digest("entry", str(n))
+
+
+def aged(path: Path, seconds: float) -> None:
+    os.utime(path, (time.time() - seconds,) * 2)
+
+
+def size(folder: Path) -> int:
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file() and path.name != "written")
+
+
+def compiled(text: str) -> list[int]:
+    source = f"#include <metal_stdlib>\n// {text}\nkernel void k(device int* y [[buffer(0)]]) {{ y[0] = 7; }}"
+    programs._programs.clear()
+    return mnb.compile(source, engine="cpu").k(grid=1).tolist()
+
+
+def test_what_was_used_longest_ago_goes_first(folder: Path) -> None:
+    store = cache.Store(folder)
+    for n in range(9):
+        store.put(key(n), "text", bytes(10_000))
+        aged(store.path(key(n), "text"), (20 - n) * DAY)
+    assert store.get(key(0), "text")  # the oldest, and used
+    store.put(key(9), "text", bytes(10_000))  # beyond the limit: to nine tenths of it
+    assert [n for n in range(10) if store.get(key(n), "text") is None] == [1, 2]
+
+
+def test_every_kind_counts_and_what_else_lies_there_does_not(folder: Path) -> None:
+    store = cache.Store(folder)
+    large = folder / "text" / "ab" / "a file of the user's"
+    large.parent.mkdir(parents=True)
+    large.write_bytes(bytes(300_000))
+    store.put(key(0), "signatures", bytes(1000))
+    with store.scratch() as made:
+        for n, suffix in ((1, ".pch"), (2, ".dll")):
+            path = store.path(key(n), "headers", suffix)
+            store.prepare(path)
+            (made / "out").write_bytes(bytes(45_000))
+            store.take(made / "out", path)
+            aged(path, (3 - n) * DAY)
+    assert store.usage() == {"headers": cache.Usage(2, 90_000), "signatures": cache.Usage(1, 1016)}
+    store.put(key(3), "text", bytes(9000))
+    assert store.usage().keys() == {"headers", "signatures", "text"}
+    assert not store.has(store.path(key(1), "headers", ".pch"))
+    assert store.has(store.path(key(2), "headers", ".dll"))
+    assert large.stat().st_size == 300_000
+
+
+def test_the_limit_holds_after_many_entries_and_few_scans(folder: Path, scans: list[Path]) -> None:
+    draw = random.Random(34)
+    for n in range(600):
+        store = cache.Store(folder)  # of a process of its own
+        store.put(key(n), "text", bytes(draw.choice([16, 700, 3000])))
+        assert size(folder) <= 100_000
+    assert size(folder) > 80_000
+    assert 5 < len(scans) < 200
+
+
+def test_what_cannot_be_removed_is_not_tried_each_time(
+    folder: Path, scans: list[Path], monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    def loaded(*_: object, **__: object) -> None:
+        raise PermissionError(13, "in use")
+
+    monkeypatch.setattr(Path, "unlink", loaded)
+    store = cache.Store(folder)
+    for n in range(300):
+        store.put(key(n), "text", bytes(1000))
+    assert store.usage()["text"].entries == 300
+    assert len(scans) < 40
+
+
+WRITER = """
+import random, sys
+from metalnb import cache
+store, draw = cache.store(), random.Random(int(sys.argv[1]))
+for _ in range(1500):
+    n = draw.randrange(300)
+    body = bytes([n % 256]) * 1500
+    assert store.get(cache.digest(str(n)), "text") in {None, body}
+    store.put(cache.digest(str(n)), "text", body)
+"""
+
+
+def test_processes_that_write_and_remove_at_once_do_each_other_no_harm(folder: Path) -> None:
+    writers = [
+        subprocess.Popen([sys.executable, "-W", "error", "-c", WRITER, str(n)], stderr=subprocess.PIPE, text=True)
+        for n in range(3)
+    ]
+    assert [writer.communicate()[1] for writer in writers] == [""] * 3
+    assert {writer.returncode for writer in writers} == {0}
+    assert size(folder) <= 100_000 + 3 * 1516  # each may have written one while another counted
+    assert not list(folder.rglob(".*"))
+
+
+def test_using_an_entry_is_noted_but_not_at_each_use(folder: Path) -> None:
+    store = cache.Store(folder)
+    store.put(key(0), "text", b"kept")
+    path = store.path(key(0), "text")
+    aged(path, 60)
+    before = path.stat().st_mtime_ns
+    assert store.get(key(0), "text") == b"kept"
+    assert path.stat().st_mtime_ns == before
+    for away in (DAY, -DAY):  # as a clock that was put back leaves it
+        aged(path, away)
+        assert store.get(key(0), "text") == b"kept"
+        assert abs(path.stat().st_mtime - time.time()) < 60
+
+
+def test_precompiled_headers_are_used_by_what_is_compiled_with_them(
+    folder: Path, monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.setenv("METALNB_CACHE_SIZE", "1G")
+    assert compiled("a") == [7]
+    headers = list(folder.rglob("*.pch"))
+    assert {path.parent.parent.name for path in headers} == {"headers", "library"}
+    for path in headers:
+        aged(path, DAY)
+    assert compiled("b") == [7]
+    assert [path for path in headers if path.stat().st_mtime < time.time() - 600] == []
+
+
+def test_headers_that_are_removed_while_a_compiler_is_about_to_read_them(
+    folder: Path, monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.setenv("METALNB_CACHE_SIZE", "1G")
+    removed = []
+
+    def vanishing(make: Any) -> Any:
+        def made(*arguments: Any) -> Path | None:
+            path: Path | None = make(*arguments)
+            assert path is not None
+            path.unlink()
+            removed.append(path.parent.parent.name)
+            return path
+
+        return made
+
+    monkeypatch.setattr(parse, "precompiled", vanishing(parse.precompiled))
+    monkeypatch.setattr(driver, "_precompiled", vanishing(driver._precompiled))
+    assert compiled("a") == [7]
+    assert set(removed) == {"headers", "library"}
+
+
+def test_a_cache_smaller_than_what_one_cell_needs_is_no_error(folder: Path) -> None:
+    assert compiled("a") == [7]
+    assert compiled("b") == [7]
+    assert size(folder) <= 100_000
+
+
+def test_a_folder_that_can_only_be_read_stays_silent(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = cache.Store(folder)
+    store.put(key(0), "text", b"kept")
+    aged(store.path(key(0), "text"), DAY)
+    (folder / "written").unlink()
+
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(30, "read-only file system")
+
+    for owner, name in ((os, "utime"), (cache.tempfile, "mkstemp"), (Path, "mkdir"), (Path, "unlink")):
+        monkeypatch.setattr(owner, name, refuse)
+    assert store.get(key(0), "text") == b"kept"
+    store.put(key(1), "text", b"more")
+    assert store.get(key(1), "text") is None
+    assert not (folder / "written").exists()
+
+
+def test_a_count_that_cannot_be_written_is_no_error(folder: Path) -> None:
+    (folder / "written").mkdir(parents=True, mode=0o700)
+    store = cache.Store(folder)
+    store.put(key(0), "text", b"kept")
+    assert store.get(key(0), "text") == b"kept"
+    with store.scratch() as made:
+        (made / "out").write_bytes(b"kept")
+        store.take(made / "out", store.path(key(0), "text", ".pch"))
+    assert store.has(store.path(key(0), "text", ".pch"))
+
+
+@pytest.mark.parametrize("damage", [b"", b"\xff", b"\xff" * 16, b"\x00" * 16, b"nonsense" * 9])
+def test_a_damaged_count_is_made_again(damage: bytes, folder: Path) -> None:
+    store = cache.Store(folder)
+    for n in range(9):
+        store.put(key(n), "text", bytes(10_000))
+    (folder / "written").write_bytes(damage)
+    for n in range(9, 12):
+        store.put(key(n), "text", bytes(10_000))
+    assert size(folder) <= 100_000
+
+
+@pytest.mark.parametrize(
+    ("value", "limit"),
+    [("", 10**9), (" ", 10**9), ("0", None), ("0G", None), ("4096", 4096), ("500M", 5 * 10**8), ("2g", 2 * 10**9),
+     ("1.5 GB", 15 * 10**8), ("64kB", 64_000), ("1T", 10**12)],
+)  # fmt: skip
+def test_a_size_is_bytes_or_has_a_unit(value: str, limit: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("METALNB_CACHE_SIZE", value)
+    assert cache_upkeep.size_limit() == limit
+
+
+@pytest.mark.parametrize("value", ["much", "-1", "1e9", "2GiB", "nan", "inf", "1 2", "9" * 400, "G", "٣"])
+def test_what_is_no_size_is_said_once_and_a_gigabyte_holds(
+    value: str, folder: Path, monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.setenv("METALNB_CACHE_SIZE", value)
+    store = cache.Store(folder)
+    with pytest.warns(RuntimeWarning, match=r"METALNB_CACHE_SIZE is a size in bytes.* \(got .*\); 1G is used"):
+        store.put(key(0), "text", b"kept")
+    store.put(key(1), "text", b"kept")  # a warning is an error here
+    assert cache_upkeep.size_limit() == 10**9
+    assert store.usage()["text"].entries == 2
+
+
+def test_without_a_limit_nothing_is_removed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("METALNB_CACHE_SIZE", "0")
+    for n in range(60):
+        cache.Store(folder).put(key(n), "text", bytes(10_000))
+    assert cache.Store(folder).usage()["text"].entries == 60

@@ -1,0 +1,72 @@
+"""How the engine cuda is refused where it cannot run, and what is not loaded for that; on a double of cuda-bindings."""
+
+import sys
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+import metalnb as mnb
+from metalnb.engine import cuda
+
+
+class Driver(ModuleType):
+    """``cuda.bindings.driver``, as far as starting it goes."""
+
+    def __init__(self, answer: Any) -> None:
+        super().__init__("cuda.bindings.driver")
+        self.answer = answer
+
+    def cuInit(self, _flags: int) -> tuple[Any]:  # noqa: N802  (the driver's name)
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return (self.answer,)
+
+    def cuGetErrorString(self, _status: int) -> tuple[int, bytes]:  # noqa: N802
+        return 0, b"no CUDA-capable device is detected"
+
+
+def installed(monkeypatch: pytest.MonkeyPatch, answer: Any) -> None:
+    for name in ("cuda", "cuda.bindings"):
+        package = ModuleType(name)
+        package.__spec__, package.__path__ = ModuleSpec(name, None, is_package=True), []
+        monkeypatch.setitem(sys.modules, name, package)
+    monkeypatch.setitem(sys.modules, "cuda.bindings.driver", Driver(answer))
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (RuntimeError("Failed to dlopen libcuda.so.1"), r"NVIDIA GPU and its driver \(libcuda\), which is not on this"),
+        (100, r"the driver says: no CUDA-capable device is detected \(see nvidia-smi\)"),
+    ],
+)
+def test_no_driver_or_no_gpu_is_said(answer: Any, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    installed(monkeypatch, answer)
+    monkeypatch.delitem(sys.modules, "metalnb.engine.cuda.cuda_engine", raising=False)
+    with pytest.raises(mnb.EngineUnavailable, match=said):
+        cuda.open_engine()
+    assert "metalnb.engine.cuda.cuda_engine" not in sys.modules
+
+
+def test_a_missing_package_is_said_with_its_cure(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "cuda", None)  # as one that cannot be imported
+    with pytest.raises(mnb.EngineUnavailable, match=r'the package cuda-bindings: pip install "metalnb\[cuda\]"'):
+        cuda.open_engine()
+
+
+def test_what_starts_is_opened(monkeypatch: pytest.MonkeyPatch) -> None:
+    from metalnb.engine.cuda import nvidia_driver
+
+    class Gpu(Exception):
+        """What was asked for, and no more of the engine."""
+
+    def opened(index: int) -> Any:
+        raise Gpu(index)
+
+    installed(monkeypatch, 0)
+    monkeypatch.setattr(nvidia_driver, "open_gpu", opened)
+    with pytest.raises(Gpu) as found:
+        cuda.open_engine(3)
+    assert found.value.args == (3,)
