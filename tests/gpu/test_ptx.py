@@ -162,7 +162,7 @@ def hold(found: list[Use]) -> None:
         assert use.spilled <= SPILLS.get(use.kernel, 0), use
 
 
-@pytest.mark.long  # Minutes of NVIDIA's assembler; the suite's kernels go the same path
+@pytest.mark.long  # Minutes of NVIDIA's assembler; the tests below assemble single kernels
 def test_the_librarys_kernels_are_assembled_and_spill_nothing(ptx_engine: Any) -> None:
     units = of_library(ptx_engine)
     assert len(units) > 120
@@ -193,6 +193,7 @@ def test_what_long_rows_and_columns_are_given_leaves_a_processor_full(ptx_engine
             assert use.registers <= full[use.capability], use
 
 
+@pytest.mark.long  # A quarter of a minute of the assembler; the tests below assemble single kernels
 def test_the_suites_kernels_are_assembled_and_spill_nothing() -> None:
     units = of_suite()
     assert len(units) > 30

@@ -321,6 +321,7 @@ def test_what_is_too_long_for_a_cache_is_asked_for(
 
 
 @pytest.mark.usefixtures("shared_memory")
+@pytest.mark.long  # Seconds, and gigabytes
 def test_more_than_two_to_the_31_bytes() -> None:
     if os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") < 6 * 2**30:
         pytest.skip("needs 6 GiB of free memory")

@@ -421,6 +421,7 @@ def test_the_gain_has_an_interval(program: mnb.Program) -> None:
     assert low <= tuner.gain <= high
 
 
+@pytest.mark.long  # Each configuration runs for a tenth of a second on all cores
 def test_what_is_far_slower_is_given_up_after_one_run() -> None:
     """Where threadgroups of other sizes do ten thousand times the work, at a tenth of a second a run."""
     kernel = mnb.compile("""
