@@ -22,6 +22,7 @@ PICTURES = {
     "06_julia_live.ipynb": 10,
     "07_debugging_a_kernel.ipynb": 3,
     "09_how_a_gpu_runs_your_kernel.ipynb": 5,
+    "10_simd_group_functions.ipynb": 3,
 }
 SECTIONS = {
     "01_first_kernel.ipynb": 5,
@@ -32,6 +33,7 @@ SECTIONS = {
     "06_julia_live.ipynb": 8,
     "07_debugging_a_kernel.ipynb": 13,
     "09_how_a_gpu_runs_your_kernel.ipynb": 10,
+    "10_simd_group_functions.ipynb": 8,
 }
 
 each_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda p: p.stem)
