@@ -21,6 +21,8 @@ PICTURES = {
     "05_the_kernel_library.ipynb": 2,
     "06_julia_live.ipynb": 10,
     "07_debugging_a_kernel.ipynb": 3,
+    "09_how_a_gpu_runs_your_kernel.ipynb": 5,
+    "10_simd_group_functions.ipynb": 3,
 }
 SECTIONS = {
     "01_first_kernel.ipynb": 5,
@@ -30,6 +32,8 @@ SECTIONS = {
     "05_the_kernel_library.ipynb": 13,
     "06_julia_live.ipynb": 8,
     "07_debugging_a_kernel.ipynb": 13,
+    "09_how_a_gpu_runs_your_kernel.ipynb": 10,
+    "10_simd_group_functions.ipynb": 8,
 }
 
 each_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda p: p.stem)
