@@ -21,6 +21,7 @@ PICTURES = {
     "05_the_kernel_library.ipynb": 2,
     "06_julia_live.ipynb": 10,
     "07_debugging_a_kernel.ipynb": 3,
+    "11_scan_compaction_sort.ipynb": 2,
     "12_histograms_and_atomics.ipynb": 6,
 }
 SECTIONS = {
@@ -31,6 +32,7 @@ SECTIONS = {
     "05_the_kernel_library.ipynb": 13,
     "06_julia_live.ipynb": 8,
     "07_debugging_a_kernel.ipynb": 13,
+    "11_scan_compaction_sort.ipynb": 7,
     "12_histograms_and_atomics.ipynb": 11,
 }
 
