@@ -23,6 +23,8 @@ PICTURES = {
     "07_debugging_a_kernel.ipynb": 3,
     "09_how_a_gpu_runs_your_kernel.ipynb": 5,
     "10_simd_group_functions.ipynb": 3,
+    "11_scan_compaction_sort.ipynb": 2,
+    "12_histograms_and_atomics.ipynb": 6,
 }
 SECTIONS = {
     "01_first_kernel.ipynb": 5,
@@ -34,6 +36,8 @@ SECTIONS = {
     "07_debugging_a_kernel.ipynb": 13,
     "09_how_a_gpu_runs_your_kernel.ipynb": 10,
     "10_simd_group_functions.ipynb": 8,
+    "11_scan_compaction_sort.ipynb": 7,
+    "12_histograms_and_atomics.ipynb": 11,
 }
 
 each_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda p: p.stem)
