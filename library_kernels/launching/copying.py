@@ -130,7 +130,7 @@ def _launch(  # noqa: PLR0913, PLR0917  (all that tells one copy from another)
     strips = [Strip(spread, offset // size), Strip(tuple(s // out_size for s in out_strides), out_offset // out_size)]
     device, planned = device_of(named(engine).caps), plan_transposed(to, strips)
     if planned is None:
-        like = CORES._replace(lines=device.lines, ahead=device.ahead, far=device.far)
+        like = CORES._replace(lines=device.lines, streams=device.streams)
         planned = plan_elementwise(to, strips, like, size + out_size)
         if planned.kinds == "gu" and not any(s for s, n in zip(spread, to, strict=True) if n != 1):
             flat = planned.grid[1] == 1 and not any(s.offset for s in strips)
@@ -149,5 +149,5 @@ def _word(dtype: DType, other: DType) -> str:
 def _binary(given: str, wanted: str, kinds: str, engine: str, lines: bool) -> Any:
     if kinds == "turned":
         return with_macros("transpose.metal", engine, FROM=given, TO=wanted).transpose.binary
-    by_rows = {"LINES": "1", "AHEAD": ""} if lines else {}
+    by_rows = {"LINES": "1"} if lines else {}
     return with_macros("copy.metal", engine, FROM=given, TO=wanted, **by_rows)[f"copy_{kinds}"].binary

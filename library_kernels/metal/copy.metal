@@ -26,22 +26,9 @@ kernel void copy_lines(
         keep<TO, OUT>(out + OUT::row(walk, 1, row), walk, 1, p.x, fetch<FROM, X>(x + X::row(walk, 0, row), walk, 0, p.x));
 }
 
-#ifdef AHEAD  // the same where both lie far off, and are asked for before their turn
-#include <metalnb/ahead.h>
-kernel void copy_AA(
-    device const memory_of<FROM>* x,
-    device memory_of<TO>* out,
-    constant Walk& walk,
-    uint place [[thread_position_in_grid]],
-    uint lane [[thread_index_in_simdgroup]],
-    uint simd [[simdgroup_index_in_threadgroup]]) {
-    ask_of(x, place, lane, simd);
-    ask_of(out, place, lane, simd);
-    keep<TO, Whole>(out, walk, 1, place, fetch<FROM, Whole>(x, walk, 0, place));
-}
-#endif
-
 #ifdef LINES
+#include <metalnb/streamed.h>
+template [[host_name("copy_UV")]] [[kernel]] decltype(copy<Whole, Streamed>) copy<Whole, Streamed>;
 #define BY_ROWS copy_lines
 #else
 #define BY_ROWS copy

@@ -1,6 +1,7 @@
 // Elementwise ops: thread (x, y) computes one element of the result, x along the innermost axis, y along all others.
 // Neighbouring threads touch neighbouring elements, so that a SIMD-group's accesses are one stretch of memory.
 // Source: Metal's "one thread an element"; strides and broadcasting as in NumPy's nditer.
+#pragma once
 #include <metal_stdlib>
 #include <metalnb/integers.h>
 #include <metalnb/special.h>
@@ -41,6 +42,7 @@ inline long row_of(constant Walk& walk, uint which, uint y) {
 struct Unit {
     static long row(constant Walk& walk, uint which, uint y) { return row_of(walk, which, y); }
     static uint at(constant Layout&, uint x) { return x; }
+    template <typename M> static void put(device M* place, M value) { *place = value; }
 };
 struct Same : Unit {
     static uint at(constant Layout&, uint) { return 0; }
@@ -78,5 +80,5 @@ inline auto fetch(device const memory_of<T>* row, constant Walk& walk, uint whic
 
 template <typename T, typename Step, typename V>
 inline void keep(device memory_of<T>* row, constant Walk& walk, uint which, uint x, V value) {
-    row[Step::at(walk.operands[which], x)] = storage<T>::store(value);
+    Step::put(row + Step::at(walk.operands[which], x), storage<T>::store(value));
 }

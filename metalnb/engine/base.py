@@ -61,8 +61,6 @@ class Caps:
         The device's B/s to memory and its FLOP/s, as its own driver has them.
     last_cache : int
         Bytes of the device's last-level cache; 0 when unknown.
-    ahead : bool
-        Whether a kernel gains by asking for memory before its turn, as the device fetches too little by itself.
     pointers : bool
         Whether a struct may hold pointers (MSL 2.13, argument buffers): the engine then is an `Addressing` one.
     prints : bool
@@ -87,7 +85,6 @@ class Caps:
     stops: bool = False
     nominal: tuple[float, float] | None = None
     last_cache: int = 0
-    ahead: bool = False
     pointers: bool = False
     prints: bool = False
     matrices: frozenset[str] = frozenset()
