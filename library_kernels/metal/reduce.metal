@@ -65,45 +65,26 @@ template <typename T, typename R, typename Part, typename Acc> struct Product : 
     template <typename A> static A combine(A a, A b) { return a * b; }
 };
 
-// The extreme of some floats; that one of them is a NaN is told at the end, by the most that their bits are without signs.
-// On a CPU that is half of what a comparison for each element costs.
-struct Watched {
-    float value;
-    uint bits;
-    Watched(float x) : value(x), bits(as_type<uint>(x) & 0x7FFFFFFFu) {}
-    Watched(float x, Watched a, Watched b) : value(x), bits(max(a.bits, b.bits)) {}
-    operator float() const { return bits > 0x7F800000u ? NAN : value; }
-};
-template <typename Part> using watched = conditional_t<is_same_v<Part, float>, Watched, Part>;
-
 // NaN wins, as in NumPy.
 template <typename T, typename R, typename Part, typename Acc> struct Maximum : Monoid<T, R, Part, Acc> {
-    using part = watched<Part>;
     static Acc identity() { return is_floating_point_v<Acc> ? -numeric_limits<Acc>::infinity() : numeric_limits<Acc>::lowest(); }
-    static Watched combine(Watched a, Watched b) { return Watched(b.value > a.value ? b.value : a.value, a, b); }
     template <typename A> static A combine(A a, A b) { return unordered(a, b) ? A(NAN) : b > a ? b : a; }
 };
 
 template <typename T, typename R, typename Part, typename Acc> struct Minimum : Monoid<T, R, Part, Acc> {
-    using part = watched<Part>;
     static Acc identity() { return is_floating_point_v<Acc> ? numeric_limits<Acc>::infinity() : numeric_limits<Acc>::max(); }
-    static Watched combine(Watched a, Watched b) { return Watched(b.value < a.value ? b.value : a.value, a, b); }
     template <typename A> static A combine(A a, A b) { return unordered(a, b) ? A(NAN) : b < a ? b : a; }
 };
 
-// A number that is 0 where x is: of a float its bits without the sign, which need no comparison.
-template <typename T> inline uint magnitude(T x) { return x != T(0); }
-inline uint magnitude(float x) { return as_type<uint>(x) & 0x7FFFFFFFu; }
-
 template <typename T, typename R, typename Part, typename Acc> struct All : Monoid<T, R, Part, Acc> {
     static Acc identity() { return numeric_limits<Acc>::max(); }
-    static Part load(value_of<T> x, float) { return magnitude(x); }
+    static Part load(value_of<T> x, float) { return x != value_of<T>(0); }
     template <typename A> static A combine(A a, A b) { return min(a, b); }
 };
 
 template <typename T, typename R, typename Part, typename Acc> struct Any : Monoid<T, R, Part, Acc> {
     static Acc identity() { return 0; }
-    static Part load(value_of<T> x, float) { return magnitude(x); }
+    static Part load(value_of<T> x, float) { return x != value_of<T>(0); }
     template <typename A> static A combine(A a, A b) { return a | b; }
 };
 
@@ -265,7 +246,7 @@ kernel void reduce_rows(device const memory_of<typename M::element>* x, device c
     const uint place = group * simds + simd;
     const uint row = place / r.parts, part = place % r.parts;
     const float own = about[row * r.about_pitch];
-    const uint count = part + 1 == r.parts ? r.rest : r.stretch;  // not min(…), which a CPU takes for each lane's own
+    const uint count = part + 1 == r.parts ? r.rest : r.stretch;
     x += r.offset + row * r.pitch + part * ulong(r.stretch);
     const auto total = across_lanes<M>(along_row<M>(x, count, lane, own));
     if (lane == 0) out[place] = storage<typename M::result>::store(M::finish(total, r.scale, own));
