@@ -149,7 +149,7 @@ class Elementwise(Op):
         """Return the program for a dtype to compute in; each of its kernels is compiled at its first call."""
         device = device_of(engine.caps)
         group = self.formula.group(kind_of(dtype))
-        text = self.formula.text(group, several=device.waits, lines=device.lines, streams=device.streams < NEVER)
+        text = self.formula.text(group, several=device.waits, streams=device.streams < NEVER)
         return compile(text, math=self.math, engine=engine.name, name=self.name)
 
     # --- a call ----------------------------------------------------------------------------------------------------

@@ -62,15 +62,14 @@ class Formula:
         """Name the kernel for a dtype to compute in, and a letter for the way each operand and the result is walked."""
         return f"{DTYPES[dtype]}_{steps}"
 
-    def text(self, group: str, *, several: bool = False, lines: bool = False, streams: bool = False) -> str:
+    def text(self, group: str, *, several: bool = False, streams: bool = False) -> str:
         """Write the cell for one group of loops.
 
-        With `several`, a thread takes several elements of whole operands; with `lines`, of several rows. With
-        `streams`, there are kernels that write past the caches.
+        With `several`, a thread takes several elements of whole operands; with `streams`, there are kernels that write
+        past the caches.
         """
         more = ["", *self._kernel_of_several(group)] if several else []
-        more += ["", *self._kernel_of_lines(group)] if lines else []
-        instances = self._instances(group, several=several, lines=lines, streams=streams)
+        instances = self._instances(group, several=several, streams=streams)
         return "\n".join([*self._head(streams=streams), *self._kernel(group), *more, "", *instances]) + "\n"
 
     def place(self, group: str) -> tuple[int, int]:
@@ -139,33 +138,10 @@ class Formula:
             "}",
         ]  # fmt: skip
 
-    def _kernel_of_lines(self, group: str) -> list[str]:
-        """Write the kernel for devices that divide slowly: a threadgroup's threads are in the same row at any time."""
-        names = (*self.operands, "out")
-        steps = ", ".join(f"typename {n}Step" for n in names)
-        place = f"(out_ + outStep::row(walk, {len(self.operands)}, row_),"
-        return [
-            f"template <typename L, typename R, {steps}>",
-            f"kernel void {self.name}_lines(",
-            *(f"    device const memory_of<{self._type(n)}>* {n}_," for n in self.operands),
-            "    device memory_of<R>* out_,",
-            "    constant Walk& walk,",
-            *(f"    constant float& {n}," for n in self.parameters),
-            "    uint2 position [[thread_position_in_grid]],",
-            "    uint2 group_ [[threadgroup_position_in_grid]]) {",
-            "    using T = value_of<L>;",
-            "    EACH_LINE(row_, walk, group_.y) {",
-            *(f"        const value_of<{self._type(n)}> {n} = fetch<{self._type(n)}, {n}Step>"
-              f"({n}_ + {n}Step::row(walk, {i}, row_), walk, {i}, position.x);" for i, n in enumerate(self.operands)),
-            f"        {self._stored(group).replace('(out_,', place, 1)}",
-            "    }",
-            "}",
-        ]  # fmt: skip
-
     def _type(self, operand: str) -> str:
         return "bool" if operand in self.masks else "L"
 
-    def _instances(self, group: str, *, several: bool, lines: bool, streams: bool) -> list[str]:
+    def _instances(self, group: str, *, several: bool, streams: bool) -> list[str]:
         """Name every kernel; each is compiled when a call first needs it."""
         made_of = []
         for dtype in (d for kind in group for d in LOOPS[kind]):
@@ -173,7 +149,6 @@ class Formula:
             result = "bool" if self.result == "bool" else loop
             for steps in self._steps(streams=streams):
                 way = "several" if several and steps.isupper() else ""
-                way = "lines" if lines and steps.islower() and "g" not in steps else way
                 made = f"{self.name}_{way}<{loop}, {result}, {', '.join(STEPS[s] for s in steps)}>"
                 made_of.append(instantiation(self.kernel(dtype, steps), made))
         return made_of

@@ -81,7 +81,7 @@ class FusedKernel:
     def program(self, engine: Engine) -> Program:
         """Return the program; each of its kernels is compiled at its first call."""
         device = device_of(engine.caps)
-        text = self._text.text(lines=device.lines, streams=device.streams < NEVER)
+        text = self._text.text(streams=device.streams < NEVER)
         return compile(text, engine=engine.name, math="precise", name=self._name)
 
     def __call__(self, given: dict[str, Any]) -> tuple[Array, ...]:

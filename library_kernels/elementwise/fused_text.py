@@ -50,16 +50,15 @@ class FusedText:
     numbers: tuple[tuple[str, DType], ...]
     monoid: str = ""
 
-    def text(self, *, lines: bool = False, streams: bool = False) -> str:
-        """Write the whole cell; `lines`: threadgroups take several rows; `streams`: some write past the caches."""
+    def text(self, *, streams: bool = False) -> str:
+        """Write the whole cell; with `streams`, some kernels write past the caches."""
         needed = self._needed()
         functions = self._functions(needed)
         headers = ["elementwise.h", "reduce.metal"] if self.monoid else ["streamed.h" if streams else "elementwise.h"]
         included = [f"#include <metalnb/{name}>" for name in headers]
         head = [f"// {self.trace.name}, fused.", *included, "", *functions, ""]
         kernels = self._rows(needed) if self.monoid else self._elementwise(needed)
-        more = self._lines(needed) if lines and not self.monoid else []
-        return "\n".join([*head, *kernels, *more, "", *self._instances(lines=lines, streams=streams)]) + "\n"
+        return "\n".join([*head, *kernels, "", *self._instances(streams=streams)]) + "\n"
 
     @property
     def _names(self) -> list[str]:
@@ -107,31 +106,6 @@ class FusedText:
             *(f"    {line}" for line in needed),
             *(f"    keep<{DTYPES[d.name]}, {o}Step>({o}_, walk, {i}, position.x, {text});"
               for i, (o, (text, d)) in enumerate(zip(outs, self.results, strict=True), len(names))),
-            "}",
-        ]  # fmt: skip
-
-    def _lines(self, needed: list[str]) -> list[str]:
-        """Write the kernel whose threadgroups take several rows."""
-        names, outs = self._names, [f"out{i}" for i in range(len(self.results))]
-        fetched = [line.replace("_, walk,", f"_ + {n}Step::row(walk, {i}, row_), walk,", 1) for i, (n, line) in
-                   enumerate(zip(names, self._fetched("position.x"), strict=True))]  # fmt: skip
-        return [
-            "",
-            f"template <{', '.join(f'typename {n}Step' for n in (*names, *outs))}>",
-            "kernel void fused_lines(",
-            *self._buffers(),
-            *(f"    device memory_of<{DTYPES[d.name]}>* {o}_," for o, (_, d) in zip(outs, self.results, strict=True)),
-            "    constant Walk& walk,",
-            *self._parameters(),
-            "    uint2 position [[thread_position_in_grid]],",
-            "    uint2 group_ [[threadgroup_position_in_grid]]) {",
-            "    EACH_LINE(row_, walk, group_.y) {",
-            *(f"    {line}" for line in fetched),
-            *(f"        {line}" for line in needed),
-            *(f"        keep<{DTYPES[d.name]}, {o}Step>("
-              f"{o}_ + {o}Step::row(walk, {i}, row_), walk, {i}, position.x, {text});"
-              for i, (o, (text, d)) in enumerate(zip(outs, self.results, strict=True), len(names))),
-            "    }",
             "}",
         ]  # fmt: skip
 
@@ -186,16 +160,15 @@ class FusedText:
             "}",
         ]  # fmt: skip
 
-    def _instances(self, *, lines: bool, streams: bool) -> list[str]:
+    def _instances(self, *, streams: bool) -> list[str]:
         """Name every kernel; each is compiled when a call first needs it."""
         count, outs = len(self.arrays), len(self.results)
         mixed = [f"{i:0{count}b}".replace("1", "u").replace("0", "s") for i in range(2**count)]
         if not self.monoid:
             ways = [*(m + "u" * outs for m in mixed), "g" * (count + outs - 1) + "u"]
             ways += map(str.upper, ways[:-1])
-            made = [("lines" if lines and w.islower() and "g" not in w else "", w) for w in ways]
-            made += [("", w[:-outs] + "V" * outs) for w in ways if streams and w.isupper()]
-            return [instantiation(f"fused_{w}", f"fused_{by}<{', '.join(STEPS[s] for s in w)}>") for by, w in made]
+            ways += [w[:-outs] + "V" * outs for w in ways if streams and w.isupper()]
+            return [instantiation(f"fused_{w}", f"fused_<{', '.join(STEPS[s] for s in w)}>") for w in ways]
         rows = []
         for kernel, wrapped in (("rows", "{}"), ("first", "First<{}>"), ("each", "{}")):
             of = wrapped.format(self.monoid)

@@ -44,8 +44,6 @@ class Device(NamedTuple):
         Rows of a tile of columns that are worth a SIMD-group, and how many of these keep the device busy.
     scan_rows, scan_groups : int
         The same of a scan, which reads its elements twice.
-    alone : int
-        Threads of a threadgroup in a long row of threads that work alone. Each threadgroup costs a CPU some 50 ns.
     crowd : int
         SIMD-groups of a threadgroup that work each by itself, where there are very many; an eighth of it where they are
         just enough to keep the device busy.
@@ -56,8 +54,6 @@ class Device(NamedTuple):
     rounds : int
         How many SIMD-groups each of those that are busy at once is followed by, in long rows and columns: more than one
         where the hardware hands them out, so that no processor waits for the slowest.
-    lines : bool
-        Whether a threadgroup of an elementwise kernel takes several rows, all its threads the same one at a time.
     streams : int
         Bytes of an elementwise kernel's operands from which on it writes past the caches: ``streamed.h``.
     matrices : frozenset of str
@@ -72,19 +68,17 @@ class Device(NamedTuple):
     tile_groups: int
     scan_rows: int
     scan_groups: int
-    alone: int = 1024
     crowd: int = 8
     waits: bool = False
     tile_places: int = 0
     rounds: int = 1
-    lines: bool = False
     streams: int = NEVER
     matrices: frozenset[str] = frozenset()
     copies: bool = False
 
+
 CORES = Device(512, 16384, 64, 128, 256, 64)  # a CPU, as measured; also a GPU of which nothing is known
-_LARGEST = 4096  # threads of a threadgroup that a CPU is given: more gain nothing
-_CROWD = 32  # SIMD-groups of a threadgroup, each of which costs a CPU time
+_CROWD = 32  # SIMD-groups of a threadgroup on a CPU: with 8, rows of 8 elements took 8 to 14 % longer
 _RESIDENT = 64  # SIMD-groups that a GPU's processor holds at once,
 _TILES = 24  # and those with a tile of columns each in threadgroup memory
 
@@ -92,10 +86,7 @@ _TILES = 24  # and those with a tile of columns each in threadgroup memory
 def device_of(caps: Caps) -> Device:
     """Return what fills an engine's device."""
     if not caps.processors:
-        alone = min(caps.threads, _LARGEST)
-        if not caps.serial:
-            return CORES._replace(alone=alone, matrices=caps.matrices)
-        return CORES._replace(alone=alone, crowd=_CROWD, lines=True, streams=FAR)
+        return CORES._replace(crowd=_CROWD, streams=FAR) if caps.serial else CORES._replace(matrices=caps.matrices)
     groups = _RESIDENT * caps.processors
     tiles = _TILES * caps.processors
     made = Device(groups, 2048, 16, tiles, 64, groups // 4, waits=True, tile_places=2 * caps.processors, rounds=4)

@@ -25,11 +25,9 @@ _OPERANDS = 6
 _NARROW = 16  # an innermost axis shorter than this gives way to a longer one, whose elements may lie far apart
 _TILE, _TILE_ROWS = 32, 8  # TILE and ROWS of transpose.metal
 _SEVERAL = 4  # SEVERAL of elementwise.h
-_MANY = 64  # threadgroups that keep all cores busy to the end
 _GROUP = 256  # threads of a threadgroup of those
-_LINES = 4096  # elements of a threadgroup that takes several rows
 _TURNED = 16  # a matrix with a shorter side does not fill a tile
-_FORMAT = struct.Struct(f"{_OPERANDS * (1 + RANK)}q{RANK + 3}I4x")
+_FORMAT = struct.Struct(f"{_OPERANDS * (1 + RANK)}q{RANK + 1}I4x")
 
 Shape = tuple[int, ...]
 Record = np.ndarray[tuple[int], np.dtype[np.uint8]]
@@ -109,12 +107,7 @@ def plan_elementwise(
             return ElementwisePlan(kinds, record, *_of_several(sizes[-1]), inner)
         if sizes[-1] * nbytes >= device.streams:
             kinds = kinds[:-results] + "V" * results
-    threadgroup = _threadgroup(sizes[-1], rows, kinds, device)
-    if device.lines and kinds.islower() and "g" not in kinds:
-        lines = max(1, min(_LINES // sizes[-1], rows // _MANY))
-        record = _record(sizes, strides, strips, rows, lines)
-        wide = threadgroup[0] if rows == 1 else min(sizes[-1], device.alone)
-        return ElementwisePlan(kinds, record, (sizes[-1], -(-rows // lines), 1), (wide, 1, 1), inner)
+    threadgroup = _threadgroup(sizes[-1], rows, kinds)
     return ElementwisePlan(kinds, record, (sizes[-1], rows, 1), threadgroup, inner)
 
 
@@ -180,9 +173,7 @@ def plan_row_reduction(shape: Shape, strips: Sequence[Strip], out: Shape, device
     return RowReductionPlan(kernel, kinds, walk, cuts, grid, threadgroup, parts.parts)
 
 
-def _record(
-    sizes: list[int], strides: list[list[int]], strips: Sequence[Strip], rows: int = 0, lines: int = 1
-) -> Record:  # fmt: skip
+def _record(sizes: list[int], strides: list[list[int]], strips: Sequence[Strip]) -> Record:
     depth = len(sizes)
     if depth > RANK:
         raise ValueError(
@@ -192,7 +183,7 @@ def _record(
     for strip, own in zip(strips, strides, strict=True):
         numbers += [strip.offset, *reversed(own), *(0,) * (RANK - depth)]
     numbers += [0] * ((_OPERANDS - len(strips)) * (1 + RANK))
-    numbers += [*reversed(sizes), *(1,) * (RANK - depth), depth, rows, lines]
+    numbers += [*reversed(sizes), *(1,) * (RANK - depth), depth]
     return np.frombuffer(bytearray(_FORMAT.pack(*numbers)), np.uint8)
 
 
@@ -235,9 +226,9 @@ def _of_several(count: int) -> tuple[Grid, Grid]:
     return (-(-count // (_SEVERAL * LANES)) * LANES, 1, 1), (_GROUP, 1, 1)
 
 
-def _threadgroup(inner: int, rows: int, kinds: str, device: Device) -> tuple[int, int, int]:
+def _threadgroup(inner: int, rows: int, kinds: str) -> tuple[int, int, int]:
     if rows == 1:
-        return (device.alone if inner >= _MANY * device.alone else min(inner, 1024), 1, 1)
+        return (min(inner, 1024), 1, 1)
     if "g" in kinds:  # a square: cache lines of a transposed operand are used fully before they are evicted
         x = min(inner, 16)
         return (x, min(rows, 256 // x, 16), 1)

@@ -53,8 +53,6 @@ class Caps:
         a SIMD-group taking turns.
     processors : int
         How many threadgroups run at once at the least, of any size: a GPU's processors; 0 when unknown.
-    threads : int
-        The most threads of a threadgroup that the device takes. A cell's may have 1024, as on Metal, on every engine.
     stops : bool
         Whether a checked kernel can be stopped: the ``timeout`` of a call.
     nominal : tuple of 2 float or None
@@ -81,7 +79,6 @@ class Caps:
     precise: bool = True
     serial: bool = False
     processors: int = 0
-    threads: int = 1024
     stops: bool = False
     nominal: tuple[float, float] | None = None
     last_cache: int = 0
@@ -101,7 +98,7 @@ class Binary(Protocol):
     threadgroup_bytes : int
         Threadgroup memory that the kernel itself declares.
     threads : int, optional
-        The most threads of a threadgroup that it runs with; without it, `Caps.threads`.
+        The most threads of a threadgroup that it runs with; without it, 1024.
     facts : callable, optional
         Returns further lines of the kernel's card, each as a label and a text.
     """

@@ -225,19 +225,6 @@ print("alive")
     assert done.stdout == "alive\n", done.stderr
 
 
-@pytest.mark.parametrize("rest", [-1, 0, 1, 1023, 4095])
-def test_long_rows_are_cut_into_large_threadgroups_with_any_rest(rest: int, rng: np.random.Generator) -> None:
-    engine = mnb.use(None)
-    device = device_of(engine.caps)
-    n = 64 * device.alone + rest
-    x = rng.random(n, np.float32)
-    strips = [Strip((1,), 0)] * 2
-    large = plan_elementwise((n,), strips, device).threadgroup[0]
-    assert large <= engine.caps.threads
-    assert large == (256 if device.waits else 1024 if rest < 0 else device.alone)
-    assert np.array_equal(mnb.square(mnb.asarray(x)).numpy(), x * x)
-
-
 @pytest.fixture
 def short(monkeypatch: pytest.MonkeyPatch) -> bool:
     """Let short results be written past the caches, where long ones are; return whether they are."""
