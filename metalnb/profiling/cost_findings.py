@@ -32,7 +32,7 @@ class ProfileFinding:
     line : int
     kind : {"uncoalesced", "conflicts", "atomics", "divergence", "waiting", "reread", "narrow", "private"}
     sentence : str
-        Line, count and cure.
+        Line, count and cure; also what `str` gives.
     cycles : float
         What it costs, as `LineCost.cycles` counts.
     """
@@ -41,6 +41,9 @@ class ProfileFinding:
     kind: str
     sentence: str
     cycles: float
+
+    def __str__(self) -> str:
+        return self.sentence
 
 
 def findings(profile: Profile) -> tuple[ProfileFinding, ...]:
@@ -110,13 +113,17 @@ def _conflicts(access: AccessCost, profile: Profile) -> ProfileFinding:
         words = abs(stride) // 4
         said += f"; neighbours are {words} words apart, and there are {profile.banks} banks"
     cure = "Make the array's rows one element longer, so that a column lies in different banks"
+    if stride is None:
+        said += "; the lanes' addresses are scattered"
+        cure = "Padding does not help: sort what is looked up, or give groups of lanes copies of their own"
     return ProfileFinding(access.line, "conflicts", f"{said}. {cure}.", float(access.conflicts))
 
 
 def _atomics(access: AccessCost) -> ProfileFinding:
     lanes, meeting = (_mean(n, access.runs) for n in (access.lanes, access.meeting))
     said = f"line {access.line}: of {lanes} lanes that update {access.name}, {meeting} "
-    said += f"find another one at their address, up to {access.repeated} at one: they take turns. "
+    said += f"find a lane before them at the same address, up to {access.repeated} lanes at one: such updates run one "
+    said += "after another. "
     space = "device" if access.space == "device" else "threadgroup"
     cure = "Add up in the SIMD-group first (simd_sum)"
     if space == "device":

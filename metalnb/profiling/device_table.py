@@ -56,6 +56,8 @@ class DeviceFigures:
     fixed : bool
         Whether registers and threadgroup memory are set aside for a threadgroup while it runs; not so in Apple's
         family 9 ("Dynamic Caching").
+    reserved : Figure
+        Bytes of threadgroup memory that a processor takes for each threadgroup beside the kernel's own.
     """
 
     name: str
@@ -72,6 +74,7 @@ class DeviceFigures:
     memory: Figure
     groups: Figure
     fixed: bool = True
+    reserved: Figure = Figure(0, "none is known")
 
 
 _TURNER = "P. Turner, metal-benchmarks (measured)"
@@ -110,6 +113,7 @@ def _nvidia(name: str, processors: int, gigahertz: float, gigabytes: float, capa
         Figure(64, guide), Figure(16, guide), Figure(gigabytes * 1e9, sheet),
         Figure(128, f"{guide}: 32 banks of 4 bytes"), _LINES, Figure(threads, guide), Figure(65536, guide),
         Figure(kilobytes << 10, guide), Figure(groups, guide),
+        reserved=Figure(1024 if capability >= "8.0" else 0, f"{guide}: the system's, for each block"),
     )  # fmt: skip
 
 

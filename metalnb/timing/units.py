@@ -23,9 +23,11 @@ def rate(value: float, unit: str) -> str:
 
 
 def percent(part: float) -> str:
-    """Write a part in percent; below 10 with one decimal, so that little differs from nothing."""
+    """Write a part in percent; with one decimal near 0 and 100, so that little is not "0 %" and most not "100 %"."""
     value = 100 * part
-    return f"{value:.1f} %" if 0 < value < 9.95 else f"{value:.0f} %"
+    if 99.5 <= value < 100:
+        value = min(value, 99.9)
+    return f"{value:.1f} %" if 0 < value < 9.95 or 99.5 <= value < 100 else f"{value:.0f} %"
 
 
 def times(ratio: float) -> str:

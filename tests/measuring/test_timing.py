@@ -453,6 +453,7 @@ def test_a_kernel_is_counted_where_nobody_says_what_it_does(program: mnb.Program
         (seconds(4000), "4,000 s"), (rate(42.06e9, "B/s"), "42.1 GB/s"), (rate(1.234e12, "FLOP/s"), "1.23 TFLOP/s"),
         (rate(12, "B/s"), "12.0 B/s"), (rate(0, "B/s"), "0 B/s"), (percent(0.934), "93 %"), (percent(0.0512), "5.1 %"),
         (percent(0), "0 %"), (percent(0.0996), "10 %"),
+        (percent(0.9949), "99 %"), (percent(0.995), "99.5 %"), (percent(0.9999), "99.9 %"), (percent(1), "100 %"),
     ],
 )  # fmt: skip
 def test_numbers_are_written_in_three_digits(said: str, expected: str) -> None:
