@@ -21,6 +21,7 @@ PICTURES = {
     "05_the_kernel_library.ipynb": 2,
     "06_julia_live.ipynb": 10,
     "07_debugging_a_kernel.ipynb": 3,
+    "15_simulations_live.ipynb": 5,
 }
 SECTIONS = {
     "01_first_kernel.ipynb": 5,
@@ -30,6 +31,7 @@ SECTIONS = {
     "05_the_kernel_library.ipynb": 13,
     "06_julia_live.ipynb": 8,
     "07_debugging_a_kernel.ipynb": 13,
+    "15_simulations_live.ipynb": 10,
 }
 
 each_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda p: p.stem)
