@@ -7,6 +7,7 @@ ARGS   ?=
 BIN       := $(VENV)/bin
 NOTEBOOKS := $(sort $(wildcard notebooks/[0-9][0-9]_*.ipynb))
 BENCHES    = $(shell grep -ls __main__ benchmarks/*.py)
+PYTEST    := $(BIN)/python -m pytest --numprocesses logical --maxprocesses 4 --dist worksteal --max-worker-restart 0
 PIP       := $(BIN)/python -m pip --quiet --disable-pip-version-check
 
 # An extra's mark beside the environment, once it is installed; everything's, once `make ready` has installed that.
@@ -16,18 +17,24 @@ needs = $(VENV)/with-$(if $(wildcard $(VENV)/with-dev),dev,$(1))
 unexport VIRTUAL_ENV PYTHONHOME
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint lab notebooks docs site labextension bench accuracy ready clean
+.PHONY: help demo test test-long test-all lint lab notebooks docs site labextension bench accuracy ready clean
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
 
 help: ## say what can be made
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
 
 demo: $(call needs,notebooks) ## run the first notebook and print what it computed
 	@$(BIN)/python notebooks/run.py --into build/notebooks notebooks/01_first_kernel.ipynb
 
-test: $(call needs,test) ## run the tests; ARGS="-k saxpy" hands options to pytest
-	@$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder --max-worker-restart 0 $(ARGS)
+test: $(call needs,test) ## run the tests that every change needs; ARGS="-k saxpy" hands options to pytest
+	@$(PYTEST) -m "not long" $(ARGS)
+
+test-long: $(call needs,test-all) ## run the other tests: every dtype and layout, random kernels, browsers, notebooks
+	@$(PYTEST) -m long $(ARGS)
+
+test-all: $(call needs,test-all) ## run all tests
+	@$(PYTEST) $(ARGS)
 
 lint: $(call needs,lint) ## check style (ruff) and types (mypy)
 	@$(BIN)/ruff check .

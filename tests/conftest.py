@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from hypothesis import settings
+from long_tests import mark_long_tests
 from second_engine import SecondEngine
 
 import metalnb as mnb
@@ -36,18 +37,9 @@ def find_browser() -> str | None:
     return next(filter(None, map(shutil.which, BROWSERS)), None)
 
 
-# The files that take longest go first, so that no worker is left with one of them when the others have nothing to do:
-# by their seconds of a core, from some ten minutes down to half a minute.
-LONGEST = (
-    "test_library.py", "test_fuzz.py", "test_gpu_plans.py", "test_ptx.py", "test_kernels.py", "test_fuse.py",
-    "test_right_answers.py", "test_vectors.py", "test_cpu.py", "test_functions.py", "test_robust.py",
-    "test_notebooks.py", "test_elementwise.py",
-)  # fmt: skip
-
-
+@pytest.hookimpl(tryfirst=True)  # ahead of -m, which looks at the marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    places = {name: place for place, name in enumerate(LONGEST)}
-    items.sort(key=lambda item: places.get(item.path.name, len(places)))
+    mark_long_tests(items)
     missing = {}
     if sys.platform != "darwin":
         missing["macos"] = pytest.mark.skip(reason="needs a Mac with Metal")

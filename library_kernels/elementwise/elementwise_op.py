@@ -22,7 +22,7 @@ from ..launching.copying import copy_into
 from ..launching.launcher import Launch
 from ..launching.programs import compile
 from ..op import ALL, Op, OpRow
-from ..planning.cuts import device_of
+from ..planning.cuts import NEVER, device_of
 from ..planning.elementwise_plan import Strip, plan_elementwise, stretched
 from .elementwise_text import LOOPS, Formula
 from .operands import Taken, take
@@ -149,7 +149,7 @@ class Elementwise(Op):
         """Return the program for a dtype to compute in; each of its kernels is compiled at its first call."""
         device = device_of(engine.caps)
         group = self.formula.group(kind_of(dtype))
-        text = self.formula.text(group, several=device.waits, lines=device.lines, ahead=device.ahead)
+        text = self.formula.text(group, several=device.waits, streams=device.streams < NEVER)
         return compile(text, math=self.math, engine=engine.name, name=self.name)
 
     # --- a call ----------------------------------------------------------------------------------------------------
@@ -224,8 +224,7 @@ class Elementwise(Op):
         strips = [strip(a, shape) for a in ready]
         strips.append(_fresh(shape) if out is None else strip(out, shape))
         nbytes = sum(a.itemsize for a in ready if type(a) is Array) + result.itemsize
-        streamed = loop.name == "float32" and self.formula.streams(self.formula.group("f"))
-        planned = plan_elementwise(shape, strips, device_of(engine.caps), nbytes, streamed=streamed)
+        planned = plan_elementwise(shape, strips, device_of(engine.caps), nbytes)
         kernel = self.program(loop, engine)[self.formula.kernel(loop.name, planned.kinds)]
         return Launch(kernel.binary, planned.grid, planned.threadgroup, (planned.record,)).kept(engine)
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 
 from ...arrays.promotion import DTYPES
 from ..launching.programs import instantiation
-from .streamed_text import streamed_kernel, suits_vectors
 
 __all__ = ["LOOPS", "RESERVED", "STEPS", "Formula"]
 
@@ -19,7 +18,7 @@ LOOPS = {
 }
 # Names that the text uses itself: operands and parameters cannot have them.
 RESERVED = frozenset(("L", "R", "T", "out", "position", "walk"))
-STEPS = {"u": "Unit", "s": "Same", "g": "Strided", "U": "Whole", "S": "One", "A": "Whole", "V": "Whole"}
+STEPS = {"u": "Unit", "s": "Same", "g": "Strided", "U": "Whole", "S": "One", "V": "Streamed"}
 
 
 @dataclass(frozen=True)
@@ -63,26 +62,15 @@ class Formula:
         """Name the kernel for a dtype to compute in, and a letter for the way each operand and the result is walked."""
         return f"{DTYPES[dtype]}_{steps}"
 
-    def streams(self, group: str) -> bool:
-        """Return whether there is a kernel for float32 that writes past the caches: of what vectors can do."""
-        if "f" not in group or self.result != "same" or self.masks or self.preamble:  # one may hide a vector's function
-            return False
-        return suits_vectors(self.groups[group], (*self.operands, *self.parameters))
-
-    def text(self, group: str, *, several: bool = False, lines: bool = False, ahead: bool = False) -> str:
+    def text(self, group: str, *, several: bool = False, streams: bool = False) -> str:
         """Write the cell for one group of loops.
 
-        With `several`, a thread takes several elements of whole operands; with `lines`, of several rows; with `ahead`,
-        there are kernels that ask for whole operands before their turn, or write past the caches.
+        With `several`, a thread takes several elements of whole operands; with `streams`, there are kernels that write
+        past the caches.
         """
         more = ["", *self._kernel_of_several(group)] if several else []
-        more += ["", *self._kernel_of_lines(group)] if lines else []
-        more += ["", *self._kernel_of_far(group)] if ahead else []
-        if ahead and self.streams(group):
-            name, value = f"{self.name}_streamed", self.groups[group]
-            more += ["", *streamed_kernel(name, self.operands, [*self.parameters], (), value)]
-        instances = self._instances(group, several=several, lines=lines, ahead=ahead)
-        return "\n".join([*self._head(), *self._kernel(group), *more, "", *instances]) + "\n"
+        instances = self._instances(group, several=several, streams=streams)
+        return "\n".join([*self._head(streams=streams), *self._kernel(group), *more, "", *instances]) + "\n"
 
     def place(self, group: str) -> tuple[int, int]:
         """Return the line and the column of the expression in the text, both counted from 1."""
@@ -97,8 +85,9 @@ class Formula:
     def _stored(self, group: str) -> str:
         return f"{self._before}{self.groups[group]});"
 
-    def _head(self) -> list[str]:
-        lines = [f"// {self.name}: {self.doc}", "#include <metalnb/elementwise.h>", ""]
+    def _head(self, *, streams: bool) -> list[str]:
+        header = "streamed" if streams else "elementwise"
+        lines = [f"// {self.name}: {self.doc}", f"#include <metalnb/{header}.h>", ""]
         return [*lines, *self.preamble.rstrip().splitlines(), ""] if self.preamble else lines
 
     def _kernel(self, group: str) -> list[str]:
@@ -149,79 +138,27 @@ class Formula:
             "}",
         ]  # fmt: skip
 
-    def _kernel_of_lines(self, group: str) -> list[str]:
-        """Write the kernel for devices that divide slowly: a threadgroup's threads are in the same row at any time."""
-        names = (*self.operands, "out")
-        steps = ", ".join(f"typename {n}Step" for n in names)
-        place = f"(out_ + outStep::row(walk, {len(self.operands)}, row_),"
-        return [
-            f"template <typename L, typename R, {steps}>",
-            f"kernel void {self.name}_lines(",
-            *(f"    device const memory_of<{self._type(n)}>* {n}_," for n in self.operands),
-            "    device memory_of<R>* out_,",
-            "    constant Walk& walk,",
-            *(f"    constant float& {n}," for n in self.parameters),
-            "    uint2 position [[thread_position_in_grid]],",
-            "    uint2 group_ [[threadgroup_position_in_grid]]) {",
-            "    using T = value_of<L>;",
-            "    EACH_LINE(row_, walk, group_.y) {",
-            *(f"        const value_of<{self._type(n)}> {n} = fetch<{self._type(n)}, {n}Step>"
-              f"({n}_ + {n}Step::row(walk, {i}, row_), walk, {i}, position.x);" for i, n in enumerate(self.operands)),
-            f"        {self._stored(group).replace('(out_,', place, 1)}",
-            "    }",
-            "}",
-        ]  # fmt: skip
-
-    def _kernel_of_far(self, group: str) -> list[str]:
-        """Write the kernel for operands that lie far off, which asks for them before their turn."""
-        names = (*self.operands, "out")
-        return [
-            "#include <metalnb/ahead.h>",
-            f"template <typename L, typename R, {', '.join(f'typename {n}Step' for n in names)}>",
-            f"kernel void {self.name}_far(",
-            *(f"    device const memory_of<{self._type(n)}>* {n}_," for n in self.operands),
-            "    device memory_of<R>* out_,",
-            "    constant Walk& walk,",
-            *(f"    constant float& {n}," for n in self.parameters),
-            "    uint place_ [[thread_position_in_grid]],",
-            "    uint lane_ [[thread_index_in_simdgroup]],",
-            "    uint simd_ [[simdgroup_index_in_threadgroup]]) {",
-            "    using T = value_of<L>;",
-            *(f"    if ({n}Step::at(walk.operands[{i}], 1)) ask_of({n}_, place_, lane_, simd_);"
-              for i, n in enumerate(names)),
-            *(f"    const value_of<{self._type(n)}> {n} = fetch<{self._type(n)}, {n}Step>({n}_, walk, {i}, place_);"
-              for i, n in enumerate(self.operands)),
-            f"    {self._stored(group).replace('position.x', 'place_', 1)}",
-            "}",
-        ]  # fmt: skip
-
     def _type(self, operand: str) -> str:
         return "bool" if operand in self.masks else "L"
 
-    def _instances(self, group: str, *, several: bool, lines: bool, ahead: bool) -> list[str]:
+    def _instances(self, group: str, *, several: bool, streams: bool) -> list[str]:
         """Name every kernel; each is compiled when a call first needs it."""
         made_of = []
         for dtype in (d for kind in group for d in LOOPS[kind]):
             loop = DTYPES[dtype]
             result = "bool" if self.result == "bool" else loop
-            for steps in self._steps(ahead=ahead):
+            for steps in self._steps(streams=streams):
                 way = "several" if several and steps.isupper() else ""
-                way = "lines" if lines and steps.islower() and "g" not in steps else way
-                way = "far" if "A" in steps else way
                 made = f"{self.name}_{way}<{loop}, {result}, {', '.join(STEPS[s] for s in steps)}>"
                 made_of.append(instantiation(self.kernel(dtype, steps), made))
-        if ahead and self.streams(group):
-            for steps in (s.replace("A", "V") for s in self._steps(ahead=True) if "A" in s):
-                made = f"{self.name}_streamed<{', '.join(STEPS[s] for s in steps)}>"
-                made_of.append(instantiation(self.kernel("float32", steps), made))
         return made_of
 
-    def _steps(self, *, ahead: bool) -> list[str]:
+    def _steps(self, *, streams: bool) -> list[str]:
         """List the variants that `plan_elementwise` may ask for."""
         count = len(self.operands)
         if count == 1:
-            return [*["AA"] * ahead, "UU", "uu", "gu", "gg"]
+            return [*["UV"] * streams, "UU", "uu", "gu", "gg"]
         mixed = [f"{i:0{count}b}".replace("1", "u").replace("0", "s") + "u" for i in range(1, 2**count)]
         whole = [m.upper() for m in mixed]
-        far = [w.replace("U", "A") for w in whole] if ahead else []
-        return [*far, *whole, *mixed, "g" * count + "u", "g" * count + "g"]
+        streamed = [f"{w[:-1]}V" for w in whole] if streams else []
+        return [*streamed, *whole, *mixed, "g" * count + "u", "g" * count + "g"]

@@ -18,7 +18,7 @@ from ...program import Program
 from ..launching.launcher import Launch
 from ..launching.programs import compile
 from ..launching.reduction_launch import ACCUMULATORS, Monoid, accumulator, reduced_or, summed, tag
-from ..planning.cuts import device_of
+from ..planning.cuts import NEVER, device_of
 from ..planning.elementwise_plan import Strip, broadcast, plan_elementwise, plan_row_reduction
 from .elementwise_op import strip
 from .fused_text import FusedText
@@ -81,7 +81,7 @@ class FusedKernel:
     def program(self, engine: Engine) -> Program:
         """Return the program; each of its kernels is compiled at its first call."""
         device = device_of(engine.caps)
-        text = self._text.text(lines=device.lines, ahead=device.ahead)
+        text = self._text.text(streams=device.streams < NEVER)
         return compile(text, engine=engine.name, math="precise", name=self._name)
 
     def __call__(self, given: dict[str, Any]) -> tuple[Array, ...]:
@@ -117,7 +117,7 @@ class FusedKernel:
             made = Strip(_steps(shape), 0)
             nbytes = sum(d.itemsize for d in (*(a.dtype for a in arrays), *self._dtypes))
             every = [*strips, *[made] * len(self._dtypes)]
-            planned = plan_elementwise(shape, every, device, nbytes, streamed=self._text.streams)
+            planned = plan_elementwise(shape, every, device, nbytes, results=len(self._dtypes))
             kinds = planned.kinds
             if "g" in kinds.lower():
                 kinds = "g" * (len(kinds) - 1) + "u"

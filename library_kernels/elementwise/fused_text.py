@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import re
 from dataclasses import dataclass
 from typing import Any
@@ -12,7 +11,6 @@ import numpy as np
 from ...arrays.promotion import DTYPES
 from ..launching.programs import instantiation
 from .elementwise_text import STEPS
-from .streamed_text import streamed_kernel, suits_vectors
 from .tracing import Trace, value_type
 
 __all__ = ["FusedText"]
@@ -20,8 +18,6 @@ __all__ = ["FusedText"]
 DType = np.dtype[Any]
 
 # A line that calls a function of an op, and such a function that has no preamble: of floats alone.
-_LINE = re.compile(r"const float \w+ = \w+\([^()]*\);")
-_FUNCTION = re.compile(r"inline float \w+\(((?:float \w+(?:, )?)*)\) \{ using T = float; return float\((.*)\); \}")
 _CUTS = """struct Cuts {
     uint count;    // elements of a row
     uint stretch;  // ... that one SIMD-group takes
@@ -54,17 +50,15 @@ class FusedText:
     numbers: tuple[tuple[str, DType], ...]
     monoid: str = ""
 
-    def text(self, *, lines: bool = False, ahead: bool = False) -> str:
-        """Write the whole cell; with `lines`, threadgroups take several rows; with `ahead`, kernels ask for memory."""
+    def text(self, *, streams: bool = False) -> str:
+        """Write the whole cell; with `streams`, some kernels write past the caches."""
         needed = self._needed()
         functions = self._functions(needed)
-        header = "elementwise.h>\n#include <metalnb/reduce.metal" if self.monoid else "elementwise.h"
-        head = [f"// {self.trace.name}, fused.", f"#include <metalnb/{header}>", "", *functions, ""]
+        headers = ["elementwise.h", "reduce.metal"] if self.monoid else ["streamed.h" if streams else "elementwise.h"]
+        included = [f"#include <metalnb/{name}>" for name in headers]
+        head = [f"// {self.trace.name}, fused.", *included, "", *functions, ""]
         kernels = self._rows(needed) if self.monoid else self._elementwise(needed)
-        more = self._lines(needed) if lines and not self.monoid else []
-        more += self._far(needed) if ahead and not self.monoid else []
-        more += self._streamed(needed, functions) if ahead and self.streams else []
-        return "\n".join([*head, *kernels, *more, "", *self._instances(lines=lines, ahead=ahead)]) + "\n"
+        return "\n".join([*head, *kernels, "", *self._instances(streams=streams)]) + "\n"
 
     @property
     def _names(self) -> list[str]:
@@ -82,21 +76,6 @@ class FusedText:
 
     def _functions(self, needed: list[str]) -> list[str]:
         return [t for c, t in self.trace.functions.items() if any(f" {c}(" in line for line in needed)]
-
-    @functools.cached_property
-    def streams(self) -> bool:
-        """Whether there is a kernel that writes past the caches: of what vectors of float32 can do."""
-        needed = self._needed()
-        called = [_FUNCTION.fullmatch(f) for f in self._functions(needed)]
-        dtypes = (d.name for given in (self.results, self.arrays) for _, d in given)
-        return (
-            not self.monoid
-            and len(self.results) == 1  # two need not begin in the same place of a line
-            and {*dtypes} == {"float32"}
-            and all(value_type(d) == "float" for _, d in self.numbers)
-            and all(_LINE.fullmatch(line) for line in needed)
-            and all(c and suits_vectors(c[2], re.findall(r"float (\w+)", c[1])) for c in called)
-        )
 
     def _buffers(self) -> list[str]:
         return [f"    device const memory_of<{DTYPES[dtype.name]}>* {name}_," for name, dtype in
@@ -127,61 +106,6 @@ class FusedText:
             *(f"    {line}" for line in needed),
             *(f"    keep<{DTYPES[d.name]}, {o}Step>({o}_, walk, {i}, position.x, {text});"
               for i, (o, (text, d)) in enumerate(zip(outs, self.results, strict=True), len(names))),
-            "}",
-        ]  # fmt: skip
-
-    def _far(self, needed: list[str]) -> list[str]:
-        """Write the kernel that asks for operands before their turn."""
-        names, outs = self._names, [f"out{i}" for i in range(len(self.results))]
-        return [
-            "#include <metalnb/ahead.h>",
-            f"template <{', '.join(f'typename {n}Step' for n in (*names, *outs))}>",
-            "kernel void fused_far(",
-            *self._buffers(),
-            *(f"    device memory_of<{DTYPES[d.name]}>* {o}_," for o, (_, d) in zip(outs, self.results, strict=True)),
-            "    constant Walk& walk,",
-            *self._parameters(),
-            "    uint place_ [[thread_position_in_grid]],",
-            "    uint lane_ [[thread_index_in_simdgroup]],",
-            "    uint simd_ [[simdgroup_index_in_threadgroup]]) {",
-            *(f"    if ({n}Step::at(walk.operands[{i}], 1)) ask_of({n}_, place_, lane_, simd_);"
-              for i, n in enumerate((*names, *outs))),
-            *self._fetched("place_"),
-            *(f"    {line}" for line in needed),
-            *(f"    keep<{DTYPES[d.name]}, {o}Step>({o}_, walk, {i}, place_, {text});"
-              for i, (o, (text, d)) in enumerate(zip(outs, self.results, strict=True), len(names))),
-            "}",
-        ]  # fmt: skip
-
-    def _streamed(self, needed: list[str], functions: list[str]) -> list[str]:
-        """Write the kernel that writes past the caches."""
-        ((text, _),), numbers = self.results, [f"in_{name}" for name, _ in self.numbers]
-        lines = [line.replace("const float", "const T", 1) for line in needed]
-        kernel = streamed_kernel("fused_streamed", self._names, numbers, lines, text)
-        return [kernel[0], *(f.replace("float", "wide") for f in functions), *kernel[1:]]
-
-    def _lines(self, needed: list[str]) -> list[str]:
-        """Write the kernel whose threadgroups take several rows."""
-        names, outs = self._names, [f"out{i}" for i in range(len(self.results))]
-        fetched = [line.replace("_, walk,", f"_ + {n}Step::row(walk, {i}, row_), walk,", 1) for i, (n, line) in
-                   enumerate(zip(names, self._fetched("position.x"), strict=True))]  # fmt: skip
-        return [
-            "",
-            f"template <{', '.join(f'typename {n}Step' for n in (*names, *outs))}>",
-            "kernel void fused_lines(",
-            *self._buffers(),
-            *(f"    device memory_of<{DTYPES[d.name]}>* {o}_," for o, (_, d) in zip(outs, self.results, strict=True)),
-            "    constant Walk& walk,",
-            *self._parameters(),
-            "    uint2 position [[thread_position_in_grid]],",
-            "    uint2 group_ [[threadgroup_position_in_grid]]) {",
-            "    EACH_LINE(row_, walk, group_.y) {",
-            *(f"    {line}" for line in fetched),
-            *(f"        {line}" for line in needed),
-            *(f"        keep<{DTYPES[d.name]}, {o}Step>("
-              f"{o}_ + {o}Step::row(walk, {i}, row_), walk, {i}, position.x, {text});"
-              for i, (o, (text, d)) in enumerate(zip(outs, self.results, strict=True), len(names))),
-            "    }",
             "}",
         ]  # fmt: skip
 
@@ -236,17 +160,15 @@ class FusedText:
             "}",
         ]  # fmt: skip
 
-    def _instances(self, *, lines: bool, ahead: bool) -> list[str]:
+    def _instances(self, *, streams: bool) -> list[str]:
         """Name every kernel; each is compiled when a call first needs it."""
         count, outs = len(self.arrays), len(self.results)
         mixed = [f"{i:0{count}b}".replace("1", "u").replace("0", "s") for i in range(2**count)]
         if not self.monoid:
             ways = [*(m + "u" * outs for m in mixed), "g" * (count + outs - 1) + "u"]
             ways += map(str.upper, ways[:-1])
-            made = [("lines" if lines and w.islower() and "g" not in w else "", w) for w in ways]
-            made += [("far", w.replace("U", "A")) for w in ways if ahead and w.isupper()]
-            made += [("streamed", w.replace("U", "V")) for w in ways if ahead and self.streams and w.isupper()]
-            return [instantiation(f"fused_{w}", f"fused_{by}<{', '.join(STEPS[s] for s in w)}>") for by, w in made]
+            ways += [w[:-outs] + "V" * outs for w in ways if streams and w.isupper()]
+            return [instantiation(f"fused_{w}", f"fused_<{', '.join(STEPS[s] for s in w)}>") for w in ways]
         rows = []
         for kernel, wrapped in (("rows", "{}"), ("first", "First<{}>"), ("each", "{}")):
             of = wrapped.format(self.monoid)

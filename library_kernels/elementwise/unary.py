@@ -59,8 +59,8 @@ ROWS = (
     Elementwise("log10", "log10(x)", np.log10, "Logarithm to base 10.", ulp=1, flops=15, domain=(0, 1000)),
     Elementwise("log1p", "log1p_of(x)", np.log1p, "log(1 + x), accurate near 0.", ulp=2, flops=20, domain=(-1, 10)),
     # trigonometric and hyperbolic functions
-    Elementwise("sin", "sin_of(x)", np.sin, "Sine; x in radians.", flops=15),
-    Elementwise("cos", "cos_of(x)", np.cos, "Cosine; x in radians.", flops=15),
+    Elementwise("sin", "sin(x)", np.sin, "Sine; x in radians.", flops=15),
+    Elementwise("cos", "cos(x)", np.cos, "Cosine; x in radians.", flops=15),
     Elementwise("tan", "tan(x)", np.tan, "Tangent; x in radians.", ulp=6, flops=25),
     Elementwise("asin", "asin(x)", np.arcsin, "The angle whose sine is x.", flops=20, domain=(-1, 1), aliases=("arcsin",)),
     Elementwise("acos", "acos(x)", np.arccos, "The angle whose cosine is x.", flops=20, domain=(-1, 1), aliases=("arccos",)),

@@ -130,14 +130,14 @@ def _launch(  # noqa: PLR0913, PLR0917  (all that tells one copy from another)
     strips = [Strip(spread, offset // size), Strip(tuple(s // out_size for s in out_strides), out_offset // out_size)]
     device, planned = device_of(named(engine).caps), plan_transposed(to, strips)
     if planned is None:
-        like = CORES._replace(lines=device.lines, ahead=device.ahead, far=device.far)
+        like = CORES._replace(streams=device.streams)
         planned = plan_elementwise(to, strips, like, size + out_size)
         if planned.kinds == "gu" and not any(s for s, n in zip(spread, to, strict=True) if n != 1):
             flat = planned.grid[1] == 1 and not any(s.offset for s in strips)
             planned = planned._replace(kinds="SU" if flat else "su")  # the same element everywhere
         elif planned.kinds == "gu" and planned.inner[0] == -1:
             planned = planned._replace(kinds="ru")
-    binary = _binary(_word(given, wanted), _word(wanted, given), planned.kinds, engine, device.lines)
+    binary = _binary(_word(given, wanted), _word(wanted, given), planned.kinds, engine)
     return Launch(binary, planned.grid, planned.threadgroup, (planned.record,)).kept(named(engine))
 
 
@@ -146,8 +146,8 @@ def _word(dtype: DType, other: DType) -> str:
 
 
 @functools.cache
-def _binary(given: str, wanted: str, kinds: str, engine: str, lines: bool) -> Any:
+def _binary(given: str, wanted: str, kinds: str, engine: str) -> Any:
     if kinds == "turned":
         return with_macros("transpose.metal", engine, FROM=given, TO=wanted).transpose.binary
-    by_rows = {"LINES": "1", "AHEAD": ""} if lines else {}
-    return with_macros("copy.metal", engine, FROM=given, TO=wanted, **by_rows)[f"copy_{kinds}"].binary
+    streamed = {"STREAMED": ""} if "V" in kinds else {}
+    return with_macros("copy.metal", engine, FROM=given, TO=wanted, **streamed)[f"copy_{kinds}"].binary

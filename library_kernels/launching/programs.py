@@ -12,7 +12,6 @@ from ...engine.base import Engine
 from ...engine.unit import LIBRARY_CHECKED
 from ...program import Math, Program
 from ...program import compile as compile_program
-from ..planning.cuts import device_of
 
 __all__ = ["compile", "instantiated", "instantiation", "kernel_source", "program", "with_macros"]
 
@@ -74,7 +73,7 @@ def instantiation(name: str, template: str) -> str:
 def instantiated(
     file: str, templates: Mapping[str, str], engine: str, *, definitions: str = "", name: str = ""
 ) -> Program:
-    """Compile instantiations of a file's kernel templates, for what fills the engine's device.
+    """Compile instantiations of a file's kernel templates.
 
     Each kernel is built when it is first used.
 
@@ -91,7 +90,5 @@ def instantiated(
     name : str, optional
         How diagnostics name the text; by default as the file.
     """
-    macros = device_of(engines.named(engine).caps).macros
-    defined = (f"#define {macro} {text}" for macro, text in macros.items())
-    lines = [*defined, f"#include <metalnb/{file}>", definitions, *(instantiation(n, t) for n, t in templates.items())]
+    lines = [f"#include <metalnb/{file}>", definitions, *(instantiation(n, t) for n, t in templates.items())]
     return compile("\n".join(lines) + "\n", engine=engine, name=name or file)

@@ -1,6 +1,6 @@
 // Counting: how often each number occurs, or how many numbers fall between each two edges.
 // Idea: each thread counts its own stretch into a row of its own, so that no counter is shared and none is atomic; the rows
-// are added up afterwards. Where a thread is a core that is as fast as memory gives the numbers.
+// are added up afterwards. On a CPU scalar code of one thread takes a third to a fifth of the time of lanes that gather.
 // Source: the privatised histogram of V. Podlozhnyuk, "Histogram Calculation in CUDA", 2007.
 #include <metal_stdlib>
 using namespace metal;

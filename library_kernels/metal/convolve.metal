@@ -63,7 +63,6 @@ struct Convolution {
     long x, image;                // where the first image begins, and from one group of its channels to the next
     long weight, bias, out;       // where these begin
     long size;                    // of an output: height * width
-    long w_3, w_4, w_8;           // the weights of so many outputs: told, so that a compiler makes none of another
     uint terms;                   // products of each sum
     uint rows, groups;            // outputs of a group; groups
     uint height, width, columns;  // places down and across; from a row of places to the next
@@ -77,9 +76,7 @@ template <typename C, ushort R, ushort W>
 inline void sums(device const float* x, device const float* weight, device const float* bias,
                  device memory_of<C>* out, constant Convolution& c, device const long* terms,
                  uint own, uint own_row, uint which_image, uint lane) {
-    uint first = own, row = own_row;  // not min(): a CPU would lose sight of all lanes being alike
-    if (first + W * panel > c.last) first = c.last - W * panel;
-    if (row + R > c.rows) row = c.rows - R;
+    const uint first = min(own, c.last - W * panel), row = min(own_row, c.rows - R);
     const long which = long(which_image % c.groups) * c.rows + row, K = c.terms;
     x += c.x + which_image * c.image + first;
     weight += c.weight + which * K;
@@ -89,27 +86,22 @@ inline void sums(device const float* x, device const float* weight, device const
     float sum[R][W];
     UNROLL for (ushort r = 0; r < R; ++r)
         UNROLL for (ushort w = 0; w < W; ++w) sum[r][w] = bias[r];
-    // Three pointers and the steps between rows, all told: a CPU's addresses reach the rest by themselves. Made of each
-    // other, they would be additions that wait for each other, and take longer than the products.
-    device const float* w0 = weight;
-    device const float* w4 = weight + c.w_4;
-    device const float* w8 = weight + c.w_8;
     uint k = 0;
-    for (; k + 4 <= c.terms; k += 4, terms += 4, w0 += 4, w4 += 4, w8 += 4)
+    for (; k + 4 <= c.terms; k += 4, terms += 4, weight += 4)
         UNROLL for (ushort i = 0; i < 4; ++i) {
             device const float* from = x + terms[i];
             UNROLL for (ushort w = 0; w < W; ++w) {
                 const float y = (from + w * panel)[lane];
                 UNROLL for (ushort r = 0; r < R; ++r)
-                    sum[r][w] = fma((r < 4 ? w0 : r < 8 ? w4 : w8)[i + ((r & 3) == 3 ? c.w_3 : (r & 3) * K)], y, sum[r][w]);
+                    sum[r][w] = fma(weight[i + r * K], y, sum[r][w]);
             }
         }
-    for (; k < c.terms; ++k, ++terms, ++w0, ++w4, ++w8) {
+    for (; k < c.terms; ++k, ++terms, ++weight) {
         device const float* from = x + *terms;
         UNROLL for (ushort w = 0; w < W; ++w) {
             const float y = (from + w * panel)[lane];
             UNROLL for (ushort r = 0; r < R; ++r)
-                sum[r][w] = fma((r < 4 ? w0 : r < 8 ? w4 : w8)[(r & 3) == 3 ? c.w_3 : (r & 3) * K], y, sum[r][w]);
+                sum[r][w] = fma(weight[r * K], y, sum[r][w]);
         }
     }
 

@@ -14,41 +14,8 @@ kernel void copy(
     keep<TO, OUT>(out, walk, 1, p.x, fetch<FROM, X>(x, walk, 0, p.x));
 }
 
-// The same for several rows, of which all threads of a threadgroup are in one at a time.
-template <typename X, typename OUT>
-kernel void copy_lines(
-    device const memory_of<FROM>* x,
-    device memory_of<TO>* out,
-    constant Walk& walk,
-    uint2 p [[thread_position_in_grid]],
-    uint2 group [[threadgroup_position_in_grid]]) {
-    EACH_LINE(row, walk, group.y)
-        keep<TO, OUT>(out + OUT::row(walk, 1, row), walk, 1, p.x, fetch<FROM, X>(x + X::row(walk, 0, row), walk, 0, p.x));
-}
-
-#ifdef AHEAD  // the same where both lie far off, and are asked for before their turn
-#include <metalnb/ahead.h>
-kernel void copy_AA(
-    device const memory_of<FROM>* x,
-    device memory_of<TO>* out,
-    constant Walk& walk,
-    uint place [[thread_position_in_grid]],
-    uint lane [[thread_index_in_simdgroup]],
-    uint simd [[simdgroup_index_in_threadgroup]]) {
-    ask_of(x, place, lane, simd);
-    ask_of(out, place, lane, simd);
-    keep<TO, Whole>(out, walk, 1, place, fetch<FROM, Whole>(x, walk, 0, place));
-}
-#endif
-
-#ifdef LINES
-#define BY_ROWS copy_lines
-#else
-#define BY_ROWS copy
-#endif
-
 template [[host_name("copy_UU")]] [[kernel]] decltype(copy<Whole, Whole>) copy<Whole, Whole>;
-template [[host_name("copy_uu")]] [[kernel]] decltype(BY_ROWS<Unit, Unit>) BY_ROWS<Unit, Unit>;
+template [[host_name("copy_uu")]] [[kernel]] decltype(copy<Unit, Unit>) copy<Unit, Unit>;
 template [[host_name("copy_gu")]] [[kernel]] decltype(copy<Strided, Unit>) copy<Strided, Unit>;
 template [[host_name("copy_gg")]] [[kernel]] decltype(copy<Strided, Strided>) copy<Strided, Strided>;
 template [[host_name("copy_SU")]] [[kernel]] decltype(copy<One, Whole>) copy<One, Whole>;
@@ -59,3 +26,8 @@ struct Reverse : Unit {
     static long at(constant Layout&, uint x) { return -long(x); }
 };
 template [[host_name("copy_ru")]] [[kernel]] decltype(copy<Reverse, Unit>) copy<Reverse, Unit>;
+
+#ifdef STREAMED
+#include <metalnb/streamed.h>
+template [[host_name("copy_UV")]] [[kernel]] decltype(copy<Whole, Streamed>) copy<Whole, Streamed>;
+#endif

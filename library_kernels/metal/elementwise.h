@@ -1,6 +1,7 @@
 // Elementwise ops: thread (x, y) computes one element of the result, x along the innermost axis, y along all others.
 // Neighbouring threads touch neighbouring elements, so that a SIMD-group's accesses are one stretch of memory.
 // Source: Metal's "one thread an element"; strides and broadcasting as in NumPy's nditer.
+#pragma once
 #include <metal_stdlib>
 #include <metalnb/integers.h>
 #include <metalnb/special.h>
@@ -19,11 +20,9 @@ struct Walk {
     Layout operands[6];
     uint sizes[RANK];
     uint rank;
-    uint rows, lines;  // rows in all, and those of a threadgroup, where it has several
 };
 
-// The place of the first element of row y. (Ask for all operands' rows first, then load: the CPU's compiler loads whole
-// vectors only when no loop stands between the loads.)
+// The place of the first element of row y.
 inline long row_of(constant Walk& walk, uint which, uint y) {
     constant Layout& operand = walk.operands[which];
     long place = operand.offset;
@@ -41,6 +40,7 @@ inline long row_of(constant Walk& walk, uint which, uint y) {
 struct Unit {
     static long row(constant Walk& walk, uint which, uint y) { return row_of(walk, which, y); }
     static uint at(constant Layout&, uint x) { return x; }
+    template <typename M> static void put(device M* place, M value) { *place = value; }
 };
 struct Same : Unit {
     static uint at(constant Layout&, uint) { return 0; }
@@ -52,17 +52,6 @@ struct Strided : Unit {
 constant constexpr uint RUN = 32;
 constant constexpr uint SEVERAL = 4;
 inline uint first_of_several(uint thread_) { return thread_ / RUN * (RUN * SEVERAL) + thread_ % RUN; }
-
-// The first row of a threadgroup that takes several, all its threads the same one at a time, and the one after the last:
-// a CPU divides once for all of them then.
-inline uint first_line(constant Walk& walk, uint group) { return group * walk.lines; }
-inline uint last_line(constant Walk& walk, uint group) {
-    const uint end = (group + 1) * walk.lines;
-    return end > walk.rows ? walk.rows : end;
-}
-// For each of these rows. (A loop of this header's, not of a cell's: small dispatches of it may run at once.)
-#define EACH_LINE(row, walk, group) \
-    for (uint row = first_line(walk, group), end_ = last_line(walk, group); row < end_; ++row)
 
 struct Whole : Unit {
     static long row(constant Walk&, uint, uint) { return 0; }
@@ -78,5 +67,5 @@ inline auto fetch(device const memory_of<T>* row, constant Walk& walk, uint whic
 
 template <typename T, typename Step, typename V>
 inline void keep(device memory_of<T>* row, constant Walk& walk, uint which, uint x, V value) {
-    row[Step::at(walk.operands[which], x)] = storage<T>::store(value);
+    Step::put(row + Step::at(walk.operands[which], x), storage<T>::store(value));
 }

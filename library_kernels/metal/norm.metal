@@ -25,8 +25,7 @@ inline void write_one(device const memory_of<T>* x, device const memory_of<T>* w
     out[at] = storage<T>::store(value);
 }
 
-// The same along one row. Whole runs of 32 are written without asking each lane whether it has a place: a CPU takes a
-// third longer where it asks.
+// The same along one row. Whole runs of 32 need no mask: with one, rows of 64 took 8 % longer on a CPU.
 template <typename T>
 inline void write_normal(device const memory_of<T>* x, device const memory_of<T>* weight, device const memory_of<T>* bias,
                          device memory_of<T>* out, constant Norm& n, uint count, uint lane, float mean, float scale) {

@@ -78,6 +78,7 @@ struct Lines {
 };
 
 // The same, a SIMD-group for some rows of places of an image, one at a time: only columns have to be looked at by each lane.
+// On a CPU windows of a thread each take 1.1 to 3 times as long, from 56 × 56 on.
 // Threadgroups: x is the rows, y the image.
 template <typename T, bool MAX, uint stride>  // from one column to the next; 0: as it says
 kernel void pool_lines(device const memory_of<T>* x, device memory_of<T>* out, constant Pooling& p, constant Lines& lines,

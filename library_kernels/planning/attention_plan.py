@@ -93,7 +93,7 @@ def plan_attention(s: AttentionShape, device: Device) -> tuple[AttentionStep, ..
     matrices = s.kind.removesuffix("16") in device.matrices
     fits = max(s.own, s.wide) <= _MOST
     own_kernels = (device.waits or matrices) and fits
-    by_parts = own_kernels or (fits and s.kind == "float")
+    by_parts = fits and (own_kernels or s.kind == "float")
     if by_parts and s.share * s.queries <= _FEW and s.keys >= _LONG:
         return _parts(s, device)
     if own_kernels and matrices and s.keys >= _SMALL and (keys := _tile(s)):

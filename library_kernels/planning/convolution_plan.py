@@ -15,7 +15,7 @@ from .cuts import LANES, Record, record
 __all__ = ["FORMS", "ChannelsPlan", "ConvolutionPlan", "Laying", "Windows", "plan_channels", "plan_convolution"]
 
 _LAYOUT = struct.Struct("<q12I")
-_CONVOLUTION = struct.Struct("<9q8I")
+_CONVOLUTION = struct.Struct("<6q8I")
 _CHANNELS = struct.Struct("<4q16I")
 _FEW, _ROWS = 16, 4  # larger windows are worth being laid out, fewer rows not worth going by them
 _WASTED = 8  # one of so many sums may be for nothing, for the sake of wider panels
@@ -105,8 +105,7 @@ class ConvolutionPlan(NamedTuple):
 
     def record(self, x: int, weight: int, bias: int, out: int) -> Record:
         """Return the kernel's record for operands that begin there."""
-        rows = (n * len(self.terms) for n in (3, 4, 8))
-        return record(_CONVOLUTION.pack(x, self.image, weight, bias, out, self.size, *rows, *self.lengths))
+        return record(_CONVOLUTION.pack(x, self.image, weight, bias, out, self.size, *self.lengths))
 
 
 class _Axis(NamedTuple):

@@ -18,7 +18,7 @@ __all__ = [
 ]  # fmt: skip
 
 LANES = 32  # threads of a SIMD-group
-FAR = 96 << 20  # bytes of a kernel's operands that hardly stay in any cache until the next
+FAR = 96 << 20  # bytes of operands that hardly stay in any cache until the next kernel
 NEVER = 1 << 62
 TILE_BYTES = 8192  # threadgroup memory for a tile of columns, as in reduce.metal
 FEW_TERMS = 32  # elements that a thread reduces by itself rather than a SIMD-group
@@ -44,8 +44,6 @@ class Device(NamedTuple):
         Rows of a tile of columns that are worth a SIMD-group, and how many of these keep the device busy.
     scan_rows, scan_groups : int
         The same of a scan, which reads its elements twice.
-    alone : int
-        Threads of a threadgroup in a long row of threads that work alone. Each threadgroup costs a CPU some 50 ns.
     crowd : int
         SIMD-groups of a threadgroup that work each by itself, where there are very many; an eighth of it where they are
         just enough to keep the device busy.
@@ -56,21 +54,12 @@ class Device(NamedTuple):
     rounds : int
         How many SIMD-groups each of those that are busy at once is followed by, in long rows and columns: more than one
         where the hardware hands them out, so that no processor waits for the slowest.
-    lines : bool
-        Whether a threadgroup of an elementwise kernel takes several rows, all its threads the same one at a time.
-    ahead : bool
-        Whether kernels can ask for memory before its turn: ``ahead.h``.
-    far : int
-        Bytes of a kernel's operands from which on it does.
     streams : int
-        The same from which on a kernel writes past the caches, if its work is arithmetic alone: ``streamed.h``.
+        Bytes of an elementwise kernel's operands from which on it writes past the caches: ``streamed.h``.
     matrices : frozenset of str
         The element types whose SIMD-group matrices hardware of its own multiplies: as `Caps.matrices`.
     copies : bool
         Whether copies into threadgroup memory go on by themselves: as `Caps.copies`.
-    places, sum_places : int
-        Of a stretch of a row that a SIMD-group reads at once, 1 or 4, and the same of a sum, which waits for memory
-        alone: several keep more of it busy where a processor fetches too little by itself of what is read in order.
     """
 
     simd_groups: int
@@ -79,30 +68,17 @@ class Device(NamedTuple):
     tile_groups: int
     scan_rows: int
     scan_groups: int
-    alone: int = 1024
     crowd: int = 8
     waits: bool = False
     tile_places: int = 0
     rounds: int = 1
-    lines: bool = False
-    ahead: bool = False
-    far: int = NEVER
     streams: int = NEVER
     matrices: frozenset[str] = frozenset()
     copies: bool = False
-    places: int = 4
-    sum_places: int = 4
-
-    @property
-    def macros(self) -> dict[str, str]:
-        """What the kernels' texts are told of it; see PLACES and AHEAD in reduce.metal."""
-        told = {"PLACES": str(self.places), "SUM_PLACES": str(self.sum_places)}
-        return told | ({"AHEAD": ""} if self.ahead else {})
 
 
 CORES = Device(512, 16384, 64, 128, 256, 64)  # a CPU, as measured; also a GPU of which nothing is known
-_LARGEST = 4096  # threads of a threadgroup that a CPU is given: more gain nothing
-_CROWD = 32  # SIMD-groups of a threadgroup, each of which costs a CPU time
+_CROWD = 32  # SIMD-groups of a threadgroup on a CPU: with 8, rows of 8 elements took 8 to 14 % longer
 _RESIDENT = 64  # SIMD-groups that a GPU's processor holds at once,
 _TILES = 24  # and those with a tile of columns each in threadgroup memory
 
@@ -110,16 +86,11 @@ _TILES = 24  # and those with a tile of columns each in threadgroup memory
 def device_of(caps: Caps) -> Device:
     """Return what fills an engine's device."""
     if not caps.processors:
-        alone, far = min(caps.threads, _LARGEST), FAR if caps.ahead else NEVER
-        if not caps.serial:
-            return CORES._replace(alone=alone, far=far, matrices=caps.matrices)
-        sum_places = 4 if caps.ahead else 1
-        made = CORES._replace(alone=alone, crowd=_CROWD, lines=True, ahead=True, far=far, streams=FAR)
-        return made._replace(sum_places=sum_places)
+        return CORES._replace(crowd=_CROWD, streams=FAR) if caps.serial else CORES._replace(matrices=caps.matrices)
     groups = _RESIDENT * caps.processors
     tiles = _TILES * caps.processors
     made = Device(groups, 2048, 16, tiles, 64, groups // 4, waits=True, tile_places=2 * caps.processors, rounds=4)
-    return made._replace(places=1, sum_places=1, matrices=caps.matrices, copies=caps.copies)
+    return made._replace(matrices=caps.matrices, copies=caps.copies)
 
 
 class Cut(NamedTuple):

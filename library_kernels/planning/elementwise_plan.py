@@ -25,13 +25,9 @@ _OPERANDS = 6
 _NARROW = 16  # an innermost axis shorter than this gives way to a longer one, whose elements may lie far apart
 _TILE, _TILE_ROWS = 32, 8  # TILE and ROWS of transpose.metal
 _SEVERAL = 4  # SEVERAL of elementwise.h
-_WIDE = 16  # WIDE of streamed.h
-_LONGEST = 1 << 31  # elements that it counts to
-_MANY = 64  # threadgroups that keep all cores busy to the end
 _GROUP = 256  # threads of a threadgroup of those
-_LINES = 4096  # elements of a threadgroup that takes several rows
 _TURNED = 16  # a matrix with a shorter side does not fill a tile
-_FORMAT = struct.Struct(f"{_OPERANDS * (1 + RANK)}q{RANK + 3}I4x")
+_FORMAT = struct.Struct(f"{_OPERANDS * (1 + RANK)}q{RANK + 1}I4x")
 
 Shape = tuple[int, ...]
 Record = np.ndarray[tuple[int], np.dtype[np.uint8]]
@@ -51,8 +47,8 @@ class ElementwisePlan(NamedTuple):
     ----------
     kinds : str
         For each operand, the result last: ``u`` unit stride along the row, ``s`` the same element, ``g`` any stride;
-        ``U`` and ``S`` where there is one row, from the first element of each; ``A`` for ``U`` where it is so long that
-        the kernel asks for it ahead, and ``V`` where it is written past the caches, a vector a thread.
+        ``U`` and ``S`` where there is one row, from the first element of each; ``V`` for the ``U`` of a result so long
+        that it is written past the caches.
     record : numpy.ndarray
         The bytes of the kernel's ``Walk``.
     grid : tuple of 3 int
@@ -94,12 +90,11 @@ def stretched(strides: Shape, shape: Shape, to: Shape) -> Shape:
 
 
 def plan_elementwise(
-    shape: Shape, strips: Sequence[Strip], device: Device = CORES, nbytes: int = 0, *, streamed: bool = False
+    shape: Shape, strips: Sequence[Strip], device: Device = CORES, nbytes: int = 0, *, results: int = 1
 ) -> ElementwisePlan:  # fmt: skip
-    """Plan an elementwise kernel over a shape; the last strip is the result's.
+    """Plan an elementwise kernel over a shape; the last strips are the results'.
 
-    `nbytes` are those of one element of each operand and of the result together; `streamed` says that there is a kernel
-    which writes past the caches.
+    `nbytes` are those of one element of each operand and of each result together.
     """
     sizes, strides = _merged(shape, [s.strides for s in strips])
     inner = tuple(s[-1] for s in strides)
@@ -110,16 +105,9 @@ def plan_elementwise(
         kinds = kinds.upper()
         if device.waits:
             return ElementwisePlan(kinds, record, *_of_several(sizes[-1]), inner)
-        if streamed and sizes[-1] < _LONGEST and sizes[-1] * nbytes >= device.streams:
-            return ElementwisePlan(kinds.replace("U", "V"), record, *_of_vectors(sizes[-1]), inner)
-        if device.ahead and sizes[-1] * nbytes >= device.far:
-            kinds = kinds.replace("U", "A")
-    threadgroup = _threadgroup(sizes[-1], rows, kinds, device)
-    if device.lines and kinds.islower() and "g" not in kinds:
-        lines = max(1, min(_LINES // sizes[-1], rows // _MANY))
-        record = _record(sizes, strides, strips, rows, lines)
-        wide = threadgroup[0] if rows == 1 else min(sizes[-1], device.alone)
-        return ElementwisePlan(kinds, record, (sizes[-1], -(-rows // lines), 1), (wide, 1, 1), inner)
+        if sizes[-1] * nbytes >= device.streams:
+            kinds = kinds[:-results] + "V" * results
+    threadgroup = _threadgroup(sizes[-1], rows, kinds)
     return ElementwisePlan(kinds, record, (sizes[-1], rows, 1), threadgroup, inner)
 
 
@@ -185,9 +173,7 @@ def plan_row_reduction(shape: Shape, strips: Sequence[Strip], out: Shape, device
     return RowReductionPlan(kernel, kinds, walk, cuts, grid, threadgroup, parts.parts)
 
 
-def _record(
-    sizes: list[int], strides: list[list[int]], strips: Sequence[Strip], rows: int = 0, lines: int = 1
-) -> Record:  # fmt: skip
+def _record(sizes: list[int], strides: list[list[int]], strips: Sequence[Strip]) -> Record:
     depth = len(sizes)
     if depth > RANK:
         raise ValueError(
@@ -197,7 +183,7 @@ def _record(
     for strip, own in zip(strips, strides, strict=True):
         numbers += [strip.offset, *reversed(own), *(0,) * (RANK - depth)]
     numbers += [0] * ((_OPERANDS - len(strips)) * (1 + RANK))
-    numbers += [*reversed(sizes), *(1,) * (RANK - depth), depth, rows, lines]
+    numbers += [*reversed(sizes), *(1,) * (RANK - depth), depth]
     return np.frombuffer(bytearray(_FORMAT.pack(*numbers)), np.uint8)
 
 
@@ -240,14 +226,9 @@ def _of_several(count: int) -> tuple[Grid, Grid]:
     return (-(-count // (_SEVERAL * LANES)) * LANES, 1, 1), (_GROUP, 1, 1)
 
 
-def _of_vectors(count: int) -> tuple[Grid, Grid]:
-    """Return the grid and the threadgroup for threads that take a vector of neighbours each."""
-    return (-(-count // _WIDE), 1, 1), (_GROUP, 1, 1)
-
-
-def _threadgroup(inner: int, rows: int, kinds: str, device: Device) -> tuple[int, int, int]:
+def _threadgroup(inner: int, rows: int, kinds: str) -> tuple[int, int, int]:
     if rows == 1:
-        return (device.alone if inner >= _MANY * device.alone else min(inner, 1024), 1, 1)
+        return (min(inner, 1024), 1, 1)
     if "g" in kinds:  # a square: cache lines of a transposed operand are used fully before they are evicted
         x = min(inner, 16)
         return (x, min(rows, 256 // x, 16), 1)

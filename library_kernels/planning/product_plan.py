@@ -69,7 +69,7 @@ _KINDS = {
 _SIZES = {"bool": 1, "uchar": 1, "ushort": 2, "half": 2, "bfloat16": 2, "uint": 4, "float": 4, "ulong": 8}
 _WIDENED = {"half": 4, "bfloat16": 4}
 
-_PRODUCT = struct.Struct("6I6q")
+_PRODUCT = struct.Struct("6I4q")
 _PACKING = struct.Struct("2I2q")
 _DOTS = struct.Struct("I4x2q")
 
@@ -198,7 +198,7 @@ def plan_dots(a: Strided, b: Strided, batch: Shape, dtype: str) -> ProductPlan:
     if len(one.order) < MANY:
         return _Planner(dtype).run("dots", one, other)
     count = len(one.order)
-    packed = record(_PRODUCT.pack(count, 1, k, 1, k, 1, 0, 1, 1, 0, 0, 0))
+    packed = record(_PRODUCT.pack(count, 1, k, 1, k, 1, 0, 1, 1, 0))
     starts = _pairs(one, other)
     grid = (-(-count // EACH) * LANES, 1, 1)
     step = ProductStep(f"pair_dots_{_KINDS[dtype]}", (A, B, C), (starts, packed), grid, (LANES, 1, 1))
@@ -344,7 +344,7 @@ class _Planner:
         """Add a kernel and what adds up its parts of K; `cut` is splits, depth, blocks, the step along B's columns."""
         m, n, k, batch = a.rows, b.columns, a.columns, len(a.order)
         splits = cut[0]
-        packed = record(_PRODUCT.pack(m, n, k, *cut[:3], a.row, a.column, b.row, cut[3], 3 * a.row, 4 * a.row))
+        packed = record(_PRODUCT.pack(m, n, k, *cut[:3], a.row, a.column, b.row, cut[3]))
         parts, suffix = C, self.kind
         if splits > 1:
             parts = self._scratch(batch * splits * m * n * _WIDENED.get(self.kind, self.size))

@@ -35,11 +35,10 @@ __all__ = [
 ]
 
 _BLOCK = 4096  # a stretch is a multiple of what a SIMD-group adds up before it joins the total
-_FAR_STRETCH = 1 << 17  # elements of a stretch that no cache holds: longer ones keep more of the memory busy
 _ALONE = 512  # reductions for which a thread goes through more than a few elements by itself
 _LAID_OUT = 1024  # columns that narrow rows are laid end to end for
 
-_FORMAT = struct.Struct("<4q7IfI4x")
+_FORMAT = struct.Struct("<4q7If")
 
 
 class Axis(NamedTuple):
@@ -187,7 +186,7 @@ def _steps(form: _Form, size: int, scale: float, device: Device, *, own: bool) -
         elif form.length < FEW_TERMS:
             made = _each(form, scale, own=own)
         else:
-            made = _along(form, size, scale, device, own=own)
+            made = _along(form, scale, device, own=own)
         if made is None:
             return None
         step, left = made
@@ -200,19 +199,16 @@ def _steps(form: _Form, size: int, scale: float, device: Device, *, own: bool) -
 Made = tuple[ReductionStep, _Form | None]
 
 
-def _along(form: _Form, size: int, scale: float, device: Device, *, own: bool) -> Made:
+def _along(form: _Form, scale: float, device: Device, *, own: bool) -> Made:
     """Rows: each is cut into stretches."""
     if takes_rows(form.length, form.outer, device):
         whole = Cut(form.length, form.length, 1)
         packed = _packed(form._replace(pitch=form.outer_pitch), whole, scale, about=int(own))
         shape = grid_of_rows(form.outer, threads_for_row(form.length, device))
         return ReductionStep("rows_shared", packed, *shape, form.outer), None
-    read = form.outer * form.length * size  # nothing is written, so that half of that is as much
-    least = max(device.stretch, _FAR_STRETCH) if 2 * read >= device.streams else device.stretch
-    stretches = cut_rows(form.length, form.outer, _BLOCK, device._replace(stretch=least))
-    far = device.ahead and 2 * read >= device.far and stretches.stretch >= device.stretch
+    stretches = cut_rows(form.length, form.outer, _BLOCK, device)
     grid, threadgroup = grid_of_groups(form.outer * stretches.parts, device)
-    packed = _packed(form._replace(pitch=form.outer_pitch), stretches, scale, about=int(own), far=far)
+    packed = _packed(form._replace(pitch=form.outer_pitch), stretches, scale, about=int(own))
     step = ReductionStep("rows", packed, grid, threadgroup, form.outer * stretches.parts)
     return step, _rest(form, stretches.parts)
 
@@ -261,20 +257,20 @@ def _rest(form: _Form, parts: int) -> _Form | None:
 
 
 def _packed(
-    form: _Form, stretches: Cut, scale: float, *, about: int, tail: int = 1, tiles: int = 1, far: bool = False
+    form: _Form, stretches: Cut, scale: float, *, about: int, tail: int = 1, tiles: int = 1
 ) -> Record:  # fmt: skip
     return packed_reduction(
         form.offset, form.outer_pitch, form.pitch, form.length, stretches, form.width,
-        about=about, tail=tail, tiles=tiles, scale=scale, far=far,
+        about=about, tail=tail, tiles=tiles, scale=scale,
     )  # fmt: skip
 
 
 def packed_reduction(  # noqa: PLR0913  (the fields of ``Reduction``)
     offset: int, outer_pitch: int, pitch: int, count: int, stretches: Cut, width: int,
-    *, about: int = 0, tail: int | None = None, tiles: int = 1, scale: float = 1, far: bool = False,
+    *, about: int = 0, tail: int | None = None, tiles: int = 1, scale: float = 1,
 ) -> Record:  # fmt: skip
     """Return the bytes of ``Reduction`` in reduce.metal."""
     return record(_FORMAT.pack(
         offset, outer_pitch, pitch, about, count, stretches.stretch, stretches.rest, stretches.parts, width,
-        width if tail is None else tail, tiles, scale, far,
+        width if tail is None else tail, tiles, scale,
     ))  # fmt: skip

@@ -53,16 +53,12 @@ class Caps:
         a SIMD-group taking turns.
     processors : int
         How many threadgroups run at once at the least, of any size: a GPU's processors; 0 when unknown.
-    threads : int
-        The most threads of a threadgroup that the device takes. A cell's may have 1024, as on Metal, on every engine.
     stops : bool
         Whether a checked kernel can be stopped: the ``timeout`` of a call.
     nominal : tuple of 2 float or None
         The device's B/s to memory and its FLOP/s, as its own driver has them.
     last_cache : int
         Bytes of the device's last-level cache; 0 when unknown.
-    ahead : bool
-        Whether a kernel gains by asking for memory before its turn, as the device fetches too little by itself.
     pointers : bool
         Whether a struct may hold pointers (MSL 2.13, argument buffers): the engine then is an `Addressing` one.
     prints : bool
@@ -83,11 +79,9 @@ class Caps:
     precise: bool = True
     serial: bool = False
     processors: int = 0
-    threads: int = 1024
     stops: bool = False
     nominal: tuple[float, float] | None = None
     last_cache: int = 0
-    ahead: bool = False
     pointers: bool = False
     prints: bool = False
     matrices: frozenset[str] = frozenset()
@@ -104,7 +98,7 @@ class Binary(Protocol):
     threadgroup_bytes : int
         Threadgroup memory that the kernel itself declares.
     threads : int, optional
-        The most threads of a threadgroup that it runs with; without it, `Caps.threads`.
+        The most threads of a threadgroup that it runs with; without it, 1024.
     facts : callable, optional
         Returns further lines of the kernel's card, each as a label and a text.
     """

@@ -70,6 +70,8 @@ FEW = [(3, 3, 1, 1000, 64, 64), (8, 2, 1, 777, 128, 128), (2, 2, 5, 256, 37, 20)
        (1, 1, 1, 5000, 256, 1)]  # fmt: skip
 
 
+# The form with matrices runs in the next test, and in gpu/test_tensor_cores.py.
+@pytest.mark.long(unless=lambda form, dtype: (form, dtype) == ("attend_tiles", "float16"))
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
 @pytest.mark.parametrize("form", ["attend_matrices", "attend_tiles"])
 def test_attention_of_each_shape(gpu: Any, planned: list[str], form: str, dtype: str, rng: np.random.Generator) -> None:
@@ -83,6 +85,7 @@ def test_attention_of_each_shape(gpu: Any, planned: list[str], form: str, dtype:
     assert set(planned) == {form}
 
 
+@pytest.mark.long(unless=lambda dtype: dtype == "float16")  # Masks and layouts are read alike; float16 has matrices
 @pytest.mark.parametrize("dtype", ["float16", "float32"])
 def test_attention_with_masks_heads_and_layouts(
     gpu: Any, planned: list[str], dtype: str, rng: np.random.Generator
@@ -101,6 +104,7 @@ def test_attention_with_masks_heads_and_layouts(
     assert set(planned) == {"attend_matrices" if dtype == "float16" else "attend_tiles"}
 
 
+@pytest.mark.long(unless=lambda dtype: dtype == "bfloat16")  # The parts are the same for each dtype
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
 def test_few_queries_over_many_keys(gpu: Any, planned: list[str], dtype: str, rng: np.random.Generator) -> None:
     """Keys are cut into parts, of which some may be seen by nobody."""

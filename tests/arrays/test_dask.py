@@ -143,7 +143,7 @@ def test_without_dask_the_message_says_what_to_install() -> None:
     assert 'mnb.dask needs Dask: pip install "metalnb[dask]"' in done.stderr
 
 
-@pytest.mark.slow
+@pytest.mark.long  # A cluster of processes: a quarter of a minute
 @pytest.mark.timeout(300)
 def test_a_worker_dies_and_the_result_is_right(tmp_path: Path) -> None:
     """Processes of a local cluster, an array on disk, one worker killed with the work half done."""

@@ -47,6 +47,7 @@ def pair() -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
     return grid[0].copy(), grid[1].copy()
 
 
+@pytest.mark.long(every=3)  # 3 divides neither count: each function and each layout is among them
 @pytest.mark.parametrize("function", FUNCTIONS)
 @pytest.mark.parametrize("layout", ["plain", "transposed", "broadcast", "strided"])
 def test_it_is_what_the_ops_are(function: Callable[..., Any], layout: str, pair: Any) -> None:
@@ -63,16 +64,7 @@ def test_it_is_what_the_ops_are(function: Callable[..., Any], layout: str, pair:
     assert np.array_equal(got.read(), want.read(), equal_nan=True)
 
 
-def test_arrays_too_long_for_a_cache(rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cuts, "FAR" if mnb.use(None).caps.ahead else "NEVER", 1 << 17)
-    x, y = rng.integers(-100, 100, (2, (1 << 17) + 77)).astype(np.float32)
-    less, more = mnb.fuse(lambda a, b, c: (a * b - c, (a + b).astype(mnb.int16)))(mnb.asarray(x), mnb.asarray(y), 2.0)
-    assert np.array_equal(less.numpy(), x * y - 2)
-    assert np.array_equal(more.numpy(), (x + y).astype(np.int16))
-
-
 def test_results_written_past_the_caches(rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What vectors of float32 can do, with one result; and each thing that makes it something else."""
     monkeypatch.setattr(cuts, "FAR" if mnb.use(None).caps.serial else "NEVER", 1 << 10)
     x, y = rng.standard_normal((2, 5003)).astype(np.float32)
     a, b = (mnb.asarray(v, copy=True) for v in (x, y))
@@ -89,18 +81,6 @@ def test_results_written_past_the_caches(rng: np.random.Generator, monkeypatch: 
     assert np.array_equal(two.numpy(), x - y)
     half = a.astype(mnb.float16)
     assert np.array_equal(mnb.fuse(lambda p, q: p * q)(half, b).numpy(), half.numpy().astype(np.float32) * y)
-
-
-@pytest.mark.parametrize(("function", "streams"), [
-    (lambda p, q: (p * q + p) * q - p, True), (lambda p, q: -p / (q + 2), True), (lambda p, q: mnb.exp(p) * q, False),
-    (lambda p, q: mnb.where(p > q, p, q), False), (lambda p, q: (p + q, p - q), False),
-    (lambda p, q: mnb.relu(mnb.maximum(p, q) - 1), True), (lambda p, q: mnb.abs(p.astype(mnb.int32)) + q, False),
-])  # fmt: skip
-def test_only_what_suits_vectors_is_written_past_the_caches(function: Callable[..., Any], streams: bool) -> None:
-    fused = mnb.fuse(function)
-    a = mnb.ones(5, dtype=mnb.float32)
-    fused(a, a)
-    assert [kernel._text.streams for kernel in fused._kernels()] == [streams]
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
@@ -190,6 +170,7 @@ def test_results_of_the_same_arrays_are_one_kernel() -> None:
     assert parts.source.count("kernel void fused_(") == 1
 
 
+@pytest.mark.long(every=3)  # test_promotion has all pairs, without compiling
 @pytest.mark.parametrize(
     ("one", "other"),
     [("bool", "int8"), ("int8", "uint16"), ("int64", "int32"), ("uint64", "int8"), ("int32", "float16"),
@@ -240,6 +221,7 @@ def test_integers_given_as_numbers_stay_exact() -> None:
 REDUCTIONS = {"sum": mnb.sum, "max": mnb.max, "min": mnb.min, "mean": mnb.mean}
 
 
+@pytest.mark.long(unless=lambda how: how == "mean")  # A mean is a sum and a step after it; test_library has the others
 @pytest.mark.parametrize("how", REDUCTIONS)
 def test_a_reduction_ends_it(how: str, rng: np.random.Generator) -> None:
     def rows(a: Any, b: Any) -> Any:
@@ -258,6 +240,7 @@ def test_a_reduction_ends_it(how: str, rng: np.random.Generator) -> None:
             assert np.allclose(turned.read(), want.read(), rtol=bound, atol=0), shape
 
 
+@pytest.mark.long(every=4)  # A sum, a minimum and a mean, of three kinds of dtype
 @pytest.mark.parametrize(
     ("how", "dtype"),
     [("sum", "bool"), ("sum", "int8"), ("mean", "uint16"), ("mean", "int64"), ("min", "uint64"), ("max", "bool"),

@@ -31,6 +31,8 @@ SHAPES = [
 ]  # fmt: skip
 
 
+# The plans are the same for floats, and for few processors fewer.
+@pytest.mark.long(unless=lambda dtype, processors: (dtype, processors) == ("float16", MANY))
 @pytest.mark.parametrize("processors", [FEW, MANY])
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
 def test_products_by_tiles(gpu: Any, dtype: str, processors: int, rng: np.random.Generator) -> None:
@@ -54,6 +56,8 @@ def test_each_way_to_read_a_factor_is_taken(gpu: Any, rng: np.random.Generator) 
         check(mnb.matmul(x, y), a, b)
 
 
+# Bfloat16 takes the path of float16; few processors take fewer of its plans.
+@pytest.mark.long(unless=lambda dtype, processors: processors == MANY)
 @pytest.mark.parametrize(("dtype", "processors"), [("float16", FEW), ("float16", MANY), ("bfloat16", FEW)])
 def test_products_by_pipes(gpu: Any, dtype: str, processors: int, rng: np.random.Generator) -> None:
     """Of factors that are read by eights: strips that are whole, cut off, and fewer than there is room for."""
@@ -70,6 +74,8 @@ def test_products_by_pipes(gpu: Any, dtype: str, processors: int, rng: np.random
     check(mnb.matmul(laid(a), laid(b)), a, b)
 
 
+# One text for all; bfloat16 is the one that has its own sums.
+@pytest.mark.long(unless=lambda dtype: dtype == "bfloat16")
 @pytest.mark.parametrize("dtype", ["bool", "uint8", "int16", "int32", "bfloat16", "int64"])
 def test_products_of_other_dtypes(gpu: Any, dtype: str, rng: np.random.Generator) -> None:
     if dtype == "bfloat16":
@@ -81,6 +87,8 @@ def test_products_of_other_dtypes(gpu: Any, dtype: str, rng: np.random.Generator
         check(mnb.matmul(laid(a, "transposed"), laid(b, "stepped")), a, b)
 
 
+# One text for all dtypes; float16 is rounded once, after the parts.
+@pytest.mark.long(unless=lambda dtype: dtype == "float16")
 @pytest.mark.parametrize("dtype", ["float32", "float16", "int32"])
 def test_products_in_parts_and_in_batches(gpu: Any, dtype: str, rng: np.random.Generator) -> None:
     gpu(MANY)
@@ -101,6 +109,7 @@ def test_what_is_not_a_number_stays_in_its_row_and_column(gpu: Any) -> None:
         assert np.array_equal(mnb.matmul(laid(a), laid(b)).read(), want.astype(dtype), equal_nan=True)
 
 
+@pytest.mark.long  # The products in parts of float16 above are rounded by the same line
 def test_half_is_rounded_once(gpu: Any) -> None:
     gpu(FEW)
     a = mnb.ones((40, 4097), dtype="float16")
@@ -120,6 +129,7 @@ def test_a_view_that_no_vector_may_be_read_from(gpu: Any, rng: np.random.Generat
 LENGTHS = (1, 31, 127, 128, 129, 511, 513, 5000, 300_001, 600_000)  # about a run's and a stretch's
 
 
+@pytest.mark.long(unless=lambda dtype: dtype == "int16")  # One text for all dtypes; int16 sums in a wider one
 @pytest.mark.parametrize("dtype", ["float32", "int16", "int64", "float16"])
 def test_running_sums(gpu: Any, dtype: str, rng: np.random.Generator) -> None:
     """Rows that are read by fours and rows that cannot be, in one stretch and in many."""
@@ -166,6 +176,8 @@ REDUCED = [  # lengths about a lane's eight, a run's 256 and 512, a threadgroup'
 ]  # fmt: skip
 
 
+# Plans depend on shapes alone; other dtypes are reduced in test_library.
+@pytest.mark.long(unless=lambda dtype: dtype == "int32")
 @pytest.mark.parametrize("dtype", ["int32", "float32", "uint8"])
 def test_reductions(gpu: Any, dtype: str, rng: np.random.Generator) -> None:
     """Of rows and of columns: in one stretch and in many, by threadgroups and by threads, with and without rests."""
@@ -190,6 +202,7 @@ def test_variances_know_their_means(gpu: Any, rng: np.random.Generator) -> None:
             assert np.allclose(got, x.astype(np.float64).var(axis), rtol=1e-5, atol=0), (shape, axis)
 
 
+@pytest.mark.long(unless=lambda dtype: dtype == "float32")  # One text for all dtypes; float32 has NaN and two zeros
 @pytest.mark.parametrize("dtype", ["float32", "uint8", "int16", "int64"])
 def test_sorting_by_tiles(gpu: Any, dtype: str, rng: np.random.Generator) -> None:
     """Lengths about a tile's, 4096 keys or 2048 of eight bytes, with NaN and both zeros, in rows too; stable."""

@@ -55,6 +55,7 @@ def test_a_basic_index_is_a_view(key: Any) -> None:
     assert np.array_equal(part.read(), np.full(part.shape, -7))
 
 
+@pytest.mark.long(every=3)  # 3 divides neither count: kinds of index recur, and both layouts are among them
 @pytest.mark.parametrize("key", ADVANCED, ids=shown)
 @pytest.mark.parametrize("layout", ["plain", "turned"])
 def test_an_index_by_arrays_is_numpys(key: Any, layout: str) -> None:

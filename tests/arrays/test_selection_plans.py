@@ -42,6 +42,7 @@ def selections(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, ...]]:
     return seen
 
 
+@pytest.mark.long(every=3)  # One text for all dtypes: a float, an integer
 @pytest.mark.parametrize("dtype", ["float32", "float16", "int8", "uint32", "int64", "bool"])
 def test_the_first_of_rows(gpu: Any, selections: list[Any], dtype: str, rng: np.random.Generator) -> None:
     gpu(MANY)
@@ -87,6 +88,7 @@ def test_rows_that_are_better_sorted(gpu: Any, selections: list[Any], rng: np.ra
     assert selections == []
 
 
+@pytest.mark.long(unless=lambda dtype: dtype == "float32")  # One text for all dtypes; float32 has NaN and two zeros
 @pytest.mark.parametrize("dtype", ["float32", "float16", "int8", "int64"])
 def test_rows_are_sorted_in_threadgroup_memory(gpu: Any, dtype: str, rng: np.random.Generator) -> None:
     """Rows of as many keys as registers hold, and fewer; equal ones keep their order."""

@@ -51,6 +51,7 @@ OPTIONS: list[dict[str, Any]] = [
 ]  # fmt: skip
 
 
+@pytest.mark.long(unless=lambda dtype: dtype == "bfloat16")  # The windows are read alike for each dtype
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
 def test_convolutions_multiply_windows(gpu: Any, products: list[str], dtype: str, rng: np.random.Generator) -> None:
     gpu(MANY)
@@ -97,6 +98,7 @@ POOLINGS: list[tuple[Any, dict[str, Any]]] = [
 ]  # fmt: skip
 
 
+@pytest.mark.long(unless=lambda dtype: dtype == "float32")  # The windows are read alike for each dtype
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
 def test_pooling(gpu: Any, dtype: str, rng: np.random.Generator) -> None:
     """A window's loads at once, and windows that are too large for that; views begin anywhere."""

@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parents[2]
 SCREENSHOTS = ROOT / "build" / "screenshots"
 SECONDS = 80  # for everything here that waits
 
-browser_test = [pytest.mark.browser, pytest.mark.slow]
+browser_test = [pytest.mark.browser, pytest.mark.long]
 
 METAL = """\
 %%metal --quiet

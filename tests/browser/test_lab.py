@@ -16,7 +16,7 @@ NOTEBOOK = ROOT / "notebooks" / "01_first_kernel.ipynb"
 SCREENSHOTS = ROOT / "build" / "screenshots"
 SECONDS = 80  # for everything here that waits
 
-pytestmark = [pytest.mark.browser, pytest.mark.slow]
+pytestmark = [pytest.mark.browser, pytest.mark.long]
 
 OUTPUTS = f"{CODE}.map(w => w.model.outputs.toJSON())"
 # The contrast of every text of a card with what lies behind it, the smallest first (WCAG 2, 1.4.3).

@@ -17,7 +17,7 @@ import metalnb as mnb
 SCREENSHOTS = Path(__file__).resolve().parents[2] / "build" / "screenshots"
 SECONDS = 240  # for everything here that waits
 
-pytestmark = [pytest.mark.browser, pytest.mark.slow]
+pytestmark = [pytest.mark.browser, pytest.mark.long]
 
 TILE = """#include <metal_stdlib>
 using namespace metal;

@@ -13,7 +13,7 @@ import metalnb as mnb
 ROOT = Path(__file__).resolve().parents[2]
 SCREENSHOTS = ROOT / "build" / "screenshots"
 
-pytestmark = [pytest.mark.browser, pytest.mark.slow]
+pytestmark = [pytest.mark.browser, pytest.mark.long]
 
 SOURCE = """
 kernel void turned(device const float* x, device float* y, uint2 i [[thread_position_in_grid]],

@@ -13,7 +13,7 @@ import pytest
 from lab import CELLS, THEMES, Page, new_notebook, opened
 from test_lab import CONTRAST, OUTPUTS, SCREENSHOTS, SECONDS
 
-pytestmark = [pytest.mark.browser, pytest.mark.slow]
+pytestmark = [pytest.mark.browser, pytest.mark.long]
 
 KERNELS = """\
 %%metal --quiet

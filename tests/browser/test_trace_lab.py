@@ -27,7 +27,7 @@ LEAST = 4.5  # WCAG 2.2, success criterion 1.4.3
 
 pytestmark = [
     pytest.mark.browser,
-    pytest.mark.slow,
+    pytest.mark.long,
     pytest.mark.skipif(sys.platform != "linux", reason="the traced build runs under Linux"),
 ]
 

@@ -83,6 +83,7 @@ def test_another_libclang_reads_a_cell_anew(folder: Path, tmp_path: Path, monkey
     assert len(entries(folder, "signatures")) == 2
 
 
+@pytest.mark.long(every=3)  # Kinds of damage and kinds of entry: each is among them
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("damage", ["empty", "cut", "turned", "replaced", "folder"])
 def test_a_damaged_entry_is_made_again(kind: str, damage: str, folder: Path, tmp_path: Path) -> None:

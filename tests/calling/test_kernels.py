@@ -42,6 +42,8 @@ def _verify(found: Check | Iterable[Check]) -> None:
         check.verify()
 
 
+# Each kernel at its largest size; the small ones are for what a tail may break.
+@pytest.mark.long(unless=lambda case, sizes: sizes is case.sizes[-1])
 @pytest.mark.parametrize(("case", "sizes"), _rows())
 def test_kernel(case: Case, sizes: dict[str, Any], rng: np.random.Generator) -> None:
     _verify(case.run(Bench(case.name, "cpu", rng), **sizes))
@@ -58,11 +60,13 @@ def doubled() -> Iterator[None]:
         yield
 
 
+@pytest.mark.long(every=8)  # test_kernel has all of them; here it is the way to the device that is tested
 @pytest.mark.parametrize(("case", "sizes"), _rows(last=True))
 def test_kernel_through_metal(case: Case, sizes: dict[str, Any], rng: np.random.Generator, doubled: None) -> None:
     _verify(case.run(Bench(case.name, "metal", rng), **sizes))
 
 
+@pytest.mark.long(every=8)  # Likewise
 @pytest.mark.parametrize(("case", "sizes"), _rows(last=True, metalcompute=True))
 def test_kernel_through_metalcompute(
     case: Case, sizes: dict[str, Any], rng: np.random.Generator, doubled: None

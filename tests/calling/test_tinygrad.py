@@ -39,6 +39,7 @@ def run(row: Row, engine: str, device: MetalDevice) -> list[str]:
     return list(device.ran)
 
 
+@pytest.mark.long(every=6)  # Tinygrad's texts; the operations are tested in the library, too
 @pytest.mark.parametrize("row", OPS, ids=[row.name for row in OPS])
 def test_an_op(row: Row, device: MetalDevice) -> None:
     texts = run(row, "cpu", device)

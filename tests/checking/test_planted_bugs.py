@@ -210,6 +210,10 @@ _HELPER = {
 }  # fmt: skip
 
 
+ONE_OF_EACH_KIND = {kind: name for name, (_, (kind, *_)) in reversed(BUGS.items())}.values()
+
+
+@pytest.mark.long(unless=lambda name: name in {*[*BUGS][::4], *ONE_OF_EACH_KIND})  # A fourth of them, and each kind
 @pytest.mark.filterwarnings("ignore::metalnb.MetalnbWarning")
 @pytest.mark.parametrize("name", BUGS)
 def test_a_planted_bug_is_found(name: str) -> None:
@@ -379,6 +383,7 @@ RIGHT = {
 }
 
 
+@pytest.mark.long(every=3)  # Right kernels by turns
 @pytest.mark.parametrize("name", RIGHT)
 def test_a_right_kernel_is_left_alone(name: str) -> None:
     found = seen(RIGHT[name])
@@ -486,12 +491,14 @@ def of_puzzle(name: str, old: str = "", new: str = "") -> list[mnb.Validation]:
     return found
 
 
+@pytest.mark.long(every=3)  # test_puzzles runs all solutions, unwatched
 @pytest.mark.parametrize("name", puzzles.PUZZLES)
 def test_a_puzzles_solution_is_left_alone(name: str) -> None:
     for found in of_puzzle(name):
         assert found.ok, found
 
 
+@pytest.mark.long(every=3)  # test_puzzles finds mistakes of this kind, too
 @pytest.mark.filterwarnings("ignore::metalnb.MetalnbWarning")
 @pytest.mark.parametrize(("name", "old", "new", "kind"), [
     ("add_ten", "a[i] + 10", "a[i + 1] + 10", "beyond"),
@@ -569,6 +576,8 @@ LIBRARY = {
 }
 
 
+# Each takes a second; the puzzles' and the right kernels above are left alone by the same code.
+@pytest.mark.long(every=4)
 @pytest.mark.parametrize("name", LIBRARY)
 def test_a_kernel_of_the_library_is_left_alone(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(3)

@@ -152,6 +152,7 @@ def test_the_starter_compiles_and_is_not_right(name: str) -> None:
     assert asked.hints
 
 
+@pytest.mark.long(every=3)  # Each puzzle has several: most puzzles are among them
 @pytest.mark.parametrize(("name", "old", "new", "told"), CASES)
 def test_a_mistake_is_named(name: str, old: str, new: str, told: str) -> None:
     kernel = solved(name, old, new)

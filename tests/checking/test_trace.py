@@ -207,6 +207,7 @@ def test_of_a_large_threadgroup_one_simdgroup_has_its_variables() -> None:
     assert seen.at(seen.ticks, "out")[1] == list(range(512))
 
 
+@pytest.mark.long  # Seconds until the trace is full
 def test_an_endless_loop_and_a_wild_access_end() -> None:
     kernel, _ = compiled("uint k = 0;\nwhile (x[0] == 0) ++k;\nout[i] = k;")
     seen = mnb.trace(kernel, np.zeros(4, np.float32), np.zeros(4, np.float32), threadgroup=4)

@@ -4,14 +4,9 @@ That it does what an engine must is in `test_engine_conformance.py`.
 """
 
 import itertools
-import os
 import random
-import re
-import subprocess
-import sys
 import threading
 import time
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -341,40 +336,6 @@ def test_a_division_by_0_is_one_by_1(kind: str, meeting: str) -> None:
         by = 1 if b == 0 or (b == -1 and a == limits.min) else b
         quotient = abs(a) // abs(by) * (1 if (a < 0) == (by < 0) else -1)
         assert (c, d) == (quotient, a - quotient * by), (a, b)
-
-
-@pytest.mark.parametrize("module", ["test_groups.py", "test_atomics.py", "test_conditional.py"])
-def test_a_sample_of_msls_tests_passes(module: str) -> None:
-    """The whole of them: ``METALNB_ENGINE=cpu pytest tests/msl``."""
-    assert on_cpu(f"msl/{module}")
-
-
-# Of each way in which an op runs, and those whose bounds are closest.
-OPS = (
-    "exp-float32", "log-float32", "log10-int8", "log1p-float32", "silu-float32", "mish-float32", "sin-float32",
-    "add-uint8", "floor_divide-int32", "sum-float32", "max-uint16", "cumulative_sum-int64", "sort-float32",
-    "matmul-float32", "take_along_axis-uint8", "astype-uint16", "var-float16",
-)  # fmt: skip
-
-
-def test_a_sample_of_the_ops_passes() -> None:
-    """The whole of them: ``METALNB_ENGINE=cpu pytest tests/library``."""
-    test = "library/test_library.py::test_an_op_agrees_with_its_reference"
-    assert on_cpu(*(f"{test}[{name}]" for name in OPS)) == len(OPS)
-
-
-def on_cpu(*tests: str) -> int:
-    """Run tests on the engine, in a process of its own; return how many passed."""
-    folder = Path(__file__).parents[1]
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:xdist", "-p", "no:cacheprovider"]
-    environment = {**os.environ, "METALNB_ENGINE": "cpu"}
-    done = subprocess.run(
-        [*command, *(f"{folder}/{test}" for test in tests)], capture_output=True, text=True, env=environment,
-        check=False, timeout=600,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stdout[-3000:]
-    passed = re.search(r"(\d+) passed", done.stdout)
-    return int(passed[1]) if passed else 0
 
 
 def test_arrays_in_a_structs_pointers() -> None:

@@ -103,6 +103,7 @@ def pairs() -> tuple[NDArray[np.float32], NDArray[np.float32]]:
     return x, np.concatenate([np.tile(EDGES, len(EDGES)), every[1], some[1]])
 
 
+@pytest.mark.long(every=3)  # This processor; the others differ in the compiler's instructions
 def test_floats_of_every_size(processor: str) -> None:
     """2^18 of them, and what lies at the edges: sin, cos and tan of the largest, too."""
     assert processor
@@ -190,6 +191,7 @@ def test_inverse_roots_in_fast_math(processor: str) -> None:
     assert distance(y, (whole.astype(np.float64) - 1) / np.sqrt(whole.astype(np.float64))).max() <= 2
 
 
+@pytest.mark.long(every=4)  # Likewise, by turns
 @pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int16, np.uint16, np.int32, np.uint32])
 def test_quotients_and_remainders_are_exact(processor: str, dtype: type[np.signedinteger]) -> None:
     """Of numbers at powers of 2, any others, and beside multiples; by a divisor of each lane's, and a uniform one."""
@@ -226,6 +228,7 @@ def dividends(dtype: type[np.signedinteger]) -> tuple[NDArray[Any], NDArray[Any]
     return a.astype(dtype), np.concatenate([np.tile(edges, len(listed)), by, by]), edges
 
 
+@pytest.mark.long(every=5)  # Likewise, by turns
 @pytest.mark.parametrize("meets", [False, True])
 @pytest.mark.parametrize("machine", MACHINES)
 def test_no_function_of_a_library_is_called(machine: str, meets: bool) -> None:

@@ -169,6 +169,7 @@ def called(engine: str, body: str, k: int) -> None:
             assert np.array_equal(whole, before, equal_nan=True)
 
 
+@pytest.mark.long(every=3)  # Faults stand by kind of memory: each engine has several of each kind
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("fault", FAULTS)
 def test_each_fault_is_found_and_named(fault: str, engine: str) -> None:
@@ -237,6 +238,7 @@ def a_thread_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cpu_engine, "opened", refused)
 
 
+@pytest.mark.long(every=3)  # The same checks as in vector registers, in a loop over threads
 @pytest.mark.usefixtures("a_thread_at_a_time")
 @pytest.mark.parametrize("fault", FAULTS)
 def test_each_fault_is_found_and_named_a_thread_at_a_time(fault: str) -> None:
@@ -255,6 +257,7 @@ def test_a_kernel_that_is_not_understood_says_that_it_is_not_checked(monkeypatch
         kernel(np.zeros(4, np.float32))
 
 
+@pytest.mark.long(every=3)  # Right kernels by turns, on each engine
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("body", RIGHT)
 def test_a_right_kernel_raises_no_alarm(body: str, engine: str) -> None:
@@ -394,6 +397,7 @@ print(mnb.compile(text).f.unit.checked, compile(text, engine="cpu").f.unit.check
         assert done.stdout.strip() == said
 
 
+@pytest.mark.long  # A quarter of a minute for a few; the planted faults above touch nothing else, either
 @pytest.mark.parametrize("engine", ENGINES)
 def test_random_faults_touch_nothing_else(engine: str) -> None:
     """A few of those that ``faults/random_faults.py`` makes."""

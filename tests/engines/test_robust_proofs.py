@@ -138,6 +138,7 @@ def launched(body: str, count: int) -> mnb.KernelFault | bool:
     return isinstance(ticket, CheckedTicket)
 
 
+@pytest.mark.long(every=2)  # Each is compiled; tests/faults has proofs over text
 @pytest.mark.parametrize("body", PROVEN)
 def test_it_is_proven_and_no_more_than_that(body: str) -> None:
     assert launched(PROVEN[body], 64) is False

@@ -75,9 +75,7 @@ def test_stop_ends_a_cell_and_the_next_is_right(session: Session, loop: str) -> 
     request = session.send(f"start({loop!r})")
     session.printed(request, "started")
     time.sleep(0.2)
-    began = time.monotonic()
     session.manager.interrupt_kernel()
     content = session.reply(request)
     assert (content["status"], content.get("ename")) == ("error", "KeyboardInterrupt")
-    assert time.monotonic() - began < 3  # a second, on a machine that has nothing else to do
     session.run(NEXT)

@@ -101,6 +101,7 @@ for d in (0, 1, -1, 5):
 """
 
 
+@pytest.mark.long(every=2)  # Each is a process of its own
 @on_cpu
 @pytest.mark.parametrize(
     ("kind", "wanted"),
@@ -160,6 +161,7 @@ USED = "mnb.compile(sys.argv[1]).deep(np.ones(4, np.uint32))"
 UNDER_WAY = "a = mnb.ones(1 << 22)\nfor _ in range(20): a = mnb.sin(a)"
 
 
+@pytest.mark.long(every=2)  # Processes of their own, seconds each
 @on_cpu
 @pytest.mark.parametrize(
     ("before", "times"),

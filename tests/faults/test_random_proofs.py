@@ -185,6 +185,7 @@ def check(seed: str, kind: str) -> int:
     return checked
 
 
+@pytest.mark.long(every=4)  # Seeds more; 4 and 3 kinds: each kind is among them
 @pytest.mark.parametrize("kind", ["loops", "kernels", "affine"])
 @pytest.mark.parametrize("seed", range(6))
 def test_a_random_kernel_does_as_is_proven(seed: int, kind: str) -> None:

@@ -77,6 +77,7 @@ def kinds(found: Analysis, facts: LaunchFacts) -> set[str]:
     return {access.kind for access in found.accesses if access.number in wrong}
 
 
+@pytest.mark.long(every=3)  # Faults stand by kind of memory: of each kind several are among them
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_planted_fault_is_not_proven(name: str) -> None:
     planted: Fault = FAULTS[name]
@@ -95,6 +96,7 @@ def test_of_an_argument_everything_is_told() -> None:
     assert told == [(*reads, 8, 4, []), (*reads, 1, 4, [4]), (*writes, 0, 4, [4])]
 
 
+@pytest.mark.long(every=4)  # Each walks through all ranges of three bits
 @pytest.mark.parametrize("op", sorted(ARITHMETIC.keys() - {"ctlz", "cttz", "ctpop"}))
 def test_a_range_has_all_that_an_instruction_may_give(op: str) -> None:
     """All ranges of three bits, but those that hold a divisor of 0 or a shift that is too long."""

@@ -20,7 +20,21 @@ from metalnb.engine.robust.proofs.condition_ranges import ConditionRanges
 on_x86 = pytest.mark.skipif(platform.machine() != "x86_64", reason="the host's build is for x86-64")
 
 
+# AVX-512 where the machine has it, AVX2, SSE4.
+MARCHES = ("native", "x86-64-v3", "x86-64-v2")
+
+
 @on_x86
+@pytest.mark.parametrize("place", range(len(MARCHES)), ids=MARCHES)
+def test_a_random_kernel_of_each_kind(place: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On each instruction set another one."""
+    monkeypatch.setenv("METALNB_MARCH", MARCHES[place])
+    seeds = [first + place for first in (8_000, 830_000, ARMS, STEPPED)]
+    assert [o for o in judged(seeds, "cpu") if o[1] != "same"] == []
+
+
+@on_x86
+@pytest.mark.long  # One of each is above.
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize("first", [ARMS, STEPPED])
 def test_short_ones(first: int) -> None:
@@ -28,13 +42,14 @@ def test_short_ones(first: int) -> None:
     assert [o for o in judged(range(first, first + BATCH), "cpu") if o[1] != "same"] == []
 
 
-# 400 programs on each instruction set: AVX-512 where the machine has it, AVX2, SSE4.
-IN_LANES = (*range(8_000, 8_200, BATCH), *range(830_000, 830_200, BATCH))
+# 120 programs on each instruction set: a core compiles one in a second and a half. Campaigns are for run.py.
+IN_LANES = (*range(8_000, 8_060, BATCH), *range(830_000, 830_060, BATCH))
 
 
 @on_x86
+@pytest.mark.long  # One of each is above.
 @pytest.mark.timeout(1200)
-@pytest.mark.parametrize("march", ["native", "x86-64-v3", "x86-64-v2"])
+@pytest.mark.parametrize("march", MARCHES)
 @pytest.mark.parametrize("first", IN_LANES)
 def test_random_kernels_in_vector_registers(first: int, march: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each is reduced by ``python tests/fuzz/run.py --shrink SEED``."""
@@ -47,6 +62,7 @@ WRONG_IN_LANES = (5087, 5102, 5117, 5142, 5198, 5259, 5344, 830_009, 830_059, 40
 
 
 @on_x86
+@pytest.mark.long  # What each showed is in test_wrong_once.
 @pytest.mark.timeout(600)
 def test_what_the_fuzzer_found_in_vector_registers() -> None:
     assert [o for o in judged(WRONG_IN_LANES, "cpu") if o[1] != "same"] == []

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import _thread
 import ctypes
 import struct
-import threading
-import time
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 from gpu.test_engine_cuda import Driver
+from interrupts import interrupted
 
 import metalnb as mnb
 from metalnb.engine.cuda.cuda_engine import CudaEngine
@@ -119,11 +117,9 @@ def test_a_limit_stops_a_loop_and_names_it(driver: WatchingDriver) -> None:
     driver.ends = lambda: bool(driver.flag())
     with call_limit(0.1):
         ticket = engine.launch(kernel, [y], (1, 1, 1), (1, 1, 1))
-    started = time.monotonic()
     with pytest.raises(mnb.KernelFault, match=r"forever: stopped after 0\.1 s in the loop at cell:4") as found:
         ticket.wait()
     assert found.value.kind == "stopped"
-    assert 0.1 < time.monotonic() - started < 5
 
 
 def test_an_interrupt_stops_what_is_before_a_dispatch(driver: WatchingDriver) -> None:
@@ -133,12 +129,9 @@ def test_an_interrupt_stops_what_is_before_a_dispatch(driver: WatchingDriver) ->
     ticket = engine.launch(endless, [engine.alloc(4)], (1, 1, 1), (1, 1, 1))
     flag = driver.ran[-1][2]
     driver.ends = lambda: bool(ctypes.c_uint32.from_address(flag).value)
-    timer = threading.Timer(0.2, _thread.interrupt_main)
-    timer.start()
     launched = len(driver.ran)
     with pytest.raises(KeyboardInterrupt):
-        engine.launch(kernel, [y, bytearray(4)], (64, 1, 1), (32, 1, 1))
-    timer.join()
+        interrupted(lambda: engine.launch(kernel, [y, bytearray(4)], (64, 1, 1), (32, 1, 1)))
     assert len(driver.ran) == launched + 1
     with pytest.raises(mnb.KernelFault, match="stopped by an interrupt"):
         ticket.wait()

@@ -61,6 +61,7 @@ def assembled(text: str, folder: Path) -> str:
     return done.stderr if done.returncode else ""
 
 
+@pytest.mark.long(every=3)  # test_robust finds each of these faults on the engine itself
 @pytest.mark.parametrize("fault", FAULTS)
 def test_each_planted_fault_has_its_check(fault: str, tmp_path: Path) -> None:
     planted = FAULTS[fault]

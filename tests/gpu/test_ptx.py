@@ -162,6 +162,7 @@ def hold(found: list[Use]) -> None:
         assert use.spilled <= SPILLS.get(use.kernel, 0), use
 
 
+@pytest.mark.long  # Minutes of NVIDIA's assembler; the tests below assemble single kernels
 def test_the_librarys_kernels_are_assembled_and_spill_nothing(ptx_engine: Any) -> None:
     units = of_library(ptx_engine)
     assert len(units) > 120
@@ -192,12 +193,14 @@ def test_what_long_rows_and_columns_are_given_leaves_a_processor_full(ptx_engine
             assert use.registers <= full[use.capability], use
 
 
+@pytest.mark.long  # A quarter of a minute of the assembler; the tests below assemble single kernels
 def test_the_suites_kernels_are_assembled_and_spill_nothing() -> None:
     units = of_suite()
     assert len(units) > 30
     hold(uses(units))
 
 
+@pytest.mark.long  # Likewise
 def test_the_notebooks_kernels_are_assembled_and_spill_nothing() -> None:
     units = of_notebooks()
     assert len(units) > 20
@@ -213,6 +216,7 @@ def test_a_shift_looks_at_all_bits_of_its_number(op: str, kind: str) -> None:
     assert re.search(r"setp\.\w+\.u64", ptx(unit, 90))
 
 
+@pytest.mark.long  # Likewise
 @pytest.mark.parametrize("ways", [("WIDE_ALONG", "WIDE_ACROSS"), ("WIDE_ACROSS", "WIDE_ALONG")], ids=str)
 def test_two_of_a_products_tiles_fit_a_processor(ptx_engine: Any, ways: tuple[str, str]) -> None:
     """Half of the registers that a processor has, or fewer."""
@@ -256,6 +260,7 @@ def test_strips_come_by_themselves_while_others_are_multiplied(ptx_engine: Any, 
     assert use.shared <= MOST_SHARED, use
 
 
+@pytest.mark.long  # Likewise
 @pytest.mark.parametrize(("kind", "width", "keys", "high"), [("half", 64, 64, 4), ("bfloat", 128, 48, 2)])
 def test_attention_moves_nothing_between_its_products(
     ptx_engine: Any, kind: str, width: int, keys: int, high: int

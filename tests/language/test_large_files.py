@@ -43,6 +43,7 @@ def words(text: str, name: str) -> int:
     return sum(word.startswith(name) for word in text.replace("(", " ").split())
 
 
+@pytest.mark.long  # Seconds; what it guards is a time that grows with the square
 def test_a_file_of_600_kernels() -> None:
     program = mnb.compile(generated(600), engine="cpu")
     assert len(program) == 600

@@ -17,6 +17,7 @@ def same(got: Any, want: Any) -> None:
         assert np.array_equal(one.read(), right, equal_nan=True)
 
 
+@pytest.mark.long(every=5)  # Shapes and offsets by turns
 @pytest.mark.parametrize("n", [0, 1, 5])
 @pytest.mark.parametrize("m", [None, 3, 7])
 @pytest.mark.parametrize("k", [-2, 0, 1, 9])
@@ -43,6 +44,7 @@ def test_numbers_spaced_by_powers() -> None:
             assert np.allclose(got, np.geomspace(*ends, **options), rtol=60 * 2**-24, atol=0)
 
 
+@pytest.mark.long  # Ten seconds of ops that have tests of their own; NumPy's protocol is tested with arrays
 def test_numpys_names_are_answered() -> None:
     x, host = mnb.asarray([3.0, 1.0, math.nan, 2.0]), np.array([3, 1, math.nan, 2], np.float32)
     for name in ("nansum", "nanmax", "nanmin", "nancumsum", "nanargmax", "argwhere", "flatnonzero", "isnan"):

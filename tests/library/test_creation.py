@@ -83,6 +83,7 @@ def test_a_linspace_is_rounded_once(start: float, stop: float, num: int, endpoin
         assert float(got[-1]) == np.float32(stop)
 
 
+@pytest.mark.long  # 45 million elements in float64, which only a change of these two ops needs
 def test_long_ranges_stay_exact() -> None:
     """Beyond 2^24 a float32 no longer counts by ones."""
     assert ulps(mnb.arange(2**25, dtype="float32"), np.arange(2**25).astype(np.float64)) <= 0.5

@@ -54,6 +54,7 @@ def test_reading_by_arrays_is_numpys(name: str, layout: str) -> None:
         assert np.array_equal(got.read(), X[key])
 
 
+@pytest.mark.long(every=3)  # Indices by turns
 @pytest.mark.parametrize("layout", ["plain", "transposed", "reversed"])
 @pytest.mark.parametrize("name", KEYS)
 def test_writing_by_arrays_is_numpys(name: str, layout: str, rng: np.random.Generator) -> None:
@@ -252,6 +253,7 @@ def test_searching_with_a_sorter_and_mixed_dtypes(rng: np.random.Generator) -> N
         mnb.searchsorted(mnb.asarray(x), 5, side="middle")
 
 
+@pytest.mark.long(every=3)  # Lengths by turns
 @pytest.mark.parametrize("n", [1, 32, 1023, 1024, 1025, 16_384, 700_001])
 @pytest.mark.parametrize("share", [0, 0.01, 0.5, 1])
 def test_compaction_of_every_length(n: int, share: float, rng: np.random.Generator) -> None:
@@ -273,6 +275,7 @@ def test_what_is_zero() -> None:
 
 
 # ---- Unique.
+@pytest.mark.long(every=3)  # Lengths by turns
 @pytest.mark.parametrize("n", [0, 1, 33, 3000, 100_000])
 def test_unique_with_all_that_goes_with_it(n: int, rng: np.random.Generator) -> None:
     x = rng.integers(-50, 50, (n, 2)).astype(np.float32)
@@ -293,6 +296,7 @@ def test_each_nan_is_distinct_in_the_standard() -> None:
     assert found.counts.tolist() == [2, 2, 1, 1]
 
 
+@pytest.mark.long(every=5)  # One text for all dtypes
 @pytest.mark.parametrize("dtype", ["bool", "int8", "float16", "bfloat16", "float32", "uint64"])
 def test_distinct_values_among_very_many_equals(dtype: str, rng: np.random.Generator) -> None:
     """More elements than go through as they are, and not a whole number of tiles."""

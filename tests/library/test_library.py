@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections import Counter
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -12,54 +12,55 @@ from accuracy import walked, worst
 from oracle import error, expected, held, laid, layouts
 
 import metalnb as mnb
-from metalnb import engine as engines
 from metalnb.arrays.promotion import as_dtype
 from metalnb.library_kernels import table
-from metalnb.library_kernels.elementwise.elementwise_op import Elementwise
 from metalnb.library_kernels.elementwise.elementwise_text import LOOPS
 from metalnb.library_kernels.op import Op
 from metalnb.library_kernels.samples.by_op import samples_of
 
-# Dtypes, one of each width, that are tried in every layout: walks differ by width alone, and each is a kernel more.
-STRIDED = ("bool", "bfloat16", "float32", "int64")
 CASES = [(name, dtype) for name, op in table.ops().items() if samples_of(op) for dtype in op.row.dtypes]
+# One dtype of each width: walks over strides differ by width alone.
+STRIDED = [(name, dtype) for name, dtype in CASES if dtype in {"bool", "bfloat16", "float32", "int64"}]
 
 
-@pytest.fixture(scope="module", autouse=True)
-def compiled(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Compile what the chosen tests will want, on all cores, ahead of them."""
-    calls = [i.callspec.params for i in request.session.items if i.path == request.path and hasattr(i, "callspec")]
-    chosen = [(p["name"], p["dtype"]) for p in calls if p.keys() == {"name", "dtype"}]
-    with ThreadPoolExecutor(2) as pool:
-        if len(chosen) > 30:
-            for name, dtype in chosen:
-                pool.submit(compile_ahead, table.op(name), dtype)
-        yield
-        pool.shutdown(cancel_futures=True)
+def in_short() -> Iterator[tuple[str, str]]:
+    """Yield each op with float32, or its first dtype, and with the one of its others that its family has met least.
+
+    So each dtype meets each family of ops enough. What is lost is a dtype on one op: an op's dtypes share its text, and
+    what a dtype needs (a type, a conversion, an overload) its family shares. The other files here have dtypes, too.
+    """
+    met: Counter[tuple[str, str]] = Counter()
+    for name, op in table.ops().items():
+        dtypes = op.row.dtypes if samples_of(op) else ()
+        first = "float32" if "float32" in dtypes else next(iter(dtypes), None)
+        least = min((d for d in dtypes if d != first), key=lambda d: met[op.row.family, d], default=None)
+        for dtype in filter(None, (first, least)):
+            met[op.row.family, dtype] += 1
+            yield name, dtype
 
 
-def compile_ahead(op: Op, dtype: str) -> None:
-    """Compile the kernels of an elementwise op; run any other, so that it compiles its own."""
-    parts = [part for part in (op, *op.row.parts) if isinstance(part, Elementwise)]
-    for part in parts:
-        if dtype in (d for kind in part.kinds for d in LOOPS[kind]):
-            for steps, result in ("UU", "uu", "gu") if dtype in STRIDED else ("UU",):
-                kernel = part.formula.kernel(dtype, f"{steps * len(part.operands)}{result}")
-                _ = part.program(as_dtype(dtype), engines.named(None))[kernel].binary
-    samples = samples_of(op)
-    if not parts and samples is not None:
-        for sample in samples(np.random.default_rng(0), dtype):
-            op(*(laid(a) if isinstance(a, np.ndarray) else a for a in sample.args), **sample.options)
+SHORT = {*in_short()}
 
 
+@pytest.mark.long(unless=lambda name, dtype: (name, dtype) in SHORT)
 @pytest.mark.parametrize(("name", "dtype"), CASES, ids=[f"{n}-{d}" for n, d in CASES])
 def test_an_op_agrees_with_its_reference(name: str, dtype: str, rng: np.random.Generator) -> None:
-    op = table.op(name)
+    agrees(table.op(name), dtype, rng, lambda _: ["plain"])
+
+
+@pytest.mark.long(every=9)  # How strides are walked is a family's and a width's; 9 passes through ops and dtypes
+@pytest.mark.parametrize(("name", "dtype"), STRIDED, ids=[f"{n}-{d}" for n, d in STRIDED])
+def test_an_op_takes_views(name: str, dtype: str, rng: np.random.Generator) -> None:
+    agrees(table.op(name), dtype, rng, lambda args: [*layouts(args)][1:])
+
+
+def agrees(op: Op, dtype: str, rng: np.random.Generator, laid_out: Callable[[Any], list[str]]) -> None:
+    """Check an op's results for its samples, in the layouts that are chosen for their arguments."""
     samples = samples_of(op)
     assert samples is not None
     for number, sample in enumerate(samples(rng, dtype)):
         want: Any = None
-        for layout in layouts(sample.args) if dtype in STRIDED else ("plain",):
+        for layout in laid_out(sample.args):
             given = [laid(a, layout) if isinstance(a, np.ndarray) else a for a in sample.args]
             named = {k: laid(v, layout) if isinstance(v, np.ndarray) else v for k, v in sample.options.items()}
             got = op(*given, **named)
@@ -100,6 +101,7 @@ def test_errors_are_in_units_of_the_dtype() -> None:
         assert error(np.array([1], kind), np.array([1 + eps]), np.array([4.0])).tolist() == [0.25]
 
 
+@pytest.mark.long  # Of the tool that make accuracy runs
 def test_a_walk_through_the_floats_finds_the_largest_error() -> None:
     assert {"exp", "erf", "gelu", "relu"} <= set(walked())
     assert not {"add", "isnan", "clip", "sum"} & set(walked())

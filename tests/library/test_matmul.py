@@ -88,6 +88,7 @@ WAYS = [
 ]
 
 
+@pytest.mark.long(every=5)  # test_library multiplies two dtypes, and all of them in the long tests
 @pytest.mark.parametrize("dtype", ALL)
 def test_every_way_for_every_dtype(dtype: str, rng: np.random.Generator) -> None:
     if dtype == "bfloat16":

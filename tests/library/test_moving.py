@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 from typing import Any
 
@@ -13,13 +12,12 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import metalnb as mnb
-from metalnb import engine as engines
-from metalnb.library_kernels.launching import copying
 from metalnb.library_kernels.planning.reshape_plan import reshaped
 
 DTYPES = ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32")
 
 
+@pytest.mark.long(every=5)  # A bool, an unsigned integer and a float, each from all others
 @pytest.mark.parametrize("to", [*DTYPES, "bfloat16"])
 def test_any_dtype_becomes_any_other(to: str) -> None:
     numbers = np.array([0, 1, 2, 3, 100, 0, 7, 127])
@@ -244,16 +242,3 @@ def test_words_of_numpys_find_their_places(call: Any) -> None:
     assert isinstance(got, mnb.Array)
     assert np.allclose(got.read(), want)
     assert got.shape == want.shape
-
-
-def test_copies_by_rows_and_by_lanes_keep_apart(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A copy's plan and its kernel are of one kind, whatever was compiled before."""
-    engine = engines.current()
-    if engine.name != "cpu":
-        pytest.skip("threads are lanes here")
-    copying._binary.cache_clear()
-    copying._launch.cache_clear()
-    for rows, serial in ((301, True), (302, False), (303, True)):
-        monkeypatch.setattr(engine, "caps", dataclasses.replace(engine.caps, serial=serial))
-        host = np.arange(rows * 40, dtype=np.float32).reshape(rows, 40)
-        assert np.array_equal(mnb.asarray(host)[:, :39].copy().read(), host[:, :39])

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 import metalnb as mnb
-from metalnb.library_kernels.planning import cuts
 from metalnb.library_kernels.planning.cuts import CORES
 from metalnb.library_kernels.planning.reduction_plan import axes_of_view, plan_reduction
 
@@ -45,6 +44,7 @@ def test_sums_over_all_axes_are_exact(shape: tuple[int, ...], view: str, rng: np
         assert np.array_equal(got, want), axes
 
 
+@pytest.mark.long(every=4)  # 4 divides neither count: each op and each shape is among them
 @pytest.mark.parametrize(("name", "dtype"), [
     ("sum", "int8"), ("max", "float32"), ("min", "int32"), ("any", "float32"), ("count_nonzero", "uint8"),
     ("argmax", "float32"), ("argmin", "int16"),
@@ -59,18 +59,6 @@ def test_long_reductions_take_several_dispatches(
         assert np.array_equal(got, getattr(np, name)(host, axis=axis)), axis
 
 
-@pytest.mark.parametrize("dtype", ["int8", "float16", "float32", "int64"])
-def test_what_is_too_long_for_a_cache_is_asked_for(
-    dtype: str, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(cuts, "FAR" if mnb.use(None).caps.ahead else "NEVER", 1 << 17)
-    host = rng.integers(-2, 3, (1 << 19) + 4095).astype(dtype)
-    x = mnb.asarray(host)
-    assert float(mnb.sum(x)) == host.sum(dtype=np.int64)
-    assert float(mnb.min(x)) == host.min()
-    assert int(mnb.count_nonzero(x)) == np.count_nonzero(host)
-
-
 def test_a_plan_cuts_what_is_long_and_leaves_no_element_out() -> None:
     """The plan alone: the stretches of each dispatch add up to what it reduces."""
     for shape in [(2**24,), (4096, 4096), (4096, 3), (70_000, 64)]:
@@ -83,16 +71,6 @@ def test_a_plan_cuts_what_is_long_and_leaves_no_element_out() -> None:
                 count, stretch, rest, parts = np.frombuffer(step.record, np.uint32)[8:12].tolist()
                 assert step.kernel == "each" or (parts - 1) * stretch + rest == count
                 assert 0 < rest <= stretch
-
-
-def test_what_no_cache_holds_is_cut_into_long_stretches() -> None:
-    """They keep more of a CPU's memory busy; what the caches hold is cut shorter, for more cores."""
-    device = CORES._replace(streams=1 << 26)
-    for n, stretch in {1 << 24: 1 << 17, 1 << 22: 1 << 14}.items():
-        for far, wanted in {device: stretch, CORES: max(1 << 14, n // CORES.simd_groups)}.items():
-            steps = plan_reduction(axes_of_view((n,), [1], (0,)), 0, 4, 1, far, own=False)
-            assert steps is not None
-            assert np.frombuffer(steps[0].record, np.uint32)[9] == wanted
 
 
 @pytest.mark.parametrize("n", [1, 31, 33, 257, 5000, 70_000])
@@ -243,6 +221,7 @@ def test_a_reduction_of_ones_own(rng: np.random.Generator) -> None:
     assert "a + b" in root_mean_square.source
 
 
+@pytest.mark.long(every=3)  # A signed integer, an unsigned, a float
 @pytest.mark.parametrize("dtype", ["int8", "int32", "int64", "uint8", "uint64", "float16", "float32"])
 def test_infinities_start_a_maximum_and_a_minimum_of_any_dtype(dtype: str) -> None:
     host = np.array([-5, -2, -9] if "u" not in dtype else [5, 2, 9]).astype(dtype)
@@ -274,6 +253,7 @@ def test_an_init_is_checked_for_the_array_that_is_given() -> None:
     assert every_bit(mnb.asarray([7, 6], dtype="uint64")).item() == 6
 
 
+@pytest.mark.long(every=3)  # 3 divides neither count
 @pytest.mark.parametrize("shape", [(2,), (33,), (70_001,), (300, 77)])
 @pytest.mark.parametrize(("combine", "init", "want"), [("a && b", 1, np.all), ("a || b", 0, np.any)])
 def test_a_reduction_of_ones_own_votes(

@@ -248,6 +248,7 @@ def test_a_kernel_and_a_function_are_both_timed_by_the_wall_clock(program: mnb.P
     assert mnb.compare(len, max, [1, 2]).unclocked == ""
 
 
+@pytest.mark.long  # It measures for seconds; the statistics have tests without a clock
 def test_several_are_compared_by_list_and_by_name(program: mnb.Program) -> None:
     y = np.ones(1 << 12, np.float32)
     calls = [program.chain.prepare(y, 10), program.chain.prepare(y, 4000), program.chain.prepare(y, 20)]

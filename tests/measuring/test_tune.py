@@ -4,7 +4,7 @@ import dataclasses
 import re
 import subprocess
 import sys
-import time
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -17,6 +17,7 @@ from metalnb import engine as engines
 from metalnb.call import tuned_threadgroups as tuned
 from metalnb.widgets.bound_call import bound_call
 from metalnb.widgets.tune.overrun_check import GuardedArguments, differing
+from metalnb.widgets.tune.sweep import Sweep
 from metalnb.widgets.tune.sweep_view import sweep_html
 
 SOURCE = """
@@ -199,13 +200,23 @@ def test_a_damaged_memory_is_no_memory(program: mnb.Program, damage: bytes) -> N
     assert tuned.recall("ab" * 20) == {}
 
 
-def test_a_sweep_in_its_thread_stops_and_goes_on(program: mnb.Program) -> None:
+def test_a_sweep_in_its_thread_stops_and_goes_on(program: mnb.Program, monkeypatch: pytest.MonkeyPatch) -> None:
+    reached, told = threading.Event(), threading.Event()
+    tried = Sweep._tried
+
+    def held(sweep: Sweep, *given: Any) -> Any:
+        if sweep.done >= 2:  # the baseline is tried when none is done
+            reached.set()
+            assert told.wait(60)
+        return tried(sweep, *given)
+
+    monkeypatch.setattr(Sweep, "_tried", held)
     tuner = mnb.tune(program.grouped, X, X.copy(), threadgroup=[64, 128, 256] * 10)
-    end = time.monotonic() + 30
-    while tuner.done < 2 and time.monotonic() < end:
-        time.sleep(0.005)
+    assert reached.wait(60)
     assert tuner.running
-    tuner.stop().wait(30)
+    tuner.stop()
+    told.set()
+    tuner.wait(60)
     assert not tuner.running
     stopped = tuner.done
     assert 2 <= stopped < 30
@@ -410,6 +421,7 @@ def test_the_gain_has_an_interval(program: mnb.Program) -> None:
     assert low <= tuner.gain <= high
 
 
+@pytest.mark.long  # Each configuration runs for a tenth of a second on all cores
 def test_what_is_far_slower_is_given_up_after_one_run() -> None:
     """Where threadgroups of other sizes do ten thousand times the work, at a tenth of a second a run."""
     kernel = mnb.compile("""

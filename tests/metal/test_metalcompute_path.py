@@ -54,6 +54,7 @@ COUNT = {
 }
 
 
+@pytest.mark.long(every=3)  # 3 does not divide 2: with a barrier and without
 @pytest.mark.parametrize("barrier", [False, True], ids=["", "barrier"])
 @pytest.mark.parametrize(
     ("grid", "threadgroup"),
@@ -287,6 +288,7 @@ kernel void total(device const float* x, device float* sums, uint i [[thread_pos
 }
 
 
+@pytest.mark.long(every=3)  # 3 divides neither count: each kind and each length is among them
 @pytest.mark.parametrize("kind", TREES)
 @pytest.mark.parametrize("n", [1, 31, 32, 33, 255, 256, 257, 1_000_003])
 def test_a_reduction_in_threadgroups_of_256(kind: str, n: int) -> None:

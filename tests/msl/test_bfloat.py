@@ -32,6 +32,7 @@ _PLACES = {
 }  # fmt: skip
 
 
+@pytest.mark.long(every=8)  # Seconds each; what is assigned differs, the operator does not
 @pytest.mark.parametrize("place", _PLACES)
 def test_every_number_takes_a_bfloat_in_compound_assignment(place: str) -> None:
     above, before, target, result = _PLACES[place]
@@ -136,6 +137,7 @@ template <class T> T returned(float a) { return a; }
 """
 
 
+@pytest.mark.long(every=3)  # One rule refuses them all
 @pytest.mark.parametrize("what", _SILENT)
 def test_no_float_becomes_a_bfloat_silently(what: str) -> None:
     asking = _ASKING + ("bfloat returns(float a) { return a; }\n" if what == "a function's result" else "")

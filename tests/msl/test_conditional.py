@@ -10,6 +10,7 @@ import metalnb as mnb
 _HEAD = "#include <metal_stdlib>\nusing namespace metal;\n"
 
 
+@pytest.mark.long(every=3)  # 3 divides neither count: each kind and each operand is among them
 @pytest.mark.parametrize("kind", ["float4", "half3", "packed_float3", "float2x2"])
 @pytest.mark.parametrize("other", ["T(2)", "local_one", "group_one", "c[0]", "chosen ? x[0] : T(2)"])
 def test_vectors_of_any_space_meet(kind: str, other: str) -> None:

@@ -365,6 +365,7 @@ def test_every_public_header_can_be_included(end: str) -> None:
     assert y[0] == 7
 
 
+@pytest.mark.long(every=4)  # test_headers reads each of ours by itself
 @pytest.mark.parametrize("name", HEADERS)
 def test_a_header_stands_alone(name: str) -> None:
     y = np.zeros(2, np.float32)
@@ -372,7 +373,7 @@ def test_a_header_stands_alone(name: str) -> None:
     assert (y == 3).all()
 
 
-@pytest.mark.slow
+@pytest.mark.long  # A quarter of a minute in the compiler
 def test_a_kernel_of_13000_lines() -> None:
     lines = 13_000
     body = "\n".join(

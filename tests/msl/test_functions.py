@@ -126,6 +126,8 @@ def chunks(rows: list, size: int = CHUNK) -> list[list]:
     return [rows[i : i + size] for i in range(0, len(rows), size)]
 
 
+# Each kind, width and mode once.
+@pytest.mark.long(unless=lambda kind, width, mode: (kind == "float") == (width == 4) == (mode == "precise"))
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("kind", REAL_TYPES)
@@ -204,6 +206,7 @@ def integer_source(rows: list[Integer], kind: str, width: int) -> str:
     ])  # fmt: skip
 
 
+@pytest.mark.long(every=3)  # 3 does not divide the widths: each is among them
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("kind", INTEGER_TYPES)
 def test_integers_are_exact(kind: str, width: int) -> None:

@@ -96,6 +96,7 @@ def compile_or_refuse(text: str) -> None:
     assert told.message
 
 
+@pytest.mark.long  # A quarter of a minute of random texts; the one beside it stays
 @settings(max_examples=80)
 @given(mangled())
 def test_a_mangled_cell_is_read_or_refused(text: str) -> None:

@@ -37,6 +37,7 @@ def cross(a: np.ndarray, b: np.ndarray, _: np.ndarray) -> np.ndarray:
     return np.cross(a, b)
 
 
+@pytest.mark.long(every=5)  # 5 divides no count: each kind, width and mode is among them
 @pytest.mark.parametrize("mode", ["fast", "precise"])
 @pytest.mark.parametrize("width", [2, 3, 4])
 @pytest.mark.parametrize("kind", REALS)
@@ -113,6 +114,7 @@ def srgb(x: np.ndarray) -> np.ndarray:
     return np.where(x < 0.0031308, 12.92 * x, 1.055 * x ** (1 / 2.4) - 0.055)
 
 
+@pytest.mark.long(every=5)  # Formats and kinds by turns
 @pytest.mark.parametrize("name", FORMATS)
 @pytest.mark.parametrize("kind", REALS)
 def test_pack_and_unpack(kind: str, name: str) -> None:

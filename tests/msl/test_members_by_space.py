@@ -81,6 +81,7 @@ def _source(members: str, definitions: str, statements: list[str]) -> str:
     }}"""
 
 
+@pytest.mark.long(every=5)  # Sets of spaces and kinds of members by turns
 @pytest.mark.parametrize(("spaces", "const"), _SETS)
 @pytest.mark.parametrize("what", _MEMBERS)
 def test_a_member_is_the_one_of_its_object(what: str, spaces: tuple[str, ...], const: str) -> None:
@@ -115,6 +116,7 @@ _FREE = {  # each for a space, and how it is asked for
 }  # fmt: skip
 
 
+@pytest.mark.long(every=5)  # Likewise
 @pytest.mark.parametrize("spaces", [pair for pair, _ in _SETS[:6]] + [tuple(_NUMBER)], ids="-".join)
 @pytest.mark.parametrize("what", _FREE)
 def test_a_function_is_the_one_of_its_argument(what: str, spaces: tuple[str, ...]) -> None:

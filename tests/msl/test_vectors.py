@@ -165,6 +165,7 @@ def _expected(op: str, a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return truncated if op == "/" else a - truncated * b
 
 
+@pytest.mark.long(every=4)  # One text for all dtypes: three of them
 @pytest.mark.parametrize("name", _DTYPES)
 def test_operators_of_random_vectors(name: str) -> None:
     dtype, n = np.dtype(_DTYPES[name]), 256

@@ -47,7 +47,7 @@ LAYERS = (
     ("engine.__init__",),
     ("metalcompute", "arrays", "call"),
     ("program", "library_kernels.planning"),
-    ("library_kernels.launching", "library_kernels.elementwise.streamed_text"),
+    ("library_kernels.launching",),
     ("library_kernels.op", "library_kernels.elementwise.elementwise_text"),
     ("library_kernels.docstrings",),
     ("library_kernels.elementwise",),

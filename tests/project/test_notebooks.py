@@ -21,6 +21,10 @@ PICTURES = {
     "05_the_kernel_library.ipynb": 2,
     "06_julia_live.ipynb": 10,
     "07_debugging_a_kernel.ipynb": 3,
+    "09_how_a_gpu_runs_your_kernel.ipynb": 5,
+    "10_simd_group_functions.ipynb": 3,
+    "11_scan_compaction_sort.ipynb": 2,
+    "12_histograms_and_atomics.ipynb": 6,
     "15_simulations_live.ipynb": 5,
 }
 SECTIONS = {
@@ -31,6 +35,10 @@ SECTIONS = {
     "05_the_kernel_library.ipynb": 13,
     "06_julia_live.ipynb": 8,
     "07_debugging_a_kernel.ipynb": 13,
+    "09_how_a_gpu_runs_your_kernel.ipynb": 10,
+    "10_simd_group_functions.ipynb": 8,
+    "11_scan_compaction_sort.ipynb": 7,
+    "12_histograms_and_atomics.ipynb": 11,
     "15_simulations_live.ipynb": 10,
 }
 
@@ -82,7 +90,7 @@ def sections(path: Path) -> dict[str, list[Any]]:
     return found
 
 
-@pytest.mark.slow
+@pytest.mark.long  # Minutes; what is committed is checked below, and make demo runs the first
 @each_notebook
 def test_a_notebook_goes_through_from_the_top(path: Path, tmp_path: Path) -> None:
     command = [sys.executable, ROOT / "notebooks" / "run.py", "--into", tmp_path, path]

@@ -74,7 +74,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "html"
 
 
-@pytest.mark.slow
+@pytest.mark.long  # A minute of Sphinx; its sources are read by the tests above
 def test_the_site_builds_and_has_what_it_is_to_have(site: Path) -> None:
     pages = {path: path.read_text("utf-8") for path in site.rglob("*.html")}
     together = "".join(pages.values())
@@ -96,6 +96,7 @@ def broken(path: Path, text: str) -> list[str]:
     return [link for link in local if not (path.parent / link).exists()]
 
 
+@pytest.mark.long  # It builds the site
 def test_every_picture_of_a_notebook_is_said_in_words(site: Path) -> None:
     pages = [*site.glob("notebooks/*.html"), site / "docs" / "gallery.html"]
     pictures = [tag for page in pages for tag in re.findall(r"<img [^>]*_images/[^>]*>", page.read_text("utf-8"))]
@@ -104,6 +105,7 @@ def test_every_picture_of_a_notebook_is_said_in_words(site: Path) -> None:
     assert [word for word in words if not word or re.search(r"[0-9a-f]{16}|_images", word)] == []
 
 
+@pytest.mark.long  # It builds the site
 def test_the_gallery_has_a_picture_of_each_notebook_that_draws(site: Path) -> None:
     page = (site / "docs" / "gallery.html").read_text("utf-8")
     names = {path.stem for path in (ROOT / "notebooks").glob("0*.ipynb") if '"image/' in path.read_text("utf-8")}

@@ -49,11 +49,25 @@ def test_what_lanes_take_out_of_a_loop_together_is_not_chosen_in_each_iteration(
     assert bool(re.search(r"= select \S+ \S+.*?, <32 x float> %\S+, <32 x float> %", text)) == chosen
 
 
-@pytest.mark.parametrize(("place", "lines"), [("x + l * 16", 32), ("x + l", 2), ("x", 1), ("x + (l * l & 31)", 0)])
-def test_each_cache_line_is_asked_for_once(place: str, lines: int) -> None:
-    unit = kernel(f"$ahead({place}); o[i] = x[i];", head="#include <metalnb/ahead.h>\n").unit
-    made = vectorise(read(vector_build.thread_text(unit)), ROW, vector_build.machine())
-    assert len(re.findall(r"call void @llvm\.prefetch", made.text)) == lines
+STREAMED = "__builtin_nontemporal_store(x[i], o + i);"
+
+
+def test_what_is_stored_past_the_caches_is_stored_by_lines() -> None:
+    made = vectorise(read(vector_build.thread_text(kernel(STREAMED).unit)), ROW, vector_build.machine())
+    assert len(re.findall(r"store <32 x float> .* align 64, !nontemporal", made.text)) == 1
+
+
+@pytest.mark.parametrize("start", [0, 1, 16])
+@pytest.mark.parametrize("count", [1, 31, 32, 33, 200])
+def test_what_is_stored_past_the_caches_is_right_anywhere(start: int, count: int) -> None:
+    """From any element of a line on, with any rest; the last threads do not store at all."""
+    x, whole = np.arange(256, dtype=np.float32), np.full(316, 42, np.float32)
+    whole = whole[-whole.ctypes.data % 64 // 4 :][:300]
+    program = kernel(f"if (i < {count}) {STREAMED}")
+    program(x, whole[start:], grid=256, threadgroup=64)
+    want = np.full(300, 42, np.float32)
+    want[start : start + count] = x[:count]
+    assert np.array_equal(whole, want)
 
 
 @pytest.mark.parametrize(("body", "math", "used"), [

@@ -12,8 +12,6 @@ __all__ = ["engine_is_here"]
 
 INTO_A_LOOP = """int k = int(x[i]);
     switch (k & 3) { case 0: do { o[i] += 1; case 1: o[i] += 2; case 2: o[i] *= 3; } while (--k > 0); }"""
-PAST_THE_CACHES = """typedef float line __attribute__((ext_vector_type(16)));
-    __builtin_nontemporal_store(line(x[i]), (device line*)o);"""
 
 
 @pytest.mark.parametrize(("body", "reason"), [
@@ -21,7 +19,6 @@ PAST_THE_CACHES = """typedef float line __attribute__((ext_vector_type(16)));
      "its own variables take 80000 bytes of a thread"),
     ('os_log_default.log("%f", x[i]); o[i] = 1;', "a call of metalnb_print"),
     (INTO_A_LOOP, "irreducible"),
-    (PAST_THE_CACHES, "it writes whole vectors of its own past the caches"),
 ])  # fmt: skip
 def test_what_is_not_vectorised_says_why(body: str, reason: str) -> None:
     binary = engines.named("cpu").compile(kernel(body).unit)

@@ -111,10 +111,8 @@ class CpuEngine(Observable, SharedMemory):
     def __init__(self) -> None:
         named = os.environ.get("METALNB_CLANG")
         versions = {"clang": named} if named else {"ziglang": importlib.metadata.version("ziglang")}
-        device = _device()
-        ahead = device.lower().startswith("intel")
         self.caps = Caps(
-            device, versions, clock="device", serial=True, ahead=ahead, stops=True, pointers=True, prints=True,
+            _device(), versions, clock="device", serial=True, stops=True, pointers=True, prints=True,
         )  # fmt: skip
 
     def text(self, unit: Unit) -> str:

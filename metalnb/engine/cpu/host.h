@@ -84,9 +84,6 @@ template <int id, metal::size_t... aligned> struct $threadgroup_storage {
     }
 };
 
-// ---- Memory that is asked for before its turn.
-inline void $ahead(const device void* line) { __builtin_prefetch((const void*)line); }
-
 // ---- Barriers and fences. Fibers of a threadgroup share one core, so that they meet without fences.
 enum { $device_scope = 1, $threadgroup_scope = 2, $simdgroup_scope = 3 };
 enum { $acquire_release = 0x8, $sequential = 0x10, $threadgroup_memory = 0x100, $device_memory = 0x200 };

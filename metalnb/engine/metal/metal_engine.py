@@ -86,7 +86,6 @@ class MetalEngine(Observable, SharedMemory):
             versions={"PyObjC": found.version, "MSL": f"{language[0]}.{language[1]}"},
             clock="device",
             msl=language,
-            threads=device.maxThreadsPerThreadgroup().width,
             pointers=language >= (3, 0),
             prints=language >= (3, 2),
             matrices=frozenset(kind for kind, since in _MATRICES.items() if self._apple and language >= since),

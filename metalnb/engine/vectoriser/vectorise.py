@@ -99,10 +99,6 @@ def vectorise(module: IRModule, form: SimdForm, target: VectorTarget, watch: Wat
         other = next(name for name in module.functions if name != ENTRY)
         message = f"a call of {other}, which is not inlined"
         raise NotVectorised(message)
-    for made in function:
-        if made.opcode == "store" and made.operands[0].type.kind == "vector" and "!nontemporal" in made.metadata:
-            message = "it writes whole vectors of its own past the caches"
-            raise NotVectorised(message, made)
     flow = ControlFlow(function)
     layout = module.layout
     own = sum(layout.size(made.element) for made in function if made.opcode == "alloca" and made.element)

@@ -52,6 +52,3 @@ template <class T> T $simd_max(T);
 template <class T> T $simd_and(T);
 template <class T> T $simd_or(T);
 template <class T> T $simd_xor(T);
-
-// ---- Memory that is asked for ahead: the line of an address, which need not be anybody's. For the library.
-void $ahead(const device void* line);

@@ -1,4 +1,4 @@
-// Sines, cosines and tangents: of an angle's distance from the nearest quarter of a circle, and the number of quarters.
+// Sines, cosines and tangents: of an angle's distance from the nearest half or quarter of a circle, and their number.
 #pragma once
 #include "numbers.h"
 
@@ -7,52 +7,69 @@ struct $angle {
     float rest;
     metal::uint quarters;
 };
-/// An angle of up to 2^12 quarters. pi / 2 is in parts of 12 bits, so that their products by n are exact; so are the
+/// x - n pi / 2, for an n of up to 2^12. pi / 2 is in parts of 12 bits, so that their products by n are exact; so are the
 /// differences from the first two, and the third where what is left is small.
-inline $angle $near_angle(float x) {
-    const $nearest quarters(x * 0x1.45f306p-1f);
-    const float n = quarters.value();
-    return {x - n * 0x1.92p+0f - n * 0x1.fb4p-12f - n * 0x1.444p-24f - n * 0x1.68c234p-39f, quarters.bits()};
+inline float $less_quarters(float x, float n) {
+    return x - n * 0x1.92p+0f - n * 0x1.fb4p-12f - n * 0x1.444p-24f - n * 0x1.68c234p-39f;
 }
-/// Any angle. It is multiplied by 1 / (2 pi) in parts of 28 bits, whose products are exact, and loses whole circles after
-/// each. The last part is far below a quarter: it is added when these are gone.
-inline $angle $far_angle(float size) {
-    const double x = size;
-    double circles = x * double(0x1.45f306cp-3L);
-    circles -= __builtin_elementwise_rint(circles);
-    circles += x * double(0x1.c9c882ap-31L);
-    circles -= __builtin_elementwise_rint(circles);
-    circles += x * double(0x1.4fe13a8p-61L);
-    circles -= __builtin_elementwise_rint(circles);
-    circles += x * double(0x1.f47d4dp-88L);
-    circles -= __builtin_elementwise_rint(circles);
-    circles += x * double(0x1.bb81b6cp-115L);
-    circles -= __builtin_elementwise_rint(circles);
-    const $nearest_wide quarters(circles * 4);
-    const double rest = (circles - quarters.value() * double(0.25L)) + x * double(0x1.4acc9e21c8210p-145L);
-    return {float(rest * double(0x1.921fb54442d18p+2L)), metal::uint(quarters.bits())};
-}
-inline $angle $angle_of(float x) {
-    const float size = __builtin_elementwise_abs(x);
-    $angle angle = $near_angle(size);
-    if (__builtin_expect(!(size < 6400), 0)) angle = $far_angle(size);
-    return angle;
-}
+/// How many circles any angle is, less whole ones. It is multiplied by 1 / (2 pi) in parts of 28 bits, whose products are
+/// exact, and loses whole circles after each; the rest of the product, far below a quarter, comes last.
+struct $circles {
+    double most, rest;
+    inline explicit $circles(float size) {
+        const double x = size;
+        most = x * double(0x1.45f306cp-3L);
+        most -= __builtin_elementwise_rint(most);
+        most += x * double(0x1.c9c882ap-31L);
+        most -= __builtin_elementwise_rint(most);
+        most += x * double(0x1.4fe13a8p-61L);
+        most -= __builtin_elementwise_rint(most);
+        most += x * double(0x1.f47d4dp-88L);
+        most -= __builtin_elementwise_rint(most);
+        most += x * double(0x1.bb81b6cp-115L);
+        most -= __builtin_elementwise_rint(most);
+        rest = x * double(0x1.4acc9e21c8210p-145L);
+    }
+    inline float less(double circles) const {
+        return float((most - circles + rest) * double(0x1.921fb54442d18p+2L));
+    }
+};
 
-/// The sine of an angle: to 2^-27 of the rest, |rest| <= pi / 4, or its cosine, to 2^-32.
-inline float $sine_of(float rest, metal::uint quarters) {
-    const float z = rest * rest;
-    const float sine = ((-0x1.990cdap-13f * z + 0x1.11069ap-7f) * z + -0x1.555544p-3f) * (rest * z) + rest;
-    const float cosine = ((0x1.99b936p-16f * z + -0x1.6c0b84p-10f) * z + 0x1.55554ap-5f) * (z * z) + (1 - z * 0.5f);
-    return $signed_by(quarters & 1 ? cosine : sine, quarters << 30);
+/// The sine of |x|, or its cosine: that of the distance from the nearest multiple of pi, or from the nearest odd one of
+/// pi / 2, |r| <= pi / 2, to 2^-27; the last bit of `odd` turns its sign.
+inline float $wave(float size, bool cosine) {
+    const float shift = cosine ? 0.5f : 0.0f;
+    const $nearest halves(size * 0x1.45f306p-2f - shift);
+    float r = $less_quarters(size, (halves.value() + shift) * 2);
+    metal::uint odd = halves.bits() + cosine;
+    if (__builtin_expect(!(size < 6400), 0)) {
+        const $circles circles(size);
+        const $nearest_wide beyond(circles.most * 2 - shift);
+        r = circles.less((beyond.value() + shift) * double(0.5L));
+        odd = metal::uint(beyond.bits()) + cosine;
+    }
+    const float z = r * r;
+    float p = 0x1.5da7b4p-19f;
+    p = p * z + -0x1.9f6f1ep-13f;
+    p = p * z + 0x1.110ed4p-7f;
+    p = p * z + -0x1.55554cp-3f;
+    return $signed_by(p * (z * r) + r, odd << 31);
 }
 inline float $h_sin(float x) {
-    const $angle angle = $angle_of(x);
-    return $signed_by($sine_of(angle.rest, angle.quarters), $bits_of(x));
+    return $signed_by($wave(__builtin_elementwise_abs(x), false), $bits_of(x));
 }
-inline float $h_cos(float x) {
-    const $angle angle = $angle_of(x);
-    return $sine_of(angle.rest, angle.quarters + 1);
+inline float $h_cos(float x) { return $wave(__builtin_elementwise_abs(x), true); }
+
+inline $angle $angle_of(float x) {
+    const float size = __builtin_elementwise_abs(x);
+    const $nearest quarters(size * 0x1.45f306p-1f);
+    $angle angle = {$less_quarters(size, quarters.value()), quarters.bits()};
+    if (__builtin_expect(!(size < 6400), 0)) {
+        const $circles circles(size);
+        const $nearest_wide beyond(circles.most * 4);
+        angle = {circles.less(beyond.value() * double(0.25L)), metal::uint(beyond.bits())};
+    }
+    return angle;
 }
 /// One polynomial over the other, together to 2^-35.
 inline float $h_tan(float x) {

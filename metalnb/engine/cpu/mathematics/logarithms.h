@@ -24,6 +24,9 @@ inline float $power_of_2(double x) {
 }
 /// 2^n p for -150 <= n <= 128 and p near 1, rounded once: 2^(n + 64) p, or 2^(n - 64) p, is a normal number.
 inline float $raised(float p, $nearest n, bool small) {
+#ifdef __AVX512F__  // which has an instruction for it
+    return __builtin_ldexpf(p, int(n.bits() - $bits_of(0x1.8p23f)));
+#endif
     const metal::uint up = (127 + 64) << 23, down = (127 - 64) << 23, one = small ? up : down;
     const float least = 0x1p-64f, most = 0x1p64f, rest = small ? least : most;
     return p * $of_bits((n.bits() << 23) + one) * rest;

@@ -30,7 +30,6 @@ _OVERFLOW = re.compile(r"llvm\.([su](?:add|sub|mul)\.with\.overflow)\.")
 _THREE_WAY = re.compile(r"llvm\.([su]cmp)\.")
 _SATURATING = re.compile(r"llvm\.(fpto[su]i\.sat)\.")
 _BIT = type_of("i1")
-_LINE = 64  # bytes of a cache line
 
 
 def call(body: FunctionBody, made: IRInstruction) -> None:
@@ -88,8 +87,6 @@ def _intrinsic(body: FunctionBody, made: IRInstruction) -> None:
         _by_lane(body, made)
     elif made.word.startswith("llvm.vector.reduce."):
         _folded(body, made)
-    elif made.word.startswith("llvm.prefetch."):
-        _prefetch(body, made)
     else:
         message = f"a call of {made.word}"
         raise NotVectorised(message, made)
@@ -116,18 +113,6 @@ def _elementwise(body: FunctionBody, made: IRInstruction, base: str, also: int =
         emitter.op(f"call {flags}{emitter.lanes(kind)} {callee}({', '.join(f'{k} {c[i]}' for _, k, c in columns)})")
         for i in range(count)
     ])  # fmt: skip
-
-
-def _prefetch(body: FunctionBody, made: IRInstruction) -> None:
-    """Ask for the cache lines of lanes that are evenly apart; for others it would cost more than it gains."""
-    emitter, pointer, how = body.emitter, made.operands[0], ", ".join(f"i32 {o.text}" for o in made.operands[1:])
-    shape = body.shape(pointer.text)
-    if shape.stride is None:
-        return
-    first = body.scalar(pointer.text)
-    callee = emitter.declare("llvm.prefetch.p0", "void", "ptr", "i32 immarg", "i32 immarg", "i32 immarg")
-    for offset in sorted({lane * shape.stride // _LINE * _LINE for lane in range(body.width)}):
-        emitter.do(f"call void {callee}(ptr {emitter.op(f'getelementptr i8, ptr {first}, i64 {offset}')}, {how})")
 
 
 def _overflow(body: FunctionBody, made: IRInstruction, base: str) -> None:

@@ -13,6 +13,7 @@ from .text_emitter import mangled
 __all__ = ["clear", "last_active", "load", "store"]
 
 _MOST_INTERLEAVED = 4  # elements from lane to lane that are read as one stretch of memory
+_LINE = 64  # bytes of a cache line: a vector that begins at one can be stored past the caches
 
 
 class _Access:
@@ -34,6 +35,7 @@ class _Access:
         step = (self.shape.stride or 0) // self.size
         even = self.shape.stride is not None and self.shape.stride == step * self.size
         self.step = step if even and not self.interleaved and self.count <= step <= _MOST_INTERLEAVED else 0
+        self.streamed = self.step == 1 and made.opcode == "store" and "!nontemporal" in made.metadata
 
     @property
     def consecutive(self) -> bool:
@@ -194,7 +196,30 @@ def _stored(access: _Access, parts: list[str]) -> None:
         return
     pointer = body.scalar(access.pointer.text)
     whole = parts[0] if access.step == 1 else _woven(access, parts)
-    _masked_store(access, pointer, whole, access.step, access.wide_mask(), access.alignment)
+
+    def keep() -> None:
+        _masked_store(access, pointer, whole, access.step, access.wide_mask(), access.alignment)
+
+    if access.streamed:
+        _either(body, _in_whole_lines(access, pointer), lambda: _streamed(access, pointer, whole), keep)
+    else:
+        keep()
+
+
+def _in_whole_lines(access: _Access, pointer: str) -> str:
+    """Return whether all lanes store, from the start of a cache line on."""
+    body, emitter = access.body, access.body.emitter
+    address = emitter.op(f"ptrtoint ptr {pointer} to i64")
+    inside = emitter.op(f"and i64 {address}, {min(_LINE, access.size * body.width) - 1}")
+    aligned = emitter.op(f"icmp eq i64 {inside}, 0")
+    everyone = emitter.op(f"icmp eq i{body.width} {emitter.bits(body.mask)}, -1")
+    return emitter.op(f"and i1 {aligned}, {everyone}")
+
+
+def _streamed(access: _Access, pointer: str, vector: str) -> None:
+    """Store past the caches: a line that is written whole need not be read first."""
+    lanes, alignment = access.body.emitter.lanes(access.element), min(_LINE, access.size * access.body.width)
+    access.body.emitter.do(f"store {lanes} {vector}, ptr {pointer}, align {alignment}, !nontemporal !{{i32 1}}")
 
 
 def _woven(access: _Access, parts: list[str]) -> str:

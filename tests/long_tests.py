@@ -1,0 +1,34 @@
+"""Which tests `make test` leaves to `make test-long`: those marked ``long``, as a whole or but for some cases."""
+
+from __future__ import annotations
+
+import collections
+import inspect
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import pytest
+
+__all__ = ["mark_long_tests"]
+
+
+def mark_long_tests(items: Iterable[pytest.Item]) -> None:
+    """Leave the mark ``long`` on the cases that are long, where a test's mark says which are not.
+
+    ``long(every=n)`` spares the first case and each n-th after it; ``long(unless=condition)`` those whose parameters,
+    which the condition names as its own, fulfil it.
+    """
+    seen: collections.Counter[str] = collections.Counter()
+    for item in items:
+        for mark in [m for m in item.own_markers if m.name == "long" and m.kwargs]:
+            item.own_markers.remove(mark)
+            test = item.nodeid.partition("[")[0]
+            if not _spared(item, seen[test], **mark.kwargs):
+                item.add_marker("long")
+            seen[test] += 1
+
+
+def _spared(item: Any, number: int, *, every: int = 0, unless: Callable[..., bool] | None = None) -> bool:
+    if unless is None:
+        return number % every == 0
+    return unless(*(item.callspec.params[name] for name in inspect.signature(unless).parameters))
