@@ -82,7 +82,7 @@ TILE = """
 
 
 def test_a_loop_counts_by_its_step() -> None:
-    """As those along the strips of a product by SIMD-group matrices do: by 1 it would have eight times the iterations."""
+    """As along the strips of a product by SIMD-group matrices: by 1 it would have eight times the iterations."""
     head = "kernel void k(device float* x, uint i [[thread_position_in_grid]]) {"
     eight, one = (arithmetic_of(llvm(f"{head}{text}}}")) for text in (TILE, TILE.replace("k += 8", "++k")))
     assert 6 * eight < one < 8 * eight
