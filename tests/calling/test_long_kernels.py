@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import metalnb as mnb
-from metalnb.engine.clang.long_text import flags_for_length, with_functions
+from metalnb.engine.clang.long_text import arithmetic_of, flags_for_length, with_functions
 from metalnb.engine.cpu import toolchain
 from metalnb.engine.cpu.entry_texts import fiber_text, loop_text
 from metalnb.engine.cpu.two_steps import written
@@ -70,6 +70,22 @@ def kept(text: str) -> list[str]:
     """The functions that a text keeps from being inlined, by a part of their names."""
     groups = {line.split()[1] for line in text.splitlines() if line.startswith("attributes") and " noinline" in line}
     return [line for line in text.splitlines() if line.startswith("define ") and groups & set(line.split())]
+
+
+TILE = """
+    float sum = 0;
+    for (uint k = 0; k < 64; k += 8)
+        for (uint j = 0; j < 4; ++j)
+            sum += x[k + j] / (k + 1);
+    x[i] = sum;
+"""
+
+
+def test_a_loop_counts_by_its_step() -> None:
+    """As along the strips of a product by SIMD-group matrices: by 1 it would have eight times the iterations."""
+    head = "kernel void k(device float* x, uint i [[thread_position_in_grid]]) {"
+    eight, one = (arithmetic_of(llvm(f"{head}{text}}}")) for text in (TILE, TILE.replace("k += 8", "++k")))
+    assert 6 * eight < one < 8 * eight
 
 
 def test_a_short_kernel_is_compiled_as_ever() -> None:

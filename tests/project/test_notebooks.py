@@ -25,6 +25,8 @@ PICTURES = {
     "10_simd_group_functions.ipynb": 3,
     "11_scan_compaction_sort.ipynb": 2,
     "12_histograms_and_atomics.ipynb": 6,
+    "13_matrices_of_a_simd_group.ipynb": 7,
+    "15_simulations_live.ipynb": 5,
 }
 SECTIONS = {
     "01_first_kernel.ipynb": 5,
@@ -38,6 +40,8 @@ SECTIONS = {
     "10_simd_group_functions.ipynb": 8,
     "11_scan_compaction_sort.ipynb": 7,
     "12_histograms_and_atomics.ipynb": 11,
+    "13_matrices_of_a_simd_group.ipynb": 9,
+    "15_simulations_live.ipynb": 10,
 }
 
 each_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda p: p.stem)

@@ -21,7 +21,9 @@ _GROUP = re.compile(r" #(\d+)(?= )")
 _CALL = re.compile(rf" (?:call|invoke) .*?(?P<mark>[@%])(?P<name>{_NAME})\(")
 _LABEL = re.compile(rf"({_NAME}):")
 _BACK = re.compile(rf"  br (?:i1 [^,]+, label %{_NAME}, )?label %({_NAME}),.* !llvm\.loop ")
-_BOUND = re.compile(r"  %\S+ = icmp \w+ i\d+ %[^,]+, (\d+)(?:,|$)")
+_BOUND = re.compile(r"  %\S+ = icmp \w+ i\d+ (%[^,]+), (\d+)(?:,|$)")
+_LOAD = re.compile(r"  (%\S+) = load i\d+, ptr (%[^,]+)")
+_STEP = re.compile(r"  %\S+ = add (?:nuw |nsw )*i\d+ (%[^,]+), (\d+)(?:,|$)")
 _ARITHMETIC = re.compile(
     r"  %\S+ = (?:f?(?:add|sub|mul|cmp)|fneg|[fsu](?:div|rem)|shl|[la]shr|and|or|xor|icmp|select|trunc|[sz]ext)\b"
 )
@@ -118,19 +120,32 @@ def _read(line: int, group: str, body: Sequence[str]) -> _Function:
 
 
 def _iterations(body: Sequence[str]) -> list[int]:
-    """Return how often each line runs, as far as loops have a constant bound: they stand in order, one in another."""
+    """Return how often each line runs, as far as loops have a constant bound: they stand in order, one in another.
+
+    A loop counts from 0; by more than 1 where the text says so of the variable that it compares. That lies in memory as
+    long as no pass has run.
+    """
     labels: dict[str, int] = {}
-    bounds: dict[str, int] = {}
+    bounds: dict[str, tuple[int, str]] = {}  # of a block, and the variable that is compared
+    variables: dict[str, str] = {}  # of a value, where it was loaded from
+    steps: dict[str, int] = {}  # of a variable, in this block
     times = [1] * len(body)
     label = ""
     for i, text in enumerate(body):
         if found := _LABEL.match(text):
             label = found[1]
             labels[label] = i
+            steps.clear()
+        elif found := _LOAD.match(text):
+            variables[found[1]] = found[2]
+        elif found := _STEP.match(text):
+            steps[variables.get(found[1], "")] = int(found[2])
         elif found := _BOUND.match(text):
-            bounds.setdefault(label, int(found[1]))
+            bounds.setdefault(label, (int(found[2]), variables.get(found[1], "")))
         elif found := _BACK.match(text):
-            count = bounds.get(found[1], 1)
+            bound, variable = bounds.get(found[1], (1, ""))
+            step = steps.get(variable, 1) if variable else 1
+            count = -(-bound // max(step, 1))
             if 1 < count <= _MOST_ITERATIONS:
                 first = labels.get(found[1], i)
                 times[first : i + 1] = [count * n for n in times[first : i + 1]]
