@@ -69,8 +69,6 @@ class MetalEngine(Observable, SharedMemory):
 
     Attributes
     ----------
-    language : tuple of int
-        The newest version of MSL that this macOS has: a cell that asks for none sees it.
     clock : DispatchClock or None
         What `timed` takes times from; without it, from command buffers.
     """
@@ -79,7 +77,7 @@ class MetalEngine(Observable, SharedMemory):
         self.name = f"metal:{index}" if index else "metal"
         self._found = found
         self._device = device
-        self.language = language = found.language()
+        language = found.language()
         self._apple = bool(device.supportsFamily_(found.metal.MTLGPUFamilyApple7))
         self.caps = Caps(
             device=str(device.name()),
