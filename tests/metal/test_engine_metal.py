@@ -23,12 +23,14 @@ from metal_double.pipelines import MTLBinaryArchive, MTLComputePipelineState
 
 import metalnb as mnb
 from metalnb import engine as engines
+from metalnb.display import nbytes
 from metalnb.engine import metal as room
 from metalnb.engine.metal.libraries import constant_bytes
 from metalnb.engine.metal.metal_engine import MetalEngine
 from metalnb.magics.line import COMMANDS
 from metalnb.magics.session import Session
 from metalnb.msl.rewrite.scan import scan
+from metalnb.timing.traffic import apart
 
 pytestmark = pytest.mark.usefixtures("engine")
 
@@ -537,6 +539,20 @@ def test_a_result_that_is_still_to_be_copied_is_waited_for() -> None:
     add(small, out, 1)  # goes with the command
     assert np.asarray(out).tolist() == [2] * 8
     first.wait()
+
+
+def test_what_a_call_copies_is_said() -> None:
+    """Whoever measures learns it: the GPU's clock does not count copies."""
+    add = metal(ADD).add
+    x, within = pages(), pages(2)[1:][: PAGE // 4]
+    there = f"{nbytes(PAGE)} to the device"
+    said = "not counted: the call copies NumPy's arrays, {}; arrays of metalnb, mnb.array(x), lie there"
+    assert apart(add.prepare(x, pages(), 1)) == ()
+    assert apart(add.prepare(within, x, 1)) == (said.format(there),)
+    assert apart(add.prepare(x, within, 1)) == (said.format(f"{there} and {nbytes(PAGE)} back"),)
+    held = mnb.array(within, device="metal")
+    assert apart(add.prepare(held, held, 1)) == ()
+    assert apart(add.prepare(mnb.asarray(within, device="metal"), held, 1)) == (said.format(there),)
 
 
 def test_memory_that_metal_does_not_have(engine: MetalEngine, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -113,6 +113,10 @@ class MetalEngine(Observable, SharedMemory):
         """Return a shared buffer."""
         return allocated(self._found, self._device, nbytes)
 
+    def copies(self, memory: Any) -> bool:
+        """Return whether a launch copies an array: NumPy's, where it is not whole pages."""
+        return self._staging.copies(memory)
+
     def record(self, path: Path) -> contextlib.AbstractContextManager[None]:
         """Record the dispatches of a ``with`` block to a file for Xcode."""
         return recorded(self._found, self._device, path, self._commands.hand_over)
