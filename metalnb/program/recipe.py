@@ -56,7 +56,7 @@ class Recipe:
     @property
     def key(self) -> tuple[Any, ...]:
         """A hashable name of everything in it."""
-        return *self.content, self.newest, self.name, self.source
+        return *self.content, self.name, self.source
 
     def within(self, newest: Version) -> Recipe:
         """Hold it to the newest version that its engine has; return it."""

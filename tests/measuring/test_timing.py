@@ -363,6 +363,7 @@ def test_an_engine_without_a_clock_works_on_its_own_memory(monkeypatch: pytest.M
     np.testing.assert_array_equal(job.dispatch.arguments[1], y)
     timing = mnb.measure(saxpy, x, y, 2.0, cold=False)
     assert (timing.clock, timing.engine) == ("wall", "metal:metalcompute")
+    assert said in timing.warnings
     assert (y == 1).all()
 
 
