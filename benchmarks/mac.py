@@ -5,6 +5,9 @@ Each line is one of the page's items. Nothing here is a benchmark against someth
 
 from __future__ import annotations
 
+import contextlib
+import io
+import mmap
 import statistics
 import subprocess
 import sys
@@ -20,6 +23,17 @@ CELL = """#include <metal_stdlib>
 using namespace metal;
 kernel void add(device float* x, uint i [[thread_position_in_grid]]) { x[i] += 1; }
 kernel void beyond(device const float* x, device float* y, uint i [[thread_position_in_grid]]) { y[i] = x[i + 1]; }
+kernel void odd(device float* x, uint i [[thread_position_in_grid]]) { x[i] = isnan(x[i] * 0) ? 1 : 2; }
+#ifdef METALNB
+kernel void branch(device float* x, constant float& a) { x[0] = a; }
+#else
+kernel void branch(device float* x) { x[0] = -1; }
+#endif
+"""
+LOGGED = """#include <metal_stdlib>
+#include <metal_logging>
+using namespace metal;
+kernel void logged(device float* x, uint i [[thread_position_in_grid]]) { os_log_default.log("x = %f", x[i]); }
 """
 SMALL = 1000
 COMPILED = f"""import time, metalnb as mnb
@@ -76,6 +90,36 @@ def validated(program: Any) -> str:
     return f"by {found.by or 'the checked build'}: {'; '.join(said) or 'nothing found'}"
 
 
+def lent(program: Any) -> str:
+    """Return whether NumPy's pages are lent to the GPU (item 3)."""
+    pages = np.frombuffer(mmap.mmap(-1, mmap.PAGESIZE), np.float32)
+    ticket = program.add.prepare(pages).launch()
+    yes = any(result.lent for result in ticket.results)
+    ticket.wait()
+    return f"{'lent' if yes else 'copied'}; {'right' if (pages == 1).all() else 'wrong'} results"
+
+
+def logged() -> str:
+    """Return how many of the lines of a dispatch are there when it has been waited for (item 5)."""
+    told, x = io.StringIO(), mnb.ones(5, dtype="float32", device="metal")
+    try:
+        with contextlib.redirect_stdout(told):
+            mnb.compile(LOGGED, engine="metal").logged(x)
+            np.asarray(x)
+    except mnb.MetalnbError as error:
+        return str(error)
+    return f"{len(told.getvalue().splitlines())} of 5 lines"
+
+
+def compiled_as_read(program: Any) -> str:
+    """Return whether fast math honours infinities and NaN, and whether Metal knows the macro METALNB (items 18, 19)."""
+    x, y = np.full(1, np.inf, np.float32), np.zeros(1, np.float32)
+    program.odd(x)
+    program.branch(y, 5)
+    nan = "honoured" if x[0] == 1 else "not honoured"
+    return f"infinity and NaN {nan}; METALNB {'defined' if y[0] == 5 else 'not defined'}"
+
+
 def main() -> None:
     """Print the lines."""
     try:
@@ -89,6 +133,9 @@ def main() -> None:
     print(f"{SMALL:,} small dispatches, each: {shared(engine, program)}")
     print(f"compiling in one process and the next: {archived()}")
     print(f"shader validation: {validated(program)}")
+    print(f"pages of NumPy's: {lent(program)}")
+    print(f"logs after the wait: {logged()}")
+    print(f"fast math and macros: {compiled_as_read(program)}")
 
 
 if __name__ == "__main__":

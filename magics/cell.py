@@ -51,7 +51,7 @@ class CellMagics(Magics):
     )  # fmt: skip
     @argument(
         "--msl", metavar="VERSION", type=unquoted, default=_DEFAULT["msl"],
-        help="hold the cell to a version of the language, 2.3 to 3.2; engine metal compiles 2.3 (default: 3.2)",
+        help="hold the cell to a version of the language, 2.3 to 3.2 (default: the newest that the engine has)",
     )  # fmt: skip
     @argument("--name", type=python_name, help="bind the whole program under this name, too")
     @argument(

@@ -198,6 +198,10 @@ class Staging:
         self._engine.copy_in(memory, 0, view)
         return Place(memory)
 
+    def copies(self, array: np.ndarray[Any, Any]) -> bool:
+        """Return whether a launch copies an array, since the device does not work on its memory."""
+        return self.own(array) is None and self._lend(_bytes(array)) is None
+
     def own(self, argument: Any) -> Place | None:
         """Find the engine's memory that an argument is a view of; None when it is other memory, or must be copied."""
         owner = argument

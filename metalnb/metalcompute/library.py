@@ -69,7 +69,7 @@ class Library:
         if signature is None:
             return None
         constants = self.reflection.constants
-        unit = Unit(signature, self.cell, undefined=constants, checked=CHECKED)
+        unit = Unit(signature, self.cell, undefined=constants, version=_MSL, checked=CHECKED)
         uses = words(self.cell)
         return PipelineFunction(unit, specialised=not any(uses.count(c.name) > 1 for c in constants))
 
@@ -83,9 +83,9 @@ def _front_end(source: str) -> tuple[Cell, Reflection]:
     if cell.expands:
         from metalnb.engine.clang.driver import expand
 
-        made = instantiations(expand(cell, {}))
+        made = instantiations(expand(cell, {}, _MSL))
     try:
-        return cell, reflect(cell, {}, made)
+        return cell, reflect(cell, {}, made, _MSL)
     except CompileError as refused:
         if refused.diagnostics != (no_kernel(cell),):  # a library may well be empty
             raise

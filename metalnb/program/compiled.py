@@ -18,7 +18,6 @@ from metalnb.display import bundle, cards_html
 from metalnb.engine.unit import CHECKED, Unit
 from metalnb.errors import ArgumentError
 from metalnb.library_includes import bundled
-from metalnb.msl.language.versions import DEFAULT, spelled
 from metalnb.msl.language.versions import read as read_version
 from metalnb.msl.libclang.author_warnings import warn
 from metalnb.msl.signature import Reflection
@@ -211,7 +210,8 @@ def compile(
         How diagnostics name the text.
     msl : str, optional
         The version of the language that the text is held to, "2.3" to "3.2": ``__METAL_VERSION__`` says so, and what
-        is newer is refused. "2.3" is what the engine ``metal`` compiles. By default 3.2.
+        is newer is refused. By default the newest that the engine has: "2.3" on ``metal:metalcompute``, on ``metal``
+        that of this macOS, "3.2" elsewhere.
     checked : bool, optional
         Whether a read beyond the end of a buffer or of an array gives 0, and a write there does not happen, and the
         first of them is raised as a `KernelFault`; loops can then be stopped. It costs nothing where a launch is proven
@@ -254,10 +254,7 @@ def compile(
     texts = {header_name(n): text(t, n) for n, t in (headers or {}).items()}
     texts = {**bundled((source, *texts.values())), **texts}
     chosen = engines.named(engine)
-    newest = getattr(chosen, "language", DEFAULT)  # of a Mac's system
-    if msl is None and newest < DEFAULT:
-        msl = spelled(newest)
-    recipe = Recipe(source, constants or {}, math, texts, chosen.name, name, msl, checked)
+    recipe = Recipe(source, constants or {}, math, texts, chosen.name, name, msl, checked).within(chosen.caps.msl)
     key = recipe.key
     with _lock:
         known = _programs.get(key)

@@ -15,9 +15,17 @@ __all__ = ["Recipe", "decoded", "header_name", "text"]
 
 
 class Recipe:
-    """All that a program is made from. Pickling a program pickles this."""
+    """All that a program is made from. Pickling a program pickles this.
 
-    __slots__ = ("checked", "constants", "engine", "headers", "math", "msl", "name", "source")
+    Attributes
+    ----------
+    msl : str or None
+        The version of the language that was asked for.
+    newest : tuple of int
+        The newest version that the engine has, which another process finds out for itself.
+    """
+
+    __slots__ = ("checked", "constants", "engine", "headers", "math", "msl", "name", "newest", "source")
 
     def __init__(
         self, source: str, constants: Mapping[str, Any], math: str, headers: Mapping[str, str], engine: str, name: str,
@@ -31,11 +39,12 @@ class Recipe:
         self.name = name
         self.msl = msl
         self.checked = checked
+        self.newest = DEFAULT
 
     @property
     def version(self) -> Version:
-        """The version of the language: what was asked for, else metalnb's own."""
-        return read(self.msl) if self.msl else DEFAULT
+        """The version of the language: what was asked for, else metalnb's own; never more than the engine compiles."""
+        return min(read(self.msl) if self.msl else DEFAULT, self.newest)
 
     @property
     def content(self) -> tuple[Any, ...]:
@@ -48,6 +57,11 @@ class Recipe:
     def key(self) -> tuple[Any, ...]:
         """A hashable name of everything in it."""
         return *self.content, self.name, self.source
+
+    def within(self, newest: Version) -> Recipe:
+        """Hold it to the newest version that its engine has; return it."""
+        self.newest = newest
+        return self
 
     def specialized(self, constants: Mapping[str, Any]) -> Recipe:
         """Return the recipe with other values for some of its function constants."""

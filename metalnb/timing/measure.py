@@ -105,7 +105,7 @@ def measure(
         found = outdone(job.engine.name) or found
         limit = found.ceiling(moved)[1] if moved.bytes else None
         timing = replace(timing, limit=limit, peak=found.flops)
-    apart = traffic.apart(job.dispatch) if isinstance(job, sampling.DispatchJob) else ()
+    apart = traffic.apart(job.called) if isinstance(job, sampling.DispatchJob) else ()
     return replace(timing, warnings=(*_warnings(timing, found, others), *moved.notes, *apart))
 
 

@@ -68,9 +68,17 @@ class DispatchJob:
         False for arrays that are in the device's memory already and need not be restored.
     wall : bool, optional
         Whether to go by the wall clock, though the device has one of its own.
+
+    Attributes
+    ----------
+    called : Dispatch
+        As its caller bound it.
+    dispatch : Dispatch
+        As it is timed.
     """
 
     def __init__(self, dispatch: Dispatch, *, keep: bool = True, wall: bool = False) -> None:
+        self.called = dispatch
         self.engine = dispatch.kernel.engine
         self.clock = "wall" if wall else self.engine.caps.clock
         if dispatch.residents:

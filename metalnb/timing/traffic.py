@@ -90,16 +90,18 @@ def counted(dispatch: Dispatch, known: Traffic) -> tuple[Traffic, tuple[str, ...
 
 
 def apart(dispatch: Dispatch) -> tuple[str, ...]:
-    """Say what a dispatch copies to a device and back besides: NumPy's memory, which the device does not reach."""
-    if dispatch.kernel.engine.caps.shared:
-        return ()
+    """Say what a dispatch copies to a device and back besides: NumPy's memory, where the device does not work on it."""
+    engine = dispatch.kernel.engine
+    shared = engine.caps.shared
+    copies = getattr(engine, "copies", lambda _: False) if shared else (lambda a: place_of(a) is None)
     pairs = zip(dispatch.kernel.signature.params, dispatch.arguments, strict=True)
-    given = [(p, a.nbytes) for p, a in pairs if isinstance(a, np.ndarray) and not p.reference and place_of(a) is None]
+    given = [(p, a.nbytes) for p, a in pairs if isinstance(a, np.ndarray) and not p.reference and copies(a)]
     if not given:
         return ()
     there, back = (sum(n for p, n in given if way or p.writable) for way in (True, False))
-    copies = f"{spelled(there)} to the device" + (f" and {spelled(back)} back" if back else "")
-    return (f"not counted: the call copies NumPy's arrays, {copies}; arrays of metalnb, mnb.asarray(x), lie there",)
+    copied = f"{spelled(there)} to the device" + (f" and {spelled(back)} back" if back else "")
+    cure = "mnb.array(x)" if shared else "mnb.asarray(x)"  # where memory is shared, asarray takes NumPy's as it is
+    return (f"not counted: the call copies NumPy's arrays, {copied}; arrays of metalnb, {cure}, lie there",)
 
 
 def of_call(function: Any, args: tuple[Any, ...], named: dict[str, Any]) -> Traffic:

@@ -33,6 +33,7 @@ def twin_of(kernel: Kernel, source: str, headers: Mapping[str, str] | None = Non
                 math=recipe.math,
                 headers={**recipe.headers, **(headers or {})},
                 engine=kernel.engine.name,
+                msl=recipe.msl,
                 checked=recipe.checked,
             )
         twin = program[kernel.signature.name]

@@ -12,6 +12,7 @@ import metalnb as mnb
 from metalnb import engine as engines
 from metalnb.engine.cpu.checked import checked_run
 from metalnb.validation import run
+from metalnb.validation.twin import twin_of
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the checked build runs under Linux")
 
@@ -354,3 +355,12 @@ def test_a_result_keeps_none_of_the_memory_that_was_watched(program: mnb.Program
     arrays = [c.cell_contents for c in seen.kept.__closure__ or () if isinstance(c.cell_contents, np.ndarray)]
     assert [a.nbytes for a in arrays] == [16 * 200]
     assert all(a.base is None for a in arrays)
+
+
+def test_a_twin_is_of_the_same_version_of_the_language() -> None:
+    source = "kernel void f(device int* x) { x[0] = __METAL_VERSION__; }"
+    twin = twin_of(mnb.compile(source, msl="2.4").f, f"{source} // rewritten")
+    x = np.zeros(1, np.int32)
+    assert twin is not None
+    twin(x)
+    assert x[0] == 240

@@ -21,6 +21,7 @@ from metalnb.engine.metal.metalcompute_path import open_engine
 from metalnb.timing import sampling
 from metalnb.timing.bottleneck import bottleneck
 from metalnb.timing.records import Traffic
+from metalnb.timing.traffic import apart
 from metalnb.timing.units import percent, rate, seconds
 
 SOURCE = """
@@ -348,6 +349,9 @@ def test_an_engine_without_a_clock_works_on_its_own_memory(monkeypatch: pytest.M
     x, y = arrays()
     job = sampling.DispatchJob(saxpy.prepare(x, y, 2.0))
     assert job.clock == "wall"
+    (said,) = apart(job.called)  # as the call would; what is timed works on copies that were made before
+    assert said.startswith("not counted: the call copies NumPy's arrays, ")
+    assert apart(job.dispatch) == ()
     places, results = opened._staging.bind("saxpy", [(p.writable, a) for p, a in zip(
         saxpy.signature.params, job.dispatch.arguments, strict=True)])  # fmt: skip
     assert not results  # nothing is to be copied back: the arguments are the device's own buffers
@@ -359,6 +363,7 @@ def test_an_engine_without_a_clock_works_on_its_own_memory(monkeypatch: pytest.M
     np.testing.assert_array_equal(job.dispatch.arguments[1], y)
     timing = mnb.measure(saxpy, x, y, 2.0, cold=False)
     assert (timing.clock, timing.engine) == ("wall", "metal:metalcompute")
+    assert said in timing.warnings
     assert (y == 1).all()
 
 

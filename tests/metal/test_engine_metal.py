@@ -23,12 +23,14 @@ from metal_double.pipelines import MTLBinaryArchive, MTLComputePipelineState
 
 import metalnb as mnb
 from metalnb import engine as engines
+from metalnb.display import nbytes
 from metalnb.engine import metal as room
 from metalnb.engine.metal.libraries import constant_bytes
 from metalnb.engine.metal.metal_engine import MetalEngine
 from metalnb.magics.line import COMMANDS
 from metalnb.magics.session import Session
 from metalnb.msl.rewrite.scan import scan
+from metalnb.timing.traffic import apart
 
 pytestmark = pytest.mark.usefixtures("engine")
 
@@ -67,7 +69,7 @@ def test_kernels_of_a_cell_share_a_library(calls: Calls) -> None:
     assert (len(seen), x[0]) == (1, 2)
 
 
-@pytest.mark.parametrize(("math", "mode", "functions"), [("fast", 2, 0), ("precise", 0, 1)])
+@pytest.mark.parametrize(("math", "mode", "functions"), [("fast", 1, 0), ("precise", 0, 1)])
 def test_the_math_mode(calls: Calls, math: str, mode: int, functions: int) -> None:
     modes = calls.of(MTLCompileOptions, "setMathMode_")
     of_functions = calls.of(MTLCompileOptions, "setMathFloatingPointFunctions_")
@@ -120,6 +122,40 @@ kernel void f(device int* x) { x[0] = __METAL_VERSION__; }
     x = np.zeros(1, np.int32)
     metal(source).f(x)
     assert x[0] == 310
+
+
+def test_a_version_beyond_the_systems_is_not_read_either(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else the arguments would be those of a branch that this macOS does not compile."""
+    monkeypatch.setattr(metal_double.objc, "macos", (13, 6))
+    monkeypatch.setitem(doubled(), "metal", room.open_engine(module=metal_double))
+    source = """
+#if __METAL_VERSION__ >= 310
+typedef bfloat real;
+#else
+typedef float real;
+#endif
+kernel void f(device real* x, uint i [[thread_position_in_grid]]) { x[i] = 2; }"""
+    x = np.zeros(3, np.float32)
+    metal(source, msl="3.2").f(x)
+    assert (x == 2).all()
+    with pytest.raises(mnb.CompileError, match=r"'bfloat' needs MSL 3\.1; this macOS has MSL 3\.0"):
+        metal("kernel void f(device float* x) { x[0] = bfloat(x[0]); } // nobody asked for a version").f(x)
+
+
+BRANCHES = """
+#ifdef METALNB
+kernel void f(device float* x, constant float& a, uint i [[thread_position_in_grid]]) { x[i] = a; }
+#else
+kernel void f(device float* x, uint i [[thread_position_in_grid]]) { x[i] = 1; }
+#endif"""
+
+
+def test_metal_compiles_the_branch_that_was_read(calls: Calls) -> None:
+    macros = calls.of(MTLCompileOptions, "setPreprocessorMacros_")
+    x = np.zeros(3, np.float32)
+    metal(BRANCHES).f(x, 5)
+    assert (x == 5).all()
+    assert macros == [({"METALNB": "1"},)]
 
 
 CONSTANT_TYPES = [
@@ -225,6 +261,14 @@ BEYOND: dict[str, tuple[str, dict[str, Any], str]] = {
     "argument buffer": (
         ARGS + "kernel void f(constant Args& args, uint i [[thread_position_in_grid]]) { args.x[i] += args.a; }", {},
         "engine 'metal:metalcompute' has no argument buffers"),
+    "lambda": ("""kernel void f(device float* x, uint i [[thread_position_in_grid]]) {
+    auto more = [](float a) { return a + 1; };
+    x[i] = more(x[i]);
+}""", {},
+        r"a lambda needs MSL 3\.2; the cell is read as MSL 2\.3"),
+    "input at program scope": (
+        "uint i [[thread_position_in_grid]];\nkernel void f(device float* x) { x[i] += 1; }", {},
+        r"input 'i' at program scope needs MSL 3\.1"),
     "offset": (
         "kernel void f(device float* x, device float* y, uint i [[thread_position_in_grid]]) { y[i] = x[i] + 1; }", {},
         r"f: an argument that it writes overlaps another in part; engine 'metal:metalcompute' copies each\. Pass a"),
@@ -495,6 +539,20 @@ def test_a_result_that_is_still_to_be_copied_is_waited_for() -> None:
     add(small, out, 1)  # goes with the command
     assert np.asarray(out).tolist() == [2] * 8
     first.wait()
+
+
+def test_what_a_call_copies_is_said() -> None:
+    """Whoever measures learns it: the GPU's clock does not count copies."""
+    add = metal(ADD).add
+    x, within = pages(), pages(2)[1:][: PAGE // 4]
+    there = f"{nbytes(PAGE)} to the device"
+    said = "not counted: the call copies NumPy's arrays, {}; arrays of metalnb, mnb.array(x), lie there"
+    assert apart(add.prepare(x, pages(), 1)) == ()
+    assert apart(add.prepare(within, x, 1)) == (said.format(there),)
+    assert apart(add.prepare(x, within, 1)) == (said.format(f"{there} and {nbytes(PAGE)} back"),)
+    held = mnb.array(within, device="metal")
+    assert apart(add.prepare(held, held, 1)) == ()
+    assert apart(add.prepare(mnb.asarray(within, device="metal"), held, 1)) == (said.format(there),)
 
 
 def test_memory_that_metal_does_not_have(engine: MetalEngine, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -31,7 +31,7 @@ PACKAGES = ("pyobjc-framework-Metal", "pyobjc-framework-Cocoa", "pyobjc-core")
 PLATFORMS = ("macosx_11_0_universal2", "macosx_10_9_universal2")
 
 UNLISTED = {
-    "setLanguageVersion:": "MTLLibrary.h", "setMathMode:": "MTLLibrary.h",
+    "setLanguageVersion:": "MTLLibrary.h", "setMathMode:": "MTLLibrary.h", "setPreprocessorMacros:": "MTLLibrary.h",
     "setMathFloatingPointFunctions:": "MTLLibrary.h", "setErrorOptions:": "MTLCommandBuffer.h",
     "setLogState:": "MTLCommandBuffer.h", "setLevel:": "MTLLogState.h", "setBufferSize:": "MTLLogState.h",
     "setConstantValue:type:atIndex:": "MTLFunctionConstantValues.h", "localizedDescription": "NSError.h",
@@ -224,6 +224,12 @@ def test_what_the_wheel_leaves_out_is_left_out_and_used(wheel: Wheel) -> None:
     assert set(UNLISTED) - both == set()
 
 
+def test_what_the_wheel_leaves_out_is_on_the_page_of_what_was_never_seen() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "mac.md").read_text("utf-8")
+    listed = set(re.findall(r"`([\w:]+)`", page.split("## Never seen")[1]))
+    assert set(UNLISTED) - listed == set()
+
+
 def test_the_bridges_own_functions_are_in_its_wheel(wheel: Wheel) -> None:
     assert [name for name in BRIDGE if name.encode() not in wheel.core] == []
 
@@ -234,6 +240,7 @@ def test_the_bridges_own_functions_are_in_its_wheel(wheel: Wheel) -> None:
     ("staticThreadgroupMemoryLength", "staticThreadGroupMemoryLength"),
     ("waitUntilCompleted", "waitUntilComplete"),
     ("setMathMode_", "setMathmode_"),
+    ("setPreprocessorMacros_", "setPreprocessorMacro_"),
     ("MTLResourceStorageModeShared", "MTLResourceStorageShared"),
     ("MTLCreateSystemDefaultDevice", "MTLCreateDefaultDevice"),
     ("MTLCompileOptions", "MTLCompilerOptions"),

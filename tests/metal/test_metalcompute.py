@@ -27,6 +27,15 @@ kernel void test(const device float *in [[ buffer(0) ]], device float *out [[ bu
 """
 
 
+VERSIONS = """
+#if __METAL_VERSION__ == 230
+kernel void f(device uint* out [[buffer(0)]], uint id [[thread_position_in_grid]]) { out[id] = __METAL_VERSION__; }
+#else
+kernel void f(device float* out [[buffer(0)]], constant uint& n [[buffer(1)]]) { out[0] = n; }
+#endif
+"""
+
+
 @pytest.fixture(scope="module")
 def dev() -> object:
     return mc.Device()
@@ -511,3 +520,9 @@ def test_ray_marched_spheres(dev: object) -> None:
     assert got[..., :3].std() > 10  # there is something to be seen
     near = np.abs(got[..., :3] - wanted).max(-1) <= 1.5
     assert near.mean() > 0.97  # a ray that grazes a sphere may pass it, or not
+
+
+def test_the_language_is_msl_2_3(dev: object) -> None:
+    out = dev.buffer(8)
+    dev.kernel(HEAD + VERSIONS).function("f")(2, out)
+    assert np.frombuffer(out, np.uint32).tolist() == [230, 230]

@@ -431,11 +431,11 @@ kernel void f(ARGS) { x[i] = 1; }"""
 
 
 def test_a_kernel_with_inputs_at_program_scope() -> None:
-    """Metal has them; this path, which computes a thread's place itself, cannot follow them into functions."""
+    """MSL 2.3 has none: this path, which computes a thread's place itself, need not follow them into functions."""
     source = """uint i [[thread_position_in_grid]];
 float f() { return i; }
 kernel void k(device float* x) { x[i] = f(); }"""
-    with pytest.raises(mnb.CompileError, match="'k' cannot be rewritten for metalcompute: inputs at program scope"):
+    with pytest.raises(mnb.CompileError, match=r"input 'i' at program scope needs MSL 3\.1"):
         metal(source).k(np.zeros(9, np.float32))
 
 
@@ -568,6 +568,39 @@ kernel void f(device real* x, uint i [[thread_position_in_grid]]) { x[i] = 2; }"
     x = np.zeros(3, np.float32)
     metal(source).f(x)
     assert (x == 2).all()
+
+
+def test_the_branch_of_the_version_that_metalcompute_compiles_is_the_one_that_is_read() -> None:
+    source = """
+#if __METAL_VERSION__ >= 310
+typedef bfloat real;
+#else
+typedef float real;
+#endif
+kernel void f(device real* x, uint i [[thread_position_in_grid]]) { x[i] = __METAL_VERSION__; }"""
+    x = np.zeros(3, np.float32)
+    program = metal(source, msl="3.2")
+    program.f(x)
+    assert (x == 230).all()
+    assert pickle.loads(pickle.dumps(program)) is program  # noqa: S301
+    assert program.on("cpu").f.signature.buffers[0].type.name == "bfloat"
+
+
+def test_metalcompute_compiles_the_branch_for_metalnb() -> None:
+    """Also where the kernel could go through as it is written."""
+    source = """
+#ifdef METALNB
+[[max_total_threads_per_threadgroup(32)]] kernel void f(device float* x, device const float* y [[buffer(1)]],
+    uint i [[thread_position_in_grid]]) { x[i] = y[i]; }
+#else
+kernel void f(device float* x, uint i [[thread_position_in_grid]]) { x[i] = 1; }
+#endif"""
+    f = metal(source).f
+    x, y = np.zeros(64, np.float32), np.full(64, 5, np.float32)
+    f(x, y, threadgroup=32)
+    assert (x == 5).all()
+    assert texts(f) == {32}
+    assert metal(source).lowered("f").startswith("#define METALNB 1\n")
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
+import re
 import struct
 from typing import Any
 
@@ -12,6 +14,7 @@ from metalnb.engine.unit import Unit
 from metalnb.errors import CompileError, Diagnostic
 from metalnb.msl.analysis.reflect import reflect
 from metalnb.msl.analysis.rules import no_kernel
+from metalnb.msl.analysis.scope_inputs import scope_inputs
 from metalnb.msl.language.versions import VERSIONS, newer, words
 from metalnb.msl.rewrite.scan import instantiations, scan
 from metalnb.msl.signature import Constant, Reflection
@@ -29,6 +32,13 @@ def engine() -> Engine:
 class MTLCompileOptions(ObjCObject):
     def __init__(self) -> None:
         self.version, self.mode, self.functions, self.logging = (3, 2), 2, 0, False
+        self.macros: dict[str, str] = {}
+
+    @selector("setPreprocessorMacros:", "@")
+    def setPreprocessorMacros_(self, macros: dict[str, str] | None) -> None:
+        given = macros or {}
+        must(all(type(k) is str and type(v) in {str, int} for k, v in given.items()), "macros are of strings")
+        self.macros = given
 
     @selector("setLanguageVersion:", "Q")
     def setLanguageVersion_(self, version: int) -> None:
@@ -93,9 +103,14 @@ def library_of(source: str, options: MTLCompileOptions) -> MTLLibrary:
     found = newer(cell, options.version)
     if found:
         raise CompileError([Diagnostic(d.line, d.column, f"unknown type name '{w}'", d.text) for w, _, d in found])
+    if cell.scope_inputs:
+        more = scope_inputs(cell, {}, options.version)[cell.name]
+        cell = dataclasses.replace(cell, edited=cell.edited.with_more(more))
     made = cell.instantiations
     if any(word.startswith("os_log") for word in words(cell)):
         must(options.logging, "a cell that logs, compiled without logging")
+    must(options.macros in ({}, {"METALNB": "1"}), "the front end that stands in for the compiler knows no other")
+    must(options.macros or not re.search(r"\bMETALNB\b", source), "Metal's compiler does not define METALNB by itself")
     if cell.expands:
         from metalnb.engine.clang.driver import expand
 
@@ -151,7 +166,7 @@ class MTLLibrary(ObjCObject):
         if signature is None:
             return None
         missing = tuple(c for c in self._found.constants if c not in given)
-        math = "fast" if self._options.mode == CONSTANTS["MTLMathModeFast"] else "precise"
+        math = "precise" if self._options.mode == CONSTANTS["MTLMathModeSafe"] else "fast"
         version = self._options.version
         unit = Unit(signature, self._cell, constants=given, undefined=missing, math=math, version=version)
         return MTLFunction(unit, self._found)

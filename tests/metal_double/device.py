@@ -23,7 +23,7 @@ from .pipelines import (
     opened,
 )  # fmt: skip
 from .runtime import NSError, ObjCObject, VarList, must, selector
-from .structures import CONSTANTS, STRINGS, MTLSize
+from .structures import CONSTANTS, STRINGS
 
 
 class MTLBuffer(ObjCObject):
@@ -60,10 +60,6 @@ class MTLDevice(ObjCObject):
     @selector("maxThreadgroupMemoryLength")
     def maxThreadgroupMemoryLength(self) -> int:
         return 32768
-
-    @selector("maxThreadsPerThreadgroup")
-    def maxThreadsPerThreadgroup(self) -> MTLSize:
-        return MTLSize(1024, 1024, 1024)
 
     @selector("supportsFamily:", "q")
     def supportsFamily_(self, family: int) -> bool:

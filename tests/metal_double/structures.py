@@ -19,7 +19,7 @@ class NSRange(NamedTuple):
 _CONSTANTS = """
 MTLLanguageVersion2_3=131075 MTLLanguageVersion2_4=131076 MTLLanguageVersion3_0=196608 MTLLanguageVersion3_1=196609
 MTLLanguageVersion3_2=196610
-MTLMathModeSafe=0 MTLMathModeFast=2 MTLMathFloatingPointFunctionsFast=0 MTLMathFloatingPointFunctionsPrecise=1
+MTLMathModeSafe=0 MTLMathModeRelaxed=1 MTLMathFloatingPointFunctionsFast=0 MTLMathFloatingPointFunctionsPrecise=1
 MTLLogLevelDebug=1 MTLLogLevelNotice=3 MTLResourceUsageRead=1 MTLResourceUsageWrite=2
 MTLCaptureDestinationGPUTraceDocument=2
 MTLResourceStorageModeShared=0 MTLGPUFamilyApple7=1007

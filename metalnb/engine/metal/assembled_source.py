@@ -13,7 +13,9 @@ from metalnb.msl.text.bracket_tree import outline
 from metalnb.msl.text.includes import header_cell
 from metalnb.msl.text.scanned_cell import Cell
 
-__all__ = ["AssembledSource", "Assembly"]
+__all__ = ["OWN_MACRO", "AssembledSource", "Assembly"]
+
+OWN_MACRO = "METALNB"  # 1 for the front end, which reads the signatures: Metal's compiler must take the same branches
 
 
 @dataclass(frozen=True)

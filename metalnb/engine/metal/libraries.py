@@ -15,7 +15,7 @@ from metalnb.msl.language.versions import Version, newer, spelled
 from metalnb.msl.text.edits import EditedText
 from metalnb.msl.text.scanned_cell import Cell
 
-from .assembled_source import AssembledSource, Assembly
+from .assembled_source import OWN_MACRO, AssembledSource, Assembly
 from .bindings import Bindings
 from .kernel_logs import may_log
 from .launch_limits import BUFFERS
@@ -173,12 +173,14 @@ class Libraries:
         metal = self._found.metal
         options = metal.MTLCompileOptions.alloc().init()
         major, minor = min(unit.version, self._newest)
+        options.setPreprocessorMacros_({OWN_MACRO: "1"})
         options.setLanguageVersion_(getattr(metal, f"MTLLanguageVersion{major}_{minor}"))
         if may_log(unit):
             options.setEnableLogging_(True)
         fast = unit.math == "fast"
         if hasattr(options, "setMathMode_"):  # macOS 15
-            options.setMathMode_(metal.MTLMathModeFast if fast else metal.MTLMathModeSafe)
+            # Not MTLMathModeFast, which may assume that there is neither NaN nor infinity: `math="fast"` has both.
+            options.setMathMode_(metal.MTLMathModeRelaxed if fast else metal.MTLMathModeSafe)
             functions = metal.MTLMathFloatingPointFunctionsFast if fast else metal.MTLMathFloatingPointFunctionsPrecise
             options.setMathFloatingPointFunctions_(functions)
         else:

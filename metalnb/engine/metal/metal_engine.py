@@ -69,8 +69,6 @@ class MetalEngine(Observable, SharedMemory):
 
     Attributes
     ----------
-    language : tuple of int
-        The newest version of MSL that this macOS has: a cell that asks for none sees it.
     clock : DispatchClock or None
         What `timed` takes times from; without it, from command buffers.
     """
@@ -79,7 +77,7 @@ class MetalEngine(Observable, SharedMemory):
         self.name = f"metal:{index}" if index else "metal"
         self._found = found
         self._device = device
-        self.language = language = found.language()
+        language = found.language()
         self._apple = bool(device.supportsFamily_(found.metal.MTLGPUFamilyApple7))
         self.caps = Caps(
             device=str(device.name()),
@@ -114,6 +112,10 @@ class MetalEngine(Observable, SharedMemory):
     def alloc(self, nbytes: int) -> SharedBuffer:
         """Return a shared buffer."""
         return allocated(self._found, self._device, nbytes)
+
+    def copies(self, memory: Any) -> bool:
+        """Return whether a launch copies an array: NumPy's, where it is not whole pages."""
+        return self._staging.copies(memory)
 
     def record(self, path: Path) -> contextlib.AbstractContextManager[None]:
         """Record the dispatches of a ``with`` block to a file for Xcode."""

@@ -29,7 +29,7 @@ from metalnb.msl.text.kernel_head import KernelHead, ParameterText, kernel_heads
 from metalnb.msl.text.scanned_cell import Cell
 from metalnb.msl.text.tokens import tokenize
 
-from ..assembled_source import AssembledSource, Assembly
+from ..assembled_source import OWN_MACRO, AssembledSource, Assembly
 
 __all__ = ["as_written", "metal"]
 
@@ -87,8 +87,9 @@ def as_written(unit: Unit, group: tuple[int, int, int], grid: tuple[int, int, in
     """Return whether metalcompute can dispatch the kernel exactly, as the author wrote it.
 
     Its buffers are 0, 1, 2, …; all its inputs are single numbers; and its own attribute fixes the threadgroup, which
-    divides the grid. A kernel without the attribute is never dispatched so: how large its threadgroups become is known
-    only to the Metal compiler (1024, or 896, 832, … where it needs many registers), and so then is where they end.
+    divides the grid. Its text does not ask for ``METALNB``, which Metal does not define. A kernel without the
+    attribute is never dispatched so: how large its threadgroups become is known only to the Metal compiler (1024, or
+    896, 832, … where it needs many registers), and so then is where they end.
     """
     signature = unit.signature
     return (
@@ -100,6 +101,7 @@ def as_written(unit: Unit, group: tuple[int, int, int], grid: tuple[int, int, in
         and not (unit.headers or unit.constants or unit.undefined or signature.threadgroup)
         and [p.index for p in signature.buffers] == list(range(len(signature.buffers)))
         and all(i.width == 1 for i in signature.inputs)
+        and not any(t.text == OWN_MACRO for d in outline(unit.cell.edited.original).directives for t in d.tokens)
     )
 
 
@@ -117,17 +119,15 @@ def metal(unit: Unit, threads: int, memory: Mapping[str, int]) -> AssembledSourc
     Raises
     ------
     CompileError
-        When the kernel's definition is not found in the text, or has inputs at program scope.
+        When the kernel's definition is not found in the text.
     """
-    if any(i.scoped for i in unit.signature.inputs):
-        raise CompileError([_at_program_scope(unit)])
     writer = _Writer(unit, threads, memory)
     edited = {name: writer.edit(cell) for name, cell in unit.headers.items()}
     main = writer.edit(unit.cell)
     if not writer.rewritten:
         raise CompileError([_not_found(unit)])
     text = Assembly(edited)
-    text.ours(_PRELUDE + "".join(writer.values()))
+    text.ours(f"#define {OWN_MACRO} 1\n{_PRELUDE}" + "".join(writer.values()))
     text.add(main)
     return text.done()
 
@@ -136,14 +136,6 @@ def _not_found(unit: Unit) -> Diagnostic:
     line = unit.signature.line
     message = f"kernel '{unit.signature.name}' cannot be rewritten for metalcompute: its parameters are not in the text"
     hint = "write the kernel's parameters out, in the cell or in one macro"
-    return Diagnostic(line, 1, message, unit.cell.edited.line(line), unit.cell.name, hint)
-
-
-def _at_program_scope(unit: Unit) -> Diagnostic:
-    names = ", ".join(f"'{i.name}'" for i in unit.signature.inputs if i.scoped)
-    line = unit.signature.line
-    message = f"kernel '{unit.signature.name}' cannot be rewritten for metalcompute: inputs at program scope, {names}"
-    hint = "declare them as parameters of the kernel, or use the engine 'metal'"
     return Diagnostic(line, 1, message, unit.cell.edited.line(line), unit.cell.name, hint)
 
 

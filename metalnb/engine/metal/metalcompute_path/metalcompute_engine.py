@@ -98,6 +98,10 @@ class MetalcomputeEngine(Observable, SharedMemory):
         """Return one of metalcompute's buffers, which a launch does not copy."""
         return self._device.buffer(nbytes)
 
+    def copies(self, memory: Any) -> bool:
+        """Return whether a launch copies an array: NumPy's, and parts of the engine's own."""
+        return self._staging.copies(memory)
+
     def start(
         self, binary: MetalcomputeBinary, arguments: Sequence[Any], grid: Grid, threadgroup: Grid
     ) -> MetalcomputeTicket:

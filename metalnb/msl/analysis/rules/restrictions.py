@@ -45,8 +45,8 @@ def check(parsed: Parsed, found: CellSyntax) -> Iterator[Diagnostic]:
         for written in found.lambdas:
             yield parsed.diagnostic(
                 written.location, f"a lambda needs MSL 3.2; the cell is read as MSL {spelled(parsed.version)}",
-                "write a function, or a struct with an operator(); or ask for the version: --msl 3.2, msl='3.2' "
-                "(MSL 1.5.4)",
+                "write a function, or a struct with an operator(); or, on an engine that has it, ask for the version: "
+                "--msl 3.2, msl='3.2' (MSL 1.5.4)",
             )  # fmt: skip
     for function in found.functions:
         if function.cursor.is_virtual_method():
