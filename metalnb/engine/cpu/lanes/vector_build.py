@@ -9,7 +9,7 @@ from metalnb import cache
 
 from ...clang import driver
 from ...clang.driver import Refused, Target
-from ...clang.long_text import arithmetic_of
+from ...clang.long_text import arithmetic_of, flags_for_vectors
 from ...llvm.instructions import IRModule
 from ...unit import Unit
 from ...vectoriser.not_vectorised import NotVectorised
@@ -22,7 +22,7 @@ from ..entry_texts import lane_text
 from ..linking import run_tool
 from ..llvm_text import with_divisors
 
-__all__ = ["machine", "object_of", "second_flags", "thread_text", "vectorised"]
+__all__ = ["machine", "object_of", "thread_text", "vectorised"]
 
 # Nothing of clang's touches a loop or makes vectors; only what unrolls whole takes a thread's arrays out of memory. All
 # of a kernel becomes one function: a call would leave the vectors.
@@ -38,9 +38,6 @@ _SHORT = 3000  # characters of a cell that need not be asked whether it is long,
 _TEXT = ("-S", "-emit-llvm")
 _UNTOUCHED = ("-Xclang", "-disable-llvm-passes")
 _SECOND = ("-O2", "-fno-vectorize", "-fno-slp-vectorize", "-Wno-everything")
-_LONG_TEXT = 10_000  # lines of vector code
-# The preparation for code generation takes time with the square of a block's length: 20 of 25 seconds for 27,000 lines.
-_LONG = ("-mllvm", "-disable-cgp")
 
 
 def _target(flags: tuple[str, ...]) -> Target:
@@ -119,12 +116,7 @@ def object_of(made: Vectorised, unit: Unit, flags: tuple[str, ...] = ()) -> byte
     Refused
     """
     plain = tuple(flag for flag in flags or toolchain.flags() if flag != "-O3" and not flag.startswith("-D"))
-    return _compiled(made.text, (*plain, *_SECOND, *second_flags(made.text), "-c"), unit)
-
-
-def second_flags(text: str) -> tuple[str, ...]:
-    """Return further flags by which clang compiles vector code in time: none, unless it is long."""
-    return _LONG if text.count("\n") > _LONG_TEXT else ()
+    return _compiled(made.text, (*plain, *_SECOND, *flags_for_vectors(made.text), "-c"), unit)
 
 
 def _compiled(text: str, flags: tuple[str, ...], unit: Unit) -> bytes:
