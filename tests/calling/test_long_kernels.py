@@ -16,6 +16,7 @@ from metalnb.engine.cpu import toolchain
 from metalnb.engine.cpu.entry_texts import fiber_text, loop_text
 from metalnb.engine.cpu.lanes import vector_build
 from metalnb.engine.cpu.two_steps import written
+from metalnb.engine.cpu.watched.thread_checks import checked_thread
 from metalnb.engine.llvm.llvm_reader import read
 from metalnb.engine.vectoriser.simd_forms import form_for
 
@@ -116,3 +117,14 @@ def test_long_vector_code_is_compiled_without_what_takes_time(monkeypatch: pytes
             patched.setattr(vector_build, "_compiled", lambda _text, flags, _unit: given.append(flags) or b"")
             vector_build.object_of(made, unit)
     assert ["-disable-cgp" in flags for flags in given] == [False, True]
+
+
+def test_a_long_block_with_few_checks_is_not_written_twice() -> None:
+    unit = mnb.compile(LONG.products(SMALL, 8, form="written").text, engine="cpu").k.unit
+    thread = checked_thread(unit, toolchain.ORDERED)
+    assert thread
+    before = thread.analysis.roots.function
+    after = thread.made.module.functions[before.name]
+    had, has = (sum(made.opcode == "mul" for made in function) for function in (before, after))
+    assert had > 2000
+    assert has < 1.1 * had  # a check of an element has one, too
