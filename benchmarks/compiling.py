@@ -59,17 +59,21 @@ def processor_seconds() -> float:
 def one(name: str, engine: str, *, meets: bool) -> dict[str, float]:
     """Compile a kernel in this process; return the seconds of each step."""
     import metalnb as mnb
-    from metalnb.engine.cpu import cpu_engine, two_steps
+    from metalnb.engine.cpu import thread_build, toolchain, two_steps
+    from metalnb.engine.cpu.lanes import vector_build
+    from metalnb.engine.cpu.watched import thread_checks
 
     warm = "kernel void k(device float* x, uint i [[thread_position_in_grid]]) { x[i] = 1; }"
     mnb.compile(warm, engine=engine).k(np.zeros(4, np.float32))
-    spent = {"read": 0.0, "first": 0.0, "second": 0.0, "link": 0.0}
+    spent = {"read": 0.0, "first": 0.0, "vectors": 0.0, "second": 0.0, "link": 0.0}
 
     @contextmanager
     def timed(step: str) -> Iterator[None]:
         start = processor_seconds()
-        yield
-        spent[step] += processor_seconds() - start
+        try:
+            yield
+        finally:
+            spent[step] += processor_seconds() - start
 
     def wrapped(owner: object, called: str, step: str) -> None:
         inner = getattr(owner, called)
@@ -81,10 +85,14 @@ def one(name: str, engine: str, *, meets: bool) -> dict[str, float]:
         setattr(owner, called, outer)
 
     if engine == "cpu":
-        wrapped(two_steps, "written", "first")
-        wrapped(two_steps, "assembled", "second")
-        wrapped(cpu_engine, "written", "first")
-        wrapped(cpu_engine.toolchain, "kernel_library", "link")
+        for owner, called, step in (
+            (vector_build, "thread_text", "first"), (vector_build, "vectorised", "vectors"),
+            (vector_build, "object_of", "second"), (two_steps, "written", "first"), (thread_build, "written", "first"),
+            (thread_checks, "written", "first"), (thread_checks, "assembled", "first"),
+            (two_steps, "assembled", "second"), (thread_build, "assembled", "second"),
+            (toolchain, "lane_library", "link"), (toolchain, "kernel_library", "link"),
+        ):  # fmt: skip
+            wrapped(owner, called, step)
     kernel = kernels()[name]()
     start = processor_seconds()
     with timed("read"):

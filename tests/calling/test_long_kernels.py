@@ -14,7 +14,11 @@ import metalnb as mnb
 from metalnb.engine.clang.long_text import arithmetic_of, flags_for_length, with_functions
 from metalnb.engine.cpu import toolchain
 from metalnb.engine.cpu.entry_texts import fiber_text, loop_text
+from metalnb.engine.cpu.lanes import vector_build
 from metalnb.engine.cpu.two_steps import written
+from metalnb.engine.cpu.watched.thread_checks import checked_thread
+from metalnb.engine.llvm.llvm_reader import read
+from metalnb.engine.vectoriser.simd_forms import form_for
 
 
 def _kernels() -> Any:
@@ -117,3 +121,26 @@ def test_one_long_block_is_compiled_without_what_takes_time() -> None:
     text = llvm(KERNELS["SHA-256"].text)
     assert "-disable-cgp" in flags_for_length(text)
     assert kept(with_functions(text)) == []
+
+
+def test_long_vector_code_is_compiled_without_what_takes_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[tuple[str, ...]] = []
+    form = form_for((32, 1, 1), (32, 1, 1), simd=False)
+    for kernel in (LONG.butterfly(SMALL, 2), LONG.products(SMALL, 16)):
+        unit = mnb.compile(kernel.text, engine="cpu").k.unit
+        made = vector_build.vectorised(read(vector_build.thread_text(unit)), form)
+        with monkeypatch.context() as patched:
+            patched.setattr(vector_build, "_compiled", lambda _text, flags, _unit: given.append(flags) or b"")
+            vector_build.object_of(made, unit)
+    assert ["-disable-cgp" in flags for flags in given] == [False, True]
+
+
+def test_a_long_block_with_few_checks_is_not_written_twice() -> None:
+    unit = mnb.compile(LONG.products(SMALL, 8, form="written").text, engine="cpu").k.unit
+    thread = checked_thread(unit, toolchain.ORDERED)
+    assert thread
+    before = thread.analysis.roots.function
+    after = thread.made.module.functions[before.name]
+    had, has = (sum(made.opcode == "mul" for made in function) for function in (before, after))
+    assert had > 2000
+    assert has < 1.1 * had  # a check of an element has one, too

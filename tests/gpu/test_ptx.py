@@ -478,12 +478,31 @@ def ways_on(text: str, word: str) -> tuple[int, int]:
     return len(having), sum(not having.isdisjoint(reached(n)) for n in having)
 
 
-def test_overloads_on_the_address_space_stay_apart() -> None:
-    unit = unit_of("""
+_BY_SPACE = {
+    "functions": """
         inline float f(device const float* x) { return x[0] * 3; }
         inline float f(constant float* x) { return x[0] * 5; }
-        kernel void k(device float* x, constant float* c) { x[1] = f(x); x[2] = f(c); }""")
-    text = ptx(unit, 90)
+        kernel void k(device float* x, constant float* c) { x[1] = f(x); x[2] = f(c); }""",
+    "members": """
+        struct S { float v; float f() const device { return v * 3; } float f() const constant { return v * 5; } };
+        kernel void k(device S* x, constant S* c) { x[1].v = x[0].f(); x[2].v = c[0].f(); }""",
+    "conversions": """
+        struct S {
+            float v;
+            operator vec<float, 2>() const device { return vec<float, 2>(v * 3); }
+            operator vec<float, 2>() const constant { return vec<float, 2>(v * 5); }
+        };
+        kernel void k(device S* x, constant S* c) { float2 a = x[0], b = c[0]; x[1].v = a.x; x[2].v = b.x; }""",
+    "members of a program's constant": """
+        struct S { float v; float f() const constant { return v; } float f() const device { return v * 3; } };
+        constant S five = {5};
+        kernel void k(device S* x) { x[1].v = x[0].f(); x[2].v = x[0].v * five.f(); }""",
+}
+
+
+@pytest.mark.parametrize("what", _BY_SPACE)
+def test_overloads_on_the_address_space_stay_apart(what: str) -> None:
+    text = ptx(unit_of(_BY_SPACE[what]), 90)
     assert "0f40400000" in text  # 3
     assert "0f40A00000" in text  # 5
 

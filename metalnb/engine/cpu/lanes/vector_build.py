@@ -9,7 +9,7 @@ from metalnb import cache
 
 from ...clang import driver
 from ...clang.driver import Refused, Target
-from ...clang.long_text import arithmetic_of
+from ...clang.long_text import arithmetic_of, flags_for_vectors
 from ...llvm.instructions import IRModule
 from ...unit import Unit
 from ...vectoriser.not_vectorised import NotVectorised
@@ -116,7 +116,7 @@ def object_of(made: Vectorised, unit: Unit, flags: tuple[str, ...] = ()) -> byte
     Refused
     """
     plain = tuple(flag for flag in flags or toolchain.flags() if flag != "-O3" and not flag.startswith("-D"))
-    return _compiled(made.text, (*plain, *_SECOND, "-c"), unit)
+    return _compiled(made.text, (*plain, *_SECOND, *flags_for_vectors(made.text), "-c"), unit)
 
 
 def _compiled(text: str, flags: tuple[str, ...], unit: Unit) -> bytes:

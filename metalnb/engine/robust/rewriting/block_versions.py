@@ -20,6 +20,9 @@ __all__ = ["BlockVersions", "SharedTests"]
 _ARITHMETIC = frozenset({"add", "sub", "mul", "shl", "zext", "sext", "trunc"})
 _PURE = BINARY | CASTS | {"icmp", "fcmp", "select", "freeze", "getelementptr", "fneg"}
 _LEAST = 2  # checks that a test replaces, for a second version to pay
+# Instructions, and how many of them for each check: a longer block would double what clang compiles, for a twentieth of
+# the time at most.
+_LONG, _FOR_EACH = 1000, 20
 
 
 @dataclass(slots=True)
@@ -98,7 +101,8 @@ class BlockVersions:
             same = tuple((self._formulas.get(name, name), step) for name, step in place.terms)
             tests.add((memory, same), place, access.size)
             count += 1
-        return tests if tests.stretches and count >= _LEAST * len(tests.stretches) else None
+        pays = count >= _LEAST * len(tests.stretches) and len(tests.rest) <= max(_LONG, _FOR_EACH * count)
+        return tests if tests.stretches and pays else None
 
     def leaves(self, made: IRInstruction, last: IRInstruction) -> bool:
         """Return whether a value of a block is used after it, or by its last instruction."""
