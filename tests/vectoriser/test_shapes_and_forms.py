@@ -49,6 +49,15 @@ def test_what_lanes_take_out_of_a_loop_together_is_not_chosen_in_each_iteration(
     assert bool(re.search(r"= select \S+ \S+.*?, <32 x float> %\S+, <32 x float> %", text)) == chosen
 
 
+@pytest.mark.parametrize(("index", "pinned"), [("(l ^ 5) * 3 & 31", False), ("(l ^ as_type<uint>(x[0])) & 31", True)])
+def test_what_the_lane_alone_decides_stays_a_constant_across_a_barrier(index: str, pinned: bool) -> None:
+    """It was pinned: products by SIMD-group matrices shuffled by an index in a register, at a sixth of the speed."""
+    step = "o[i] += simd_shuffle(x[i + k], from); threadgroup_barrier(mem_flags::mem_device);"
+    unit = kernel(f"uint from = {index}; for (uint k = 0; k < 9; ++k) {{ {step} }}").unit
+    made = vectorise(read(vector_build.thread_text(unit)), ROW, vector_build.machine())
+    assert ('asm ""' in made.text) == pinned
+
+
 STREAMED = "__builtin_nontemporal_store(x[i], o + i);"
 
 

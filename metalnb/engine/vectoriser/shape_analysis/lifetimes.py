@@ -19,7 +19,8 @@ def alive_across_barriers(analysis: LaneShapes) -> frozenset[str]:
     """Return the names of the varying values that are used after a barrier that follows them.
 
     A use after the loop in which a value is defined is left out: it reads the variable in which the value leaves
-    the loop.
+    the loop. So is a value that only the lane's index decides: LLVM folds it to a constant, and a shuffle by constants
+    to what costs least.
     """
     flow = analysis.flow
     rank = {label: i for i, label in enumerate(flow.line())}
@@ -43,9 +44,21 @@ def alive_across_barriers(analysis: LaneShapes) -> frozenset[str]:
         last = (rank[where], _LAST) if use.opcode == "phi" else at[id(use)]
         return any(at[id(made)] < barrier < last for barrier in barriers)
 
+    constants = _constants(analysis)
     return frozenset(
         name
         for name, made in analysis.definitions.items()
-        if made.opcode in _COMPUTED_ANEW and analysis.of(name).varying
+        if made.opcode in _COMPUTED_ANEW and name not in constants and analysis.of(name).varying
         and any(crosses(made, use, where) for use, where in analysis.uses[name])
     )  # fmt: skip
+
+
+def _constants(analysis: LaneShapes) -> set[str]:
+    """Return the names of the values that follow from the lane's index and constants alone."""
+    found: set[str] = set()
+    for label in analysis.flow.order:  # a definition stands before its uses
+        for made in analysis.flow.function.blocks[label]:
+            computed = made.opcode in _COMPUTED_ANEW and found.issuperset(made.names)
+            if made.result and (computed or made.word == "metalnb_lane"):
+                found.add(made.result)
+    return found
