@@ -42,7 +42,11 @@ def built(text: str, name: str) -> CheckedPtx:
 
 def chosen(kernel: CheckedPtx, k: int) -> CheckedModule:
     """Return the kernel with the checks that a dispatch of the planted faults' arguments needs."""
-    given: list[Any] = [*arguments()[0].values(), bytearray(np.int32(k).tobytes()), 32 * 4]
+    return chosen_of(kernel, [*arguments()[0].values(), bytearray(np.int32(k).tobytes()), 32 * 4])
+
+
+def chosen_of(kernel: CheckedPtx, given: list[Any]) -> CheckedModule:
+    """Return the kernel with the checks that a dispatch of these arguments over `EXTENT` threads needs."""
     return kernel.checks.of(given, (EXTENT, 1, 1), (32, 1, 1))
 
 
@@ -90,6 +94,29 @@ def test_every_root_is_found(body: str) -> None:
     for access in kernel.checks.analysis.accesses:
         root = roots.place(access.pointer).root
         assert roots.root(root) is not None or roots.sources(root) < roots.every, access.made.text
+
+
+def test_addresses_that_the_compiler_knows_have_roots() -> None:
+    """Clang writes them as constant expressions: another address space's pointer, bytes behind a variable."""
+    body = """struct S { float a; float4 v; };
+constant S c = {1, float4(2)};
+kernel void f(device float* y, uint i [[thread_position_in_grid]]) {
+    threadgroup S g[2];
+    S p = c;
+    g[0] = p;
+    g[1] = c;
+    p = g[1];
+    S q = g[0];
+    q.v.x += p.a;
+    g[0] = q;
+    y[i] = g[0].v.x + g[1].a + p.v.y;
+}"""
+    kernel = built(body, "f")
+    roots = kernel.checks.analysis.roots
+    found = [roots.root(roots.place(access.pointer).root) for access in kernel.checks.analysis.accesses]
+    assert None not in found
+    assert {"@_ZL1c", "%0"} < {root.name for root in found if root}
+    assert not chosen_of(kernel, [np.zeros(EXTENT, np.float32)]).sites
 
 
 @pytest.mark.parametrize("loop", LOOPS)
