@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 import re
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from metalnb.engine.clang.entry_point import ENTRY
 from metalnb.engine.cuda.checked_kernels.two_step_ptx import CheckedPtx, checked_ptx
 from metalnb.engine.cuda.launch_record import LaunchRecord, launches
 from metalnb.engine.robust.rewriting.checks import CheckedModule, Checks
+from metalnb.msl.rewrite.scan import scan
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*this loop cannot end")
 
@@ -150,6 +152,15 @@ def test_a_sum_of_a_simdgroup_needs_no_flag() -> None:
     """Its loop over the lanes that are here takes one bit in each iteration."""
     kernel = built(f"{HEAD}a[i] = simd_sum(b[i]);\n}}", "f")
     assert not chosen(kernel, 0).checks
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_kernel_with_a_mistake_is_an_error_alone() -> None:
+    """Its author hears of the mistake, and not that its accesses are not checked."""
+    text = f"{HEAD}a[i] = b[i];\n}}"
+    unit = replace(mnb.compile(text, checked=True)["f"].unit, cell=scan(text.replace("b[i]", "nowhere")))
+    with pytest.raises(mnb.CompileError, match="undeclared identifier 'nowhere'"):
+        checked_ptx(unit, 90)
 
 
 def test_a_checked_kernel_is_given_a_watch_behind_its_launch() -> None:
