@@ -15,7 +15,6 @@ from typing import Any
 
 import pytest
 
-import metalnb
 from metalnb.rendering import RENDERERS, Rendered
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -196,13 +195,6 @@ def test_every_module_has_a_layer() -> None:
     known = modules(ROOT / "metalnb")
     assert [name for name in known if not room(name)] == []
     assert [name for name in RANK if not any(room(module) == name for module in known)] == []
-
-
-def test_the_lazy_names_are_those_that_type_checkers_see() -> None:
-    tree = ast.parse((ROOT / "metalnb" / "__init__.py").read_text("utf-8"))
-    block = next(n for n in tree.body if isinstance(n, ast.If))
-    seen = {a.name: n.module for n in block.body if isinstance(n, ast.ImportFrom) for a in n.names}
-    assert seen == metalnb._HOMES
 
 
 def test_the_rooms_are_part_of_the_graph() -> None:
