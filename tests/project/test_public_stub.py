@@ -42,7 +42,8 @@ mnb.concat([x, x], axis=-1).shape
 edges: tuple[mnb.Array, mnb.Array] = mnb.histogram(x, bins=10)
 values: mnb.Array = mnb.topk(x, 2).values
 mnb.absolute(x), mnb.cumsum(x), mnb.max_pool2d(x, (2, 2), stride=None)
-mnb.random.randn(3, 4), mnb.linalg.inv(x), mnb.pi, mnb.newaxis
+noise: mnb.Array = mnb.random.randn(3, 4) @ (1 - x.T) > 0
+mnb.linalg.inv(x), mnb.pi, mnb.newaxis
 text: str = mnb.sum.source
 program: mnb.Program = mnb.compile("kernel void f() {}")
 
@@ -63,6 +64,9 @@ mnb.exp("x")  # wrong: arg-type
 mnb.add(x)  # wrong: call-arg
 mnb.searchsorted(x, x, side="middle")  # wrong: arg-type
 number: int = mnb.sum(x)  # wrong: assignment
+x @= x.sauce  # wrong: attr-defined
+(x + 1).sauce  # wrong: attr-defined
+mnb.random.randint()  # wrong: call-arg
 mnb.sum.sauce  # wrong: attr-defined
 mnb.sum = mnb.max  # wrong: assignment
 """
