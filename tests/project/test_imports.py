@@ -72,6 +72,8 @@ ALLOWED = {
     ("rendering", "validation.report_view"): "likewise",
     ("rendering", "timing"): "the table's keys are records",
     ("rendering", "validation.access_report"): "likewise",
+    ("rendering", "engine.engine_list"): "likewise",
+    ("rendering", "display.engine_table"): "by name, when a record is shown",
     ("rendering", "stepping"): "likewise",
     ("rendering", "profiling"): "likewise",
     ("call.kernel", "validation"): "by name, on request: `Kernel.check` is short for `validate`",
@@ -200,6 +202,18 @@ def test_every_module_has_a_layer() -> None:
 def test_the_rooms_are_part_of_the_graph() -> None:
     known = modules(ROOT / "metalnb")
     assert {"magics.__init__", "library_kernels.__init__"} <= known.keys()
+
+
+def test_nothing_below_the_seam_draws_or_knows_arrays_and_calls() -> None:
+    """An engine is given units, memory, arguments and grids (``engine/base.py``)."""
+    above = ("display", "arrays", "call", "program", "library_kernels")
+    crossing = [
+        f"{module} imports {target}"
+        for module, targets in graph(modules(ROOT / "metalnb")).items()
+        for target in sorted(targets)
+        if within(module, "engine") and any(within(target, room) for room in above)
+    ]
+    assert crossing == []
 
 
 @pytest.mark.parametrize("room", ["magics", "library_kernels"])
