@@ -118,6 +118,62 @@ WRONG = {
         ("i += 64", "i += 100", "tile[64], which no thread of its threadgroup has written"),
         ("sum / 9", "sum", "expected"),
     ),
+    "turned_round": (
+        ("31 - lane", "lane", "out[0] is"),
+        ("31 - lane", "lane ^ 1", "out[0] is"),
+        ("simd_shuffle(a[i], 31 - lane)", "a[i + 31 - 2 * lane]", "right, but no SIMD-group function takes part"),
+    ),
+    "block_sums": (
+        ("i < n ? a[i] : 0", "a[i]", "beyond the end"),
+        ("lane == 0 && i < n", "lane == 0", "writes out[1], beyond the end"),
+        ("lane == 0 && i < n", "lane == 31 && i < n", "out[0] never written"),
+        ("lane == 0 && i < n", "i < n", "written by 8 threads"),
+        ("out[i / 32]", "out[i % 128 / 32]", "never written"),
+    ),
+    "differences": (
+        ("if (lane == 31 && i + 1 < n) next = a[i + 1];", "", "out[31] is"),
+        ("lane == 31 && i + 1 < n", "lane == 31", "thread 31 reads a[32], beyond the end"),
+        ("simd_shuffle_down(own, 1)", "i + 1 < n ? a[i + 1] : simd_sum(0)", "where 1.1 would do"),
+        ("i + 1 < n ? next - own : 0", "next - own", "expected 0"),
+        ("simd_shuffle_down", "simd_shuffle_up", "expected"),
+    ),
+    "farthest": (
+        ("gap = 16", "gap = 8", "expected"),
+        ("abs(other) > abs(best)", "other > best", "expected"),
+        ("lane == 0", "lane == 31", "expected"),
+        ("if (abs(other) > abs(best)) best = other", "best = max(abs(other), abs(best))", "expected -"),
+    ),
+    "in_order": (
+        ("own <= next", "own < next", "out[0] is 0, expected 1"),
+        ("simd_all", "simd_any", "expected 0"),
+        ("simd_shuffle_down(own, 1)", "a[i + 1]", "beyond the end"),
+        ("simd_shuffle_down(own, 1)", "lane < 30 ? simd_shuffle_down(own, 1) : own", "a[31] alone"),
+    ),
+    "partitioned": (
+        ("(1u << lane) - 1", "(2u << lane) - 1", "beyond the end"),
+        ("own > 0", "own >= 0", "expected"),
+        ("popcount(votes) + lane - before", "popcount(votes) + lane", "beyond the end"),
+        ("out[i - lane + place]", "out[place]", "never written"),
+    ),
+    "polynomial": (
+        ("simd_broadcast(mine, k)", "c[k] + 0 * simd_sum(mine)", "where 12 would do"),
+        ("simd_broadcast(mine, k)", "mine", "expected"),
+        ("k = 32;", "k = 31;", "expected"),
+        ("    float mine", "    if (i >= n) return;\n    float mine", "expected"),
+    ),
+    "scanned": (
+        (BARRIER, "", "put a barrier between them"),
+        ("simd_prefix_inclusive_sum", "simd_prefix_exclusive_sum", "expected"),
+        ("lane < simd ? totals[lane] : 0", "lane <= simd ? totals[lane] : 0", "expected"),
+        ("lane == 31", "lane == 0", "expected"),
+        (BARRIER, f"{BARRIER} {BARRIER}", "passes 2 barriers, where 1 would do"),
+    ),
+    "segmented": (
+        ("lane >= start + gap", "lane >= gap", "expected"),
+        (" | 1;", ";", "expected"),
+        ("(0xFFFFFFFF >> (31 - lane))", "0xFFFFFFFF", "expected"),
+        ("lane >= start + gap", "lane > start + gap", "expected"),
+    ),
 }
 CASES = [(name, *wrong) for name in NAMES for wrong in WRONG[name]]
 
@@ -128,8 +184,8 @@ def solved(name: str, old: str = "", new: str = "") -> mnb.Kernel:
     return mnb.compile(text.replace(old, new) if old else text)[name]
 
 
-def test_there_are_at_least_sixteen() -> None:
-    assert len(NAMES) >= 16
+def test_there_are_at_least_twenty_eight() -> None:
+    assert len(NAMES) >= 28
     assert all(len(wrong) >= 3 for wrong in WRONG.values())
     assert WRONG.keys() == set(NAMES)
 
@@ -144,6 +200,7 @@ def test_the_solution_passes_and_is_drawn(name: str) -> None:
     assert "thread 0: reads" in drawn.text
 
 
+@pytest.mark.long(every=3)  # The solutions compile all heads
 @pytest.mark.parametrize("name", NAMES)
 def test_the_starter_compiles_and_is_not_right(name: str) -> None:
     asked = puzzles.puzzle(name)
@@ -160,6 +217,31 @@ def test_a_mistake_is_named(name: str, old: str, new: str, told: str) -> None:
     assert not verdict
     assert told in verdict.message, verdict
     assert puzzles.show(kernel).svg.startswith("<svg")  # also of threads that are beyond the end
+
+
+IN_THREADGROUP_MEMORY = """#include <metal_stdlib>
+using namespace metal;
+kernel void turned_round(device const float* a, device float* out, uint i [[thread_position_in_grid]],
+                         uint t [[thread_position_in_threadgroup]], uint lane [[thread_index_in_simdgroup]]) {
+    threadgroup float tile[64];
+    tile[t] = a[i];
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    out[i] = tile[t - lane + 31 - lane];
+}
+"""
+
+
+@pytest.mark.parametrize(("name", "text", "told"), [
+    ("turned_round", IN_THREADGROUP_MEMORY, "right, but line 6 uses threadgroup memory. Here the lanes' registers are"),
+    ("turned_round", str(puzzles.solution("turned_round")).replace("    out", f"    {BARRIER}\n    out"),
+     "right, but line 7 waits at a barrier. The lanes of a SIMD-group need none."),
+    ("scanned", str(puzzles.solution("running_sum")).replace("running_sum", "scanned"),
+     "right, but each threadgroup passes 16 barriers, where 1 would do."),
+])  # fmt: skip
+def test_a_right_answer_that_costs_too_much_is_told_so(name: str, text: str, told: str) -> None:
+    verdict = puzzles.check(mnb.compile(text)[name])
+    assert not verdict
+    assert told in verdict.message, verdict
 
 
 def test_threads_beyond_the_end_are_told_and_drawn() -> None:
