@@ -7,7 +7,7 @@
 >>> puzzles.hint("add_ten")        # a nudge; again for the next
 
 A puzzle is a short kernel to write, checked against a specification in NumPy. ``puzzle`` is the record of one;
-``elementwise_puzzles``, ``cooperative_puzzles`` and ``lane_puzzles`` (with ``inputs``) contain them,
+``elementwise_puzzles``, ``cooperative_puzzles``, ``lane_puzzles`` and ``tile_puzzles`` (with ``inputs``) contain them,
 and ``solutions`` one way to solve each. ``checker`` decides, with ``simdgroup_order``, which runs the SIMD-groups in
 another order, and with ``budgets``, which holds a right answer against what it may cost; ``access_diagram`` draws.
 The kernel runs on inputs of our own: nothing of the learner's may change here.
@@ -24,14 +24,16 @@ from metalnb.call.kernel import Kernel
 from metalnb.display import Source
 from metalnb.errors import ArgumentError
 
-from . import cooperative_puzzles, elementwise_puzzles, lane_puzzles
+from . import cooperative_puzzles, elementwise_puzzles, lane_puzzles, tile_puzzles
 from .access_diagram import AccessDiagram, access_diagram
 from .checker import Verdict, check_kernel
 from .puzzle import Puzzle
 
 __all__ = ["PUZZLES", "Puzzle", "Verdict", "check", "hint", "puzzle", "show", "solution"]
 
-_IN_ORDER = (*elementwise_puzzles.PUZZLES, *cooperative_puzzles.PUZZLES, *lane_puzzles.PUZZLES)
+_IN_ORDER = (
+    *elementwise_puzzles.PUZZLES, *cooperative_puzzles.PUZZLES, *lane_puzzles.PUZZLES, *tile_puzzles.PUZZLES,
+)  # fmt: skip
 PUZZLES: Mapping[str, Puzzle] = MappingProxyType({p.name: p for p in _IN_ORDER})
 
 _asked: dict[str, int] = {}

@@ -137,6 +137,8 @@ def _trial(puzzle: Puzzle, kernel: Kernel, inputs: dict[str, Any], n: int) -> st
     told = [wrong] if wrong else []
     if faults and "which write comes last is chance" not in wrong:
         told.append(sentence(faults[0]))
+        if faults[0].kind == "never written" and faults[0].index is not None:  # of threadgroup memory
+            told.append("Does a thread bring it? Do all wait at a barrier before they read?")
     return "\n".join(told)
 
 

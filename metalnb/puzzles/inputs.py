@@ -9,8 +9,9 @@ import numpy as np
 from .puzzle import Case
 
 __all__ = [
-    "ARG_MAX", "IN_ORDER", "SEGMENTS", "SOFTMAX", "floats", "large_rows", "matrices", "plain", "rectangle", "rows",
-    "runs", "signal", "sorted_blocks", "values", "vector", "vectors", "whole_numbers", "x_and_c",
+    "ARG_MAX", "IN_ORDER", "SEGMENTS", "SOFTMAX", "counted_values", "floats", "large_rows", "matrices", "plain",
+    "rectangle", "rows", "runs", "signal", "sorted_blocks", "square", "values", "vector", "vectors", "whole_numbers",
+    "x_and_c",
 ]  # fmt: skip
 
 _LANES = 32
@@ -60,6 +61,16 @@ def rectangle(rng: np.random.Generator, n: int) -> dict[str, Any]:
 def values(rng: np.random.Generator, n: int) -> dict[str, Any]:
     """Whole numbers from 0 to 15."""
     return {"a": rng.integers(0, 16, n).astype(np.uint32)}
+
+
+def counted_values(rng: np.random.Generator, n: int) -> dict[str, Any]:
+    """Whole numbers from 0 to 15, and how many."""
+    return {**values(rng, n), "n": n}
+
+
+def square(rng: np.random.Generator, n: int) -> dict[str, Any]:
+    """A square matrix."""
+    return {"a": floats(rng, (n, n)), "n": n}
 
 
 def plain(rng: np.random.Generator, n: int) -> dict[str, Any]:
