@@ -202,7 +202,8 @@ PUZZLES = (
         "out[i] = c[0] + c[1] x[i] + c[2] x[i]² + … + c[31] x[i]³¹. A SIMD-group fetches the 32 coefficients once, one "
         "for each lane, and simd_broadcast(value, lane) hands them round. The grid is rounded up: a lane without an x "
         "still holds a coefficient that the others need.",
-        """kernel void polynomial(device const float* x, device const float* c, device float* out, constant uint& n,
+        """kernel void polynomial(device const float* x, device const float* c, device float* out,
+                       constant uint& n,
                        uint i [[thread_position_in_grid]],
                        uint lane [[thread_index_in_simdgroup]]) {
     // your lines here
@@ -253,7 +254,8 @@ PUZZLES = (
         "begins one in any case. out[i] is the sum from the start of i's run up to a[i]. Find your run's start by a "
         "ballot, then add up by simd_shuffle_up, 1, 2, 4, 8 and 16 lanes back, but never from before the start. The "
         "length is a multiple of 32.",
-        """kernel void segmented(device const float* a, device const uint* heads, device float* out,
+        """kernel void segmented(device const float* a, device const uint* heads,
+                      device float* out,
                       uint i [[thread_position_in_grid]],
                       uint lane [[thread_index_in_simdgroup]]) {
     // your lines here

@@ -68,7 +68,8 @@ PUZZLES = (
         "Transpose an n × n matrix, n a multiple of 32, by threadgroups of 32 × 8, as in puzzle 16; but declare the "
         "tile yourself. Threadgroup memory has 32 banks of 4 bytes: element w of it lies in bank w % 32, and lanes "
         "that want different elements of one bank take turns. Write to the tile and read from it without any turns.",
-        """kernel void free_of_conflicts(device const float* a, device float* out, constant uint& n,
+        """kernel void free_of_conflicts(device const float* a, device float* out,
+                              constant uint& n,
                               uint2 t [[thread_position_in_threadgroup]],
                               uint2 group [[threadgroup_position_in_grid]]) {
     // your lines here
@@ -93,7 +94,8 @@ PUZZLES = (
         "product. Let each thread make 2 × 2 elements of out: four numbers read are enough for four products. "
         "A threadgroup of 8 × 8 makes 16 × 16 elements, the grid has a thread for four, and the tiles cover out and "
         "are rounded up.",
-        """kernel void blocked(device const float* a, device const float* b, device float* out, constant uint& n,
+        """kernel void blocked(device const float* a, device const float* b, device float* out,
+                    constant uint& n,
                     uint2 t [[thread_position_in_threadgroup]],
                     uint2 group [[threadgroup_position_in_grid]]) {
     threadgroup float tile_a[16][16];
@@ -119,7 +121,8 @@ PUZZLES = (
         "out = a b for n × n matrices through tiles of 8 × 8, as in puzzle 14. There each step passed two barriers, "
         "one before the tiles are read and one before they are overwritten. With two pairs of tiles, used in turn, one "
         "barrier a step is enough. The grid is rounded up.",
-        """kernel void double_buffered(device const float* a, device const float* b, device float* out,
+        """kernel void double_buffered(device const float* a, device const float* b,
+                            device float* out,
                             constant uint& n,
                             uint2 p [[thread_position_in_grid]],
                             uint2 t [[thread_position_in_threadgroup]]) {
@@ -172,7 +175,8 @@ PUZZLES = (
         "threadgroups of 64 counts its part in 16 counters of its own, in threadgroup memory, and adds these to counts "
         "at the end. A thread takes every 256th element: for (uint k = i; k < n; k += 256). The counters in device "
         "memory begin at 0; those in threadgroup memory begin as anything.",
-        """kernel void private_bins(device const uint* a, device atomic_uint* counts, constant uint& n,
+        """kernel void private_bins(device const uint* a, device atomic_uint* counts,
+                         constant uint& n,
                          uint i [[thread_position_in_grid]],
                          uint t [[thread_position_in_threadgroup]]) {
     threadgroup atomic_uint own[16];

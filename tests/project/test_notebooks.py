@@ -42,6 +42,7 @@ SECTIONS = {
     "12_histograms_and_atomics.ipynb": 11,
     "13_matrices_of_a_simd_group.ipynb": 9,
     "15_simulations_live.ipynb": 10,
+    "18_more_puzzles.ipynb": 5,
 }
 
 each_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda p: p.stem)

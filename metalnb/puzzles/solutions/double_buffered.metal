@@ -1,7 +1,8 @@
 #include <metal_stdlib>
 using namespace metal;
 
-kernel void double_buffered(device const float* a, device const float* b, device float* out,
+kernel void double_buffered(device const float* a, device const float* b,
+                            device float* out,
                             constant uint& n,
                             uint2 p [[thread_position_in_grid]],
                             uint2 t [[thread_position_in_threadgroup]]) {

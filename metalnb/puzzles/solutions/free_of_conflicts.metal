@@ -1,7 +1,8 @@
 #include <metal_stdlib>
 using namespace metal;
 
-kernel void free_of_conflicts(device const float* a, device float* out, constant uint& n,
+kernel void free_of_conflicts(device const float* a, device float* out,
+                              constant uint& n,
                               uint2 t [[thread_position_in_threadgroup]],
                               uint2 group [[threadgroup_position_in_grid]]) {
     threadgroup float tile[32][33];

@@ -1,7 +1,8 @@
 #include <metal_stdlib>
 using namespace metal;
 
-kernel void polynomial(device const float* x, device const float* c, device float* out, constant uint& n,
+kernel void polynomial(device const float* x, device const float* c, device float* out,
+                       constant uint& n,
                        uint i [[thread_position_in_grid]],
                        uint lane [[thread_index_in_simdgroup]]) {
     float mine = c[lane];

@@ -1,7 +1,8 @@
 #include <metal_stdlib>
 using namespace metal;
 
-kernel void private_bins(device const uint* a, device atomic_uint* counts, constant uint& n,
+kernel void private_bins(device const uint* a, device atomic_uint* counts,
+                         constant uint& n,
                          uint i [[thread_position_in_grid]],
                          uint t [[thread_position_in_threadgroup]]) {
     threadgroup atomic_uint own[16];

@@ -1,7 +1,8 @@
 #include <metal_stdlib>
 using namespace metal;
 
-kernel void segmented(device const float* a, device const uint* heads, device float* out,
+kernel void segmented(device const float* a, device const uint* heads,
+                      device float* out,
                       uint i [[thread_position_in_grid]],
                       uint lane [[thread_index_in_simdgroup]]) {
     uint votes = uint(simd_vote::vote_t(simd_ballot(heads[i] != 0))) | 1;
