@@ -44,6 +44,7 @@ SECTIONS = {
     "13_matrices_of_a_simd_group.ipynb": 9,
     "14_attention_fused.ipynb": 8,
     "15_simulations_live.ipynb": 10,
+    "18_more_puzzles.ipynb": 5,
 }
 
 each_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda p: p.stem)
