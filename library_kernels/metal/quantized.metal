@@ -129,6 +129,7 @@ inline void dot_rows(device const memory_of<T>* x, device const uint2* words, de
     UNROLL for (ushort r = 0; r < R; ++r)
         UNROLL for (ushort v = 0; v < X; ++v) sum[r][v] = 0;
     const uint chunks = p.K / (64 / bits), whole = chunks / BLOCK * BLOCK;
+    _Pragma("clang loop unroll_count(R * X > 2 ? 1 : 4)")  // few rows: their loads would not fill the time that one takes
     for (uint chunk = 0; chunk < whole; chunk += BLOCK)
         add_chunk<T, S, bits, symmetric>(sum, x, words, scales, minima, p.K, chunk + lane);
     if (whole + lane < chunks) add_chunk<T, S, bits, symmetric>(sum, x, words, scales, minima, p.K, whole + lane);

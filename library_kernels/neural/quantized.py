@@ -79,7 +79,7 @@ def _taken(who: str, words: Any, scales: Any, minima: Any) -> Parts:
     on(words.engine, who, scales, *(() if minima is None else (minima,)))
     if minima is not None and minima.dtype != scales.dtype:
         raise TypeError(f"{who}: minima must be {scales.dtype.name} as scales are; got {minima.dtype.name}.")
-    return Parts(*(None if x is None else _laid(x) for x in (words, scales, minima)), bits)  # type: ignore[arg-type]
+    return Parts(_laid(words), _laid(scales), None if minima is None else _laid(minima), bits)
 
 
 def _laid(x: Array) -> Array:
@@ -88,8 +88,8 @@ def _laid(x: Array) -> Array:
     return x if whole else copied(x)
 
 
-def _float(who: str, x: Any, advice: str) -> Array:
-    x = as_array(who, x)
+def _float(who: str, given: Any, advice: str) -> Array:
+    x = as_array(who, given)
     if not is_float(x.dtype):
         raise TypeError(f"{who}: takes floats; got {x.dtype.name}. Pass {advice}.")
     return x
@@ -149,7 +149,8 @@ def quantize(w: Array, /, bits: Literal[4, 8] = 4, *, symmetric: bool = False) -
     if bits not in {4, 8}:
         raise ValueError(f"quantize: bits is 4 or 8; got {bits}.")
     if w.ndim == 0 or w.shape[-1] % LANES:
-        raise ValueError(f"quantize: the last axis must be a multiple of {LANES}; got shape {w.shape}. Pad it with zeros.")
+        message = f"quantize: the last axis must be a multiple of {LANES}; got shape {w.shape}. Pad it with zeros."
+        raise ValueError(message)
     w = w if w.contiguous else copied(w)
     blocks = (*w.shape[:-1], w.shape[-1] // LANES)
     words = empty((*blocks[:-1], blocks[-1] * bits), _UINT, w.engine)
@@ -165,12 +166,12 @@ def quantize(w: Array, /, bits: Literal[4, 8] = 4, *, symmetric: bool = False) -
 def _unpacked(words: Host, scales: Host, minima: Host | None = None, *, dtype: Any = None) -> Host:
     """Do the same in NumPy."""
     del dtype
-    each = words.shape[-1] // max(1, scales.shape[-1]) or 4
-    of_word = 32 // each
-    q = words.astype(np.uint32)[..., None] >> np.arange(of_word, dtype=np.uint32) * np.uint32(each) & np.uint32(2**each - 1)
+    bits = words.shape[-1] // max(1, scales.shape[-1]) or 4
+    shifts = np.arange(0, 32, bits, dtype=np.uint32)
+    q = words.astype(np.uint32)[..., None] >> shifts & np.uint32(2**bits - 1)
     q = q.reshape((*scales.shape, LANES)).astype(np.float64)
-    made = scales[..., None] * (q - 2 ** (each - 1) if minima is None else q)
-    made = made if minima is None else made + minima[..., None]
+    made: Host = scales[..., None] * (q - 2 ** (bits - 1) if minima is None else q)
+    made += 0 if minima is None else minima[..., None]
     return made.reshape((*scales.shape[:-1], scales.shape[-1] * LANES))
 
 
@@ -308,7 +309,7 @@ def _rows(n: int, device: Device) -> int:
     return next((rows for rows in (4, 2) if n >= rows * enough), 1)
 
 
-def _flag(symmetric: bool) -> str:  # noqa: FBT001  (it is the value that is written)
+def _flag(symmetric: bool) -> str:
     return "true" if symmetric else "false"
 
 

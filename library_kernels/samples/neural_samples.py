@@ -231,7 +231,7 @@ def _near_steps(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
         yield Sample((w.reshape(shape).astype(as_dtype(dtype)),), {"bits": bits, "symmetric": symmetric})
 
 
-def _parts(rng: np.random.Generator, dtype: str, shape: tuple[int, ...], bits: int, symmetric: bool) -> tuple[Any, ...]:  # noqa: FBT001
+def _parts(rng: np.random.Generator, dtype: str, shape: tuple[int, ...], bits: int, symmetric: bool) -> tuple[Any, ...]:
     words = rng.integers(0, 2**32, (*shape[:-1], shape[-1] * bits // 32), np.uint32)
     scales, minima = (_normal(rng, dtype, *shape[:-1], shape[-1] // 32) for _ in range(2))
     return (words, scales) if symmetric else (words, scales, minima)
