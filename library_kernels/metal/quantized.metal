@@ -1,8 +1,8 @@
 // Weights in blocks of 32 along K, each with a scale and, unless they are symmetric, a minimum: 4 or 8 bits for an element
 // instead of 16 or 32. Products of few vectors with them read nothing else, and so take as much less time.
 //
-// Idea: w = scale q + minimum within a block, so a block's part of a dot product is scale (q · x) + minimum (sum of x). A lane
-// takes 8 bytes of R rows at a time. It unpacks q without conversions, which GPUs do at a quarter of the rate of sums, or
+// Idea: w = scale q + minimum within a block, so a block's part of a dot product is scale (q · x) + minimum (sum of x). A GPU's
+// lane takes 8 bytes of R rows at a time. It unpacks q without conversions, which GPUs do at a quarter of the rate of sums, or
 // less: 2^23 + n, as a float, has n in its lowest bits.
 //
 // Source: the blocks are those of G. Gerganov's ggml, Q4_1 and Q8_1; E. Frantar et al., "GPTQ", ICLR 2023, has the kernel.
@@ -121,18 +121,42 @@ inline void add_chunk(thread float (&sum)[R][X], device const memory_of<T>* x, d
     }
 }
 
-/// R outputs of X vectors.
+/// Adds what a block of R rows gives to the dot products with X vectors: each lane has an element.
 template <typename T, typename S, ushort bits, bool symmetric, ushort R, ushort X>
-inline void dot_rows(device const memory_of<T>* x, device const uint2* words, device const memory_of<S>* scales,
+inline void add_block(thread float (&sum)[R][X], device const memory_of<T>* x, device const uint* words,
+                      device const memory_of<S>* scales, device const memory_of<S>* minima, uint K, uint block, uint lane) {
+    constexpr uint each = 32 / bits, most = (1u << bits) - 1, middle = 1u << (bits - 1);
+    const uint blocks = K / BLOCK;
+    float at[X];
+    UNROLL for (ushort v = 0; v < X; ++v) at[v] = storage<T>::load((x + v * ulong(K) + block * BLOCK)[lane]);
+    UNROLL for (ushort r = 0; r < R; ++r) {
+        const uint word = (words + (r * blocks + block) * bits)[lane / each];
+        const float q = int(word >> lane % each * bits & most) - (symmetric ? int(middle) : 0);
+        const float scale = storage<S>::load(scales[r * blocks + block]);
+        const float w = symmetric ? q * scale : fma(q, scale, storage<S>::load(minima[r * blocks + block]));
+        UNROLL for (ushort v = 0; v < X; ++v) sum[r][v] = fma(w, at[v], sum[r][v]);
+    }
+}
+
+/// R outputs of X vectors. Lanes take chunks on a GPU, where loads of 8 bytes pay; on a CPU, whose lanes are parts of a
+/// vector, they take the elements of a block.
+template <typename T, typename S, ushort bits, bool symmetric, ushort R, ushort X, bool chunked>
+inline void dot_rows(device const memory_of<T>* x, device const uint* words, device const memory_of<S>* scales,
                      device const memory_of<S>* minima, device memory_of<T>* out, constant Quantized& p, uint lane) {
     float sum[R][X];
     UNROLL for (ushort r = 0; r < R; ++r)
         UNROLL for (ushort v = 0; v < X; ++v) sum[r][v] = 0;
-    const uint chunks = p.K / (64 / bits), whole = chunks / BLOCK * BLOCK;
-    _Pragma("clang loop unroll_count(R * X > 2 ? 1 : 4)")  // few rows: their loads would not fill the time that one takes
-    for (uint chunk = 0; chunk < whole; chunk += BLOCK)
-        add_chunk<T, S, bits, symmetric>(sum, x, words, scales, minima, p.K, chunk + lane);
-    if (whole + lane < chunks) add_chunk<T, S, bits, symmetric>(sum, x, words, scales, minima, p.K, whole + lane);
+    if (chunked) {
+        device const auto* pairs = reinterpret_cast<device const uint2*>(words);
+        const uint chunks = p.K / (64 / bits), whole = chunks / BLOCK * BLOCK;
+        _Pragma("clang loop unroll_count(R * X > 2 ? 1 : 4)")  // few rows: their loads would not fill the time of one
+        for (uint chunk = 0; chunk < whole; chunk += BLOCK)
+            add_chunk<T, S, bits, symmetric>(sum, x, pairs, scales, minima, p.K, chunk + lane);
+        if (whole + lane < chunks) add_chunk<T, S, bits, symmetric>(sum, x, pairs, scales, minima, p.K, whole + lane);
+    } else {
+        for (uint block = 0; block < p.K / BLOCK; ++block)
+            add_block<T, S, bits, symmetric>(sum, x, words, scales, minima, p.K, block, lane);
+    }
     UNROLL for (ushort r = 0; r < R; ++r)
         UNROLL for (ushort v = 0; v < X; ++v) {
             const float made = simd_sum(sum[r][v]);
@@ -141,7 +165,7 @@ inline void dot_rows(device const memory_of<T>* x, device const uint2* words, de
 }
 
 /// out = x w^T for few vectors x: a SIMD-group makes R outputs of X vectors. Those that follow each other share the rows.
-template <typename T, typename S, ushort bits, bool symmetric, ushort R, ushort X>
+template <typename T, typename S, ushort bits, bool symmetric, ushort R, ushort X, bool chunked>
 kernel void quantized_dots(device const memory_of<T>* x      [[buffer(0)]],
                            device const uint*         words  [[buffer(1)]],
                            device const memory_of<S>* scales [[buffer(2)]],
@@ -161,9 +185,9 @@ kernel void quantized_dots(device const memory_of<T>* x      [[buffer(0)]],
     minima += p.minima + ulong(row) * blocks;
     out += ulong(vector) * p.N + row;
     if (end <= p.N) {
-        dot_rows<T, S, bits, symmetric, R, X>(x, reinterpret_cast<device const uint2*>(words), scales, minima, out, p, lane);
+        dot_rows<T, S, bits, symmetric, R, X, chunked>(x, words, scales, minima, out, p, lane);
         return;
     }
     for (; row < p.N; ++row, words += blocks * bits, scales += blocks, minima += blocks, ++out)
-        dot_rows<T, S, bits, symmetric, 1, X>(x, reinterpret_cast<device const uint2*>(words), scales, minima, out, p, lane);
+        dot_rows<T, S, bits, symmetric, 1, X, chunked>(x, words, scales, minima, out, p, lane);
 }

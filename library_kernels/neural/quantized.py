@@ -290,10 +290,10 @@ def quantized_matmul(x: Array, words: Array, scales: Array, minima: Array | None
     x = _laid(x)
     out = empty((*x.shape[:-1], n), x.dtype, x.engine)
     device = device_of(x.engine.caps)
-    vectors = next(v for v in (4, 2, 1) if m % v == 0)
-    rows = _rows(n, device)
-    of = f"{tag(x.dtype)}, {tag(parts.scales.dtype)}, {parts.bits}, {_flag(parts.minima is None)}, {rows}, {vectors}"
-    kernel = _program(x.device, f"quantized_dots<{of}>")["quantized_dots"]
+    vectors = next(v for v in (4, 2, 1) if m % v == 0 and (device.waits or v < 4))
+    rows, chunked = _rows(n, device), _flag(device.waits)
+    of = f"{tag(x.dtype)}, {tag(parts.scales.dtype)}, {parts.bits}, {_flag(parts.minima is None)}"
+    kernel = _program(x.device, f"quantized_dots<{of}, {rows}, {vectors}, {chunked}>")["quantized_dots"]
     form = grid_of_groups(-(-n // rows) * (m // vectors), device)
     least = parts.scales if parts.minima is None else parts.minima
     told = _told(parts, x.offset // x.itemsize, (m, n, k))
