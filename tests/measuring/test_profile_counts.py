@@ -334,6 +334,14 @@ def test_registers_grow_with_what_is_alive() -> None:
         ("out[i] = sqrt(a);", 0, 1),
         ("out[i] = exp(a) + sin(b);", 1, 2),
         ("out[i] = pow(a, b);", 0, 1),
+        ("float s = b; for (int k = 0; k < 5; ++k) s = exp(s) * 3; out[i] = s;", 5, 5),  # which clang unrolls
+        ("float c; out[i] = sincos(a, c) + c;", 1, 2),
+        ("out[i] = half(tanh(half(a)));", 0, 1),
+        ("float4 v = log(float4(a, b, a, b) + 1); out[i] = v.x + v.y;", 2 + 1, 2),  # two of four are used
+        ("out[i] = ldexp(a, 3) + nextafter(a, b);", 1, 2),
+        ("out[i] = exp(0.5f) * a;", 1, 0),
+        ("out[i] = rsqrt(a);", 0, 1),
+        ("out[i] = fast::rsqrt(a) + precise::rsqrt(b);", 1, 2),
         ("out[i] = mix(a, b, 0.25f);", 3, 0),
         ("out[i] = max(a, b);", 0, 0),
         ("float4 v = float4(a, b, a, b); out[i] = dot(v, v.wzyx);", 7, 0),

@@ -75,8 +75,8 @@ $REDUCE(add) $REDUCE(min) $REDUCE(max)
 $REDUCE(and) $REDUCE(or) $REDUCE(xor)
 #undef $REDUCE
 
-// In the counted build (profiled/counted_build.py) each function's result passes a mark, the value itself: with it goes what
-// clang drops, and of a loop that it unrolls each turn has one.
+// In the counted build (profiled/counted_build.py) the result of each function passes a mark, the value itself: what clang
+// drops goes with it, and each iteration of a loop that clang unrolls has its own.
 #ifdef METALNB_COUNTED
 extern "C" {
 $SIMD_FUNCTION metal::uint metalnb_function_u32(metal::uint);

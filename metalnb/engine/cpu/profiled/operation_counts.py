@@ -7,7 +7,7 @@ import re
 from ...llvm.instruction_syntax import BINARY
 from ...llvm.instructions import IRFunction, IRInstruction
 from .counts import Operations
-from .operation_places import Places, is_mark
+from .operation_places import Places, mark_of
 from .used_components import used_components
 
 __all__ = ["operations_of"]
@@ -24,11 +24,10 @@ _OWN = ("llvm.assume", "llvm.lifetime", "llvm.experimental", "llvm.dbg", "llvm.d
 def operations_of(function: IRFunction, places: Places) -> dict[str, dict[int, Operations]]:
     """Return, by block and by line, what a lane does in it.
 
-    The arithmetic of one function of mathematics (`sin`) is one special operation, where its first instruction stands,
-    and that of one SIMD function one operation, where its result is: it is how this engine computes, and no GPU does
+    The arithmetic of one function of mathematics (`sin`) is one special operation, and that of one SIMD function one
+    operation, where its result is: it is how this engine computes, and no GPU does
     it so.
     """
-    told: set[str] = set()
     used = used_components(function)
     roots = {made.result for made in function if made.word.startswith("llvm.sqrt.")}
     found: dict[str, dict[int, Operations]] = {}
@@ -37,18 +36,11 @@ def operations_of(function: IRFunction, places: Places) -> dict[str, dict[int, O
         line = 0
         for made in block:
             line = places.line(made) or line
-            if is_mark(made):
-                here.setdefault(line, Operations()).simd += 1
-            if places.collective(made):
-                continue
-            special = places.special(made)
-            if special and special in told:
-                continue
             operations = here.setdefault(line, Operations())
-            if special:
-                told.add(special)
-                operations.special += 1
-            else:
+            mark = mark_of(made)
+            if mark:
+                setattr(operations, mark, getattr(operations, mark) + 1)
+            elif not (places.special(made) or places.collective(made)):
                 _count(made, operations, used.get(made.result), roots)
     return found
 

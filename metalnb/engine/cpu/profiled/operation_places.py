@@ -10,28 +10,32 @@ from metalnb.msl.text.scanned_cell import MAIN
 from ...llvm.debug_places import Frame, frames_of
 from ...llvm.instructions import IRInstruction, IRModule
 
-__all__ = ["Places", "is_mark", "with_marks"]
+__all__ = ["Places", "mark_of", "with_marks"]
 
 _MATHEMATICS = "/cpu/mathematics/"
 _COLLECTIVE = ("/include/metal_simdgroup", "/include/metal_quadgroup")
 _MATRIX = "/include/metal_simdgroup_matrix"  # whose products are operations of lanes here
 _MARK = re.compile(
-    r"= [^@\n]*\bcall [^@\n]*?(i32|i64) @metalnb_function_u\d\d\(i\d\d (?:noundef )?([^\n)]+)\)(?: #\d+)?"
+    r"= [^@\n]*\bcall [^@\n]*?(i32|i64) @metalnb_(function|special)_u\d\d\(i\d\d (?:noundef )?([^\n)]+)\)(?: #\d+)?"
 )
+_OPCODES = {"function": "add", "special": "or"}
+_MARKS = {"add": "simd", "or": "special"}
 _NOTHING = "0"
 
 
 def with_marks(text: str) -> str:
-    """Return LLVM's text where each mark of a SIMD function's result (collectives.h) adds 0 to it.
+    """Return LLVM's text with plain operations for marks: adding 0 (collectives.h) and or with 0 (host.h).
 
-    clang has simplified the text before: it leaves no such addition of its own.
+    clang has simplified the text before: it leaves no such operation of its own.
     """
-    return _MARK.sub(rf"= add \1 \2, {_NOTHING}", text)
+    return _MARK.sub(lambda found: f"= {_OPCODES[found[2]]} {found[1]} {found[3]}, {_NOTHING}", text)
 
 
-def is_mark(made: IRInstruction) -> bool:
-    """Return whether an instruction marks the result of a SIMD function."""
-    return made.opcode == "add" and made.operands[1].text == _NOTHING
+def mark_of(made: IRInstruction) -> str:
+    """Return of what an instruction marks the result: ``"simd"`` or ``"special"``; ``""`` for no mark."""
+    if made.opcode in _MARKS and made.operands[1].text == _NOTHING and made.operands[0].text.startswith("%"):
+        return _MARKS[made.opcode]
+    return ""
 
 
 class _Origin(NamedTuple):
