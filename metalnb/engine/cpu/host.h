@@ -37,6 +37,13 @@ template <class T> inline T $special_result(T x) {
 #endif
 #ifdef METALNB_COUNTED
 inline float $rsqrt_rounded(float x) { return $math(rsqrt_rounded)(x); }
+// Before and after an atomic operation, so that clang does not make one of two that stand on two sides of a branch.
+extern "C" __attribute__((nomerge, visibility("hidden"))) void metalnb_apart();
+struct $apart {
+    inline $apart() { metalnb_apart(); }
+    inline ~$apart() { metalnb_apart(); }
+};
+#define $unmerged(...) ($apart(), __VA_ARGS__)
 #else
 inline float $rsqrt_rounded(float x) { return $h_rsqrt_rounded(x); }
 #endif

@@ -18,6 +18,7 @@ _MATRIX = "/include/metal_simdgroup_matrix"  # whose products are operations of 
 _MARK = re.compile(
     r"= [^@\n]*\bcall [^@\n]*?(i32|i64) @metalnb_(function|special)_u\d\d\(i\d\d (?:noundef )?([^\n)]+)\)(?: #\d+)?"
 )
+_APART = re.compile(r"^ *(?:tail )?call void @metalnb_apart\(.*\n", re.MULTILINE)  # around atomic operations (host.h)
 _OPCODES = {"function": "add", "special": "or"}
 _MARKS = {"add": "simd", "or": "special"}
 _NOTHING = "0"
@@ -26,9 +27,11 @@ _NOTHING = "0"
 def with_marks(text: str) -> str:
     """Return LLVM's text with plain operations for marks: adding 0 (collectives.h) and or with 0 (host.h).
 
+    What kept atomic operations apart is left out.
+
     clang has simplified the text before: it leaves no such operation of its own.
     """
-    return _MARK.sub(lambda found: f"= {_OPCODES[found[2]]} {found[1]} {found[3]}, {_NOTHING}", text)
+    return _APART.sub("", _MARK.sub(lambda found: f"= {_OPCODES[found[2]]} {found[1]} {found[3]}, {_NOTHING}", text))
 
 
 def mark_of(made: IRInstruction) -> str:
