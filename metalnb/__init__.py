@@ -80,7 +80,7 @@ _MODULES = ("dask", "linalg", "random")
 _STANDARD = frozenset({"__array_api_version__", "__array_namespace_info__"})
 
 
-# What is looked up is kept among this module's globals: `sum`, `abs`, `bool` and their kin must not be used as Python's
+# What is looked up is kept among this module's globals: `sum`, `abs`, `bool` and others must not be used as Python's
 # own in this file.
 def __getattr__(name: str) -> Any:
     if name in _HOMES:

@@ -2951,7 +2951,7 @@ def multiply(x1: _Operand, x2: _Operand, /, *, out: Array | None = None) -> Arra
 
 @_op
 def nan_to_num(x: _ArrayLike, /, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None) -> Array:
-    """Replace what is no number: NaN by 0, infinities by the largest numbers of the dtype, or by those that are given.
+    """Replace what is not a finite number: NaN by 0, infinities by the dtype's largest numbers, or as given.
 
     Parameters
     ----------

@@ -219,7 +219,7 @@ inline float shortened(float a, float b) { return fmod_step(a, ldexp(b, exponent
 inline float fmod_of(float x, float y) {
     const float b = abs(y);
     float a = abs(x);
-    // Each turn takes 20 binary places off the quotient, of which there are at most 277.
+    // Each iteration takes 20 binary places off the quotient, of which there are at most 277.
     for (uint turn = 0; turn < 16 && quotient_is_long(a, b); ++turn) a = shortened(a, b);
     const float r = b == INFINITY ? a : fmod_step(a, b);
     return a < INFINITY && b > 0.0f ? copysign(r, x) : NAN;
