@@ -24,7 +24,7 @@ ROOT = Path(__file__).resolve().parents[2]
 # import each other.
 LAYERS = (
     ("cache_upkeep",),
-    ("tracebacks", "dtypes", "cache", "free_memory", "library_includes", "rendering"),
+    ("tracebacks", "dtypes", "cache", "free_memory", "installed", "library_includes", "rendering"),
     ("errors", "metal_lexer"),
     ("msl.signature",),
     ("msl.text",),
