@@ -36,9 +36,10 @@ test-long: $(call needs,test-all) ## run the other tests: every dtype and layout
 test-all: $(call needs,test-all) ## run all tests
 	@$(PYTEST) $(ARGS)
 
-lint: $(call needs,lint) ## check style (ruff) and types (mypy)
+lint: $(call needs,lint) ## check style (ruff), types (mypy) and words (tests/words.txt)
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
+	@$(BIN)/python tests/words.py
 
 lab: $(call needs,lab) ## open the notebooks in JupyterLab
 	@$(BIN)/jupyter lab --notebook-dir notebooks $(if $(filter 0,$(shell id -u)),--allow-root) $(ARGS)

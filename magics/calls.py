@@ -51,7 +51,7 @@ class Call:
 
     @property
     def label(self) -> str:
-        """The function as it was written; of a lambda, or what is no call, all of it."""
+        """The function as it was written; of a lambda, or what is not a call, all of it."""
         if isinstance(self.function, ast.Lambda):
             text = self.text
             while text.startswith("(") and text.removeprefix("(").lstrip().startswith(("(", "lambda")):
@@ -72,7 +72,7 @@ def parsed(magic: str, text: str) -> Call:
     try:
         body = ast.parse(_VERSION.sub(_placed, text), mode="eval").body
     except SyntaxError as error:
-        message = f"{magic}: {text!r} is no call, and no expression: {error.msg}. Write {magic} saxpy(x, y, a=2.0)"
+        message = f"{magic}: {text!r} is not a call or an expression: {error.msg}. Write {magic} saxpy(x, y, a=2.0)"
         raise UsageError(message) from error
     if isinstance(body, ast.Constant) and isinstance(body.value, str):  # an expression in quotes
         return parsed(magic, body.value)

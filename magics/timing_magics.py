@@ -99,10 +99,10 @@ class TimingMagics(Magics):
             %metal_compare a @ b, mnb.matmul(a, b)
 
         saxpy@1 is the first kernel of that name that a cell has bound, and saxpy@cpu the latest on that engine. Any may
-        be an expression of Python's, which is evaluated again and again where it is no call; a comma, or quotes, part
-        them where it cannot be seen where one ends. With one that is no kernel all are timed by the wall clock, and the
-        kernels' times by their device's own clock stand beside that. A kernel without arguments is given those of the
-        others, or those of the last such magic with that kernel.
+        be an expression of Python's, which is evaluated again and again where it is not a call; a comma, or quotes,
+        part them where it cannot be seen where one ends. With one that is not a kernel all are timed by the wall clock,
+        and the kernels' times by their device's own clock stand beside that. A kernel without arguments is given those
+        of the others, or those of the last such magic with that kernel.
         """
         calls = [parsed("%metal_compare", text) for text in split(line)]
         if len(calls) < 2:

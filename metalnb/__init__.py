@@ -22,6 +22,7 @@ from .errors import (
     MetalnbError,
     MetalnbWarning,
 )
+from .rendering import DISPLAY as _DISPLAY
 
 __version__ = "0.1.0"
 
@@ -80,10 +81,12 @@ _MODULES = ("dask", "linalg", "random")
 _STANDARD = frozenset({"__array_api_version__", "__array_namespace_info__"})
 
 
-# What is looked up is kept among this module's globals: `sum`, `abs`, `bool` and their kin must not be used as Python's
+# What is looked up is kept among this module's globals: `sum`, `abs`, `bool` and others must not be used as Python's
 # own in this file.
 def __getattr__(name: str) -> Any:
     if name in _HOMES:
+        if _HOMES[name].startswith("widgets."):
+            _check_display(name)
         value = getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
     elif name in _MODULES:
         return importlib.import_module(f"{__name__}.{name}")
@@ -91,6 +94,16 @@ def __getattr__(name: str) -> Any:
         value = _of_library(name)
     globals()[name] = value
     return value
+
+
+def _check_display(name: str) -> None:
+    """Say how to install what a widget needs."""
+    from importlib.util import find_spec
+
+    missing = [package for package in _DISPLAY if find_spec(package) is None]
+    if missing:
+        message = f"metalnb.{name} needs {', '.join(missing)}: pip install 'metalnb[lab]'"
+        raise AttributeError(message, name=name, obj=sys.modules[__name__])
 
 
 def _of_library(name: str) -> Any:

@@ -1149,6 +1149,36 @@ def degrees(x: _Operand, /, *, out: Array | None = None) -> Array:
 rad2deg = degrees
 
 @_op
+def dequantize(
+    words: _ArrayLike,
+    scales: _ArrayLike,
+    minima: _ArrayLike | None = None,
+    /,
+    *,
+    dtype: DTypeLike | None = None,
+) -> Array:
+    """Return the array that words, scales and minima stand for.
+
+    Parameters
+    ----------
+    words, scales, minima : Array
+        What `quantize` returns.
+    dtype : dtype, optional
+        Of the result, a float; by default that of the scales.
+
+    Returns
+    -------
+    Array (…, N, K)
+
+    Raises
+    ------
+    TypeError
+        For words that are not uint32, and for scales, minima or a dtype that are not floats.
+    ValueError
+        For shapes that are not those of one array of 4 or 8 bits.
+    """
+
+@_op
 def diag(x: _ArrayLike, /, k: int = 0) -> Array:
     """Return a matrix with a row on its k-th diagonal, zeros elsewhere; of a matrix, a view of that diagonal.
 
@@ -2951,7 +2981,7 @@ def multiply(x1: _Operand, x2: _Operand, /, *, out: Array | None = None) -> Arra
 
 @_op
 def nan_to_num(x: _ArrayLike, /, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None) -> Array:
-    """Replace what is no number: NaN by 0, infinities by the largest numbers of the dtype, or by those that are given.
+    """Replace what is not a finite number: NaN by 0, infinities by the dtype's largest numbers, or as given.
 
     Parameters
     ----------
@@ -3457,6 +3487,69 @@ def quantile(
     ------
     ValueError
         For a q outside, and for an unknown method.
+    """
+
+@_op
+def quantize(w: _ArrayLike, /, bits: Literal[4, 8] = 4, *, symmetric: _bool = False) -> tuple[Array, ...]:
+    """Return an array in integers of few bits, with a scale and a minimum for each 32 of them along the last axis.
+
+    An element is ``scale * q + minimum``, with q from 0 to ``2**bits - 1``; of symmetric weights it is
+    ``scale * (q - 2**(bits - 1))``.
+
+    Parameters
+    ----------
+    w : Array (…, N, K)
+        Of floats; K is a multiple of 32. Of a layer's weights K is what comes in, as in `linear`.
+    bits : {4, 8}
+    symmetric : bool
+        Leave the minima out: 0 stays 0, and what is stored takes less, but the steps are coarser.
+
+    Returns
+    -------
+    words : Array (…, N, bits * K / 32) of uint32
+        The first element of a word is in its lowest bits.
+    scales : Array (…, N, K / 32)
+        Of w's dtype.
+    minima : Array (…, N, K / 32)
+        Unless they are symmetric. A block of 32 with a NaN or an infinity becomes NaN.
+
+    Raises
+    ------
+    TypeError
+        For an array that is not of floats.
+    ValueError
+        For another number of bits, and where K is no multiple of 32.
+    """
+
+@_op
+def quantized_matmul(
+    x: _ArrayLike,
+    words: _ArrayLike,
+    scales: _ArrayLike,
+    minima: _ArrayLike | None = None,
+    /,
+) -> Array:
+    """Return ``x @ dequantize(words, scales, minima).T``; for few vectors the weights are read as they are.
+
+    Parameters
+    ----------
+    x : Array (…, K)
+        Of floats.
+    words, scales, minima : Array
+        What `quantize` returns for weights (N, K): a row for each feature that comes out.
+
+    Returns
+    -------
+    Array (…, N)
+        Of x's dtype; sums are kept in float32. With more than 8 vectors the weights are rounded to x's dtype first.
+        Where x has an infinity the result may be NaN.
+
+    Raises
+    ------
+    TypeError
+        When x, the scales or the minima are not of floats, or the words not uint32.
+    ValueError
+        When the weights are no matrix, or K differs.
     """
 
 @_op

@@ -7,12 +7,17 @@ that it shows, and ``import metalnb`` loads no renderer. A new record needs a ro
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib
 from collections.abc import Callable, Mapping
+from html import escape
 from typing import Any
 
-__all__ = ["RENDERERS", "Rendered", "render"]
+__all__ = ["DISPLAY", "RENDERERS", "MissingPackageError", "Rendered", "render"]
+
+# The modules of the extra `display`: what draws needs them, and what computes does not.
+DISPLAY = ("anywidget", "IPython", "ipywidgets", "matplotlib", "PIL")
 
 # Record -> for each form the function that renders it, both named from the package down. A form is a MIME type, which
 # becomes part of what a notebook shows, or "figure": what matplotlib draws on request.
@@ -55,6 +60,10 @@ RENDERERS: Mapping[str, Mapping[str, str]] = {
 }
 
 
+class MissingPackageError(ModuleNotFoundError):
+    """What should be shown needs a package of the extra ``display``, which is not installed."""
+
+
 class Rendered:
     """Base of the records that a notebook shows."""
 
@@ -64,15 +73,28 @@ class Rendered:
         return str(render(self, "text/plain"))
 
     def _repr_html_(self) -> str:
-        return str(render(self, "text/html"))
+        try:
+            return str(render(self, "text/html"))
+        except MissingPackageError as error:
+            return f"<pre>{escape(repr(self))}\n\n{escape(str(error))}</pre>"
 
     def _repr_mimebundle_(self, **_options: Any) -> dict[str, Any]:
-        return {form: render(self, form) for form in _forms(type(self)) if "/" in form}
+        shown: dict[str, Any] = {"text/plain": repr(self), "text/html": self._repr_html_()}
+        for form in _forms(type(self)):
+            if "/" in form and form not in shown:
+                with contextlib.suppress(MissingPackageError):  # which the HTML says
+                    shown[form] = render(self, form)
+        return shown
 
 
 def render(record: Rendered, form: str, *args: Any) -> Any:
     """Return a record in one of its forms (see `RENDERERS`); ``args`` go to the function that renders it."""
-    return _renderer(_forms(type(record))[form])(record, *args)
+    try:
+        return _renderer(_forms(type(record))[form])(record, *args)
+    except ModuleNotFoundError as error:
+        if error.name not in DISPLAY:
+            raise
+        raise MissingPackageError(f"{error.name} is missing. pip install 'metalnb[lab]'", name=error.name) from None
 
 
 def _forms(record: type) -> Mapping[str, str]:

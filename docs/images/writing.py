@@ -45,7 +45,7 @@ PART = f"""(() => {{
 
 
 def main() -> None:
-    """Write ``completion-light.png`` and its kin beside this file."""
+    """Write ``completion-light.png`` and the other pictures beside this file."""
     notebook = new_notebook("%load_ext metalnb", METAL, PYTHON)
     with (
         tempfile.TemporaryDirectory() as folder,

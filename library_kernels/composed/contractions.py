@@ -76,7 +76,7 @@ def _once(term: _Term) -> _Term:
 
 
 def _summed(term: _Term, kept: str) -> _Term:
-    """Add up the axes that nobody needs any more."""
+    """Add up the axes that are no longer needed."""
     gone = tuple(i for i, c in enumerate(term.letters) if c not in kept)
     if not gone:
         return term

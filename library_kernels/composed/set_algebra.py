@@ -1,4 +1,4 @@
-"""Sets as sorted arrays: isin, union1d and kin, by sorting and searching."""
+"""Sets as sorted arrays: isin, union1d and others, by sorting and searching."""
 
 from __future__ import annotations
 

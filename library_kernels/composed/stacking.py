@@ -1,4 +1,4 @@
-"""Arrays put together and turned by NumPy's names: hstack and kin, append, atleast_1d and kin, rot90."""
+"""Arrays put together and turned by NumPy's names: hstack, append, atleast_1d, rot90 and others."""
 
 from __future__ import annotations
 

@@ -247,7 +247,7 @@ class Elementwise(Op):
                 forms.append(type(a))
                 continue
             forms.append(a.form or a.formed())
-            if a is not out and (a.block is block or block.viewers) and _clash(a, out):  # as a rule no call is needed
+            if a is not out and (a.block is block or block.viewers) and _clash(a, out):  # usually no call is needed
                 clash = True
         forms.append(out.form or out.formed())
         key = tuple(forms)

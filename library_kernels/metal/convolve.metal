@@ -58,7 +58,7 @@ kernel void lay(device const memory_of<T>* x      [[buffer(0)]],
     }
 }
 
-/// What a convolution is told: lengths of a group of channels, in elements.
+/// The parameters of a convolution: lengths of a group of channels, in elements.
 struct Convolution {
     long x, image;                // where the first image begins, and from one group of its channels to the next
     long weight, bias, out;       // where these begin

@@ -1,5 +1,5 @@
 // Copying: each thread moves one element, from one layout and dtype to another.
-// The compiler is told FROM and TO, the two dtypes. A plain copy reads and writes whole vectors; a strided one gathers.
+// FROM and TO, the two dtypes, are macros. A plain copy reads and writes whole vectors; a strided one gathers.
 // Source: NumPy's astype and copyto; a float that does not fit an integer is undefined in C++ (conv.fpint).
 #include <metalnb/elementwise.h>
 

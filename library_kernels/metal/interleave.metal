@@ -4,7 +4,7 @@
 #include <metal_stdlib>
 using namespace metal;
 
-// BITS is told to the compiler: an unsigned integer as large as an element.
+// The macro BITS is an unsigned integer as large as an element.
 kernel void interleave_2(device const BITS* a, device const BITS* b, device vec<BITS, 2>* out,
                          uint i [[thread_position_in_grid]]) {
     out[i] = vec<BITS, 2>(a[i], b[i]);

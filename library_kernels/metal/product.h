@@ -1,4 +1,4 @@
-// What the products' kernels share: what a product is told, the part of it that a SIMD-group makes, and how sums are kept.
+// What the products' kernels share: its parameters, the part of it that a SIMD-group makes, and how sums are kept.
 #pragma once
 #include <metal_stdlib>
 #include <metalnb/storage.h>

@@ -10,7 +10,7 @@ struct Ramp {
     uint last;  // the position that gets `stop`; none when it is past the end
 };
 
-// TO is told to the compiler: the dtype of the result.
+// The macro TO is the dtype of the result.
 kernel void floats(
     device memory_of<TO>* out,
     constant Ramp& ramp,

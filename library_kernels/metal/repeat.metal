@@ -4,7 +4,7 @@
 #include <metal_stdlib>
 using namespace metal;
 
-// BITS is told to the compiler: an unsigned integer as large as an element.
+// The macro BITS is an unsigned integer as large as an element.
 kernel void repeat(
     device const BITS* x,
     device BITS* out,

@@ -3,7 +3,7 @@
 #include <metalnb/product.h>
 
 // How a factor lies: WINDOWS of images, whose elements are looked for as they are read; WIDE along K or across it where neighbours lie side by side, and so many that they are read four or
-// eight at once and none is left over; ANY strides otherwise. A_WAY and B_WAY are told to the compiler.
+// eight at once and none is left over; ANY strides otherwise. A_WAY and B_WAY are macros.
 enum Way { ANY, WIDE_ALONG, WIDE_ACROSS, WINDOWS };
 
 constant uint BAND = 8;  // rows of tiles that are gone through column by column, so that both factors stay in cache

@@ -7,7 +7,7 @@
 constant constexpr uint TILE = 32;
 constant constexpr uint ROWS = 8;  // of threads: each moves TILE / ROWS elements
 
-// FROM and TO, the two dtypes, are told to the compiler. In the walk axis 0 is the one along which the result lies in one
+// FROM and TO, the two dtypes, are macros. In the walk axis 0 is the one along which the result lies in one
 // stretch, axis 1 the one along which the source does; p.z counts through the others.
 inline long corner(constant Walk& walk, uint which, uint z) {
     constant Layout& operand = walk.operands[which];

@@ -4,7 +4,7 @@
 #include <metal_stdlib>
 using namespace metal;
 
-// BITS is told to the compiler: an unsigned integer as large as an element. Nothing is computed, 0 is 0 in every dtype.
+// The macro BITS is an unsigned integer as large as an element. Nothing is computed, 0 is 0 in every dtype.
 kernel void lower(
     device const BITS* x,
     device BITS* out,

@@ -41,7 +41,7 @@ def address(value: Any, label: str) -> int:
     Raises
     ------
     ArgumentError
-        For what is no array of an engine that follows pointers.
+        For anything but an array of an engine that follows pointers.
     """
     if not is_resident(value):
         message = f"{label}: it takes an array that lives on engine 'metal' or 'cpu'; got {type(value).__name__}"

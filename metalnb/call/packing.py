@@ -73,7 +73,7 @@ def scalar(kind: str, value: Any, label: str) -> np.ndarray[Any, np.dtype[Any]]:
     Raises
     ------
     ArgumentError
-        When it is no number, has a fraction that an integer cannot hold, or is out of range.
+        When it is not a number, has a fraction that an integer cannot hold, or is out of range.
     """
     dtype = numpy_dtype(kind)
     if isinstance(value, np.ndarray):

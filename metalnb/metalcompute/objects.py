@@ -159,7 +159,7 @@ class Run:
 
     def __del__(self) -> None:
         ticket = self.__dict__.pop("_ticket", None)
-        if ticket is not None and not sys.is_finalizing():  # then no module can be imported any more
+        if ticket is not None and not sys.is_finalizing():  # then modules can no longer be imported
             ticket.wait()
 
     @classmethod

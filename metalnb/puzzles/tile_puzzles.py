@@ -138,7 +138,7 @@ PUZZLES = (
         shown=4,
         hints=(
             "Which pair is it? first / 8 % 2, or a variable that changes from 0 to 1 and back.",
-            "Bring, wait, add up; and then bring the next pair of tiles, which nobody reads any more.",
+            "Bring, wait, add up; and then bring the next pair of tiles, which is no longer read.",
             "Who still reads the pair of the step before last? Nobody: all have passed a barrier since.",
         ),
         budgets=(budgets.barriers(6), budgets.reads("a", 5)),

@@ -2,7 +2,7 @@
 
 The traced build runs one thread after the other. A GPU runs the lanes of a SIMD-group together: those at the earliest
 place of the program go on, and the others wait until they have come as far. A place is earlier when it is in an earlier
-turn of a loop, or further up in the same turn. SIMD-groups run side by side, up to a barrier.
+iteration of a loop, or further up in the same one. SIMD-groups run side by side, up to a barrier.
 """
 
 from __future__ import annotations

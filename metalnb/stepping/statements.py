@@ -157,7 +157,7 @@ class _Writer(SourceMarks):
         self.loops = outside
 
     def condition(self, kind: str, head: list[Any], i: int, close: int, scope: Scope, bodies: list[Any]) -> None:
-        """Mark a loop's condition, with which each turn begins; where that declares a variable, its body's start."""
+        """Mark a loop's condition, which begins each iteration; where that declares a variable, its body's start."""
         opening, closing = self.tree.tokens[i].end, self.tree.tokens[close].start
         if kind == "FOR_STMT":
             ends = [k for k in range(i + 1, close) if self.tree.texts[k] == ";" and self.tree.around(k) == i]

@@ -16,7 +16,7 @@ _PATIENCE = 0.3  # seconds
 
 @contextlib.contextmanager
 def progress(what: str, patience: float | None = None) -> Iterator[Callable[[float], None]]:
-    """Yield what is told the part that is done, from 0 to 1; it shows one line, which is gone in the end.
+    """Yield a progress callback, which takes 0 to 1; its one-line display is removed on exit.
 
     What is done within ``patience`` seconds shows none. Nothing is written to a file or a pipe: only to a terminal, and
     in a notebook.

@@ -134,7 +134,7 @@ class Judge:
                 return True
         return False
 
-    # ---- What is no number, and came out.
+    # ---- Results that are not finite.
 
     def _not_finite(self) -> Iterator[Finding]:
         for param in self.outputs:

@@ -51,7 +51,7 @@ def test_only_kernels_with_barriers_are_coroutines(body: str, waits: bool, simd:
 
 
 def test_threads_of_a_loop_have_arrays_of_their_own() -> None:
-    """An inlined array is one place for all turns of the loop: such a loop must not be taken for independent turns."""
+    """An inlined array is one place for all iterations: such a loop must not be taken for independent iterations."""
     program = compiled("""
         kernel void f(device const int* x, device int* o, uint i [[thread_position_in_grid]]) {
             int own[8];

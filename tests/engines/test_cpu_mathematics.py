@@ -95,7 +95,7 @@ def complaints(names: Iterable[str], got: NDArray[np.float32], *arguments: NDArr
 
 
 def pairs() -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Each edge with each, pairs of any two floats, and pairs whose powers are numbers as a rule."""
+    """Each edge with each, pairs of any two floats, and pairs whose powers are usually numbers."""
     dice = np.random.default_rng(6)
     every = dice.integers(0, 1 << 32, (2, 1 << 17), dtype=np.uint32).view(np.float32)
     some = dice.uniform(-40, 40, (2, 1 << 17)).astype(np.float32)

@@ -1,4 +1,4 @@
-"""What is proven of a launch runs without checks; one step further, the same kernel is told of.
+"""What is proven of a launch runs without checks; one step further, the same kernel ends in a fault.
 
 Each kernel is right for ``n`` elements, and touches one element too many for arrays of ``n - 1``.
 """
@@ -44,7 +44,7 @@ PROVEN = {
     "y[i.y * 8 + i.x] = w[i.x];",
     "one of several sizes": "const uint width = ((constant uint*)&s)[i.x & 1]; "
     "y[i.y * width + i.x] = x[i.x * width + i.y];",
-    "a place that each turn adds to": "uint at = 0; for (uint d = 0; d < s.size.x / 4; ++d) at += (i.x ^ d) * 4; "
+    "a place that each iteration adds to": "uint at = 0; for (uint d = 0; d < s.size.x / 4; ++d) at += (i.x ^ d) * 4; "
     "y[i.y * 8 + i.x] = x[at] + x[63];",
     "a common divisor": "uint a = i.x + 1, b = i.y; while (b != 0) { const uint r = a % b; a = b; b = r; } "
     "y[i.y * 8 + i.x] = x[a & 63];",

@@ -25,7 +25,7 @@ _VALUES = {"g": "threadgroup_position_in_grid", "l": "thread_position_in_threadg
 
 @dataclass(frozen=True)
 class Affine:
-    """A kernel: each thread reads, or writes, one element for each turn of its loop, or one without a loop.
+    """A kernel: each thread reads, or writes, one element for each iteration of its loop, or one without a loop.
 
     Attributes
     ----------

@@ -68,7 +68,7 @@ COMPARED: dict[str, Callable[[int, int], bool]] = {
 class Interpreter:
     """Runs a function; ``memory`` is by the names of roots, the arguments' are their numbers.
 
-    ``seen`` is told of each instruction before it runs, with the values that are known.
+    ``seen`` receives each instruction before it runs, with the values that are known.
     """
 
     module: IRModule

@@ -219,7 +219,7 @@ def test_targets_and_indices_are_checked() -> None:
 
 
 def _quantized(rng: np.random.Generator, shape: tuple[int, ...], dtype: str) -> Any:
-    """Return weights of many sizes, with blocks that are constant, zero, and hold what is no number."""
+    """Return weights of many sizes, with blocks that are constant, zero, and hold NaN or infinity."""
     w = rng.standard_normal(shape) * 10.0 ** rng.integers(-3, 3, (*shape[:-1], 1))
     w[0, :32], w[1, :32], w[2, 5], w[3, 40], w[4, 32:64] = 0, -1.25, np.nan, -np.inf, np.abs(w[4, 32:64]) + 100
     return w.astype(dtype)

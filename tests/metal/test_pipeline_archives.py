@@ -157,7 +157,7 @@ def test_the_double_refuses_misuse_of_archives(tmp_path: Path) -> None:
     pipeline = metal_double.MTLComputePipelineDescriptor.alloc().init()
     with pytest.raises(metal_double.MetalAbortError, match="of no function"):
         archive.addComputePipelineFunctionsWithDescriptor_error_(pipeline, None)
-    with pytest.raises(metal_double.MetalAbortError, match="what is no archive"):
+    with pytest.raises(metal_double.MetalAbortError, match="not an archive"):
         pipeline.setBinaryArchives_([url])
     with pytest.raises(ValueError, match="depythonifying argument 0"):
         device.newBinaryArchiveWithDescriptor_error_(None, None)

@@ -30,7 +30,7 @@ class MTLComputePipelineDescriptor(ObjCObject):
 
     @selector("setBinaryArchives:", "@")
     def setBinaryArchives_(self, archives: list[MTLBinaryArchive] | None) -> None:
-        must(all(isinstance(a, MTLBinaryArchive) for a in archives or ()), "what is no archive")
+        must(all(isinstance(a, MTLBinaryArchive) for a in archives or ()), "not an archive")
         self.archives = archives or []
 
     @selector("setShaderValidation:", "q")

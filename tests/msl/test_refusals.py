@@ -265,7 +265,7 @@ REFUSED = (
     ("a negative index", "kernel void k(device float* a [[§buffer(-1)]]) { }",
      "'buffer' needs a constant integer that is not negative",
      ""),
-    ("an index that is no constant", "kernel void k(device float* a [[§buffer(n)]]) { }",
+    ("an index that is not a constant", "kernel void k(device float* a [[§buffer(n)]]) { }",
      "use of undeclared identifier 'n'",
      ""),
     ("buffer on threadgroup memory", "kernel void k(threadgroup float* §t [[buffer(0)]]) { }",
@@ -383,7 +383,7 @@ LACKED = (
     ),
 )  # fmt: skip
 
-# As above: what is no rule of ours, so that docs/msl.md does not list it, and how such errors are told.
+# As above: not a rule of ours, so that docs/msl.md does not list it, and how such errors are told.
 REFUSED_BY_CLANG = (
     # What clang refuses unless it is told not to warn
     ("a kernel with a value to return", "{ if (i == 0) §return 1; y[i] = 1; }",

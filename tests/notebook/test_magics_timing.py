@@ -143,9 +143,9 @@ def test_ops_of_the_library_tell_their_bytes(run: Run) -> None:
     ("line", "said"),
     [
         ("%metal_time add(x, z)", "%metal_time: 'add(x, z)': name 'z' is not defined"),
-        ("%metal_time add(x,", "%metal_time: 'add(x,' is no call"),
-        ("%metal_time 1 +", "%metal_time: '1 +' is no call, and no expression: invalid syntax. Write %metal_time"),
-        ("%metal_time", "is no call"),
+        ("%metal_time add(x,", "%metal_time: 'add(x,' is not a call"),
+        ("%metal_time 1 +", "%metal_time: '1 +' is not a call or an expression: invalid syntax. Write %metal_time"),
+        ("%metal_time", "is not a call"),
         ("%metal_time add", "%metal_time: 'add' has no arguments. Write them once: add(…)"),
         ("%metal_time --flops nope add(x, 1.0)", "--flops nope: NameError: name 'nope' is not defined"),
         ("%metal_time x(1)", "ndarray is not a kernel, and cannot be called"),

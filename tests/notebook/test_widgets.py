@@ -142,7 +142,7 @@ def test_a_size_takes_with_it_what_is_as_long_as_the_grid(program: mnb.Program) 
     np.testing.assert_array_equal(small, image[:128, :256])
     assert out.shape == (128, 256)
     assert gain == 2.0
-    assert small.base.nbytes >= image.nbytes, "a kernel that was told the old length still reads its own memory"
+    assert small.base.nbytes >= image.nbytes, "a kernel that has the old length still reads its own memory"
     (large, *_) = sizes.values(Fraction(2))
     np.testing.assert_array_equal(large, np.tile(image, (2, 2)))
     np.testing.assert_array_equal(np.tile(image, (2, 2)) * 2, run_at(sizes, Fraction(2)))

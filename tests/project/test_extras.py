@@ -67,6 +67,8 @@ def test_a_test_that_make_test_skips_names_the_extra() -> None:
 @pytest.mark.parametrize(
     ("extra", "without"),
     [
+        ("bfloat16", {"anywidget", "ipython", "ipywidgets", "matplotlib", "pillow"}),  # nor does metalnb itself
+        ("display", {"ipykernel", "jupyterlab", "pytest"}),
         ("notebooks", {"jupyterlab", "pytest", "scipy", "dask", "sphinx", "mypy"}),
         ("test", {"dask", "zarr", "sphinx", "furo", "mypy", "ruff", "tinygrad", "pandas", "cuda-bindings"}),
         ("lint", {"pytest", "sphinx", "dask", "jupyterlab"}),

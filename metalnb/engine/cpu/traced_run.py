@@ -127,7 +127,7 @@ def run_traced(
     looked_at : range
         The threads of it whose variables are kept; of the others only where they stand, and what they access.
     log : int, optional
-        Bytes of what is told; a thread ends when there is no room for what it tells.
+        Bytes of the record; a thread ends when there is no room for what it tells.
 
     Raises
     ------

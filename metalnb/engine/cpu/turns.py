@@ -1,10 +1,10 @@
-"""Loops in which lanes meet: after each turn the lanes that are still in the loop meet once more.
+"""Loops in which lanes meet: after each iteration the lanes that are still in the loop meet once more.
 
 The runtime tells apart the SIMD functions of a program by their places, and serves the first at which lanes wait. In a
-loop that is not enough: after ``continue`` or around an ``if``, a lane may come to a SIMD function in its second turn
-while others wait there in their first. So ``$turned()`` stands at the end of each turn, as a SIMD function of no value:
-behind every place in the loop's body and before every place after the loop. A loop whose body always runs whole, in a
-straight line, needs none.
+loop that is not enough: after ``continue`` or around an ``if``, a lane may come to a SIMD function in its second
+iteration while others wait there in their first. So ``$turned()`` stands at the end of each iteration, as a SIMD
+function of no value: behind every place in the loop's body and before every place after the loop. A loop whose body
+always runs whole, in a straight line, needs none.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Turns(NamedTuple):
 
 
 def with_turns(text: str) -> Turns:
-    """Return a text of a cell with the end of each turn marked, in loops in which lanes may meet."""
+    """Return a text of a cell with the end of each iteration marked, in loops in which lanes may meet."""
     if not is_collective(text):
         return Turns(text, {})
     read = outline(text)

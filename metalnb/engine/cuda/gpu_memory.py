@@ -15,7 +15,7 @@ __all__ = ["GpuMemory", "own_address"]
 
 
 class Memory:
-    """An address on the GPU, freed in the order of the stream when nobody has it any more."""
+    """An address on the GPU, freed in the order of the stream when it is no longer used."""
 
     __slots__ = ("_gpu", "address")
 

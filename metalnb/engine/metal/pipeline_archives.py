@@ -50,7 +50,7 @@ class PipelineArchives:
             if kept is not None:
                 file.write_bytes(kept)
                 state = self._state(function, self._archive(file))
-                if state is not None:  # else Metal does not take it any more
+                if state is not None:  # else Metal no longer takes it
                     return state
             return self._made(function, key, folder / "new.metallib")
         return None

@@ -1,7 +1,7 @@
 """Where a member is asked for that a class may have for const objects of device and of constant memory both (MSL 4).
 
 There a constant object must seem volatile (`metalnb.msl.rewrite.function_heads.parted_members`): ``c[1].get()`` becomes
-``$within<n>(c[1]).get()``, n standing for the name. What is no such object passes through it as it is. So a name is all
+``$within<n>(c[1]).get()``, n standing for the name. Any other object passes through it as it is. So a name is all
 that is asked of a call, and in a template the type may be open.
 """
 

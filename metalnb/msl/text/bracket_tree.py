@@ -95,7 +95,7 @@ class Tree:
                 if _CLOSING[self.texts[opened[-1]]] == text:
                     start = opened.pop()
                     self._partner[start], self._partner[i] = i, start
-                else:  # nothing that is open here can be closed any more
+                else:  # what is open here can no longer be closed
                     opened.clear()
             self._around[i] = opened[-1] if opened else -1
 

@@ -106,7 +106,7 @@ class Player:
             said.append(f"picture {seconds(picture)}")
         text = " · ".join(said)
         if not frames.finite:
-            text += "<br>Some of the numbers are not finite any more. Reset, and take smaller steps."
+            text += "<br>Some of the numbers are no longer finite. Reset, and take smaller steps."
         return f"{_SMALL}{text}</span>"
 
     # --- parts -------------------------------------------------------------------------------------------------------

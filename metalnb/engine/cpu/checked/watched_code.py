@@ -1,9 +1,9 @@
 """LLVM's text of a kernel, before it is optimised, with calls of the checked build's runtime put in.
 
 clang's sanitizers tell of accesses. This tells of values: each floating-point operation hands over its result and its
-operands (where a NaN or an infinity is made), each shift its count, each division of integers its divisor, each turn of
-a loop itself (a loop that does not end), and some atomics their address. The calls have the debug location of what they
-stand beside.
+operands (where a NaN or an infinity is made), each shift its count, each division of integers its divisor, each
+iteration of a loop itself (a loop that does not end), and some atomics their address. The calls have the debug location
+of what they stand beside.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ _COPIES = ("llvm.memcpy", "llvm.memmove")
 
 
 class WatchedAccess:
-    """An access that the runtime is told of: its instruction, READ, WRITE or ATOMIC, and the bytes of a lane."""
+    """An access that is reported to the runtime: its instruction, READ, WRITE or ATOMIC, and the bytes of a lane."""
 
     __slots__ = ("kind", "made", "size")
 

@@ -1,7 +1,7 @@
 // What fences order: part of checks.c.
 //
 // A thread that makes a fence and then writes an atomic tells of all that it did before the fence, and of all that it was
-// told. One that reads that atomic and then makes a fence is told of it. At a barrier the threads of a threadgroup tell each
+// told. One that reads that atomic and then makes a fence learns of it. At a barrier the threads of a threadgroup tell each
 // other what they were told.
 #pragma once
 

@@ -135,7 +135,7 @@ HIDDEN void metalnb_reads_lane(u32 lane, u32 active) {
 
 // ---- What watched_code.py puts in. It looks itself whether there is anything to tell.
 
-/// In a loop, when the time is over. A thread that takes many turns more without another one's coming to run is told of.
+/// In a loop, when the time is over. A thread is reported that takes many more iterations while no other comes to run.
 #define MANY (1u << 20)
 HIDDEN void metalnb_late(void) {
     worker* w = self();

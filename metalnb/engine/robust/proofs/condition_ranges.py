@@ -99,7 +99,7 @@ class ConditionRanges:
         return whole(compared.bits) if step is None else now.plus(Interval(step, step))
 
     def _step(self, made: Scalar) -> int | None:
-        """Return what is added to a value's first operand; None where that is no constant."""
+        """Return what is added to a value's first operand; None where that is not a constant."""
         if made.op not in {"add", "sub"} or not made.operands[1].is_constant:
             return None
         return made.operands[1].number * (1 if made.op == "add" else -1)

@@ -169,7 +169,7 @@ class DifferenceRanges(ConditionRanges):
         )
 
     def added(self, made: Scalar, counter: Scalar, label: str) -> Interval | None:
-        """Return what is added to a counter; None for what is no such sum."""
+        """Return what is added to a counter; None where it is not such a sum."""
         apart = self.sum_of(made, label).plus(Sum(0, {counter: 1}), -1)
         return None if counter in apart.terms else self._range(apart, label)
 
@@ -207,7 +207,7 @@ def power_of(value: Scalar, depth: int = _DEPTH) -> int:
 
 
 def _made(op: str, one: Sum, other: Sum, bits: int) -> Sum | None:
-    """Return what an instruction makes of two sums; None for what is no sum."""
+    """Return what an instruction makes of two sums; None where that is not a sum."""
     if op in {"add", "sub"}:
         return one.plus(other, 1 if op == "add" else -1)
     if op == "mul" and other.terms:

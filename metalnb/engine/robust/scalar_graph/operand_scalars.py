@@ -23,7 +23,7 @@ class Scalar:
     op : str
         LLVM's opcode, the name of an intrinsic (``umin``), ``constant``, ``global``, ``parameter``, or ``unknown``.
     bits : int
-        64 for what is no integer.
+        64 for anything but an integer.
     integer : bool
     operands : tuple of Scalar
         Of ``call`` none.
