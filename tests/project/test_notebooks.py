@@ -46,6 +46,7 @@ SECTIONS = {
     "14_attention_fused.ipynb": 8,
     "15_simulations_live.ipynb": 10,
     "17_on_a_mac.ipynb": 8,
+    "18_more_puzzles.ipynb": 5,
 }
 
 each_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda p: p.stem)
