@@ -27,6 +27,7 @@ PICTURES = {
     "12_histograms_and_atomics.ipynb": 6,
     "13_matrices_of_a_simd_group.ipynb": 7,
     "15_simulations_live.ipynb": 5,
+    "16_quantised_matvec.ipynb": 8,
 }
 SECTIONS = {
     "01_first_kernel.ipynb": 5,
@@ -42,6 +43,7 @@ SECTIONS = {
     "12_histograms_and_atomics.ipynb": 11,
     "13_matrices_of_a_simd_group.ipynb": 9,
     "15_simulations_live.ipynb": 10,
+    "16_quantised_matvec.ipynb": 10,
     "18_more_puzzles.ipynb": 5,
 }
 
