@@ -248,7 +248,8 @@ PUZZLES = (
         "out[y][x] is the mean of the 3 × 3 elements of a around a[y][x]; what lies outside a counts as 0. Do it "
         "through a tile, so that a threadgroup fetches each element once and not nine times: threadgroups are 8 × 8, "
         "and the tile has one more element on each side. The grid covers a and is rounded up.",
-        """kernel void smoothed(device const float* a, device float* out, constant uint& rows, constant uint& columns,
+        """kernel void smoothed(device const float* a, device float* out,
+                     constant uint& rows, constant uint& columns,
                      uint2 p [[thread_position_in_grid]],
                      uint2 t [[thread_position_in_threadgroup]],
                      uint2 group [[threadgroup_position_in_grid]]) {

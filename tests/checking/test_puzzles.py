@@ -141,13 +141,15 @@ WRONG = {
         ("gap = 16", "gap = 8", "expected"),
         ("abs(other) > abs(best)", "other > best", "expected"),
         ("lane == 0", "lane == 31", "expected"),
+        ("simd_shuffle_down(best, gap);", "lane < gap ? simd_shuffle_down(best, gap) : 0;", "which takes no part"),
         ("if (abs(other) > abs(best)) best = other", "best = max(abs(other), abs(best))", "expected -"),
     ),
     "in_order": (
         ("own <= next", "own < next", "out[0] is 0, expected 1"),
         ("simd_all", "simd_any", "expected 0"),
         ("simd_shuffle_down(own, 1)", "a[i + 1]", "beyond the end"),
-        ("simd_shuffle_down(own, 1)", "lane < 30 ? simd_shuffle_down(own, 1) : own", "a[31] alone"),
+        ("own <= next", "lane == 30 || own <= next", "a[31] alone"),
+        ("simd_shuffle_down(own, 1)", "lane < 30 ? simd_shuffle_down(own, 1) : own", "which takes no part"),
     ),
     "partitioned": (
         ("(1u << lane) - 1", "(2u << lane) - 1", "beyond the end"),
@@ -159,7 +161,7 @@ WRONG = {
         ("simd_broadcast(mine, k)", "c[k] + 0 * simd_sum(mine)", "where 12 would do"),
         ("simd_broadcast(mine, k)", "mine", "expected"),
         ("k = 32;", "k = 31;", "expected"),
-        ("    float mine", "    if (i >= n) return;\n    float mine", "expected"),
+        ("    float mine", "    if (i >= n) return;\n    float mine", "of its SIMD-group, which takes no part"),
     ),
     "scanned": (
         (BARRIER, "", "put a barrier between them"),

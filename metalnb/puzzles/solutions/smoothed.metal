@@ -1,7 +1,8 @@
 #include <metal_stdlib>
 using namespace metal;
 
-kernel void smoothed(device const float* a, device float* out, constant uint& rows, constant uint& columns,
+kernel void smoothed(device const float* a, device float* out,
+                     constant uint& rows, constant uint& columns,
                      uint2 p [[thread_position_in_grid]],
                      uint2 t [[thread_position_in_threadgroup]],
                      uint2 group [[threadgroup_position_in_grid]]) {
