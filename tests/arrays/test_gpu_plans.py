@@ -11,6 +11,7 @@ from oracle import laid
 from test_matmul import check, numbers
 
 import metalnb as mnb
+from metalnb.library_kernels.launching import gather as gathering
 from metalnb.library_kernels.planning.cuts import device_of
 from metalnb.library_kernels.planning.product_plan import Strided, plan_product
 from metalnb.library_kernels.planning.reduction_plan import axes_of_view, plan_reduction
@@ -206,6 +207,27 @@ def test_variances_of_what_is_no_number(gpu: Any) -> None:
     np.testing.assert_allclose(got[3], np.var(host[3].astype(np.float64)), rtol=1e-6)
     with np.errstate(invalid="ignore"):
         assert np.isnan(mnb.var(laid(host[:1, :300]), correction=300).read())
+
+
+@pytest.mark.parametrize(("outer", "count"), [(1, 16_384), (1, 20_481), (3, 6_143), (9, 2_048)])
+def test_a_gpus_threads_take_several(
+    gpu: Any, monkeypatch: pytest.MonkeyPatch, outer: int, count: int, rng: np.random.Generator
+) -> None:
+    """Blocks that are whole and cut off; and the first wild index of a block, wherever its thread."""
+    gpu(1)
+    used: list[str] = []
+    own = gathering.dispatch
+    monkeypatch.setattr(gathering, "dispatch", lambda kernel, *a, **o: used.append(kernel.name) or own(kernel, *a, **o))
+    for dtype in ("uint8", "float16", "float32", "int64"):
+        x = rng.integers(0, 200, (outer, 777)).astype(dtype)
+        indices = rng.integers(-777, 777, count)
+        given = mnb.asarray(indices)
+        assert np.array_equal(mnb.take(mnb.asarray(x), given, axis=1).read(), x[:, indices])
+    assert set(used) == {f"take_several_{bits}" for bits in (8, 16, 32, 64)}
+    first = int(rng.integers(count))
+    indices[first], indices[min(first + 256, count - 1)] = -778, 777
+    with pytest.raises(IndexError, match=rf"index {indices[first]} \(at \({first},\)"):
+        mnb.take(mnb.asarray(x), mnb.asarray(indices), axis=1)
 
 
 LENGTHS = (1, 31, 127, 128, 129, 511, 513, 5000, 300_001, 600_000)  # about a run's and a stretch's
