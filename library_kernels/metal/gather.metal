@@ -64,25 +64,32 @@ kernel void take_several(device const T* x [[buffer(0)]],
                          device atomic_uint& fault [[buffer(4)]],
                          uint2 group [[threadgroup_position_in_grid]],
                          uint2 own   [[thread_position_in_threadgroup]]) {
-    const ulong first = group.x * ulong(SEVERAL * THREADS) + own.x;
-    x += group.y * ulong(axis.n);
-    out += group.y * axis.count;
+    const ulong count = axis.count, first = group.x * ulong(SEVERAL * THREADS) + own.x;
+    const uint n = axis.n;
+    x += group.y * ulong(n);
+    out += group.y * count;
     long index[SEVERAL];
     T value[SEVERAL];
+    bool wild = false;
     _Pragma("clang loop unroll(full)") for (uint i = 0; i < SEVERAL; ++i) {
         const ulong k = first + i * THREADS;
-        index[i] = k < axis.count ? indices[k] : 0;
+        index[i] = indices[k < count ? k : count - 1];  // beyond the end the last again: a branch would part the loads
     }
     _Pragma("clang loop unroll(full)") for (uint i = 0; i < SEVERAL; ++i) {
         uint place;
-        const bool inside = resolve(index[i], axis.n, place);
+        const bool inside = resolve(index[i], n, place);
+        wild = wild || !inside;
         value[i] = x[inside ? place : 0];
     }
     _Pragma("clang loop unroll(full)") for (uint i = 0; i < SEVERAL; ++i) {
         const ulong k = first + i * THREADS;
+        if (k < count) out[k] = value[i];
+    }
+    if (!wild) return;
+    for (uint i = 0; i < SEVERAL; ++i) {
+        const ulong k = first + i * THREADS;
         uint place;
-        if (k < axis.count) out[k] = value[i];
-        if (!resolve(index[i], axis.n, place)) report(fault, k);
+        if (k < count && !resolve(indices[k], n, place)) report(fault, k);
     }
 }
 
