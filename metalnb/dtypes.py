@@ -7,12 +7,14 @@ Source: Metal Shading Language specification, 2.1 (scalars), 2.2 (vectors), 2.2.
 from __future__ import annotations
 
 import re
+import sys
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 import numpy as np
 
-__all__ = ["SCALARS", "Layout", "layout_of", "numpy_dtype", "spell"]
+__all__ = ["SCALARS", "Layout", "is_masked", "layout_of", "numpy_dtype", "spell"]
 
 # MSL's scalar -> NumPy's name of it. bfloat (MSL 3.1) needs the package ml_dtypes.
 SCALARS: dict[str, str] = {
@@ -149,3 +151,10 @@ def spell(name: str) -> str:
 
     name = _TEMPLATE.sub(vector, name)
     return _CANONICAL.get(name, name)
+
+
+def is_masked(value: Any) -> bool:
+    """Return whether a value is one of NumPy's masked arrays, without importing `numpy.ma`: NumPy loads it on use."""
+    module = sys.modules.get("numpy.ma.core")
+    masked = getattr(module, "MaskedArray", None)  # missing while another thread imports it
+    return masked is not None and isinstance(value, masked)

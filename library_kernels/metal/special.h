@@ -203,26 +203,30 @@ inline float gelu_tanh_of(float x) {
     return x != x ? x : result;
 }
 
-// The remainder of x / y with x's sign, exact. While the quotient is below 2^22 one fused step gives it; beyond, y times
-// a power of two is taken off first. Source: IEEE 754-2019, 9.2 (fmod of C); the step is exact as r is a multiple of the
-// smaller operand's last place, and less than y.
+// The remainder of x / y with x's sign, exact. While the quotient is below 2^20 one fused step gives it: it is right to a
+// quarter, so that what its nearest whole number leaves is less than y, and a multiple of the smaller operand's last place.
+// Beyond, y times a power of two is taken off first. Source: IEEE 754-2019, 9.2 (fmod of C).
 inline int exponent_of(float a) {  // of a > 0
     const bool tiny = a < 1.17549435e-38f;
     return int(as_type<uint>(tiny ? a * 16777216.0f : a) >> 23) - (tiny ? 24 : 0);
 }
 inline float fmod_step(float a, float b) {
-    const float r = fma(-trunc(a / b), b, a);
-    return r < 0.0f ? r + b : r >= b ? r - b : r;
+    const float r = fma(-rint(a / b), b, a);
+    return r < 0.0f ? r + b : r;
 }
-inline bool quotient_is_long(float a, float b) { return b > 0.0f && b < INFINITY && a < INFINITY && a > b * 4194304.0f; }
-inline float shortened(float a, float b) { return fmod_step(a, ldexp(b, exponent_of(a) - exponent_of(b) - 21)); }
+inline float shortened(float a, float b) { return fmod_step(a, ldexp(b, exponent_of(a) - exponent_of(b) - 18)); }
+inline float far_fmod(float a, float b) {
+    if (!(a < INFINITY && b > 0.0f)) return NAN;
+    if (b == INFINITY) return a;
+    // Each turn takes 17 binary places off the quotient, of which there are at most 277.
+    for (uint turn = 0; turn < 18 && a > b * 524288.0f; ++turn) a = shortened(a, b);
+    return fmod_step(a, b);
+}
 inline float fmod_of(float x, float y) {
-    const float b = abs(y);
-    float a = abs(x);
-    // Each turn takes 20 binary places off the quotient, of which there are at most 277.
-    for (uint turn = 0; turn < 16 && quotient_is_long(a, b); ++turn) a = shortened(a, b);
-    const float r = b == INFINITY ? a : fmod_step(a, b);
-    return a < INFINITY && b > 0.0f ? copysign(r, x) : NAN;
+    const float a = abs(x), b = abs(y);
+    float r = fmod_step(a, b);
+    if (!(a < b * 524288.0f && b < INFINITY)) r = far_fmod(a, b);
+    return copysign(r, x);
 }
 
 // The remainder with y's sign, and the quotient below: Python's, as NumPy has them (0 keeps y's sign).

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from metalnb import engine as engines
+from metalnb.dtypes import is_masked
 from metalnb.engine.base import Engine
 from metalnb.errors import ArgumentError
 
@@ -153,7 +154,7 @@ def _again(given: Array, wanted: DType | None, engine: Engine, copy: bool | None
 
 def _as_numpy(obj: Any, wanted: DType | None) -> tuple[np.ndarray[Any, Any], bool]:
     """Return the data as a NumPy array, and whether it is the given memory. Python's numbers have no size."""
-    if isinstance(obj, np.ma.MaskedArray):
+    if is_masked(obj):
         raise TypeError("asarray: arrays have no mask. Pass x.filled(…).")
     if isinstance(obj, float):  # NumPy's float64 scalars among them
         return np.asarray(obj, wanted or _FLOAT32), False

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 import struct
 from collections.abc import Mapping
@@ -11,6 +10,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from metalnb.dtypes import is_masked
 from metalnb.errors import ArgumentError
 from metalnb.msl.signature import Param, Reflection, Signature
 
@@ -80,7 +80,7 @@ class Slot:
         if not self.takes_array:
             return self._value(value)
         given = value
-        if not isinstance(value, np.ndarray) or isinstance(value, np.ma.MaskedArray):
+        if not isinstance(value, np.ndarray) or is_masked(value):
             if not is_resident(value):
                 self._refuse(f"got {described(value)}", self._cure_for(value))
             value = value.__metal_memory__()
@@ -121,7 +121,7 @@ class Slot:
                     pass
         if is_resident(value):
             value = value.read()
-        if isinstance(value, np.ma.MaskedArray):
+        if is_masked(value):
             self._refuse(f"got {described(value)}", self._cure_for(value))
         if isinstance(value, np.ndarray) and value.dtype == self.dtype and self._one(value.shape):
             return bytearray(value.tobytes())
@@ -195,7 +195,7 @@ class Slot:
         return f"Pass {name}.astype({wanted}){f', or {as_it_is} for its bytes as they are' if as_it_is else ''}"
 
     def _cure_for(self, value: Any) -> str:
-        if isinstance(value, np.ma.MaskedArray):
+        if is_masked(value):
             return f"Pass {self.param.name}.filled(…): kernels do not support masks"
         if isinstance(value, (list, tuple)) and not self.param.writable and not self.dtype.names:
             return f"Pass np.array({self.param.name}, {_numpy_name(self.dtype)})"
@@ -260,6 +260,8 @@ class Binder:
             if param.name == name:  # of a buffer that is there the place is known
                 label = f"{self.signature.name}: argument {name!r} {param.attribute}"
                 return f"{label} is not there: {param.gate} is false. Give the kernel its constants with specialize(…)."
+        import difflib
+
         near = difflib.get_close_matches(name, [*self._places, *_OPTIONS], n=1)
         hint = f"Did you mean {near[0]!r}? " if near else ""
         return f"{self.signature.name}: has no argument {name!r}. {hint}{self._usage()}"

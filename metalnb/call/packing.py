@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from metalnb.dtypes import Layout, layout_of, numpy_dtype
+from metalnb.dtypes import Layout, is_masked, layout_of, numpy_dtype
 from metalnb.errors import ArgumentError
 from metalnb.msl.signature import Constant, Reflection, Struct, Type
 
@@ -223,7 +223,7 @@ def described(value: Any) -> str:
     """Return a short description of what was given."""
     if isinstance(value, (np.ndarray, np.void)):
         kind = "records" if value.dtype.names else value.dtype
-        masked = "a masked array" if isinstance(value, np.ma.MaskedArray) else "an array"
+        masked = "a masked array" if is_masked(value) else "an array"
         return f"{masked} of {kind}, shape {value.shape}"
     return "None" if value is None else f"{type(value).__name__} {_short(value)}"
 

@@ -66,7 +66,7 @@ def test_products_by_pipes(gpu: Any, dtype: str, processors: int, rng: np.random
         pytest.importorskip("ml_dtypes")
     gpu(processors, copies=True)
     layouts = ("plain", "transposed") if (dtype, processors) == ("float16", FEW) else ("plain",)
-    for m, n, k in ((24, 32, 8), (64, 128, 16), (72, 136, 40), (136, 128, 72), (200, 264, 600)):
+    for m, n, k in ((24, 32, 8), (64, 128, 16), (72, 136, 40), (136, 128, 72), (72, 136, 600)):
         a, b = numbers(rng, (m, k), dtype), numbers(rng, (k, n), dtype)
         for one, other in itertools.product(layouts, repeat=2):
             assert "pipes" in kernels(laid(a, one), laid(b, other), dtype)[0]

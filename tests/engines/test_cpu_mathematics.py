@@ -118,6 +118,16 @@ def test_pairs_of_every_size(processor: str) -> None:
     x, y = pairs()
     assert not complaints(PAIRS, results(PAIRS, x, y), x, y)
 
+def test_a_remainder_beside_a_multiple_is_exact(processor: str) -> None:
+    """Where the rounded quotient is a whole number and the exact one is not, up to where a slower form takes over."""
+    assert processor
+    dice = np.random.default_rng(7)
+    y = (dice.uniform(1, 2, 1 << 16) * 2.0 ** dice.integers(-20, 20, 1 << 16)).astype(np.float32)
+    multiple = y.astype(np.float64) * dice.integers(0, 1 << dice.integers(1, 29, 1 << 16))
+    x = np.nextafter(multiple.astype(np.float32), np.where(dice.random(1 << 16) < 0.5, np.inf, 0).astype(np.float32))
+    np.testing.assert_array_equal(results(["fmod"], x, y)[0], np.fmod(x, y))
+    np.testing.assert_array_equal(np.asarray(mnb.fmod(mnb.asarray(x, device="cpu"), y)), np.fmod(x, y))
+
 
 def test_the_next_float_and_a_scaled_one(processor: str) -> None:
     """Exact, or rounded once; with exponents beyond any float's."""

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import importlib.metadata
 import os
 import platform
 import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from metalnb.errors import KernelFault
+from metalnb.installed import version_of
 
 from ..base import Caps, Grid, SharedMemory, refuse_device
 from ..clang import driver
@@ -27,12 +27,12 @@ from . import toolchain
 from .entry_texts import fiber_text
 from .lanes.vector_binary import VectorBinary, VectorCode, opened
 from .lanes.vector_report import how_it_runs
-from .printed_lines import run_printing
-from .thread_build import checked_object, thread_object
 from .watched.background_runs import BackgroundRun, in_order
 from .watched.checked_ticket import CheckedTicket
-from .watched.thread_checks import CheckedThread
 from .watched.watch import Watch
+
+if TYPE_CHECKING:
+    from .watched.thread_checks import CheckedThread
 
 __all__ = ["CpuEngine", "dispatch", "open_engine"]
 
@@ -110,7 +110,7 @@ class CpuEngine(Observable, SharedMemory):
 
     def __init__(self) -> None:
         named = os.environ.get("METALNB_CLANG")
-        versions = {"clang": named} if named else {"ziglang": importlib.metadata.version("ziglang")}
+        versions = {"clang": named} if named else {"ziglang": version_of("ziglang", "ziglang")}
         self.caps = Caps(
             _device(), versions, clock="device", serial=True, stops=True, pointers=True, prints=True,
         )  # fmt: skip
@@ -132,6 +132,8 @@ class CpuEngine(Observable, SharedMemory):
 
     def thread_at_a_time(self, unit: Unit, reason: str = "") -> ThreadBinary:
         """Compile one kernel as a loop over threads, or as fibers when its threads converge or are checked."""
+        from .thread_build import checked_object, thread_object
+
         built = checked_object(unit) if unit.checked else None
         code, fibers = (built[0], True) if built else thread_object(unit)
         loaded, _ = toolchain.kernel_library(code, "fibers" if fibers else "loops", unit.cell.edited.text)
@@ -224,6 +226,8 @@ def _run_threads(binary: ThreadBinary, words: bytes, elapsed: Stopwatch) -> None
     KernelFault
     """
     if binary.prints:
+        from .printed_lines import run_printing
+
         run_printing(binary.library, words)
         elapsed.stop()
         return

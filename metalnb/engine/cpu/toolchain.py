@@ -18,8 +18,6 @@ from metalnb.errors import EngineUnavailable, KernelFault
 from ..clang import driver
 from ..clang.driver import Target
 from .linking import linked, run_tool
-from .places import meeting_places
-from .turns import with_turns
 
 __all__ = [
     "ORDERED", "PRELUDE", "TARGET", "flags_for", "kernel_library", "lane_library", "lent_region", "pool",
@@ -111,6 +109,9 @@ def kernel_library(code: bytes, way: str, cell: str = "") -> tuple[ctypes.CDLL, 
     file = linked(code, *_parts(way), triple=target_triple())
     loaded = library(file)
     if way != "loops":
+        from .places import meeting_places
+        from .turns import with_turns
+
         loaded.metalnb_places.restype = None
         key = cache.digest("places", file, cell)
         ends = with_turns(cell).ends

@@ -5,6 +5,7 @@ Source: Metal Shading Language specification, version 4. A cell may define any o
 
 from __future__ import annotations
 
+import functools
 import re
 from dataclasses import dataclass
 
@@ -128,10 +129,6 @@ _PARTS = frozenset("""
     access address border_color compare_func coord filter lod_clamp mag_filter max_anisotropy min_filter mip_filter
     r_address reduction s_address t_address
 """.split())  # noqa: SIM905  (a page of names)
-_DECLARED = re.compile(
-    rf"\b(?:{'|'.join(n for group in UNSUPPORTED if group.title in {'Textures', 'Samplers'} for n in group.names)})\b"
-    r"(?=[^;{}]*\Z)"
-)
 
 
 def declarator(message: str, before: str) -> re.Match[str] | None:
@@ -147,4 +144,11 @@ def declarator(message: str, before: str) -> re.Match[str] | None:
     found = _UNKNOWN.search(message)
     if found is None or found[1] not in _PARTS:
         return None
-    return next(reversed(list(_DECLARED.finditer(before))), None)
+    return next(reversed(list(_declared().finditer(before))), None)
+
+
+@functools.cache
+def _declared() -> re.Pattern[str]:
+    """Return what finds the last name of a texture or sampler that no statement ends behind."""
+    names = (name for group in UNSUPPORTED if group.title in {"Textures", "Samplers"} for name in group.names)
+    return re.compile(rf"\b(?:{'|'.join(names)})\b(?=[^;{{}}]*\Z)")

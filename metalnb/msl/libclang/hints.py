@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 
 from metalnb.dtypes import SCALARS
@@ -11,28 +10,29 @@ from ..language.unsupported import answer
 
 __all__ = ["TO_BFLOAT", "hint_for", "reword"]
 
+# Patterns are text, which `re` compiles on use and keeps: most cells have no message.
 _WORDS = (
     # An operand of ?:, which is read through an operator of ours.
-    (re.compile(r"'[^']*::\$copied' \(aka ('[^']*')\)"), r"\1"),
-    (re.compile(r"'[^']*decltype\(\$type<[^']*' \(aka ('[^']*')\)"), r"\1"),
-    (re.compile(r"decltype\(\$type<([^'$]*?) ?&*>\(0\)\)"), r"\1"),
-    (re.compile(r"(?:typename )?\$thread_type<(?:\$T_)?(\w+)>::type|\$T_(\w+)"), r"\1\2"),
-    (re.compile(r"__global_device\b|__attribute__\(\(opencl_global_device\)\)"), "device"),
-    (re.compile(r"\bconst __global\b|\b__global const\b"), "constant"),
-    (re.compile(r"\b__global\b"), "device"),
-    (re.compile(r"\b__local\b"), "threadgroup"),
-    (re.compile(r"'(?:__private|__generic) ([^'*&]+)'"), r"'\1'"),
-    (re.compile(r"\b(?:__private|__generic)\b"), "thread"),
-    (re.compile(r"\b__constant\b"), "constant"),
-    (re.compile(r"\bconst constant\b"), "constant"),
-    (re.compile(r"\bunsigned (int|char|short|long)(?=\d|\b)"), r"u\1"),
-    (re.compile(r"\b(?:metal::)?vec<(\w+), (\d)>"), r"\1\2"),
-    (re.compile(r"'([^']+)' \(aka '\1'\)"), r"'\1'"),
-    (re.compile(r"\$(atomic_\w+)'(?: \(aka '[^']*'\))?"), r"\1'"),
-    (re.compile(r"\bmetal::"), ""),
-    (re.compile(r"\*(thread)\b"), "*"),
-    (re.compile(r" ?([&*])thread\b"), r"\1"),
-    (re.compile(r"\b(?:OpenCL|C\+\+ for OpenCL)\b(?: version \d+)?"), "Metal"),
+    (r"'[^']*::\$copied' \(aka ('[^']*')\)", r"\1"),
+    (r"'[^']*decltype\(\$type<[^']*' \(aka ('[^']*')\)", r"\1"),
+    (r"decltype\(\$type<([^'$]*?) ?&*>\(0\)\)", r"\1"),
+    (r"(?:typename )?\$thread_type<(?:\$T_)?(\w+)>::type|\$T_(\w+)", r"\1\2"),
+    (r"__global_device\b|__attribute__\(\(opencl_global_device\)\)", "device"),
+    (r"\bconst __global\b|\b__global const\b", "constant"),
+    (r"\b__global\b", "device"),
+    (r"\b__local\b", "threadgroup"),
+    (r"'(?:__private|__generic) ([^'*&]+)'", r"'\1'"),
+    (r"\b(?:__private|__generic)\b", "thread"),
+    (r"\b__constant\b", "constant"),
+    (r"\bconst constant\b", "constant"),
+    (r"\bunsigned (int|char|short|long)(?=\d|\b)", r"u\1"),
+    (r"\b(?:metal::)?vec<(\w+), (\d)>", r"\1\2"),
+    (r"'([^']+)' \(aka '\1'\)", r"'\1'"),
+    (r"\$(atomic_\w+)'(?: \(aka '[^']*'\))?", r"\1'"),
+    (r"\bmetal::", ""),
+    (r"\*(thread)\b", "*"),
+    (r" ?([&*])thread\b", r"\1"),
+    (r"\b(?:OpenCL|C\+\+ for OpenCL)\b(?: version \d+)?", "Metal"),
 )
 
 TO_BFLOAT = "write bfloat(x): a float does not become a bfloat by itself (MSL 2.1)"
@@ -41,7 +41,7 @@ _VECTOR = r"'(?:\w+ )*u?(?:int|short|char|long)[234]'(?: \(aka '[^']*'\))?"
 _ONE_NUMBER = "take a component, such as i.x, or make one number of a position p: p.y * width + p.x"
 
 # The compiler's errors that are Metal's too, in Metal's words, with the hint.
-_REFUSALS = tuple((re.compile(pattern), message, cure) for pattern, message, cure in (
+_REFUSALS = (
     (r"right hand operand to ->\* has non-pointer-to-member type 'void'",
      "an operand of ?: has no value: it is of type 'void'",
      "write if and else"),
@@ -140,7 +140,7 @@ _REFUSALS = tuple((re.compile(pattern), message, cure) for pattern, message, cur
     (r"parameter may not be qualified with an address space",
      "a parameter cannot have an address space of its own",
      "make it a pointer or a reference: device float* or constant float& (MSL 4)"),
-))  # fmt: skip
+)  # fmt: skip
 
 _METAL_NAMES = frozenset("""
     sin cos tan exp exp2 log log2 log10 pow sqrt rsqrt abs fabs min max clamp mix step smoothstep dot cross length
@@ -208,11 +208,11 @@ def reword(message: str) -> str:
     if outside:
         return outside[0]
     for pattern, refusal, _ in _REFUSALS:
-        found = pattern.search(message)
+        found = re.search(pattern, message)
         if found:
             return found.expand(refusal)
     for pattern, words in _WORDS:
-        message = pattern.sub(words, message)
+        message = re.sub(pattern, words, message)
     return _SUGGESTED.sub(_suggestion, message)
 
 
@@ -232,7 +232,7 @@ def hint_for(message: str) -> str:
     if outside:
         return outside[1]
     for pattern, _, cure in _REFUSALS:
-        refused = pattern.search(message)
+        refused = re.search(pattern, message)
         if refused:
             return refused.expand(cure)
     for words, hint in _HINTS:
@@ -254,5 +254,7 @@ def _for_name(name: str, *, suggest: bool) -> str:
         return f"in Metal write {_FOREIGN[name]}"
     if name in _METAL_NAMES:
         return "start the cell with: #include <metal_stdlib>  and  using namespace metal;"
+    import difflib
+
     near = difflib.get_close_matches(name, [*SCALARS, *sorted(_METAL_NAMES)], n=1, cutoff=0.75)
     return f"did you mean '{near[0]}'?" if near and suggest else ""

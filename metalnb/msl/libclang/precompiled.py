@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from metalnb import cache
+from metalnb.installed import version_of
 
 from ..text.includes import INCLUDE
 from .flags import TARGET
@@ -83,9 +84,7 @@ def _digest(path: Path) -> bytes:
 @functools.cache
 def parser_version() -> str:
     """Return the version of libclang, on which the reflection of a cell depends."""
-    import importlib.metadata
-
-    return importlib.metadata.version("libclang")
+    return version_of("libclang", "clang")
 
 
 @functools.cache

@@ -5,7 +5,6 @@ An attribute that Metal does not have, or that is used wrongly, is rejected.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator
 
 from ..language.attributes import ATTRIBUTES, MEANT, PASSED_OVER, STANDARD, Attribute
@@ -151,6 +150,8 @@ def _misuse(name: str) -> tuple[str, str]:
     if known is not None:
         need = f"needs an argument: [[{name}(…)]]" if known.argument else f"takes no argument: [[{name}]]"
         return f"attribute '{name}' {need}", ""
+    import difflib
+
     near = [MEANT[name]] if name in MEANT else difflib.get_close_matches(name, ATTRIBUTES, n=1)
     hint = f"did you mean [[{near[0]}]]?" if near else "see section 5.2 of the MSL specification"
     return f"unknown attribute '{name}'", hint

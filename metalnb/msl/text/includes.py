@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import posixpath
 import re
 from collections.abc import Iterator, Sequence
@@ -86,6 +85,8 @@ def read_includes(directives: Sequence[Directive], headers: frozenset[str], fold
 
 def _refused(directive: Directive, name: str, headers: frozenset[str]) -> Refusal:
     text = f"#{directive.name} {''.join(t.text for t in directive.tokens)}".strip()
+    import difflib
+
     near = difflib.get_close_matches(name, [*headers, "metal_stdlib"], n=1)
     hint = f"did you mean {near[0]!r}? {_ALLOWED}" if near else _ALLOWED
     message = f"{text}: a cell reads no files"

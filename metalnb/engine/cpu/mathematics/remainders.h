@@ -14,25 +14,41 @@ inline float $h_nextafter(float x, float y) {
     const float sum = x + y, next = $of_bits(x == 0 ? from_zero : beside), number = (x != x) | (y != y) ? sum : next;
     return x == y ? y : number;
 }
-/// Multiples of y are taken away, and as y times 2^28 k, largest first, where there are that many. Each quotient has 28
-/// bits, so that all products and differences are exact; being rounded, it may leave a rest below 0.
-inline float $h_fmod(float x, float y) {
-    const float size = __builtin_elementwise_abs(x), of = __builtin_elementwise_abs(y), infinity = __builtin_inff();
+/// x - n y, where that is a float.
+inline float $less_multiple(float x, float n, float y) {
+#if defined(__FMA__) || defined(__aarch64__)
+    return __builtin_elementwise_fma(-n, y, x);
+#else
+    return float(double(x) - double(n) * double(y));
+#endif
+}
+/// What is left of a size by a number whose multiples are taken away, as 2^28 k of it, largest first, where there are that
+/// many. Each quotient has 28 bits, so that all products and differences are exact; being rounded, it may leave a rest
+/// below 0.
+inline float $far_remainder(float size, float of) {
     const double by = of, inverse = 1 / by;
-    double rest = size;
-    if (__builtin_expect(!(rest * inverse < double(0x1p28L)), 0)) {
-        double unit = by * double(0x1p252L), inverse_of_unit = inverse * double(0x1p-252L);
+    double rest = size, unit = by * double(0x1p252L), inverse_of_unit = inverse * double(0x1p-252L);
 #pragma clang loop unroll(full)
-        for (int k = 9; k > 0; --k) {
-            rest -= __builtin_elementwise_rint(rest * inverse_of_unit) * unit;
-            unit *= double(0x1p-28L);
-            inverse_of_unit *= double(0x1p28L);
-        }
+    for (int k = 9; k > 0; --k) {
+        rest -= __builtin_elementwise_rint(rest * inverse_of_unit) * unit;
+        unit *= double(0x1p-28L);
+        inverse_of_unit *= double(0x1p28L);
     }
     rest -= __builtin_elementwise_rint(rest * inverse) * by;
     const double more = rest + by;
-    const float value = float(rest < 0 ? more : rest);
-    return __builtin_elementwise_copysign((of == infinity) & (size < infinity) ? size : value, x);
+    const float value = float(rest < 0 ? more : rest), infinity = __builtin_inff();
+    return (of == infinity) & (size < infinity) ? size : value;
+}
+/// Quotients below 2^20 are right to a quarter, and round to one that leaves less than y: a float, since it is a multiple
+/// of the last place of x or y.
+inline float $h_fmod(float x, float y) {
+    const float size = __builtin_elementwise_abs(x), of = __builtin_elementwise_abs(y), infinity = __builtin_inff();
+    const float quotient = size / of, whole = __builtin_elementwise_rint(quotient);
+    const float rest = $less_multiple(size, whole, of), more = rest + of;
+    float value = rest < 0 ? more : rest;
+    const bool usual = (quotient < 0x1p20f) & (of < infinity);
+    if (__builtin_expect(!usual, 0)) value = $far_remainder(size, of);
+    return __builtin_elementwise_copysign(value, x);
 }
 /// x y + z, rounded once, for a processor without an instruction for it. The product is exact in double; the sum is
 /// rounded to odd there, so that rounding it again to float is rounding once.
