@@ -12,8 +12,8 @@ import numpy as np
 from ...arrays.array import Array, empty
 from ...engine import named
 from ...program import Program
-from ..planning.convolution_plan import FORMS, Windows, plan_channels, plan_convolution
-from ..planning.cuts import LANES, Device, device_of, record
+from ..planning.convolution_plan import FORMS, Windows, plan_channels, plan_convolution, plan_depthwise
+from ..planning.cuts import LANES, Device, device_of, grid_of_threads, record
 from ..planning.product_plan import Strided, plan_windows
 from .copying import contiguous, converted, copied
 from .launcher import Launch, aligned
@@ -21,7 +21,7 @@ from .product_launch import CompiledProduct, compiled, run
 from .programs import instantiated
 from .reduction_launch import tag
 
-__all__ = ["convolved", "multiplied"]
+__all__ = ["by_channels", "convolved", "multiplied"]
 
 Shape = tuple[int, ...]
 
@@ -56,13 +56,10 @@ def convolved(x: Array, weight: Array, bias: Array | None, over: Windows, groups
     Array (N, O, H', W') or (N, O, W')
         Of x's dtype, summed in float32; None when an image is too large for the kernel.
     """
-    outputs = weight.shape[0]
-    out = empty((x.shape[0], outputs, *over.places(x.shape[2:])), x.dtype, x.engine)
+    out = empty((x.shape[0], weight.shape[0], *over.places(x.shape[2:])), x.dtype, x.engine)
     if not out.size:
         return out
-    x, weight = contiguous(x), contiguous(converted(weight, _FLOAT))
-    given: Any = np.zeros(outputs, np.float32) if bias is None else contiguous(converted(bias, _FLOAT))
-    at = (weight.offset, 0 if bias is None else given.offset)
+    x, weight, given, at = _operands(x, weight, bias)
     parts = _parts(x.shape, x.offset, weight.shape, at, over, groups, x.dtype, x.device)
     if parts is None:
         return None
@@ -73,6 +70,42 @@ def convolved(x: Array, weight: Array, bias: Array | None, over: Windows, groups
             part.lay.start(x, images)
         part.sum.start(images, weight, given, out)
     return out
+
+
+def _operands(x: Array, weight: Array, bias: Array | None) -> tuple[Array, Array, Any, tuple[int, int]]:
+    """Return images, weights and biases as the kernels read them, and the bytes at which the last two begin."""
+    x, weight = contiguous(x), contiguous(converted(weight, _FLOAT))
+    given: Any = np.zeros(weight.shape[0], np.float32) if bias is None else contiguous(converted(bias, _FLOAT))
+    return x, weight, given, (weight.offset, 0 if bias is None else given.offset)
+
+
+def by_channels(x: Array, weight: Array, bias: Array | None, over: Windows, groups: int) -> Array | None:
+    """Convolve as `convolved` does, each channel by itself on a GPU; None where groups are of several channels."""
+    out = empty((x.shape[0], weight.shape[0], *over.places(x.shape[2:])), x.dtype, x.engine)
+    if not out.size:
+        return out
+    x, weight, given, at = _operands(x, weight, bias)
+    launch = _depthwise(x.shape, x.offset, weight.shape, at, over, groups, x.dtype, x.device)
+    if launch is None:
+        return None
+    launch.start(x, weight, given, out)
+    return out
+
+
+@functools.lru_cache(256)
+def _depthwise(
+    x: Shape, offset: int, weight: Shape, at: tuple[int, int], over: Windows, groups: int, dtype: np.dtype[Any],
+    device: str,
+) -> Launch | None:  # fmt: skip
+    if len(weight) == 3:
+        over, x, weight = over.of_one_row, (*x[:2], 1, x[2]), (*weight[:2], 1, weight[2])
+    plan = plan_depthwise(x[1:], weight, over, groups)
+    if plan is None or plan.threads * x[0] >= 1 << 32:
+        return None
+    template = f"depthwise<{tag(dtype)}, {', '.join(map(str, plan.told))}>"
+    binary = instantiated("depthwise.metal", {"depthwise": template}, device)["depthwise"].binary
+    told = plan.record(offset // dtype.itemsize, at[0] // 4, at[1] // 4)
+    return Launch(binary, *grid_of_threads(plan.threads * x[0]), (told,)).kept(named(device))
 
 
 def multiplied(x: Array, weight: Array, over: Windows, groups: int) -> Array | None:

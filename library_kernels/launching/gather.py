@@ -11,6 +11,7 @@ from ...arrays.array import Array, empty
 from ...arrays.convert import asarray, on
 from ...arrays.promotion import is_integer
 from ...engine.base import Engine
+from ..planning.cuts import LANES, device_of
 from .bits import as_bits, fault_word, spread, width
 from .copying import contiguous, converted
 from .launcher import dispatch
@@ -21,6 +22,7 @@ __all__ = ["check", "gather", "indices_of", "short"]
 _INT64 = np.dtype(np.int64)
 _NONE = 0xFFFFFFFF
 _MOST = 1 << 32
+_SEVERAL, _THREADS = 8, 256  # elements of a thread of take_several, and its threadgroup
 
 
 def indices_of(who: str, indices: Any, engine: Engine) -> Array:
@@ -97,11 +99,22 @@ def gather(who: str, x: Array, indices: Array, axis: int, *, along: bool = False
         alone = inner == 1
         outer = math.prod(x.shape[:axis])
         grid = (count, outer, 1) if alone else (inner, count, outer)
-        kernel = program("gather.metal", x.engine, ALONE=alone)[f"take{'_along' * along}_{width(x.dtype)}"]
+        form, threadgroup = "_along" * along, spread(grid)
+        if alone and not along and _waits(count, outer, x.engine):
+            grid, threadgroup = (-(-count // (_SEVERAL * _THREADS)) * _THREADS, outer, 1), (_THREADS, 1, 1)
+            form = "_several"
+        kernel = program("gather.metal", x.engine, ALONE=alone)[f"take{form}_{width(x.dtype)}"]
         settings = {"count": count, "n": n, "inner": inner}
-        dispatch(kernel, as_bits(x), indices, as_bits(out), settings, fault, grid=grid, threadgroup=spread(grid))
+        dispatch(kernel, as_bits(x), indices, as_bits(out), settings, fault, grid=grid, threadgroup=threadgroup)
     check(who, fault, indices, n, axis if label is None else label)
     return out
+
+
+def _waits(count: int, outer: int, engine: Engine) -> bool:
+    """Say whether threads that take several elements each still fill a GPU."""
+    device = device_of(engine.caps)
+    enough = count >= _SEVERAL * _THREADS and count * outer >= _SEVERAL * LANES * device.simd_groups
+    return device.waits and enough
 
 
 def short(who: str, n: int) -> None:

@@ -52,6 +52,47 @@ kernel void take(device const T* x [[buffer(0)]],
     out[item.in(axis.count, item.k)] = x[item.in(axis.n, inside ? place : 0)];
 }
 
+// The same of single elements, where loads take long: a thread has SEVERAL, a threadgroup's length apart, and their loads are
+// all under way before the first is needed. Threadgroups: x is the indices, y the block.
+constant constexpr uint SEVERAL = 8, THREADS = 256;
+
+template <typename T>
+kernel void take_several(device const T* x [[buffer(0)]],
+                         device const long* indices [[buffer(1)]],
+                         device T* out [[buffer(2)]],
+                         constant Axis& axis [[buffer(3)]],
+                         device atomic_uint& fault [[buffer(4)]],
+                         uint2 group [[threadgroup_position_in_grid]],
+                         uint2 own   [[thread_position_in_threadgroup]]) {
+    const ulong count = axis.count, first = group.x * ulong(SEVERAL * THREADS) + own.x;
+    const uint n = axis.n;
+    x += group.y * ulong(n);
+    out += group.y * count;
+    long index[SEVERAL];
+    T value[SEVERAL];
+    bool wild = false;
+    _Pragma("clang loop unroll(full)") for (uint i = 0; i < SEVERAL; ++i) {
+        const ulong k = first + i * THREADS;
+        index[i] = indices[k < count ? k : count - 1];  // beyond the end the last again: a branch would part the loads
+    }
+    _Pragma("clang loop unroll(full)") for (uint i = 0; i < SEVERAL; ++i) {
+        uint place;
+        const bool inside = resolve(index[i], n, place);
+        wild = wild || !inside;
+        value[i] = x[inside ? place : 0];
+    }
+    _Pragma("clang loop unroll(full)") for (uint i = 0; i < SEVERAL; ++i) {
+        const ulong k = first + i * THREADS;
+        if (k < count) out[k] = value[i];
+    }
+    if (!wild) return;
+    for (uint i = 0; i < SEVERAL; ++i) {
+        const ulong k = first + i * THREADS;
+        uint place;
+        if (k < count && !resolve(indices[k], n, place)) report(fault, k);
+    }
+}
+
 // out[o][k][i] = x[o][indices[o][k][i]][i].
 template <typename T>
 kernel void take_along(device const T* x [[buffer(0)]],
@@ -139,7 +180,7 @@ kernel void scatter(device typename Op::Memory* x [[buffer(0)]],
 }
 
 #define MAKE(name, suffix, T) template [[host_name(#name "_" #suffix)]] [[kernel]] decltype(name<T>) name<T>;
-#define FOR_WIDTH(bits, U) MAKE(take, bits, U) MAKE(take_along, bits, U)
+#define FOR_WIDTH(bits, U) MAKE(take, bits, U) MAKE(take_several, bits, U) MAKE(take_along, bits, U)
 FOR_WIDTH(8, uchar)
 FOR_WIDTH(16, ushort)
 FOR_WIDTH(32, uint)

@@ -17,7 +17,7 @@ from ...arrays.array import Array, empty
 from ...arrays.convert import on
 from ...arrays.promotion import common, is_float
 from ..elementwise.binary import BY_NAME
-from ..launching.convolution_launch import convolved, multiplied
+from ..launching.convolution_launch import by_channels, convolved, multiplied
 from ..launching.copying import as_array, contiguous, converted, copied, copy_into, fill_with
 from ..op import FLOATS, LeastTraffic, Op, OpRow
 from ..ops.linear_algebra import matmul
@@ -118,17 +118,25 @@ def _convolved(  # noqa: PLR0913, PLR0917  (PyTorch's parameters)
         raise ValueError(f"{who}: a window of {reach} does not fit into {room}, which is padded already.")
     bias = rest[0] if rest else None
     made = None
-    tiles = device_of(x.engine.caps).tile_places
     if 0 not in weight.shape and 0 not in x.shape:
-        if not tiles:
+        if not device_of(x.engine.caps).tile_places:
             made = convolved(x, weight, bias, over, groups)
-        elif math.prod(size) > 1:
-            made = multiplied(x, weight, over, groups)
-    if made is None or tiles:
-        made = _product(padded(x, over.padding, 0.0), weight, over, groups) if made is None else made
+        elif own == 1 and groups > 1:
+            made = by_channels(x, weight, bias, over, groups)
+    if made is None:
+        made = _multiplied(x, weight, over, groups)
         if bias is not None:
             made = BY_NAME["add"](made, bias.reshape((-1, *(1,) * axes)), out=made)
     return made[0] if alone else made
+
+
+def _multiplied(x: Array, weight: Array, over: Windows, groups: int) -> Array:
+    """Multiply the weights with the windows, on a GPU as they lie in the images where that is possible."""
+    tiles = device_of(x.engine.caps).tile_places
+    made = None
+    if tiles and math.prod(over.size) > 1 and 0 not in weight.shape and 0 not in x.shape:
+        made = multiplied(x, weight, over, groups)
+    return _product(padded(x, over.padding, 0.0), weight, over, groups) if made is None else made
 
 
 def _product(x: Array, weight: Array, over: Windows, groups: int) -> Array:
@@ -194,7 +202,8 @@ def _size(x: Any, weight: Any, *rest: Any) -> Any:
 
 
 def _row(name: str) -> Callable[[Callable[..., Any]], Op]:
-    row = OpRow("neural", reference=_reference, dtypes=FLOATS, kernels=("convolve.metal", "matmul.metal"), size=_size,
+    kernels = ("convolve.metal", "depthwise.metal", "matmul.metal")
+    row = OpRow("neural", reference=_reference, dtypes=FLOATS, kernels=kernels, size=_size,
                 tolerance={"float32": 24.0, "float16": 1.0, "bfloat16": 1.0}, cite=f"PyTorch, ``{name}``")  # fmt: skip
     return lambda function: _Convolution(function, row)
 

@@ -12,11 +12,17 @@ import numpy as np
 from ...engine.base import Grid
 from .cuts import LANES, Record, record
 
-__all__ = ["FORMS", "ChannelsPlan", "ConvolutionPlan", "Laying", "Windows", "plan_channels", "plan_convolution"]
+__all__ = [
+    "FORMS", "ChannelsPlan", "ConvolutionPlan", "DepthwisePlan", "Laying", "Windows", "plan_channels",
+    "plan_convolution", "plan_depthwise",
+]  # fmt: skip
 
 _LAYOUT = struct.Struct("<q12I")
 _CONVOLUTION = struct.Struct("<6q8I")
 _CHANNELS = struct.Struct("<4q16I")
+_DEPTHWISE = struct.Struct("<3Q4I2i8I")
+_HELD = 56  # elements of the image that a thread holds at most, and
+_PLACES = (4, 2, 1)  # … how many places of a column it makes of them
 _FEW, _ROWS = 16, 4  # larger windows are worth being laid out, fewer rows not worth going by them
 _WASTED = 8  # one of so many sums may be for nothing, for the sake of wider panels
 _LAID = 4096  # elements that a SIMD-group lays out
@@ -199,6 +205,49 @@ def plan_channels(x: Shape, weight: Shape, over: Windows, groups: int) -> Channe
                left, top, outputs, outputs // groups, lines)  # fmt: skip
     stride = over.stride[1] if over.stride[1] <= 2 else 0
     return ChannelsPlan(stride, lengths, (-(-rows // lines) * LANES, outputs, 1))
+
+
+class DepthwisePlan(NamedTuple):
+    """What the dispatch needs to know of a convolution of channels by themselves on a GPU.
+
+    Attributes
+    ----------
+    told : tuple of int
+        The arguments of the kernel's template.
+    lengths : tuple of int
+        The kernel's record, but for where things begin.
+    threads : int
+        For one image.
+    """
+
+    told: tuple[int, ...]
+    lengths: tuple[int, ...]
+    threads: int
+
+    def record(self, x: int, weight: int, bias: int) -> Record:
+        """Return the kernel's record for operands that begin there."""
+        return record(_DEPTHWISE.pack(x, weight, bias, *self.lengths))
+
+
+def plan_depthwise(x: Shape, weight: Shape, over: Windows, groups: int) -> DepthwisePlan | None:
+    """Plan the convolution of images (C, H, W) with weights (O, 1, h, w) on a GPU; None for windows that are too large.
+
+    Places of a column share elements where they are so close that their windows overlap.
+    """
+    if weight[1] != 1:
+        return None
+    (height, width), (down, across), (below, beside) = over.size, over.stride, over.dilation
+    (rows, columns), outputs = over.places(x[1:]), weight[0]
+    reach = (height - 1) * below + 1
+    shares = down < reach and rows > 1
+    held = (n for n in (_PLACES if shares else (1,)) if n <= rows and ((n - 1) * down + reach) * width <= _HELD)
+    several = next(held, 0)
+    if not several:
+        return None
+    (top, _), (left, _) = over.padding
+    blocks = -(-rows // several)
+    lengths = (x[2], x[1], columns, rows, left, top, across, down, beside, below, outputs, outputs // groups, blocks, 0)
+    return DepthwisePlan((width, height, several, down, below), lengths, outputs * blocks * columns)
 
 
 def _blocks(outputs: int, terms: int, rows: int) -> tuple[int, int]:

@@ -11,6 +11,7 @@ from oracle import laid
 from test_matmul import check, numbers
 
 import metalnb as mnb
+from metalnb.library_kernels.launching import gather as gathering
 from metalnb.library_kernels.planning.cuts import device_of
 from metalnb.library_kernels.planning.product_plan import Strided, plan_product
 from metalnb.library_kernels.planning.reduction_plan import axes_of_view, plan_reduction
@@ -173,6 +174,60 @@ def test_a_view_that_no_vector_may_be_read_from(gpu: Any, rng: np.random.Generat
         for rows, columns in ((slice(1, 65), slice(1, 97)), (slice(64), slice(4, 100)), (slice(3, 90, 2), slice(90))):
             part = whole[rows, columns]
             check(mnb.matmul(x.viewed(x.host[rows, columns]), x.viewed(x.host[rows, columns]).T), part, part.T)
+
+
+@pytest.mark.long(unless=lambda dtype: dtype == "float32")  # Read alike
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+def test_variances_read_their_elements_once(gpu: Any, dtype: str, rng: np.random.Generator) -> None:
+    """Rows of one chunk and of several, of which the last has one element; means of 0, and far from it."""
+    kind: Any = pytest.importorskip("ml_dtypes").bfloat16 if dtype == "bfloat16" else dtype
+    gpu(MANY)
+    eps = {"float32": 2.0**-23, "float16": 2.0**-10, "bfloat16": 2.0**-7}[dtype]
+    for shape, axes in (((3, 256), -1), ((2, 5, 1025), -1), ((4097,), None), ((3, 2, 2200), (1, 2)), ((2, 12_289), 1),
+                        ((300, 5, 77), None)):  # fmt: skip
+        for mean in (0, 3, 300_000 if dtype == "float32" else 1000):
+            host = (rng.standard_normal(shape) + mean).astype(kind)
+            x = mnb.asarray(np.append(host[:1], host, 0))[1:]
+            wide = host.astype(np.float64)
+            for op, right in ((mnb.var, np.var), (mnb.std, np.std)):
+                want = right(wide, axis=axes, ddof=1)
+                got = op(x, axis=axes, correction=1)
+                assert got.shape == want.shape
+                assert (np.abs(got.read() - want) <= (4 * 2.0**-23 + 0.51 * eps) * np.abs(want)).all(), (shape, mean)
+        assert mnb.var(x, axis=axes, keepdims=True).shape == np.var(wide, axis=axes, keepdims=True).shape
+
+
+def test_variances_of_what_is_no_number(gpu: Any) -> None:
+    gpu(MANY)
+    host = np.full((5, 5000), 1 / 3, np.float32)
+    host[1, 4999], host[2, 0], host[3, 7] = np.nan, np.inf, 1e6
+    got = mnb.var(laid(host), axis=1).read()
+    assert np.isnan(got[1:3]).all()
+    assert got[[0, 4]].tolist() == [0, 0]
+    np.testing.assert_allclose(got[3], np.var(host[3].astype(np.float64)), rtol=1e-6)
+    with np.errstate(invalid="ignore"):
+        assert np.isnan(mnb.var(laid(host[:1, :300]), correction=300).read())
+
+
+@pytest.mark.parametrize(("outer", "count"), [(1, 16_384), (1, 20_481), (3, 6_143), (9, 2_048)])
+def test_a_gpus_threads_take_several(
+    gpu: Any, monkeypatch: pytest.MonkeyPatch, outer: int, count: int, rng: np.random.Generator
+) -> None:
+    """Blocks that are whole and cut off; and the first wild index of a block, wherever its thread."""
+    gpu(1)
+    used: list[str] = []
+    own = gathering.dispatch
+    monkeypatch.setattr(gathering, "dispatch", lambda kernel, *a, **o: used.append(kernel.name) or own(kernel, *a, **o))
+    for dtype in ("uint8", "float16", "float32", "int64"):
+        x = rng.integers(0, 200, (outer, 777)).astype(dtype)
+        indices = rng.integers(-777, 777, count)
+        given = mnb.asarray(indices)
+        assert np.array_equal(mnb.take(mnb.asarray(x), given, axis=1).read(), x[:, indices])
+    assert set(used) == {f"take_several_{bits}" for bits in (8, 16, 32, 64)}
+    first = int(rng.integers(count))
+    indices[first], indices[min(first + 256, count - 1)] = -778, 777
+    with pytest.raises(IndexError, match=rf"index {indices[first]} \(at \({first},\)"):
+        mnb.take(mnb.asarray(x), mnb.asarray(indices), axis=1)
 
 
 LENGTHS = (1, 31, 127, 128, 129, 511, 513, 5000, 300_001, 600_000)  # about a run's and a stretch's

@@ -77,6 +77,48 @@ def test_convolutions_of_views_and_of_one_axis(gpu: Any, products: list[str], rn
     assert products
 
 
+@pytest.mark.long(unless=lambda dtype: dtype == "float16")  # The windows are read alike for each dtype
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+def test_channels_are_convolved_by_themselves(
+    gpu: Any, monkeypatch: pytest.MonkeyPatch, dtype: str, rng: np.random.Generator
+) -> None:
+    """One, two and four places of a column for a thread, with rows left over; windows that overlap, and others."""
+    gpu(MANY)
+    convolution_launch._depthwise.cache_clear()
+    started: list[Any] = []
+    own = convolution_launch.plan_depthwise
+    monkeypatch.setattr(convolution_launch, "plan_depthwise", lambda *a: started.append(own(*a)) or started[-1])
+    for (height, width), (down, across), each, options in (
+        ((13, 17), (3, 3), 1, {"padding": 1}), ((9, 40), (3, 2), 2, {"padding": (2, 0), "stride": 2}),
+        ((15, 11), (5, 5), 1, {"padding": "same", "dilation": (2, 1)}), ((3, 9), (3, 3), 3, {"stride": (1, 4)}),
+        ((12, 12), (2, 2), 1, {"stride": 3}), ((4, 33), (1, 7), 1, {"padding": (0, 3)}), ((2, 2), (2, 1), 1, {}),
+        ((9, 8), (7, 7), 1, {"padding": 3}),
+    ):  # fmt: skip
+        x, w = numbers(rng, (2, 3, height, width), dtype), numbers(rng, (3 * each, 1, down, across), dtype)
+        for layout in ("plain", "reversed"):
+            check(x, w, numbers(rng, (3 * each,), dtype), layout, groups=3, **options)
+        check(x[1], w, groups=3, **options)
+    check(numbers(rng, (2, 3, 40), dtype), numbers(rng, (3, 1, 5), dtype), groups=3, stride=2, padding=2)
+    assert None not in started
+    assert {plan.told[2] for plan in started} == {1, 2, 4}
+    x, w = numbers(rng, (2, 3, 6, 7), dtype), numbers(rng, (3, 1, 3, 3), dtype)
+    whole = mnb.asarray(np.append(x[:1], x, 0))
+    got = mnb.conv2d(whole[1:], mnb.asarray(w), groups=3).read()
+    assert np.array_equal(got, REFERENCE(x.astype(float), w.astype(float), groups=3).astype(x.dtype))
+    check(numbers(rng, (1, 2, 12, 12), dtype), numbers(rng, (2, 1, 10, 10), dtype), groups=2)  # too large a window
+    assert started[-1] is None
+
+
+def test_a_channels_padding_is_zero(gpu: Any) -> None:
+    gpu(MANY)
+    x, w = np.ones((1, 2, 5, 6), np.float32), np.ones((2, 1, 3, 3), np.float32)
+    x[0, 1, 0, 0], x[0, 0, 4, 5], w[1, 0, 2, 2] = np.nan, np.inf, -np.inf
+    with np.errstate(invalid="ignore"):
+        want = REFERENCE(x.astype(np.float64), w.astype(np.float64), padding=1, groups=2).astype(np.float32)
+        assert np.isnan(want).any()
+    assert np.array_equal(mnb.conv2d(laid(x), laid(w), padding=1, groups=2).read(), want, equal_nan=True)
+
+
 def test_infinities_and_padding_stay_apart(gpu: Any, rng: np.random.Generator) -> None:
     gpu(MANY)
     x, w = numbers(rng, (1, 8, 6, 6), "float32"), np.ones((16, 8, 3, 3), np.float32)

@@ -1,0 +1,93 @@
+// Variances and standard deviations that read each element once, where loads take long. A threadgroup keeps a chunk of a row
+// in registers, and goes through it twice there: for its mean, and for the distances from that. The chunks of a longer row
+// then meet. No difference of two large sums is taken, so a mean far from 0 does no harm.
+//
+// Source: T. Chan, G. Golub, R. LeVeque, "Algorithms for Computing the Sample Variance", Am. Stat. 37 (1983): the distances'
+// own sum corrects the rounded mean (1.7), and parts are combined by (2.1).
+#include <metalnb/reduce.metal>
+
+constant constexpr uint THREADS = 256;  // of a threadgroup
+
+/// Rows, and how they are cut into chunks of `chunk` elements, the last of `rest`.
+struct Spread {
+    ulong offset;  // of the first row; rows follow each other
+    uint count, chunk, rest, chunks;
+    float left;    // what the sum of squares is divided by
+    uint unused;
+};
+
+/// What is known of a chunk: its rounded mean, how far that is from the mean, and the squares of the distances.
+struct Chunk {
+    float mean, off, squares;
+};
+
+using Total = Sum<float, float, float, float>;
+
+template <bool ROOT>
+inline float finished(float squares, constant Spread& s) {
+    const float variance = (squares < 0.0f ? 0.0f : squares) / s.left;
+    return ROOT ? sqrt(variance) : variance;
+}
+
+/// Threadgroups: the chunk, then the row. A thread has N elements. With one chunk to a row, `out` is written, else `chunks`.
+template <typename T, bool ROOT, uint N>
+kernel void spread_chunks(device const memory_of<T>* x [[buffer(0)]],
+                          device Chunk* chunks         [[buffer(1)]],
+                          device memory_of<T>* out     [[buffer(2)]],
+                          constant Spread& s           [[buffer(3)]],
+                          uint group  [[threadgroup_position_in_grid]],
+                          uint own    [[thread_position_in_threadgroup]],
+                          uint lane   [[thread_index_in_simdgroup]],
+                          uint simd   [[simdgroup_index_in_threadgroup]],
+                          uint simds  [[simdgroups_per_threadgroup]]) {
+    threadgroup float shared[LANES];
+    const uint row = group / s.chunks, chunk = group % s.chunks, count = chunk + 1 == s.chunks ? s.rest : s.chunk;
+    x += s.offset + row * ulong(s.count) + chunk * ulong(s.chunk);
+    float held[N], sum = 0.0f;
+    _Pragma("clang loop unroll(full)") for (uint i = 0; i < N; ++i) {
+        const uint at = i * THREADS + own;
+        held[i] = at < count ? storage<T>::load(x[at]) : 0.0f;
+    }
+    _Pragma("clang loop unroll(full)") for (uint i = 0; i < N; ++i) sum += held[i];
+    const float mean = across_group<Total>(across_lanes<Total>(sum), shared, lane, simd, simds) / count;
+    float off = 0.0f, squares = 0.0f;
+    _Pragma("clang loop unroll(full)") for (uint i = 0; i < N; ++i) {
+        const float distance = i * THREADS + own < count ? held[i] - mean : 0.0f;
+        off += distance;
+        squares = fma(distance, distance, squares);
+    }
+    off = across_group<Total>(across_lanes<Total>(off), shared, lane, simd, simds) / count;
+    squares = across_group<Total>(across_lanes<Total>(squares), shared, lane, simd, simds) - off * off * count;
+    if (own != 0) return;
+    if (s.chunks == 1) out[row] = storage<T>::store(finished<ROOT>(squares, s));
+    else chunks[group] = Chunk{mean, off, squares};
+}
+
+/// Brings a row's chunks together. Threadgroups: the row.
+template <typename T, bool ROOT>
+kernel void spread_rows(device const Chunk* chunks [[buffer(0)]],
+                        device memory_of<T>* out   [[buffer(1)]],
+                        constant Spread& s         [[buffer(2)]],
+                        uint row    [[threadgroup_position_in_grid]],
+                        uint own    [[thread_position_in_threadgroup]],
+                        uint lane   [[thread_index_in_simdgroup]],
+                        uint simd   [[simdgroup_index_in_threadgroup]],
+                        uint simds  [[simdgroups_per_threadgroup]]) {
+    threadgroup float shared[LANES];
+    chunks += row * ulong(s.chunks);
+    const float base = chunks[0].mean;  // means are near each other: their differences are all but exact
+    float sum = 0.0f;
+    for (uint i = own; i < s.chunks; i += THREADS) {
+        const float share = float(i + 1 == s.chunks ? s.rest : s.chunk) / s.count;
+        sum = fma(share, chunks[i].mean - base + chunks[i].off, sum);
+    }
+    const float mean = across_group<Total>(across_lanes<Total>(sum), shared, lane, simd, simds);
+    float squares = 0.0f;
+    for (uint i = own; i < s.chunks; i += THREADS) {
+        const float distance = chunks[i].mean - base + chunks[i].off - mean;
+        const uint count = i + 1 == s.chunks ? s.rest : s.chunk;
+        squares += fma(distance * distance, float(count), chunks[i].squares);
+    }
+    squares = across_group<Total>(across_lanes<Total>(squares), shared, lane, simd, simds);
+    if (own == 0) out[row] = storage<T>::store(finished<ROOT>(squares, s));
+}
