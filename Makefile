@@ -46,9 +46,10 @@ lab: $(call needs,lab) ## open the notebooks in JupyterLab
 notebooks: $(call needs,notebooks) ## run every notebook and keep its outputs in the tree
 	@$(BIN)/python notebooks/run.py $(NOTEBOOKS)
 
-docs: $(call needs,test) ## write docs/ops.md and docs/msl.md, which is measured; ARGS=--again takes the last measurement
+docs: $(call needs,test) ## write docs/ops.md, metalnb/__init__.pyi and docs/msl.md, which is measured (ARGS=--again: the last measurement)
 	@$(BIN)/python tests/msl/page.py $(ARGS)
 	@$(BIN)/python tests/ops_page.py
+	@$(BIN)/python tests/public_stub.py
 
 site: $(call needs,docs) ## build a site of all documents, build/site/index.html; no network, no notebook is run
 	@$(BIN)/sphinx-build --fresh-env --fail-on-warning --keep-going --quiet -c docs -d build/doctrees . build/site

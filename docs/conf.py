@@ -18,7 +18,7 @@ version = release = metalnb.__version__
 
 root_doc = "README"
 include_patterns = [
-    "README.md", "CHANGELOG.md", "CONTRIBUTING.md", "docs/*.md", "docs/api/*.md",
+    "README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "docs/*.md", "docs/api/*.md",
     "notebooks/[0-9][0-9]_*.ipynb",  # and none that a reader has made beside them
 ]  # fmt: skip
 exclude_patterns = ["docs/README.md", ".*", "build"]  # the site's own contents say which documents there are

@@ -22,6 +22,7 @@ MODULES = (
     "composed.contractions", "composed.padding", "composed.stacking", "composed.index_grids", "composed.set_algebra",
     "composed.selections", "composed.closeness", "neural.attention", "neural.convolution", "neural.pooling",
     "neural.channel_norms", "neural.losses", "neural.gating", "neural.dense",
+    "neural.quantized",
 )
 
 

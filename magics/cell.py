@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +10,7 @@ from IPython.core.error import UsageError
 from IPython.core.magic import Magics, cell_magic, magics_class
 from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
 
-from ..errors import MetalnbWarning
+from ..msl.libclang.author_warnings import at_the_text
 from ..program import Program, compile
 from .call_checks import guard
 from .editor_lines import below, lines_above
@@ -76,8 +73,11 @@ class CellMagics(Magics):
         All that names a line counts as the editor does: %%metal is the first.
         """
         options = parse_argstring(self.metal, line)
-        with _worded():
+        token = at_the_text.set(True)
+        try:
             return self._compiled(options, cell)
+        finally:
+            at_the_text.reset(token)
 
     def _compiled(self, options: Any, cell: str) -> Program | Header | None:
         common = {"math": options.math, "engine": options.engine, "msl": options.msl}
@@ -112,24 +112,6 @@ class CellMagics(Magics):
         except Exception as error:
             message = f"--check {text}: {type(error).__name__}: {error}"
             raise UsageError(message) from error
-
-
-@contextmanager
-def _worded() -> Iterator[None]:
-    """Let a warning say what is wrong in a cell, without the place in IPython that runs magics."""
-    plain = warnings.formatwarning
-
-    def formatted(message: Any, category: type[Warning], *rest: Any, **more: Any) -> str:
-        if not issubclass(category, MetalnbWarning):
-            return plain(message, category, *rest, **more)
-        given = message.args[0] if isinstance(message, Warning) and message.args else message
-        return f"{category.__name__}: {given}\n"
-
-    warnings.formatwarning = formatted
-    try:
-        yield
-    finally:
-        warnings.formatwarning = plain
 
 
 def _save(path: str, text: str) -> None:

@@ -14,7 +14,7 @@ from ..cache import Usage, store
 from ..cache_upkeep import size_limit
 from ..call.kernel import Kernel
 from ..display import Listing, Source, Table, nbytes
-from ..engine import EngineStatus, engines, use
+from ..engine import EngineList, engines, use
 from ..program import Program
 from ..timing.gpu_capture import capture
 from ..timing.limits import Limits, limits
@@ -34,7 +34,7 @@ class Command:
     run: Callable[[Session, str | None], Any]
 
 
-def _engines(_session: Session, _word: str | None) -> Listing[EngineStatus]:
+def _engines(_session: Session, _word: str | None) -> EngineList:
     return engines()
 
 
@@ -44,7 +44,7 @@ def _limits(_session: Session, word: str | None) -> Limits:
     return limits(again=word == "again")
 
 
-def _use(_session: Session, name: str | None) -> Listing[EngineStatus]:
+def _use(_session: Session, name: str | None) -> EngineList:
     use(None if name in {None, "default"} else name)
     return engines()
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from . import library_includes as _library_includes
 from .arrays.implementations import implementations as _implementations
@@ -23,56 +23,10 @@ from .errors import (
     MetalnbWarning,
 )
 
-if TYPE_CHECKING:  # what `_PUBLIC` says, for type checkers
-    from .arrays.array import Array as Array
-    from .arrays.convert import array as array
-    from .arrays.convert import asarray as asarray
-    from .arrays.convert import from_dlpack as from_dlpack
-    from .arrays.dtype_info import can_cast as can_cast
-    from .arrays.dtype_info import finfo as finfo
-    from .arrays.dtype_info import iinfo as iinfo
-    from .arrays.dtype_info import isdtype as isdtype
-    from .arrays.dtype_info import result_type as result_type
-    from .arrays.memory_pool import MemoryInfo as MemoryInfo
-    from .arrays.memory_pool import memory_info as memory_info
-    from .arrays.stream import clear_cache as clear_cache
-    from .arrays.stream import synchronize as synchronize
-    from .call.kernel import Kernel as Kernel
-    from .engine import EngineStatus as EngineStatus
-    from .engine import engines as engines
-    from .engine import use as use
-    from .engine.time_limits import timeout as timeout
-    from .library_kernels.elementwise.custom_elementwise import elementwise as elementwise
-    from .library_kernels.elementwise.fuse import fuse as fuse
-    from .library_kernels.ops.custom_reduction import reduction as reduction
-    from .profiling.profile_call import profile as profile
-    from .profiling.profile_record import Profile as Profile
-    from .program import Program as Program
-    from .program import compile as compile
-    from .program import load as load
-    from .stepping.trace_call import trace as trace
-    from .stepping.trace_record import KernelTrace as KernelTrace
-    from .timing.compare import Comparison as Comparison
-    from .timing.compare import compare as compare
-    from .timing.gpu_capture import capture as capture
-    from .timing.limits import Limits as Limits
-    from .timing.limits import limits as limits
-    from .timing.measure import measure as measure
-    from .timing.records import Timing as Timing
-    from .timing.records import Traffic as Traffic
-    from .timing.roofline import Roofline as Roofline
-    from .timing.roofline import roofline as roofline
-    from .validation.access_report import Validation as Validation
-    from .validation.run import validate as validate
-    from .widgets.animate import animate as animate
-    from .widgets.dashboard import dashboard as dashboard
-    from .widgets.explore import explore as explore
-    from .widgets.monitor import monitor as monitor
-    from .widgets.tune import tune as tune
-
 __version__ = "0.1.0"
 
-# The public names, by the module that has them: imported on first use.
+# The public names, by the module that has them: imported on first use. Type checkers read `__init__.pyi`, which
+# `make docs` writes from this table and the table of ops.
 _PUBLIC = {
     "arrays.array": ("Array",),
     "arrays.convert": ("array", "asarray", "from_dlpack"),

@@ -17,6 +17,10 @@ __all__ = ["RENDERERS", "Rendered", "render"]
 # Record -> for each form the function that renders it, both named from the package down. A form is a MIME type, which
 # becomes part of what a notebook shows, or "figure": what matplotlib draws on request.
 RENDERERS: Mapping[str, Mapping[str, str]] = {
+    "engine.engine_list.EngineList": {
+        "text/plain": "display.engine_table.engines_text",
+        "text/html": "display.engine_table.engines_html",
+    },
     "timing.records.Timing": {
         "text/plain": "timing.views.plain_text.timing_text",
         "text/html": "timing.views.html_cards.timing_html",

@@ -41,6 +41,7 @@ _WIDENED = 1 << 24  # multiplications that pay for the conversion
 _OFTEN = 512  # columns of B from which on a large A is worth making contiguous first
 _PLANS = 1024
 _FORMS = ("matrix_pipes", "matrix_tiles", "tiles")  # files with kernels of tiles, by their names
+_FILES = (("dot", "dots.metal"), ("columns", "columns.metal"))
 _LARGE = 1024  # a larger plan is not kept: it takes much memory, and little time beside its products
 
 
@@ -178,4 +179,5 @@ def _program(step: ProductStep, engine: Engine) -> Program:
         file = f"{next(form for form in _FORMS if form in step.kernel)}.metal"
         windows = {"B_WINDOWS": "1"} if step.ways[1] == "WINDOWS" else {}
         return with_macros(file, engine.name, A_WAY=step.ways[0], B_WAY=step.ways[1], **windows)
-    return program("dots.metal" if "dot" in step.kernel else "matmul.metal", engine)
+    file = next((file for name, file in _FILES if name in step.kernel), "matmul.metal")
+    return program(file, engine)

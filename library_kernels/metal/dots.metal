@@ -17,30 +17,38 @@ inline ulong simd_total(ulong x) {
     return x;
 }
 
-/// 32 terms of R x W dot products, one for each lane that is `inside`.
-template <typename T, typename Acc, ushort R, ushort W>
+/// V terms of R x W dot products for each lane that is `inside`.
+template <typename T, typename Acc, ushort R, ushort W, ushort V>
 inline void add_terms(thread Acc (&sum)[R][W], device const memory_of<T>* a, device const memory_of<T>* b, long a_row,
                       long b_column, bool inside, uint lane) {
-    Acc y[W];
-    UNROLL for (ushort w = 0; w < W; ++w) y[w] = inside ? Acc(storage<T>::load((b + w * b_column)[lane])) : Acc(0);
+    using Read = Neighbours<memory_of<T>, V>;
+    typename Read::type y[W];
+    UNROLL for (ushort w = 0; w < W; ++w) y[w] = inside ? Read::read(b + w * b_column, lane) : typename Read::type(0);
     UNROLL for (ushort r = 0; r < R; ++r) {
-        const Acc x = inside ? Acc(storage<T>::load((a + r * a_row)[lane])) : Acc(0);
-        UNROLL for (ushort w = 0; w < W; ++w) sum[r][w] = multiply_add(x, y[w], sum[r][w]);
+        const typename Read::type x = inside ? Read::read(a + r * a_row, lane) : typename Read::type(0);
+        UNROLL for (ushort v = 0; v < V; ++v)
+            UNROLL for (ushort w = 0; w < W; ++w)
+                sum[r][w] = multiply_add(Acc(storage<T>::load(Read::at(x, v))), Acc(storage<T>::load(Read::at(y[w], v))),
+                                         sum[r][w]);
     }
 }
 
-/// R x W dot products of rows of A with columns of B: the lanes walk along K side by side, and meet at the end.
-template <typename T, typename Acc, typename C, ushort R, ushort W>
+/// R x W dot products of rows of A with columns of B: the lanes walk along K side by side, and meet at the end. What is read
+/// by fours is read some steps ahead.
+template <typename T, typename Acc, typename C, ushort R, ushort W, ushort V>
 inline void dot_tile(device const memory_of<T>* a, device const memory_of<T>* b, device memory_of<C>* c,
                      constant Product& p, uint K, uint lane) {
+    constexpr uint run = panel * V, step = V == 1 ? run : run * (8 / sizeof(memory_of<T>));
     const long a_row = p.a_row, b_column = p.b_panel;
     Acc sum[R][W];
     UNROLL for (ushort r = 0; r < R; ++r)
         UNROLL for (ushort w = 0; w < W; ++w) sum[r][w] = 0;
-    const uint steps = K / panel, rest = K % panel;
-    for (uint step = 0; step < steps; ++step, a += panel, b += panel)
-        add_terms<T>(sum, a, b, a_row, b_column, true, lane);
-    if (rest > 0) add_terms<T>(sum, a, b, a_row, b_column, lane < rest, lane);
+    const uint steps = K / step;
+    for (uint i = 0; i < steps; ++i, a += step, b += step)
+        UNROLL for (uint k = 0; k < step; k += run)
+            add_terms<T, Acc, R, W, V>(sum, a + k, b + k, a_row, b_column, true, lane);
+    for (uint k = steps * step; k < K; k += run, a += run, b += run)
+        add_terms<T, Acc, R, W, V>(sum, a, b, a_row, b_column, k + lane * V < K, lane);
     UNROLL for (ushort r = 0; r < R; ++r, c += p.N)
         UNROLL for (ushort w = 0; w < W; ++w) {
             const Acc total = simd_total(sum[r][w]);
@@ -52,7 +60,7 @@ inline void dot_tile(device const memory_of<T>* a, device const memory_of<T>* b,
 /// `p.b_panel` leads from one column of B to the next.
 ///
 /// Threadgroups: x is 4 rows, y 2 columns, z the part of K and the product of the batch.
-template <typename T, typename Acc, typename C>
+template <typename T, typename Acc, typename C, ushort V>
 kernel void dots(device const memory_of<T>* a      [[buffer(0)]],
                  device const memory_of<T>* b      [[buffer(1)]],
                  device memory_of<C>*       c      [[buffer(2)]],
@@ -70,19 +78,19 @@ kernel void dots(device const memory_of<T>* a      [[buffer(0)]],
     const uint rows = p.M - row;
     if (p.N - column >= 2) {
         if (rows >= 4) {
-            dot_tile<T, Acc, C, 4, 2>(a, b, c, p, part.K, lane);
+            dot_tile<T, Acc, C, 4, 2, V>(a, b, c, p, part.K, lane);
             return;
         }
-        if (rows & 2) dot_tile<T, Acc, C, 2, 2>(a, b, c, p, part.K, lane);
-        if (rows & 1) dot_tile<T, Acc, C, 1, 2>(a + (rows & 2) * a_row, b, c + (rows & 2) * c_row, p, part.K, lane);
+        if (rows & 2) dot_tile<T, Acc, C, 2, 2, V>(a, b, c, p, part.K, lane);
+        if (rows & 1) dot_tile<T, Acc, C, 1, 2, V>(a + (rows & 2) * a_row, b, c + (rows & 2) * c_row, p, part.K, lane);
         return;
     }
     if (rows >= 4) {
-        dot_tile<T, Acc, C, 4, 1>(a, b, c, p, part.K, lane);
+        dot_tile<T, Acc, C, 4, 1, V>(a, b, c, p, part.K, lane);
         return;
     }
-    if (rows & 2) dot_tile<T, Acc, C, 2, 1>(a, b, c, p, part.K, lane);
-    if (rows & 1) dot_tile<T, Acc, C, 1, 1>(a + (rows & 2) * a_row, b, c + (rows & 2) * c_row, p, part.K, lane);
+    if (rows & 2) dot_tile<T, Acc, C, 2, 1, V>(a, b, c, p, part.K, lane);
+    if (rows & 1) dot_tile<T, Acc, C, 1, 1, V>(a + (rows & 2) * a_row, b, c + (rows & 2) * c_row, p, part.K, lane);
 }
 
 /// Many dot products, of a row of A with a row of B each. Each SIMD-group makes 8 of them, one after the other, for a single
@@ -99,7 +107,7 @@ kernel void pair_dots(device const memory_of<T>* a      [[buffer(0)]],
     uint count = 8;
     if (first + count > p.M) count = p.M - first;  // not min(), as in part_of
     for (uint i = first; i < first + count; ++i)
-        dot_tile<T, Acc, C, 1, 1>(a + starts[2 * i], b + starts[2 * i + 1], c + i, p, p.K, lane);
+        dot_tile<T, Acc, C, 1, 1, 1>(a + starts[2 * i], b + starts[2 * i + 1], c + i, p, p.K, lane);
 }
 
 /// Dot products that do not lie along K, or are short: each thread makes one by itself.
@@ -127,7 +135,10 @@ kernel void each_dot(device const memory_of<T>* a      [[buffer(0)]],
 
 #define MAKE(name, suffix, ...) \
     template [[host_name(#name "_" #suffix)]] [[kernel]] decltype(name<__VA_ARGS__>) name<__VA_ARGS__>;
-#define DOTS(suffix, T, Acc, C) MAKE(dots, suffix, T, Acc, C) MAKE(pair_dots, suffix, T, Acc, C) MAKE(each_dot, suffix, T, Acc, C)
+#define DOTS(suffix, T, Acc, C) \
+    MAKE(dots, suffix, T, Acc, C, 1) MAKE(pair_dots, suffix, T, Acc, C) MAKE(each_dot, suffix, T, Acc, C)
+#define WIDE(suffix, T, C) \
+    template [[host_name("wide_dots_" #suffix)]] [[kernel]] decltype(dots<T, float, C, 4>) dots<T, float, C, 4>;
 
 DOTS(float, float, float, float)
 DOTS(half, half, float, half)
@@ -139,3 +150,9 @@ DOTS(uchar, uchar, uint, uchar)
 DOTS(ushort, ushort, uint, ushort)
 DOTS(uint, uint, uint, uint)
 DOTS(ulong, ulong, ulong, ulong)
+
+WIDE(float, float, float)
+WIDE(half, half, half)
+WIDE(half_parts, half, float)
+WIDE(bfloat16, bfloat16, bfloat16)
+WIDE(bfloat16_parts, bfloat16, float)

@@ -41,3 +41,17 @@ inline float  multiply_add(float x, float y, float sum) { return fma(x, y, sum);
 inline ushort multiply_add(ushort x, ushort y, ushort sum) { return ushort(uint(x) * y + sum); }
 inline uint   multiply_add(uint x, uint y, uint sum) { return x * y + sum; }
 inline ulong  multiply_add(ulong x, ulong y, ulong sum) { return x * y + sum; }
+
+/// V neighbours as they are read at once: each lane has its own.
+template <typename M, ushort V>
+struct Neighbours {
+    using type = vec<M, V>;
+    static type read(device const M* from, uint lane) { return reinterpret_cast<device const type*>(from)[lane]; }
+    static M at(type held, ushort i) { return held[i]; }
+};
+template <typename M>
+struct Neighbours<M, 1> {
+    using type = M;
+    static M read(device const M* from, uint lane) { return from[lane]; }
+    static M at(M held, ushort) { return held; }
+};

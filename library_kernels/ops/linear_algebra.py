@@ -69,7 +69,9 @@ def _taken(who: str, x1: Any, x2: Any) -> tuple[Array, Array]:
     tolerance=_TOLERANCE,
     size=lambda x1, x2, _: np.matmul(np.abs(x1), np.abs(x2)),
     dtypes=ALL,
-    kernels=("matmul.metal", "dots.metal", "product.h", "tiles.metal", "matrix_tiles.metal", "tile_loads.h"),
+    kernels=(
+        "matmul.metal", "dots.metal", "columns.metal", "product.h", "tiles.metal", "matrix_tiles.metal", "tile_loads.h",
+    ),
     numpy=(np.matmul,),
 )  # fmt: skip
 def matmul(x1: Array, x2: Array, /) -> Array:

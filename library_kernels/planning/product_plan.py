@@ -57,6 +57,9 @@ MATRIX_TILES = (Tile("large_", 128, 256, 256, 1), Tile("", 128, 128, 128, 0.5), 
 PIPES = (Tile("", 128, 128, 128, 0.5), Tile("small_", 64, 128, 128, 0))  # of matrices, strips on their way at once
 TILE_TERMS = 256  # that are worth a part of K of their own
 FEW_LINES = 16  # rows or columns that are not worth a tile
+SPAN = 128  # rows of B that are worth a threadgroup of columns.metal,
+COLUMN_THREADS = 256  # how many threads it has,
+COLUMN_GROUPS = 8  # and how many of them for each of a GPU's places fill it
 STRIPS = {2: 32, 4: 8}  # how deep a strip of a tile is, by the bytes of an element
 
 # A dtype's name in the kernels, and its accumulator's bytes where that is another. A signed integer goes as the
@@ -68,6 +71,7 @@ _KINDS = {
 }  # fmt: skip
 _SIZES = {"bool": 1, "uchar": 1, "ushort": 2, "half": 2, "bfloat16": 2, "uint": 4, "float": 4, "ulong": 8}
 _WIDENED = {"half": 4, "bfloat16": 4}
+_FLOATS = {"float", *_WIDENED}
 
 _PRODUCT = struct.Struct("6I4q")
 _PACKING = struct.Struct("2I2q")
@@ -284,10 +288,13 @@ class _Planner:
         if (b.columns == 1 and not along) or (a.rows == 1 and along):
             a, b = b.transposed, a.transposed  # C is a vector: its transpose has the same layout
         if along and min(a.rows, b.columns) <= LANES // 2 and a.columns >= DOT:
-            return self.run("dots", a, b)
+            wide = self.device.tile_places and self.kind in _FLOATS and _by_fours(a) and _by_fours(b.transposed)
+            return self.run("wide_dots" if wide else "dots", a, b)
         neighbours = b.column == 1 or b.columns == 1
         if self.device.tile_places and min(a.rows, b.columns) > FEW_LINES and self.kind != "ulong":
             return self.tiled(a, b)
+        if self.device.tile_places and neighbours and b.columns > LANES and a.rows <= FEW_LINES:
+            return self.columns(a, b)
         close = b.rows * b.columns * self.size <= SMALL or b.row * self.size <= CLOSE
         if neighbours and b.columns > LANES and a.rows <= (FEW if close else SKINNY):
             return self.run("matmul_few", a, b)
@@ -306,9 +313,22 @@ class _Planner:
         m, n, k, batch = a.rows, b.columns, a.columns, len(a.order)
         x, y, blocks = self._threadgroups(name, m, n, batch)
         splits, depth = self._split(name, m, n, k, x * y * blocks * batch)
-        step = b.column if name == "dots" else b.panel
+        step = b.column if "dots" in name else b.panel
         grid = (x * LANES, y, blocks * splits * batch)
         return self._multiply(name, a, b, (splits, depth, blocks, step), grid, LANES)
+
+    def columns(self, a: Matrices, b: Matrices) -> ProductPlan:
+        """Add the kernel whose threadgroups take a strip of B's columns and a part of K; on a GPU."""
+        m, n, k, batch = a.rows, b.columns, a.columns, len(a.order)
+        wide = self.kind in _FLOATS and _by_fours(b)
+        rows = 1 if m == 1 or self.kind == "ulong" else FEW
+        several = 2 if self.kind == "ulong" else 8 if wide and rows == 1 and self.size == 2 else 4
+        strips, down = -(-n // (several * LANES)), -(-m // rows)
+        splits = max(1, min(COLUMN_GROUPS * self.device.tile_places // (strips * down * batch), k // SPAN))
+        depth = -(-k // (splits * LANES)) * LANES
+        shape = (-(-k // depth), depth, 1, b.panel)
+        grid = (strips * COLUMN_THREADS, down, shape[0] * batch)
+        return self._multiply(f"columns_{'wide_' * wide}{rows}", a, b, shape, grid, COLUMN_THREADS)
 
     def tiled(self, a: Matrices, b: Matrices, window: Record | None = None) -> ProductPlan:
         """Add the kernel whose threadgroups make a tile each; of windows, B is where the images begin."""
@@ -361,7 +381,7 @@ class _Planner:
     def _threadgroups(self, name: str, m: int, n: int, batch: int) -> Grid:
         """Return the threadgroups along x and y, and blocks of rows; 64-bit sums fill the registers twice as fast."""
         rows, panels = (6, 4) if self.kind == "ulong" else (12, 8)
-        if name == "dots":
+        if "dots" in name:
             return -(-m // FEW), -(-n // 2), 1
         if name == "matmul_few":
             return -(-m // FEW), -(-n // (LANES * panels)), 1
@@ -374,7 +394,7 @@ class _Planner:
 
     def _split(self, name: str, m: int, n: int, k: int, groups: int) -> tuple[int, int]:
         """Cut K into parts; return their number and length."""
-        splits = min(GROUPS // groups, k // LEAST)
+        splits = min((2 * self.device.tile_places or GROUPS) // groups, k // LEAST)
         if name == "matmul_few" and m > FEW:
             splits = max(splits, k // STRIP)
         deep = DEEP // 2 if name == "matmul_panels" else DEEP  # of twice the columns
@@ -407,11 +427,19 @@ class _Planner:
         self.steps.append(ProductStep(kernel, places, records, grid, (threads, 1, 1), ways))
 
 
+def _whole(x: Matrices, several: int, *numbers: int) -> bool:
+    """Say whether a factor begins where some elements may be read at once, and these numbers are multiples of them."""
+    return x.aligned and not any(n % several for n in numbers) and not (x.starts % several).any()
+
+
+def _by_fours(x: Matrices) -> bool:
+    """Say whether the lines of a factor, whose elements are neighbours, may be read four at once."""
+    lines = (x.row,) if x.rows > 1 else ()
+    return _whole(x, 4, x.columns, *lines)
+
+
 def _way(x: Matrices, several: int) -> str:
     """Say how the lines of a factor, rows of A or columns of B, are read: see ``tile_loads.h``."""
-    def whole(*numbers: int) -> bool:
-        return x.aligned and not any(n % several for n in numbers) and not (x.starts % several).any()
-
-    if x.column == 1 and whole(x.columns, x.row):
+    if x.column == 1 and _whole(x, several, x.columns, x.row):
         return "WIDE_ALONG"
-    return "WIDE_ACROSS" if x.row == 1 and whole(x.rows, x.column) else "ANY"
+    return "WIDE_ACROSS" if x.row == 1 and _whole(x, several, x.rows, x.column) else "ANY"

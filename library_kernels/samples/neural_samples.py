@@ -216,7 +216,48 @@ def _dense(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
         yield Sample((_normal(rng, dtype, *shape), weight, bias))
 
 
+def _near_steps(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
+    """Blocks whose steps are powers of two, and elements that no dtype's rounding moves to another step."""
+    for shape, bits, symmetric in (
+        ((3, 64), 4, False), ((2, 1, 32), 4, True), ((5, 96), 8, False), ((32,), 8, True), ((0, 32), 4, False),
+        ((2, 0), 8, True),
+    ):  # fmt: skip
+        most, middle = 2**bits - 1, 2 ** (bits - 1)
+        q = rng.integers(symmetric, most + 1, (*shape[:-1], shape[-1] // 32, 32)).astype(float)
+        q = np.clip(q + rng.uniform(-0.2, 0.2, q.shape) * (bits == 4), symmetric, most)
+        q[..., 0], q[..., -1] = symmetric, most
+        step = 2.0 ** rng.integers(-3, 4, (*q.shape[:-1], 1))
+        w = (q - middle) * step
+        yield Sample((w.reshape(shape).astype(as_dtype(dtype)),), {"bits": bits, "symmetric": symmetric})
+
+
+def _parts(rng: np.random.Generator, dtype: str, shape: tuple[int, ...], bits: int, symmetric: bool) -> tuple[Any, ...]:
+    words = rng.integers(0, 2**32, (*shape[:-1], shape[-1] * bits // 32), np.uint32)
+    scales, minima = (_normal(rng, dtype, *shape[:-1], shape[-1] // 32) for _ in range(2))
+    return (words, scales) if symmetric else (words, scales, minima)
+
+
+_QUANTIZED = (((3, 64), 4, False), ((33, 96), 4, True), ((70, 32), 8, False), ((5, 1120), 8, True), ((0, 32), 4, False))
+
+
+def _packed(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
+    for shape, bits, symmetric in (*_QUANTIZED, ((2, 3, 32), 4, False), ((3, 0), 4, True)):
+        yield Sample(_parts(rng, dtype, shape, bits, symmetric))
+
+
+def _packed_products(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
+    for (shape, bits, symmetric), leads in zip(
+        _QUANTIZED, (((), (3,), (0,)), ((2, 1), (11,)), ((5,),), ((4,), (9,)), ((1,),)), strict=True
+    ):  # fmt: skip
+        for lead in leads:
+            x = _normal(rng, dtype, *lead, shape[-1])
+            yield Sample((x, *_parts(rng, dtype, shape, bits, symmetric)))
+
+
 SAMPLES: dict[str, Samples] = {
+    "quantize": _near_steps,
+    "dequantize": _packed,
+    "quantized_matmul": _packed_products,
     "scaled_dot_product_attention": _attended,
     "rope": _turned,
     "batch_norm": _batches,

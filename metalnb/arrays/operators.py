@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -11,16 +12,19 @@ from .implementations import implementations
 
 __all__ = ["Operators"]
 
+A = TypeVar("A", bound="Operators")
 
-def _unary(name: str) -> Any:
-    def operator(self: Any) -> Any:
-        return implementations[name](self)
+
+def _unary(name: str) -> Callable[[A], A]:
+    def operator(self: A) -> A:
+        made: A = implementations[name](self)
+        return made
 
     return operator
 
 
-def _binary(name: str) -> Any:
-    def operator(self: Any, other: Any) -> Any:
+def _binary(name: str) -> Callable[[A, Any], A]:
+    def operator(self: A, other: Any) -> Any:
         if isinstance(other, Operators) or _known(other):
             return implementations[name](self, other)
         return NotImplemented
@@ -28,8 +32,8 @@ def _binary(name: str) -> Any:
     return operator
 
 
-def _reflected(name: str) -> Any:
-    def operator(self: Any, other: Any) -> Any:
+def _reflected(name: str) -> Callable[[A, Any], A]:
+    def operator(self: A, other: Any) -> Any:
         return implementations[name](other, self) if _known(other) else NotImplemented
 
     return operator
@@ -79,7 +83,8 @@ class Operators(Core):
 
     __lt__, __le__ = _binary("less"), _binary("less_equal")
     __gt__, __ge__ = _binary("greater"), _binary("greater_equal")
-    __eq__, __ne__ = _binary("equal"), _binary("not_equal")
+    # Arrays of bool, as NumPy's.
+    __eq__, __ne__ = _binary("equal"), _binary("not_equal")  # type: ignore[assignment]
 
 
 _KNOWN = (Operators, bool, int, float, np.ndarray, np.generic)

@@ -1,6 +1,6 @@
 """What runs kernels: the engines, and which one is in use.
 
-A compiled kernel's text comes in (a `Unit` of ``msl``), and memory, arguments and grids; a dispatch under way goes out.
+A compiled kernel's text comes in (a `Unit`), and memory, arguments and grids; a dispatch under way goes out.
 Nothing here knows NumPy's dtype rules, arrays or kernels as callables. A new engine is a module or room beside the
 others and a row in `REGISTRY`; ``base.py`` is all that the rest of metalnb may use of it.
 """
@@ -12,14 +12,15 @@ import importlib
 import os
 import threading
 import warnings
-from dataclasses import dataclass
 
-from metalnb.display import Listing, Table
 from metalnb.errors import EngineUnavailable
 
 from .base import Engine
+from .engine_list import EngineList, EngineStatus
 
-__all__ = ["REGISTRY", "RENAMED", "Engine", "EngineStatus", "current", "engines", "named", "use", "why_current"]
+__all__ = [
+    "REGISTRY", "RENAMED", "Engine", "EngineList", "EngineStatus", "current", "engines", "named", "use", "why_current",
+]  # fmt: skip
 
 # Name -> module with open_engine(device), in the order in which a default is sought.
 REGISTRY = {
@@ -33,31 +34,6 @@ RENAMED = {"native": "cpu"}  # what texts and pickles may still name
 
 _lock = threading.RLock()
 _chosen: list[str] = []
-
-
-@dataclass(frozen=True, slots=True)
-class EngineStatus:
-    """One engine on this machine.
-
-    Attributes
-    ----------
-    name : str
-    available : bool
-    device : str
-        The device's name, or an empty string.
-    reason : str
-        Why it cannot run here and how to fix that; empty when it can.
-    versions : dict of str
-    """
-
-    name: str
-    available: bool
-    device: str = ""
-    reason: str = ""
-    versions: tuple[tuple[str, str], ...] = ()
-
-    def __str__(self) -> str:
-        return f"{self.name}: {self.device}" if self.available else f"{self.name}: not here: {self.reason}"
 
 
 @functools.cache
@@ -180,7 +156,7 @@ def use(name: str | None) -> Engine:
     return opened
 
 
-def engines() -> Listing[EngineStatus]:
+def engines() -> EngineList:
     """Return whether each engine can run here, on which device, or why not; a notebook shows a table.
 
     Above it stands which engine is in use, and why: `use` chose it, ``METALNB_ENGINE`` names it, or it is the first of
@@ -195,20 +171,7 @@ def engines() -> Listing[EngineStatus]:
         else:
             caps = opened.caps
             found[name] = EngineStatus(name, available=True, device=caps.device, versions=tuple(caps.versions.items()))
-    return Listing(found, _table(found))
-
-
-def _table(found: dict[str, EngineStatus]) -> Table:
     try:
-        chosen = current().name
-        caption = f"{chosen} is in use: {why_current()}"
+        return EngineList(found, current().name, why_current())
     except EngineUnavailable as error:
-        chosen, caption = "", f"no engine is in use: {error}"
-    engine = chosen if chosen in found else _split(chosen)[0]
-    rows = []
-    for name, status in found.items():
-        state = "in use" if name == engine else "ready" if status.available else "not here"
-        told = ", ".join(v if v.startswith(what) else f"{what} {v}" for what, v in status.versions)
-        rows.append((name, state, status.device or "–", told or status.reason))
-    head = ("engine", "", "device", "versions, or what is missing")
-    return Table(head, tuple(rows), caption, code=frozenset({0}))
+        return EngineList(found, "", str(error))

@@ -118,7 +118,7 @@ class LineCost:
     other : int
         Comparisons, minima, choices and conversions of floats.
     simd : int
-        SIMD functions.
+        SIMD functions and quad functions: one each time that a SIMD-group executes one, for each element of a vector.
     private : int
         Accesses of a thread's own arrays, where they are not in registers.
     branches, divergent : int
@@ -156,8 +156,8 @@ class LineCost:
 
     @property
     def operations(self) -> int:
-        """All operations of all lanes."""
-        return self.flops + self.special + self.integer + self.other + self.simd + self.private
+        """All operations of all lanes; SIMD functions are a SIMD-group's."""
+        return self.flops + self.special + self.integer + self.other + self.private
 
     @property
     def cycles(self) -> float:
@@ -165,7 +165,7 @@ class LineCost:
         share = LANES / max(1.0, self.lanes) / LANES
         plain = self.operations - self.special
         own = share * (plain * _OPERATION + self.special * _SPECIAL + self.private * _SECTOR)
-        return own + sum(a.cycles for a in self.accesses)
+        return own + self.simd * _OPERATION + sum(a.cycles for a in self.accesses)
 
 
 @dataclass(frozen=True, slots=True)

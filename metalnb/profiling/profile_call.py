@@ -131,7 +131,7 @@ def _lines(counts: Counts, accesses: list[AccessCost], scale: Fraction) -> Itera
             continue
         o = found.operations
         flops, special, integer, other, simd, private = (
-            round(n * scale) for n in (o.flops, o.special, o.integer, o.other, o.simd, o.private)
+            round(n * scale) for n in (o.flops, o.special, o.integer, o.other, found.simd, o.private)
         )
         yield LineCost(
             number, round(found.runs * scale), found.active / max(1, found.issued), flops, special, integer, other,

@@ -36,6 +36,7 @@ _TITLES = {
     "flops": "floating-point operations of all lanes",
     "special": "divisions, roots, exponentials, sines of all lanes",
     "integer": "integer operations of all lanes",
+    "simd": "SIMD functions that SIMD-groups executed",
     "asked": "bytes of device memory that lanes ask for",
     "travels": "bytes of device memory that travel, in sectors of 32",
     "conflicts": "passes over the banks of threadgroup memory that would not be needed",
@@ -140,7 +141,7 @@ def _values(line: LineCost) -> tuple[float, ...]:
     """Return what the columns are sorted by; of lanes, those that are idle."""
     idle = LANES - line.lanes
     return (
-        line.cycles, line.runs, idle, line.flops, line.special, line.integer, line.asked, line.travelled,
+        line.cycles, line.runs, idle, line.flops, line.special, line.integer, line.simd, line.asked, line.travelled,
         line.conflicts,
     )  # fmt: skip
 

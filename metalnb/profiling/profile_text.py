@@ -14,7 +14,7 @@ from .time_bounds import estimate_text, occupancy
 
 __all__ = ["COLUMNS", "cells", "count", "head_of", "profile_text", "totals"]
 
-COLUMNS = ("cost", "runs", "lanes", "flops", "special", "integer", "asked", "travels", "conflicts")
+COLUMNS = ("cost", "runs", "lanes", "flops", "special", "integer", "simd", "asked", "travels", "conflicts")
 _UNITS = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 _EXACT = 10_000
 
@@ -89,7 +89,7 @@ def cells(line: LineCost, total: float) -> tuple[str, ...]:
     lanes = f"{line.lanes:.0f}" if abs(line.lanes - round(line.lanes)) < 0.05 else f"{line.lanes:.1f}"
     return (
         percent(line.cycles / total) if total else "", count(line.runs), lanes if line.runs else "",
-        *(count(n) if n else "" for n in (line.flops, line.special, line.integer)),
+        *(count(n) if n else "" for n in (line.flops, line.special, line.integer, line.simd)),
         *(nbytes(n) if n else "" for n in (line.asked, line.travelled)),
         count(line.conflicts) if line.conflicts else "",
     )  # fmt: skip

@@ -7,9 +7,10 @@
 >>> puzzles.hint("add_ten")        # a nudge; again for the next
 
 A puzzle is a short kernel to write, checked against a specification in NumPy. ``puzzle`` is the record of one;
-``elementwise_puzzles`` and ``cooperative_puzzles`` (with ``inputs``) contain them, and ``solutions`` one way to solve
-each. ``checker`` decides, with ``simdgroup_order``, which runs the SIMD-groups in another order; ``access_diagram``
-draws. The kernel runs on inputs of our own: nothing of the learner's may change here.
+``elementwise_puzzles``, ``cooperative_puzzles``, ``lane_puzzles`` and ``tile_puzzles`` (with ``inputs``) contain them,
+and ``solutions`` one way to solve each. ``checker`` decides, with ``simdgroup_order``, which runs the SIMD-groups in
+another order, and with ``budgets``, which holds a right answer against what it may cost; ``access_diagram`` draws.
+The kernel runs on inputs of our own: nothing of the learner's may change here.
 """
 
 from __future__ import annotations
@@ -23,14 +24,16 @@ from metalnb.call.kernel import Kernel
 from metalnb.display import Source
 from metalnb.errors import ArgumentError
 
-from . import cooperative_puzzles, elementwise_puzzles
+from . import cooperative_puzzles, elementwise_puzzles, lane_puzzles, tile_puzzles
 from .access_diagram import AccessDiagram, access_diagram
 from .checker import Verdict, check_kernel
 from .puzzle import Puzzle
 
 __all__ = ["PUZZLES", "Puzzle", "Verdict", "check", "hint", "puzzle", "show", "solution"]
 
-_IN_ORDER = (*elementwise_puzzles.PUZZLES, *cooperative_puzzles.PUZZLES)
+_IN_ORDER = (
+    *elementwise_puzzles.PUZZLES, *cooperative_puzzles.PUZZLES, *lane_puzzles.PUZZLES, *tile_puzzles.PUZZLES,
+)  # fmt: skip
 PUZZLES: Mapping[str, Puzzle] = MappingProxyType({p.name: p for p in _IN_ORDER})
 
 _asked: dict[str, int] = {}
@@ -64,8 +67,8 @@ def check(kernel: Kernel, *, seed: int | None = None) -> Verdict:
     -------
     Verdict
         True when it does. Else its message says what is wrong: the first wrong element and its expected value, elements
-        never written, elements that two threads write, accesses beyond the end, and some missing barriers. A CPU does
-        not reveal every missing barrier.
+        never written, elements that two threads write, accesses beyond the end, and some missing barriers (a CPU does
+        not reveal every one); and of a right answer what it does more often than the puzzle allows.
     """
     return check_kernel(_puzzle_of(kernel, "check"), kernel, seed)
 

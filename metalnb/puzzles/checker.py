@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from metalnb.call.kernel import Dispatch, Kernel
-from metalnb.errors import EngineUnavailable, MetalnbError
+from metalnb.errors import CompileError, EngineUnavailable, MetalnbError
+from metalnb.profiling.profile_call import profile
 from metalnb.validation import Event, Validation, sentence, watch
 
 from .puzzle import Case, Puzzle
@@ -57,7 +58,7 @@ class Verdict:
 def check_kernel(puzzle: Puzzle, kernel: Kernel, seed: int | None = None) -> Verdict:
     """Run a kernel on the puzzle's sizes with new random inputs; stop at the first wrong result."""
     rng = np.random.default_rng(seed)
-    drawn = (Case("", n, puzzle.given(rng, n)) for n in puzzle.sizes)
+    drawn = [Case("", n, puzzle.given(rng, n)) for n in puzzle.sizes]
     for case in (*drawn, *puzzle.cases):
         try:
             wrong = _trial(puzzle, kernel, case.inputs, case.n)
@@ -68,9 +69,14 @@ def check_kernel(puzzle: Puzzle, kernel: Kernel, seed: int | None = None) -> Ver
     wrong = _other_order(puzzle, kernel, case)
     if wrong:
         return Verdict(puzzle.name, passed=False, message=f"{_size(case)}: {wrong}")
+    dear = _too_dear(puzzle, kernel, drawn[-1])
+    if dear:
+        return Verdict(puzzle.name, passed=False, message=f"{_size(drawn[-1])}: right, but {dear}")
     message = f"right on {len(puzzle.sizes)} sizes, from {puzzle.sizes[0]} to {puzzle.sizes[-1]}"
     if puzzle.cases:
         message += f", and {len(puzzle.cases)} awkward case{'s' if len(puzzle.cases) > 1 else ''}"
+    if puzzle.budgets:
+        message += ", and within its budget"
     return Verdict(puzzle.name, passed=True, message=f"{message}.")
 
 
@@ -89,6 +95,18 @@ def _other_order(puzzle: Puzzle, kernel: Kernel, case: Case) -> str:
         f"right here by luck. With its SIMD-groups run in another order, {wrong}\n"
         "Nothing settles that order but barriers. Which one is missing?"
     )
+
+
+def _too_dear(puzzle: Puzzle, kernel: Kernel, case: Case) -> str:
+    """Return what a right kernel does too often, by its profile; else an empty string."""
+    if not puzzle.budgets:
+        return ""
+    out = np.zeros(np.shape(puzzle.spec(**case.inputs)), puzzle.dtype)
+    try:
+        counted = profile(kernel, **_named(kernel, {**case.inputs, puzzle.out: out}), **puzzle.launch(case.n))
+    except (CompileError, EngineUnavailable):  # it is right, and cannot be counted here
+        return ""
+    return next(filter(None, (budget(counted) for budget in puzzle.budgets)), "")
 
 
 def _size(case: Case) -> str:
@@ -119,6 +137,8 @@ def _trial(puzzle: Puzzle, kernel: Kernel, inputs: dict[str, Any], n: int) -> st
     told = [wrong] if wrong else []
     if faults and "which write comes last is chance" not in wrong:
         told.append(sentence(faults[0]))
+        if faults[0].kind == "never written" and faults[0].index is not None:  # of threadgroup memory
+            told.append("Does a thread bring it? Do all wait at a barrier before they read?")
     return "\n".join(told)
 
 

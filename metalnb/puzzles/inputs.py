@@ -1,4 +1,4 @@
-"""Inputs of the cooperative puzzles: random ones, and difficult ones that only a careful kernel handles."""
+"""Inputs of puzzles 9 to 34: random ones, and difficult ones that only a careful kernel handles."""
 
 from __future__ import annotations
 
@@ -9,9 +9,12 @@ import numpy as np
 from .puzzle import Case
 
 __all__ = [
-    "ARG_MAX", "SOFTMAX", "floats", "large_rows", "matrices", "rectangle", "rows", "signal", "values", "vector",
-    "vectors",
+    "ARG_MAX", "IN_ORDER", "SEGMENTS", "SOFTMAX", "counted_values", "floats", "large_rows", "matrices", "plain",
+    "rectangle", "rows", "runs", "signal", "sorted_blocks", "square", "values", "vector", "vectors", "whole_numbers",
+    "x_and_c",
 ]  # fmt: skip
+
+_LANES = 32
 
 
 def floats(rng: np.random.Generator, shape: Any) -> np.ndarray[Any, Any]:
@@ -60,6 +63,43 @@ def values(rng: np.random.Generator, n: int) -> dict[str, Any]:
     return {"a": rng.integers(0, 16, n).astype(np.uint32)}
 
 
+def counted_values(rng: np.random.Generator, n: int) -> dict[str, Any]:
+    """Whole numbers from 0 to 15, and how many."""
+    return {**values(rng, n), "n": n}
+
+
+def square(rng: np.random.Generator, n: int) -> dict[str, Any]:
+    """A square matrix."""
+    return {"a": floats(rng, (n, n)), "n": n}
+
+
+def plain(rng: np.random.Generator, n: int) -> dict[str, Any]:
+    """One array, which the grid fits."""
+    return {"a": floats(rng, n)}
+
+
+def whole_numbers(rng: np.random.Generator, n: int) -> dict[str, Any]:
+    """Small whole numbers, of which a fifth is 0."""
+    return {"a": rng.integers(-2, 3, n).astype(np.float32)}
+
+
+def sorted_blocks(rng: np.random.Generator, n: int) -> dict[str, Any]:
+    """Blocks of 32 small whole numbers; every other one is in order, so that equal ones lie side by side."""
+    blocks = rng.integers(-9, 10, (n // _LANES, _LANES)).astype(np.float32)
+    blocks[::2].sort(axis=1)
+    return {"a": blocks.reshape(-1)}
+
+
+def x_and_c(rng: np.random.Generator, n: int) -> dict[str, Any]:
+    """Numbers from -1 to 1, and the 32 coefficients of a polynomial."""
+    return {"x": rng.uniform(-1, 1, n).astype(np.float32), "c": floats(rng, _LANES), "n": n}
+
+
+def runs(rng: np.random.Generator, n: int) -> dict[str, Any]:
+    """An array, and where its runs begin."""
+    return {"a": floats(rng, n), "heads": (rng.random(n) < 0.2).astype(np.uint32)}
+
+
 def _arg_max(description: str, a: np.ndarray[Any, Any]) -> Case:
     return Case(description, a.size, {"a": a.astype(np.float32), "n": a.size})
 
@@ -78,3 +118,30 @@ ARG_MAX = (
 # does; it is last in the first row, and elsewhere in the others.
 _WIDE = np.stack([np.roll(np.linspace(-150, 150, 100), 20 * row) for row in range(5)])
 SOFTMAX = (Case("rows that go from -150 to 150", 100, {"a": _WIDE.astype(np.float32), "n": 100}),)
+
+
+def _falling_at(*places: int) -> dict[str, Any]:
+    """Return 64 numbers that rise, but for the places given, where one is smaller than the one before it."""
+    a = np.arange(64)
+    for place in places:
+        a[place:] -= 64
+    return {"a": a.astype(np.float32)}
+
+
+# One fall is enough to spoil a block, and where a block begins it does not count.
+IN_ORDER = (
+    Case("of which a[31] alone is smaller than the one before it", 64, _falling_at(31)),
+    Case("of which a[1] alone is smaller than the one before it", 64, _falling_at(1)),
+    Case("of which a[32] alone is smaller than the one before it", 64, _falling_at(32)),
+)
+
+
+def _heads(description: str, heads: Any) -> Case:
+    return Case(description, 64, {"a": np.ones(64, np.float32), "heads": np.asarray(heads, np.uint32)})
+
+
+SEGMENTS = (
+    _heads("no head at all", np.zeros(64)),
+    _heads("each a head", np.ones(64)),
+    _heads("a head at the last place of each block alone", np.arange(64) % _LANES == _LANES - 1),
+)

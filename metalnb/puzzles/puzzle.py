@@ -11,6 +11,8 @@ import numpy as np
 
 from metalnb.display import Source
 
+from .budgets import Budget
+
 __all__ = ["Case", "LaunchOptions", "Puzzle"]
 
 _HEAD = "#include <metal_stdlib>\nusing namespace metal;\n\n"
@@ -73,6 +75,9 @@ class Puzzle:
         Whether each element must be written by one thread only.
     zeroed : bool
         Whether the output starts as 0, so that an element that is never written is not an error.
+    budgets : tuple of callable
+        What a right answer may cost: each takes a `Profile` of the last size and returns what is too much, or an empty
+        string.
     """
 
     name: str
@@ -90,6 +95,7 @@ class Puzzle:
     dtype: Any = np.float32
     once: bool = True
     zeroed: bool = False
+    budgets: tuple[Budget, ...] = ()
 
     @property
     def cell(self) -> Source:

@@ -15,7 +15,8 @@ system.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Concatenate, ParamSpec, TypeVar
 
 from .generator import Generator
 
@@ -26,6 +27,9 @@ __all__ = [
     "uniform",
 ]  # fmt: skip
 
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 # ---- The module's own generator.
 _own: Generator | None = None
@@ -50,36 +54,36 @@ def seed(seed: int | None = None) -> None:
     _own = Generator(seed)
 
 
-def _of_default(name: str) -> Any:
-    method = getattr(Generator, name)
+def _of_default(method: Callable[Concatenate[Generator, P], R]) -> Callable[P, R]:
+    """Return a method of `Generator` as a function that uses the module's own generator."""
 
-    def function(*args: Any, **options: Any) -> Any:
-        return getattr(default_generator(), name)(*args, **options)
+    def function(*args: P.args, **options: P.kwargs) -> R:
+        return method(default_generator(), *args, **options)
 
-    function.__name__ = function.__qualname__ = name
+    function.__name__ = function.__qualname__ = method.__name__
     function.__doc__ = method.__doc__
     function.__wrapped__ = method  # type: ignore[attr-defined]
     return function
 
 
-random = _of_default("random")
-uniform = _of_default("uniform")
-normal = _of_default("normal")
-standard_normal = _of_default("standard_normal")
-rand = _of_default("rand")
-randn = _of_default("randn")
-randint = _of_default("randint")
-permutation = _of_default("permutation")
-shuffle = _of_default("shuffle")
-choice = _of_default("choice")
-exponential = _of_default("exponential")
-standard_exponential = _of_default("standard_exponential")
-laplace = _of_default("laplace")
-gamma = _of_default("gamma")
-standard_gamma = _of_default("standard_gamma")
-beta = _of_default("beta")
-poisson = _of_default("poisson")
-binomial = _of_default("binomial")
-random_integers = _of_default("random_integers")
-random_sample = ranf = sample = _of_default("random_sample")
-bytes = _of_default("bytes")
+random = _of_default(Generator.random)
+uniform = _of_default(Generator.uniform)
+normal = _of_default(Generator.normal)
+standard_normal = _of_default(Generator.standard_normal)
+rand = _of_default(Generator.rand)
+randn = _of_default(Generator.randn)
+randint = _of_default(Generator.randint)
+permutation = _of_default(Generator.permutation)
+shuffle = _of_default(Generator.shuffle)
+choice = _of_default(Generator.choice)
+exponential = _of_default(Generator.exponential)
+standard_exponential = _of_default(Generator.standard_exponential)
+laplace = _of_default(Generator.laplace)
+gamma = _of_default(Generator.gamma)
+standard_gamma = _of_default(Generator.standard_gamma)
+beta = _of_default(Generator.beta)
+poisson = _of_default(Generator.poisson)
+binomial = _of_default(Generator.binomial)
+random_integers = _of_default(Generator.random_integers)
+random_sample = ranf = sample = _of_default(Generator.random_sample)
+bytes = _of_default(Generator.bytes)

@@ -47,8 +47,8 @@ class Finding:
 
     Attributes
     ----------
-    kind : {"beyond", "race", "never written", "barrier", "conversion", "shift", "division", "misaligned", "nan", \
-            "infinity", "endless", "reported", "missing write", "written twice"}
+    kind : {"beyond", "race", "never written", "barrier", "conversion", "shift", "division", "misaligned", "lane", \
+            "nan", "infinity", "endless", "reported", "missing write", "written twice"}
         See `validate`. The last two are notes.
     line, column : int
         In the cell, from 1; 0 where they are not known.
@@ -58,7 +58,7 @@ class Finding:
         Of the buffer, the threadgroup variable, or the thread's own variable that was never set; empty where there is
         none.
     index : int or None
-        In elements of the buffer's type; of a thread's own array, its index.
+        In elements of the buffer's type; of a thread's own array, its index; of a shuffle, the lane that it reads.
     written : bool
         Whether the access was a write.
     other : Party or None
@@ -73,7 +73,7 @@ class Finding:
     value : float, int or None
         Of a race: what was read or written, where the type is known.
     size : int
-        Of the buffer, in elements.
+        Of the buffer, in elements; of a shuffle, the lanes of its SIMD-group.
     case : str
         Empty for the call itself; else the other size at which it was found.
     others : tuple of str
@@ -208,7 +208,7 @@ class Validation(Rendered):
     findings : tuple of Finding
         Faults, in the order in which they were met, then notes. At most 256 kinds and places of them are kept.
     unwritten : dict of str to list of int
-        The elements of each writable array that no thread wrote; atomics are left out.
+        The elements that no thread wrote, of each writable array that has any; atomics are left out.
     accesses : int
         Loads, stores and atomics that were watched.
     left_out : int

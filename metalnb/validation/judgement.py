@@ -108,7 +108,7 @@ class Judge:
             other = Party(at[0], at[1], thread, fact.other_threadgroup, fact.other_written, value)
         elif fact.kind == "barrier" and fact.other_place is None:
             other = Party(line, column, fact.other_thread, fact.threadgroup)
-        indexed = fact.kind == "array index" or bool(fact.name)
+        indexed = fact.kind in {"array index", "lane"} or bool(fact.name)
         given: tuple[float, ...] = ()
         if fact.kind in {"shift", "endless"}:
             given = (fact.offset,)
@@ -120,7 +120,7 @@ class Judge:
             fact.name or _spelled(fact.variable, source),
             fact.offset // fact.element if indexed else None, fact.written, other, fact.count, source,
             given=given, value=fact.values[0] if fact.values else None,
-            size=seen.contents.size // fact.element if seen else 0,
+            size=seen.contents.size // fact.element if seen else fact.other_thread if fact.kind == "lane" else 0,
             others=seen.others if seen and fact.kind == "race" else (),
         )  # fmt: skip
 

@@ -34,6 +34,8 @@ def validate(
     - ``nan`` and ``infinity``: an output holds one that was not given; where it was made first, and of what;
     - ``conversion``: a float that does not fit the integer that it is converted to;
     - ``shift``: by as many bits as the type has, or more;
+    - ``lane``: a shuffle or broadcast of a lane that takes no part, being on another path or at its end, or that the
+      SIMD-group does not have;
     - ``misaligned``: an access at an address that is no multiple of its size;
     - ``endless``: a loop that was not over when the time was.
 

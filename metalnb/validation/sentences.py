@@ -86,6 +86,15 @@ def _division(found: Finding) -> str:
     return f"thread {found.thread} divides an integer by 0, which may give any number"
 
 
+def _lane(found: Finding) -> str:
+    lane = found.index or 0
+    takes = f"thread {found.thread} takes a value from lane {lane} of its SIMD-group"
+    if lane >= found.size:
+        return f"{takes}, which has {found.size} lane{'s' * (found.size != 1)}: the value is undefined"
+    cure = "let all lanes come here, and choose from the values behind it"
+    return f"{takes}, which takes no part: it is on another path or has ended, and the value is undefined; {cure}"
+
+
 def _misaligned(found: Finding) -> str:
     return f"{_accesses(found)} at an address that is not a multiple of the access's size: use a packed type"
 
@@ -134,6 +143,7 @@ _SENTENCES: dict[str, Callable[[Finding], str]] = {
     "conversion": _conversion,
     "shift": _shift,
     "division": _division,
+    "lane": _lane,
     "misaligned": _misaligned,
     "nan": _not_finite,
     "infinity": _not_finite,

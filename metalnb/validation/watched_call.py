@@ -78,7 +78,7 @@ def judged(dispatch: Dispatch, seconds: float) -> tuple[Validation, Judge]:
         buffers.append(WatchedBuffer(
             p.name, size, p.writable, seen.atomics > 0, seen.reads, seen.writes, seen.strays, seen.others,
         ))  # fmt: skip
-    unwritten = {name: np.flatnonzero(none).tolist() for name, none in judge.unwritten.items()}
+    unwritten = {name: np.flatnonzero(none).tolist() for name, none in judge.unwritten.items() if none.any()}
     events, names, sizes = facts.events, facts.names, {p.name: max(1, p.type.size) for p in arrays}
 
     def log() -> Log:  # which holds none of the memory that was watched

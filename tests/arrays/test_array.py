@@ -18,6 +18,7 @@ import pytest
 
 import metalnb as mnb
 from metalnb import engine as engines
+from metalnb.timing import sampling
 
 SAXPY = """
 kernel void saxpy(device const float* x, device float* y, constant float& a, uint i [[thread_position_in_grid]]) {
@@ -414,7 +415,8 @@ def test_a_kernel_refuses_arrays_that_do_not_fit(program: Any) -> None:
         program.scaled(mnb.ones(4)[::2], a=1.0)
 
 
-def test_a_kernel_is_timed_on_arrays(program: Any) -> None:
+def test_a_kernel_is_timed_on_arrays(program: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sampling, "TOTAL", 0.005)
     x = mnb.zeros(64)
     program.slowly(x, n=50_000)
     timing = mnb.measure(program.saxpy, mnb.ones(64), x, a=1.0)

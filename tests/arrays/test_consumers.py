@@ -66,6 +66,7 @@ def test_scikit_learn_takes_them_as_numpys() -> None:
     np.testing.assert_allclose(LinearRegression().fit(ours, ours[:, 0]).coef_, [1, 0, 0, 0, 0], atol=1e-5)
 
 
+@pytest.mark.long  # Seconds, most of them for imports; what it calls is held to the standard in test_array_api.py
 def test_scikit_learn_computes_on_them_by_the_array_api() -> None:
     """SciPy looks at the environment when it is loaded, so this has a process of its own."""
     pytest.importorskip("sklearn", reason=MISSING)

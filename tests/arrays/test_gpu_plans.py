@@ -65,13 +65,62 @@ def test_products_by_pipes(gpu: Any, dtype: str, processors: int, rng: np.random
         pytest.importorskip("ml_dtypes")
     gpu(processors, copies=True)
     layouts = ("plain", "transposed") if (dtype, processors) == ("float16", FEW) else ("plain",)
-    for m, n, k in ((24, 32, 8), (64, 128, 16), (72, 136, 40), (136, 128, 72), (200, 264, 600)):
+    for m, n, k in ((24, 32, 8), (64, 128, 16), (72, 136, 40), (136, 128, 72), (72, 136, 600)):
         a, b = numbers(rng, (m, k), dtype), numbers(rng, (k, n), dtype)
         for one, other in itertools.product(layouts, repeat=2):
             assert "pipes" in kernels(laid(a, one), laid(b, other), dtype)[0]
             check(mnb.matmul(laid(a, one), laid(b, other)), a, b)
     a, b = numbers(rng, (3, 40, 80), dtype), numbers(rng, (3, 80, 24), dtype)
     check(mnb.matmul(laid(a), laid(b)), a, b)
+
+
+# Bfloat16 and the integers take the paths of float16; many processors cut K.
+@pytest.mark.long(unless=lambda dtype, processors: (dtype, processors) in {("float16", MANY), ("float32", FEW)})
+@pytest.mark.parametrize("processors", [FEW, MANY])
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16", "int32", "int64", "bool"])
+def test_few_rows_times_a_matrix(gpu: Any, dtype: str, processors: int, rng: np.random.Generator) -> None:
+    """Strips that are whole and cut off, parts of K that are no multiple of what is read ahead, rows left over."""
+    if dtype == "bfloat16":
+        pytest.importorskip("ml_dtypes")
+    gpu(processors)
+    for m, n, k in ((1, 33, 1), (1, 128, 3), (1, 260, 31), (1, 516, 300), (2, 132, 37), (5, 300, 129), (16, 97, 261)):
+        a, b = numbers(rng, (m, k), dtype), numbers(rng, (k, n), dtype)
+        for layout in ("plain", "stepped", "reversed"):
+            check(mnb.matmul(laid(a, layout), laid(b)), a, b)
+        if m == 1:
+            check(mnb.matmul(laid(b).T, laid(a[0])), b.T, a[0])
+    name = "uint32" if dtype == "int32" else dtype
+    found = kernels(laid(a), laid(b), name)
+    assert found[0].startswith("columns_")
+    assert processors == FEW or found[1].startswith("add_parts")
+    a, b = numbers(rng, (3, 1, 40), dtype), numbers(rng, (3, 40, 64), dtype)
+    check(mnb.matmul(laid(a), laid(b)), a, b)
+
+
+@pytest.mark.long(unless=lambda dtype: dtype == "float16")  # The others differ in how many steps are read ahead
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+def test_a_matrix_times_few_columns(gpu: Any, dtype: str, rng: np.random.Generator) -> None:
+    """Along K, read by fours: whole steps, some of a step, lanes without a part; and views that are read one by one."""
+    if dtype == "bfloat16":
+        pytest.importorskip("ml_dtypes")
+    gpu(MANY)
+    for m, n, k in ((5, 1, 64), (9, 1, 132), (7, 2, 516), (40, 1, 1100), (33, 3, 2052), (6, 5, 4100)):
+        a, b = numbers(rng, (m, k), dtype), numbers(rng, (n, k), dtype)
+        assert kernels(laid(a), laid(b).T, dtype)[0].startswith("wide_dots")
+        check(mnb.matmul(laid(a), laid(b).T), a, b.T)
+        check(mnb.matmul(laid(b), laid(a).T), b, a.T)
+        check(mnb.matmul(laid(a)[1:, 3:], laid(b)[:, 3:].T), a[1:, 3:], b[:, 3:].T)
+    assert not kernels(laid(a)[:, :-1], laid(b)[:, :-1].T, dtype)[0].startswith("wide")
+
+
+def test_few_rows_keep_what_is_no_number(gpu: Any) -> None:
+    gpu(MANY)
+    for dtype in ("float32", "float16"):
+        a, b = np.ones((1, 300), dtype), np.ones((300, 136), dtype)
+        b[299, 135], b[5, 7], b[:, 20] = np.nan, np.inf, 0
+        want = (a.astype(np.float64) @ b.astype(np.float64)).astype(dtype)
+        assert np.array_equal(mnb.matmul(laid(a), laid(b)).read(), want, equal_nan=True)
+        assert np.array_equal(mnb.matmul(laid(b.T.copy()), laid(a[0])).read(), want[0], equal_nan=True)
 
 
 # One text for all; bfloat16 is the one that has its own sums.

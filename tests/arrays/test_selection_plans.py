@@ -98,7 +98,7 @@ def test_rows_are_sorted_in_threadgroup_memory(gpu: Any, dtype: str, rng: np.ran
         x = drawn(rng, shape, dtype)
         for descending in (False, True):
             order = mnb.argsort.row.reference(x, descending=descending)
-            for layout in ("plain", "reversed"):
+            for layout in ("plain", "reversed") if len(shape) == 2 else ("plain",):
                 assert np.array_equal(mnb.argsort(laid(x, layout), descending=descending).read(), order)
                 got = mnb.sort(laid(x, layout), descending=descending).read()
                 assert np.array_equal(got, np.take_along_axis(x, order, -1), equal_nan="float" in dtype)

@@ -115,6 +115,19 @@ BUGS: dict[str, tuple[str, tuple[Any, ...]]] = {
     "a vector divided by 0": ("int2 v = int2(7, 8) / int2(1, int(x[i])); // !\no[i] = v.y;",
                               ("division", 0, "", None)),
     "a vector shifted": ("uint2 v = uint2(1, 2) << uint2(t, 1); // !\no[i] = v.x;", ("shift", 32, "", None)),
+    "a lane on another path": (
+        "float v = x[i];\nif (t % 32 < 16) v += simd_shuffle_down(v, 16); // !\no[i] = v;", ("lane", 0, "", 16)),
+    "a lane that has ended": ("if (i == 5) return;\no[i] = simd_shuffle_xor(x[i], 1); // !", ("lane", 4, "", 5)),
+    "a lane of two bits' distance": ("if (i == 7) return;\no[i] = simd_shuffle_xor(x[i], 3); // !", ("lane", 4, "", 7)),
+    "a lane above": ("if (i == 5) return;\no[i] = simd_shuffle_up(x[i], 2); // !", ("lane", 7, "", 5)),
+    "a lane around the end": (
+        "if (i == 64) return;\no[i] = simd_shuffle_rotate_down(x[i], 2); // !", ("lane", 94, "", 0)),
+    "a lane of what fills": (
+        "if (i == 66) return;\no[i] = simd_shuffle_and_fill_down(x[i], 1.0f, 30); // !", ("lane", 68, "", 2)),
+    "a lane that no SIMD-group has": ("o[i] = simd_broadcast(x[i], 40); // !", ("lane", 0, "", 40)),
+    "a lane of a vector's": (
+        "float2 v = simd_shuffle(float2(x[i]), ushort(33)); // !\no[i] = v.x;", ("lane", 0, "", 33)),
+    "a lane of a quad-group": ("if (i == 70) return;\no[i] = quad_broadcast(x[i], 2); // !", ("lane", 68, "", 6)),
     "a float4 at an odd place": ("float4 v = *(device float4*)(x + min(i, 123u)); // !\no[i] = v.x;",
                                  ("misaligned", 1, "x", 1)),
     "an int of bytes": ("device uchar* b = (device uchar*)x;\no[i] = *(device int*)(b + min(i, 500u)); // !",
@@ -303,6 +316,13 @@ RIGHT = {
         o[i] = s[t];""",
     "prefix in a SIMD-group": "o[i] = simd_prefix_inclusive_sum(x[i]) + simd_prefix_exclusive_sum(1.0f);",
     "shuffled": "float v = x[i]; for (uint k = 16; k; k /= 2) v += simd_shuffle_xor(v, k); o[i] = v;",
+    "reduced by shuffles down": "float v = x[i]; for (uint k = 16; k; k /= 2) v += simd_shuffle_down(v, k); o[i] = v;",
+    "shuffled within what there is": """float v = x[i];
+        if (t % 32 < 16) v += simd_shuffle_xor(v, 8) + simd_broadcast_first(v) + simd_product(min(v, 1.0f));
+        if (t % 4 < 2) v += quad_shuffle_xor(v, 1) + quad_sum(v) + quad_shuffle(v, 1) + quad_max(v);
+        v += simd_shuffle_up(v, 31) + simd_shuffle_and_fill_up(v, 2.0f, 7) + simd_shuffle_rotate_up(v, 9);
+        v += quad_shuffle_down(v, 3) + quad_shuffle_rotate_down(v, 3) + simd_prefix_exclusive_product(min(v, 1.0f));
+        o[i] = v;""",
     "voted": "o[i] = simd_any(t == 3) + simd_all(t < 64) + popcount((uint)(simd_vote::vote_t)simd_ballot(t % 2 == 0));",
     "a float added atomically": """device atomic_float* a = (device atomic_float*)o;
         atomic_fetch_add_explicit(a + i % 4, 1.0f, memory_order_relaxed);""",
@@ -391,6 +411,17 @@ def test_a_right_kernel_is_left_alone(name: str) -> None:
     assert "written twice" not in {f.kind for f in found.findings}, found
     assert found.accesses > 0
     assert "no fault, " in repr(found)
+
+
+def test_a_short_group_lacks_lanes_that_a_reduction_takes_from() -> None:
+    """What is right for 32 lanes: lane 4 of 20 takes from lane 20, and lane 0 has that in its sum then."""
+    body = "float v = x[i];\nfor (uint k = 16; k; k /= 2) v += simd_shuffle_down(v, k);\no[i] = v;"
+    found = seen(body, threads=52, threadgroup=52)
+    assert (found.ok, [(f.kind, f.line, f.thread, f.index, f.size) for f in found.findings]) == (
+        False, [("lane", 7, 32 + 4, 20, 20)],
+    )  # fmt: skip
+    assert "takes a value from lane 20 of its SIMD-group, which has 20 lanes: the value is undefined" in repr(found)
+    assert seen(body, threads=64, threadgroup=64).ok
 
 
 def test_the_other_party_of_a_race_is_named() -> None:

@@ -118,6 +118,102 @@ WRONG = {
         ("i += 64", "i += 100", "tile[64], which no thread of its threadgroup has written"),
         ("sum / 9", "sum", "expected"),
     ),
+    "turned_round": (
+        ("31 - lane", "lane", "out[0] is"),
+        ("31 - lane", "lane ^ 1", "out[0] is"),
+        ("simd_shuffle(a[i], 31 - lane)", "a[i + 31 - 2 * lane]", "right, but no SIMD-group function takes part"),
+    ),
+    "block_sums": (
+        ("i < n ? a[i] : 0", "a[i]", "beyond the end"),
+        ("lane == 0 && i < n", "lane == 0", "writes out[1], beyond the end"),
+        ("lane == 0 && i < n", "lane == 31 && i < n", "out[0] never written"),
+        ("lane == 0 && i < n", "i < n", "written by 8 threads"),
+        ("out[i / 32]", "out[i % 128 / 32]", "never written"),
+    ),
+    "differences": (
+        ("if (lane == 31 && i + 1 < n) next = a[i + 1];", "", "out[31] is"),
+        ("lane == 31 && i + 1 < n", "lane == 31", "thread 31 reads a[32], beyond the end"),
+        ("simd_shuffle_down(own, 1)", "i + 1 < n ? a[i + 1] : simd_sum(0)", "where 1.1 would do"),
+        ("i + 1 < n ? next - own : 0", "next - own", "expected 0"),
+        ("simd_shuffle_down", "simd_shuffle_up", "expected"),
+    ),
+    "farthest": (
+        ("gap = 16", "gap = 8", "expected"),
+        ("abs(other) > abs(best)", "other > best", "expected"),
+        ("lane == 0", "lane == 31", "expected"),
+        ("if (abs(other) > abs(best)) best = other", "best = max(abs(other), abs(best))", "expected -"),
+    ),
+    "in_order": (
+        ("own <= next", "own < next", "out[0] is 0, expected 1"),
+        ("simd_all", "simd_any", "expected 0"),
+        ("simd_shuffle_down(own, 1)", "a[i + 1]", "beyond the end"),
+        ("simd_shuffle_down(own, 1)", "lane < 30 ? simd_shuffle_down(own, 1) : own", "a[31] alone"),
+    ),
+    "partitioned": (
+        ("(1u << lane) - 1", "(2u << lane) - 1", "beyond the end"),
+        ("own > 0", "own >= 0", "expected"),
+        ("popcount(votes) + lane - before", "popcount(votes) + lane", "beyond the end"),
+        ("out[i - lane + place]", "out[place]", "never written"),
+    ),
+    "polynomial": (
+        ("simd_broadcast(mine, k)", "c[k] + 0 * simd_sum(mine)", "where 12 would do"),
+        ("simd_broadcast(mine, k)", "mine", "expected"),
+        ("k = 32;", "k = 31;", "expected"),
+        ("    float mine", "    if (i >= n) return;\n    float mine", "expected"),
+    ),
+    "scanned": (
+        (BARRIER, "", "put a barrier between them"),
+        ("simd_prefix_inclusive_sum", "simd_prefix_exclusive_sum", "expected"),
+        ("lane < simd ? totals[lane] : 0", "lane <= simd ? totals[lane] : 0", "expected"),
+        ("lane == 31", "lane == 0", "expected"),
+        (BARRIER, f"{BARRIER} {BARRIER}", "passes 2 barriers, where 1 would do"),
+    ),
+    "segmented": (
+        ("lane >= start + gap", "lane >= gap", "expected"),
+        (" | 1;", ";", "expected"),
+        ("(0xFFFFFFFF >> (31 - lane))", "0xFFFFFFFF", "expected"),
+        ("lane >= start + gap", "lane > start + gap", "expected"),
+    ),
+    "window_sums": (
+        (BARRIER, "", "Do all wait at a barrier before they read?"),
+        ("at >= 0 && ", "", "reads a[-8], before the start"),
+        ("for (uint k = t; k < 80; k += 64) {", "{ uint k = t;", "which no thread of its threadgroup has written"),
+        ("k < 17", "k < 16", "expected"),
+        ("tile[t + k]", "(i + k >= 8 && i + k < n + 8 ? a[i + k - 8] : 0)", "where 1.25 would do"),
+    ),
+    "free_of_conflicts": (
+        ("tile[32][33]", "tile[32][32]", "reads tile in 32 passes over the banks"),
+        ("tile[32][33]", "tile[32][34]", "reads tile in 2 passes over the banks"),
+        ("tile[t.x][r]", "tile[r][t.x]", "expected"),
+        ("tile[t.x][r]", "a[(group.y * 32 + t.x) * n + group.x * 32 + r]", "reads 32 sectors of a, where 4 would do"),
+        (BARRIER, "", "Do all wait at a barrier before they read?"),
+    ),
+    "blocked": (
+        (f"        {BARRIER}\n    }}", "    }", "put a barrier between them"),
+        ("e += 64", "e += 256", "which no thread of its threadgroup has written"),
+        ("b1 = tile_b[k][t.x + 8]", "b1 = tile_b[k][t.x + 1]", "expected"),
+        ("if (y + 8 < n && x < n) ", "", "beyond the end"),
+        ("column + c < n ?", "column < n ?", "beyond the end"),
+    ),
+    "double_buffered": (
+        ("now = 1 - now;", "", "put a barrier between them"),
+        (BARRIER, "", "Do all wait at a barrier before they read?"),
+        ("now = 1 - now;", f"{BARRIER}", "passes 10 barriers, where 6 would do"),
+        ("tile_a[now][t.y][k]", "tile_a[1 - now][t.y][k]", "which no thread of its threadgroup has written"),
+        ("if (p.x < n && p.y < n) ", "", "beyond the end"),
+    ),
+    "online": (
+        ("s * exp(m - larger) + exp(v - larger)", "s + exp(v - larger)", "expected"),
+        ("simd_sum(s * exp(m - largest))", "simd_sum(s)", "expected"),
+        ("m = larger;", "", "expected"),
+        ("float larger = max(m, v);", "float larger = max(m, v) + 0 * a[first];", "where 2 would do"),
+    ),
+    "private_bins": (
+        ("if (t < 16) atomic_store_explicit(&own[t], 0, memory_order_relaxed);", "", "expected"),
+        ("k += 256", "k += 64", "expected"),
+        ("&own[a[k]]", "&counts[a[k]]", "atomic updates of device memory, where 16 would do"),
+        ("if (t < 16) {", "{", "beyond the end"),
+    ),
 }
 CASES = [(name, *wrong) for name in NAMES for wrong in WRONG[name]]
 
@@ -128,8 +224,8 @@ def solved(name: str, old: str = "", new: str = "") -> mnb.Kernel:
     return mnb.compile(text.replace(old, new) if old else text)[name]
 
 
-def test_there_are_at_least_sixteen() -> None:
-    assert len(NAMES) >= 16
+def test_there_are_at_least_thirty_four() -> None:
+    assert len(NAMES) >= 34
     assert all(len(wrong) >= 3 for wrong in WRONG.values())
     assert WRONG.keys() == set(NAMES)
 
@@ -144,6 +240,7 @@ def test_the_solution_passes_and_is_drawn(name: str) -> None:
     assert "thread 0: reads" in drawn.text
 
 
+@pytest.mark.long(every=3)  # The solutions compile all heads
 @pytest.mark.parametrize("name", NAMES)
 def test_the_starter_compiles_and_is_not_right(name: str) -> None:
     asked = puzzles.puzzle(name)
@@ -160,6 +257,62 @@ def test_a_mistake_is_named(name: str, old: str, new: str, told: str) -> None:
     assert not verdict
     assert told in verdict.message, verdict
     assert puzzles.show(kernel).svg.startswith("<svg")  # also of threads that are beyond the end
+
+
+IN_THREADGROUP_MEMORY = """#include <metal_stdlib>
+using namespace metal;
+kernel void turned_round(device const float* a, device float* out, uint i [[thread_position_in_grid]],
+                         uint t [[thread_position_in_threadgroup]], uint lane [[thread_index_in_simdgroup]]) {
+    threadgroup float tile[64];
+    tile[t] = a[i];
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    out[i] = tile[t - lane + 31 - lane];
+}
+"""
+
+
+def four_walks() -> str:
+    """The product by blocks, but each of a thread's four elements reads the tiles on its own."""
+    text = str(puzzles.solution("blocked"))
+    start = text.index("        for (uint k = 0")
+    walks = "".join(
+        f"for (uint k = 0; k < 16; ++k) s{y}{x} += tile_a[t.y + {8 * y}][k] * tile_b[k][t.x + {8 * x}];\n"
+        for y in (0, 1) for x in (0, 1)
+    )  # fmt: skip
+    return text[:start] + walks + text[text.index("        threadgroup_barrier", start) :]
+
+
+@pytest.mark.parametrize(("name", "text", "told"), [
+    ("blocked", four_walks(), "right, but 2 numbers are read from threadgroup memory for each product, where 1.05"),
+    ("online", str(puzzles.solution("softmaxed")).replace("softmaxed", "online"),
+     "right, but each element of a is read 3 times on average, where 2 would do."),
+    ("turned_round", IN_THREADGROUP_MEMORY, "right, but line 6 uses threadgroup memory. Here the lanes' registers are"),
+    ("turned_round", str(puzzles.solution("turned_round")).replace("    out", f"    {BARRIER}\n    out"),
+     "right, but line 7 waits at a barrier. The lanes of a SIMD-group need none."),
+    ("scanned", str(puzzles.solution("running_sum")).replace("running_sum", "scanned"),
+     "right, but each threadgroup passes 16 barriers, where 1 would do."),
+])  # fmt: skip
+def test_a_right_answer_that_costs_too_much_is_told_so(name: str, text: str, told: str) -> None:
+    verdict = puzzles.check(mnb.compile(text)[name])
+    assert not verdict
+    assert told in verdict.message, verdict
+
+
+@pytest.mark.parametrize(("name", "old", "new"), [
+    ("block_sums", "float sum = simd_sum(i < n ? a[i] : 0);", "if (i >= n) return;\n    float sum = simd_sum(a[i]);"),
+    ("segmented", "simd_shuffle_up(sum, gap)", "simd_shuffle(sum, ushort(max(int(lane) - int(gap), 0)))"),
+    ("polynomial", "simd_broadcast(mine, k)", "simd_shuffle(mine, k)"),
+    ("free_of_conflicts", "tile[32][33]", "tile[32][37]"),
+])  # fmt: skip
+def test_another_way_is_right_too(name: str, old: str, new: str) -> None:
+    verdict = puzzles.check(solved(name, old, new))
+    assert verdict, verdict
+
+
+def test_a_tile_whose_rows_are_turned_is_free_of_conflicts() -> None:
+    text = str(puzzles.solution("free_of_conflicts")).replace("[32][33]", "[32][32]")
+    text = text.replace("tile[r][t.x]", "tile[r][(t.x + r) % 32]").replace("tile[t.x][r]", "tile[t.x][(r + t.x) % 32]")
+    assert puzzles.check(mnb.compile(text).free_of_conflicts)
 
 
 def test_threads_beyond_the_end_are_told_and_drawn() -> None:

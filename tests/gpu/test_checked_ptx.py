@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 import re
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from metalnb.engine.clang.entry_point import ENTRY
 from metalnb.engine.cuda.checked_kernels.two_step_ptx import CheckedPtx, checked_ptx
 from metalnb.engine.cuda.launch_record import LaunchRecord, launches
 from metalnb.engine.robust.rewriting.checks import CheckedModule, Checks
+from metalnb.msl.rewrite.scan import scan
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*this loop cannot end")
 
@@ -42,7 +44,11 @@ def built(text: str, name: str) -> CheckedPtx:
 
 def chosen(kernel: CheckedPtx, k: int) -> CheckedModule:
     """Return the kernel with the checks that a dispatch of the planted faults' arguments needs."""
-    given: list[Any] = [*arguments()[0].values(), bytearray(np.int32(k).tobytes()), 32 * 4]
+    return chosen_of(kernel, [*arguments()[0].values(), bytearray(np.int32(k).tobytes()), 32 * 4])
+
+
+def chosen_of(kernel: CheckedPtx, given: list[Any]) -> CheckedModule:
+    """Return the kernel with the checks that a dispatch of these arguments over `EXTENT` threads needs."""
     return kernel.checks.of(given, (EXTENT, 1, 1), (32, 1, 1))
 
 
@@ -92,6 +98,29 @@ def test_every_root_is_found(body: str) -> None:
         assert roots.root(root) is not None or roots.sources(root) < roots.every, access.made.text
 
 
+def test_addresses_that_the_compiler_knows_have_roots() -> None:
+    """Clang writes them as constant expressions: another address space's pointer, bytes behind a variable."""
+    body = """struct S { float a; float4 v; };
+constant S c = {1, float4(2)};
+kernel void f(device float* y, uint i [[thread_position_in_grid]]) {
+    threadgroup S g[2];
+    S p = c;
+    g[0] = p;
+    g[1] = c;
+    p = g[1];
+    S q = g[0];
+    q.v.x += p.a;
+    g[0] = q;
+    y[i] = g[0].v.x + g[1].a + p.v.y;
+}"""
+    kernel = built(body, "f")
+    roots = kernel.checks.analysis.roots
+    found = [roots.root(roots.place(access.pointer).root) for access in kernel.checks.analysis.accesses]
+    assert None not in found
+    assert {"@_ZL1c", "%0"} < {root.name for root in found if root}
+    assert not chosen_of(kernel, [np.zeros(EXTENT, np.float32)]).sites
+
+
 @pytest.mark.parametrize("loop", LOOPS)
 def test_each_endless_loop_looks_at_the_flag(loop: str, tmp_path: Path) -> None:
     kernel = built(f"{LOOP_HEAD}{LOOPS[loop]}\n}}", "forever")
@@ -123,6 +152,15 @@ def test_a_sum_of_a_simdgroup_needs_no_flag() -> None:
     """Its loop over the lanes that are here takes one bit in each iteration."""
     kernel = built(f"{HEAD}a[i] = simd_sum(b[i]);\n}}", "f")
     assert not chosen(kernel, 0).checks
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_kernel_with_a_mistake_is_an_error_alone() -> None:
+    """Its author hears of the mistake, and not that its accesses are not checked."""
+    text = f"{HEAD}a[i] = b[i];\n}}"
+    unit = replace(mnb.compile(text, checked=True)["f"].unit, cell=scan(text.replace("b[i]", "nowhere")))
+    with pytest.raises(mnb.CompileError, match="undeclared identifier 'nowhere'"):
+        checked_ptx(unit, 90)
 
 
 def test_a_checked_kernel_is_given_a_watch_behind_its_launch() -> None:

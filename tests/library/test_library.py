@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterator
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterator
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from oracle import error, expected, held, laid, layouts
 import metalnb as mnb
 from metalnb.arrays.promotion import as_dtype
 from metalnb.library_kernels import table
+from metalnb.library_kernels.elementwise.elementwise_op import Elementwise
 from metalnb.library_kernels.elementwise.elementwise_text import LOOPS
 from metalnb.library_kernels.op import Op
 from metalnb.library_kernels.samples.by_op import samples_of
@@ -23,20 +24,33 @@ CASES = [(name, dtype) for name, op in table.ops().items() if samples_of(op) for
 STRIDED = [(name, dtype) for name, dtype in CASES if dtype in {"bool", "bfloat16", "float32", "int64"}]
 
 
-def in_short() -> Iterator[tuple[str, str]]:
-    """Yield each op with float32, or its first dtype, and with the one of its others that its family has met least.
+KINDS = {dtype: kind for kind, dtypes in LOOPS.items() for dtype in dtypes}
 
-    So each dtype meets each family of ops enough. What is lost is a dtype on one op: an op's dtypes share its text, and
-    what a dtype needs (a type, a conversion, an overload) its family shares. The other files here have dtypes, too.
+
+def in_short() -> Iterator[tuple[str, str]]:
+    """Yield each op with a dtype for each of its expressions, and each dtype with an op of each family.
+
+    That dtype is float32 if the expression is for it, else the one that its family has met least. What is lost is a
+    dtype on one op: an expression is one text for its dtypes, and what a dtype needs (a type, a conversion, an
+    overload) its family shares. The other files here have dtypes, too.
     """
     met: Counter[tuple[str, str]] = Counter()
     for name, op in table.ops().items():
-        dtypes = op.row.dtypes if samples_of(op) else ()
-        first = "float32" if "float32" in dtypes else next(iter(dtypes), None)
-        least = min((d for d in dtypes if d != first), key=lambda d: met[op.row.family, d], default=None)
-        for dtype in filter(None, (first, least)):
-            met[op.row.family, dtype] += 1
-            yield name, dtype
+        for dtypes in by_expression(op):
+            new = [d for d in dtypes if d != "float32" and not met[op.row.family, d]][:1]
+            least = min(dtypes, key=lambda d: (d != "float32", met[op.row.family, d]))
+            for dtype in sorted({*new, least}):
+                met[op.row.family, dtype] += 1
+                yield name, dtype
+
+
+def by_expression(op: Op) -> Collection[list[str]]:
+    """Return the dtypes that share an expression, for each expression of an op; what has none is taken as a float."""
+    groups = op.formula.groups if isinstance(op, Elementwise) else [""]
+    found: defaultdict[str, list[str]] = defaultdict(list)
+    for dtype in op.row.dtypes if samples_of(op) else ():
+        found[next((g for g in groups if KINDS[dtype] in g), "f")].append(dtype)
+    return found.values()
 
 
 SHORT = {*in_short()}

@@ -216,3 +216,72 @@ def test_targets_and_indices_are_checked() -> None:
         mnb.nll_loss(ones(3, 4), ones(3))
     with pytest.raises(TypeError, match="takes floats; got int64"):
         mnb.conv2d(mnb.asarray([[[[1]]]]), mnb.asarray([[[[1]]]]))
+
+
+def _quantized(rng: np.random.Generator, shape: tuple[int, ...], dtype: str) -> Any:
+    """Return weights of many sizes, with blocks that are constant, zero, and hold what is no number."""
+    w = rng.standard_normal(shape) * 10.0 ** rng.integers(-3, 3, (*shape[:-1], 1))
+    w[0, :32], w[1, :32], w[2, 5], w[3, 40], w[4, 32:64] = 0, -1.25, np.nan, -np.inf, np.abs(w[4, 32:64]) + 100
+    return w.astype(dtype)
+
+
+@pytest.mark.parametrize("symmetric", [False, True])
+@pytest.mark.parametrize("bits", [4, 8])
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+def test_quantized_weights_are_the_nearest(dtype: str, bits: int, symmetric: bool, rng: np.random.Generator) -> None:
+    w = _quantized(rng, (37, 96), dtype)
+    parts = mnb.quantize(mnb.asarray(w), bits, symmetric=symmetric)
+    with np.errstate(invalid="ignore", over="ignore"):
+        want = mnb.quantize.row.reference(w, bits, symmetric=symmetric)
+    finite = np.isfinite(w.reshape(37, 3, 32)).all(-1)
+    assert len(parts) == len(want) == 3 - symmetric
+    assert np.array_equal(parts[1].read(), want[1], equal_nan=True)
+    for got, right in zip((parts[0], *parts[2:]), (want[0], *want[2:]), strict=True):
+        assert np.array_equal(got.read().reshape(37, 3, -1)[finite], right.reshape(37, 3, -1)[finite])
+    made = mnb.dequantize(*parts, dtype="float32").read().astype(np.float64).reshape(37, 3, 32)
+    assert np.isnan(made[~finite]).all()
+    whole = w.astype(np.float64).reshape(37, 3, 32)[finite]
+    span = 2 * np.abs(whole).max(-1) / (2**bits - 2) if symmetric else np.ptp(whole, axis=-1) / (2**bits - 1)
+    lost = 0.5 + 2**bits * float(np.finfo(dtype).eps)  # half a step; the scale was rounded, and then the result
+    assert (np.abs(made[finite] - whole) <= lost * span[:, None] + np.abs(whole) * 2.0**-22 + 2.0**-18).all()
+
+
+@pytest.mark.parametrize("processors", [1, 3])
+def test_few_vectors_times_quantized_weights_on_a_gpu(gpu: Any, processors: int, rng: np.random.Generator) -> None:
+    """Where SIMD-groups take one, two or four rows; a row that is left over, and lanes without a part of K."""
+    gpu(processors)
+    for n, k, bits, m in ((13, 96, 4, 1), (27, 576, 4, 2), (61, 1056, 8, 1), (75, 32, 4, 4)):
+        w, x = rng.standard_normal((n, k), np.float32), rng.standard_normal((m, k), np.float32)
+        parts = mnb.quantize(mnb.asarray(w), bits)
+        got = mnb.quantized_matmul(mnb.asarray(x), *parts).read()
+        want = mnb.quantized_matmul.row.reference(x.astype(np.float64), *(p.read() for p in parts))
+        assert np.abs(got - want).max() <= 1e-6 * np.abs(want).max() * math.sqrt(k), (n, k, bits, m)
+
+
+def test_nan_spreads_from_a_vector_and_from_a_scale(rng: np.random.Generator) -> None:
+    parts = mnb.quantize(mnb.asarray(_quantized(rng, (9, 64), "float32")))
+    x = np.ones((2, 64), np.float32)
+    x[1, 33] = np.nan
+    got = mnb.quantized_matmul(mnb.asarray(x), *parts).read()
+    assert np.isnan(got[0]).nonzero()[0].tolist() == [2, 3]
+    assert np.isnan(got[1]).all()
+
+
+def test_parts_that_do_not_fit_are_refused() -> None:
+    w = mnb.ones((4, 64))
+    words, scales, minima = mnb.quantize(w)
+    for wrong, given, text in (
+        (ValueError, lambda: mnb.quantize(mnb.ones((4, 33))), "multiple of 32"),
+        (ValueError, lambda: mnb.quantize(w, 5), "4 or 8"),
+        (TypeError, lambda: mnb.quantize(mnb.ones((4, 32), dtype="int32")), "int32"),
+        (TypeError, lambda: mnb.dequantize(scales, scales), "uint32"),
+        (TypeError, lambda: mnb.dequantize(words, words), "floats"),
+        (TypeError, lambda: mnb.dequantize(words, scales, minima.astype("float16")), "minima must be float32"),
+        (TypeError, lambda: mnb.dequantize(words, scales, dtype="int8"), "int8"),
+        (ValueError, lambda: mnb.dequantize(words[:3], scales), "of one array"),
+        (ValueError, lambda: mnb.dequantize(words[:, :4], scales), "4 or 8 times"),
+        (ValueError, lambda: mnb.quantized_matmul(mnb.ones((2, 32)), words, scales), "64"),
+        (TypeError, lambda: mnb.quantized_matmul(mnb.ones(64, dtype="int32"), words, scales), "int32"),
+    ):  # fmt: skip
+        with pytest.raises(wrong, match=text):
+            given()

@@ -217,6 +217,37 @@ def test_atomics_that_meet_at_an_address(bins: int, meeting: int, repeated: int)
     assert (one.runs, one.lanes, one.meeting, one.repeated) == (16, 512, 16 * meeting, repeated)
 
 
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("atomic_fetch_add_explicit(&h[3], 1, R);", "atomic_fetch_add_explicit(&h[3], 1, R);"),
+        ("atomic_fetch_add_explicit(&h[3], 1, R);", "atomic_fetch_add_explicit(&h[3], 2, R);"),
+        ("atomic_fetch_max_explicit(&h[x[i] / 2], i, R);", "atomic_fetch_max_explicit(&h[x[i] / 3], i, R);"),
+        ("atomic_store_explicit(&h[3], 1, R);", "atomic_store_explicit(&h[4], 2, R);"),
+        ("s = atomic_load_explicit(&h[3], R);", "s = atomic_load_explicit(&h[4], R);"),
+        ("s = atomic_exchange_explicit(&h[3], i, R);", "s = atomic_exchange_explicit(&h[4], i, R);"),
+        ("atomic_compare_exchange_weak_explicit(&h[3], &s, i, R, R);",
+         "atomic_compare_exchange_weak_explicit(&h[4], &s, i, R, R);"),
+    ],
+)  # fmt: skip
+def test_atomics_on_two_sides_of_a_branch_stand_on_their_own_lines(one: str, other: str) -> None:
+    """The compiler would make one of the two, of no line."""
+    text = f"""#define R memory_order_relaxed
+    kernel void f(device const uint* x, device atomic_uint* h, device uint* out, uint i [[thread_position_in_grid]]) {{
+        uint s = 0;
+        if (x[i] % 4 == 0) {{
+            {one}
+        }} else {{
+            {other}
+        }}
+        out[i] = s;
+    }}"""
+    x = np.arange(64, dtype=np.uint32)
+    found = mnb.profile(kernel(text), x, np.zeros(64, np.uint32), grid=64, threadgroup=32)
+    lanes = {(a.line, a.lanes) for a in found.accesses if a.name == "h"}
+    assert lanes == {(7, 16), (9, 48)}
+
+
 def test_branches_at_which_lanes_part() -> None:
     text = """kernel void f(device const float* x, device const uint* n, device float* out,
         uint i [[thread_position_in_grid]]) {
@@ -334,6 +365,14 @@ def test_registers_grow_with_what_is_alive() -> None:
         ("out[i] = sqrt(a);", 0, 1),
         ("out[i] = exp(a) + sin(b);", 1, 2),
         ("out[i] = pow(a, b);", 0, 1),
+        ("float s = b; for (int k = 0; k < 5; ++k) s = exp(s) * 3; out[i] = s;", 5, 5),  # which clang unrolls
+        ("float c; out[i] = sincos(a, c) + c;", 1, 2),
+        ("out[i] = half(tanh(half(a)));", 0, 1),
+        ("float4 v = log(float4(a, b, a, b) + 1); out[i] = v.x + v.y;", 2 + 1, 2),  # two of four are used
+        ("out[i] = ldexp(a, 3) + nextafter(a, b);", 1, 2),
+        ("out[i] = exp(0.5f) * a;", 1, 0),
+        ("out[i] = rsqrt(a);", 0, 1),
+        ("out[i] = fast::rsqrt(a) + precise::rsqrt(b);", 1, 2),
         ("out[i] = mix(a, b, 0.25f);", 3, 0),
         ("out[i] = max(a, b);", 0, 0),
         ("float4 v = float4(a, b, a, b); out[i] = dot(v, v.wzyx);", 7, 0),

@@ -1,6 +1,8 @@
 """Tables of MSL expressions, each with the type and the value that the specification gives it.
 
-A table becomes one cell: every row is evaluated in it on the device, and every row is a test of its own.
+A table becomes one cell: every row is evaluated in it on the device, and every row is a test of its own. `make test`
+takes each row in two of the address spaces, and each space with half of the rows: it is the types of an expression, not
+its values, that depend on the space, and a row's neighbours have the same types.
 """
 
 from __future__ import annotations
@@ -72,17 +74,30 @@ class Table:
     def __init__(self, given: list[Row], declarations: str = "", objects: dict[str, tuple[str, str]] | None = None,
                  spaces: tuple[str, ...] = ("thread",)) -> None:  # fmt: skip
         self.rows, self.declarations, self.objects, self.spaces = given, declarations, objects or {}, spaces
+        self._results: dict[tuple[str, bool], np.ndarray | mnb.CompileError] = {}
 
     @property
     def params(self) -> list[object]:
         """Every row in every space, for ``pytest.mark.parametrize("space, index")``."""
-        return [pytest.param(s, i, id=f"{s}-{r.text}") for s in self.spaces for i, r in enumerate(self.rows)]
+        return [
+            pytest.param(s, i, id=f"{s}-{r.text}", marks=() if self._is_short(s, i) else pytest.mark.long)
+            for s in self.spaces
+            for i, r in enumerate(self.rows)
+        ]
+
+    def _is_short(self, space: str, index: int) -> bool:
+        """Return whether `make test` takes a row in a space: in two spaces, by turns."""
+        return (self.spaces.index(space) - index) % len(self.spaces) < 2
 
     def check(self, space: str, index: int) -> None:
         """Fail unless a row has the type and the numbers it should have."""
-        if isinstance(self._results, mnb.CompileError):
-            raise self._results
-        row, slot = self.rows[index], self._results[space][index]
+        part = self._is_short(space, index)
+        if (space, part) not in self._results:
+            self._results[space, part] = self._run(space, part)
+        slots = self._results[space, part]
+        if isinstance(slots, mnb.CompileError):
+            raise slots
+        row, slot = self.rows[index], slots[index]
         assert slot[0] == 1, f"the type of {row.text!r} is not {row.type}"
         found = [self._number(row.type, int(n)) for n in slot[1 : 1 + len(row.numbers)]]
         np.testing.assert_array_equal(np.array(found), np.array([float(n) for n in row.numbers]), err_msg=row.text)
@@ -93,22 +108,25 @@ class Table:
         return struct.unpack("<f", struct.pack("<i", raw))[0] if floating else raw
 
     @functools.cached_property
-    def _results(self) -> dict[str, np.ndarray] | mnb.CompileError:
+    def _program(self) -> mnb.Program | mnb.CompileError:
         try:
-            return self._run()
+            return mnb.compile(self.source())
         except mnb.CompileError as error:  # the same for every row: do not compile again for each
             return error
 
-    def _run(self) -> dict[str, np.ndarray]:
-        program = mnb.compile(self.source())
+    def _run(self, space: str, part: bool) -> np.ndarray | mnb.CompileError:  # noqa: FBT001  (as a key)
+        """Evaluate the rows of a space that are in `make test`, or the others."""
+        program = self._program
+        if isinstance(program, mnb.CompileError):
+            return program
         given, own = (_aligned(4096) for _ in range(2))
-        program.fill(given, grid=(1,))
-        results = {}
-        for space in self.spaces:
-            slots = np.zeros((len(self.rows), _WORDS), np.int64)
-            program[f"in_{space}"](given, given, own, slots, grid=(1,))
-            results[space] = slots
-        return results
+        slots = np.zeros((len(self.rows), _WORDS), np.int64)
+        try:
+            program.fill(given, grid=(1,))
+            program[_name(space, part)](given, given, own, slots, grid=(1,))
+        except mnb.CompileError as error:
+            return error
+        return slots
 
     def source(self) -> str:
         """Return the cell."""
@@ -121,10 +139,10 @@ class Table:
             "kernel void fill(device uchar* memory) {",
             f"    device Objects& o = *(device Objects*)memory; o.none = 0; {values}",
             "}",
-            *map(self._kernel, self.spaces),
+            *(self._kernel(space, part) for space in self.spaces for part in (True, False)),
         ])  # fmt: skip
 
-    def _kernel(self, space: str) -> str:
+    def _kernel(self, space: str, part: bool) -> str:  # noqa: FBT001  (as a key)
         begin, copy = {
             "device": ("device Objects& o = *(device Objects*)own;", "o = given;"),
             "threadgroup": ("threadgroup Objects o;", "o = given;"),
@@ -132,19 +150,25 @@ class Table:
             "constant": ("constant Objects& o = *(constant Objects*)fixed;", ""),
         }[space]
         lines = [
-            f"kernel void in_{space}(device const uchar* memory, constant uchar* fixed,",
+            f"kernel void {_name(space, part)}(device const uchar* memory, constant uchar* fixed,",
             "                         device uchar* own, device long* out) {",
             "    device const Objects& given = *(device const Objects*)memory; device Slot* slots = (device Slot*)out;",
             f"    {begin}",
             *(f"    {space} {kind}& {name} = o.{name};" for name, (kind, _) in self.objects.items()),
         ]
         for index, row in enumerate(self.rows):
+            if self._is_short(space, index) != part:
+                continue
             statements, _, expression = row.text.rpartition(";")
             lines += [
                 f"    {{ {copy} {statements}; auto r = {expression}; device Slot& s = slots[{index}];",
                 f"      s.same = is_same_v<decltype(r), {row.type}>; put(s, r); }}",
             ]
         return "\n".join([*lines, "}"])
+
+
+def _name(space: str, part: bool) -> str:  # noqa: FBT001  (as a key)
+    return f"{'short' if part else 'long'}_{space}"
 
 
 def _aligned(size: int) -> np.ndarray:

@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from textwrap import dedent
+from typing import Any
 
 import nbformat
 import numpy as np
@@ -276,17 +277,22 @@ def test_hiding_a_builtin_or_a_variable_is_said(run: Run, capsys: Capture) -> No
 
 
 def test_a_warning_shows_the_cell_and_no_place_in_ipython(run: Run, capsys: Capture) -> None:
-    plain = warnings.formatwarning
+    plain, during = warnings.formatwarning, []
+
+    def show(*given: Any) -> None:
+        during.append(warnings.formatwarning)
+        sys.stderr.write(warnings.formatwarning(*given[:4]))
+
     with warnings.catch_warnings():
         warnings.simplefilter("always")
-        warnings.showwarning = lambda *given: sys.stderr.write(warnings.formatwarning(*given[:4]))
+        warnings.showwarning = show
         run("%%metal --quiet\nkernel void k(device float* o) {\n    int i = 0;\n    if (i = 3) o[0] = 2;\n}")
         run("import warnings\nwarnings.warn('another', stacklevel=1)")
     first, *more = capsys.readouterr().err.splitlines()
-    assert first.startswith("MetalnbWarning: cell:4:11: warning: using the result of an assignment as a condition")
+    assert first.startswith("cell:4: MetalnbWarning: cell:4:11: warning: using the result of an assignment")
     assert more[0] == "  4 |     if (i = 3) o[0] = 2;"
     assert any(line.endswith("UserWarning: another") for line in more)
-    assert warnings.formatwarning is plain
+    assert set(during) == {plain}  # which other threads use
 
 
 def test_a_program_that_hides_something_says_so(run: Run, capsys: Capture) -> None:

@@ -15,7 +15,6 @@ from typing import Any
 
 import pytest
 
-import metalnb
 from metalnb.rendering import RENDERERS, Rendered
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -73,6 +72,8 @@ ALLOWED = {
     ("rendering", "validation.report_view"): "likewise",
     ("rendering", "timing"): "the table's keys are records",
     ("rendering", "validation.access_report"): "likewise",
+    ("rendering", "engine.engine_list"): "likewise",
+    ("rendering", "display.engine_table"): "by name, when a record is shown",
     ("rendering", "stepping"): "likewise",
     ("rendering", "profiling"): "likewise",
     ("call.kernel", "validation"): "by name, on request: `Kernel.check` is short for `validate`",
@@ -198,16 +199,21 @@ def test_every_module_has_a_layer() -> None:
     assert [name for name in RANK if not any(room(module) == name for module in known)] == []
 
 
-def test_the_lazy_names_are_those_that_type_checkers_see() -> None:
-    tree = ast.parse((ROOT / "metalnb" / "__init__.py").read_text("utf-8"))
-    block = next(n for n in tree.body if isinstance(n, ast.If))
-    seen = {a.name: n.module for n in block.body if isinstance(n, ast.ImportFrom) for a in n.names}
-    assert seen == metalnb._HOMES
-
-
 def test_the_rooms_are_part_of_the_graph() -> None:
     known = modules(ROOT / "metalnb")
     assert {"magics.__init__", "library_kernels.__init__"} <= known.keys()
+
+
+def test_nothing_below_the_seam_draws_or_knows_arrays_and_calls() -> None:
+    """An engine is given units, memory, arguments and grids (``engine/base.py``)."""
+    above = ("display", "arrays", "call", "program", "library_kernels")
+    crossing = [
+        f"{module} imports {target}"
+        for module, targets in graph(modules(ROOT / "metalnb")).items()
+        for target in sorted(targets)
+        if within(module, "engine") and any(within(target, room) for room in above)
+    ]
+    assert crossing == []
 
 
 @pytest.mark.parametrize("room", ["magics", "library_kernels"])

@@ -26,6 +26,7 @@ PICTURES = {
     "11_scan_compaction_sort.ipynb": 2,
     "12_histograms_and_atomics.ipynb": 6,
     "13_matrices_of_a_simd_group.ipynb": 7,
+    "14_attention_fused.ipynb": 4,
     "15_simulations_live.ipynb": 5,
 }
 SECTIONS = {
@@ -41,7 +42,9 @@ SECTIONS = {
     "11_scan_compaction_sort.ipynb": 7,
     "12_histograms_and_atomics.ipynb": 11,
     "13_matrices_of_a_simd_group.ipynb": 9,
+    "14_attention_fused.ipynb": 8,
     "15_simulations_live.ipynb": 10,
+    "18_more_puzzles.ipynb": 5,
 }
 
 each_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda p: p.stem)

@@ -61,6 +61,23 @@ define hidden void @f(ptr noundef readonly captures(none) %0, i32 noundef range(
     assert function.blocks["%7"][0].targets == ["%2", "%6"]
 
 
+@pytest.mark.parametrize(("kind", "indices", "field"), [
+    ("%N", "0", "%M"), ("%N", "0, 1", "half"), ("%M", "0", "<3 x half>"), ("[2 x %M]", "1, 1", "half"),
+    ("{ i8, %N }", "1, 1", "i64"),
+])  # fmt: skip
+def test_a_field_of_a_struct_with_a_name_has_its_type(kind: str, indices: str, field: str) -> None:
+    text = f"""%M = type {{ <3 x half>, half }}
+%N = type {{ %M, i64 }}
+define void @f(ptr %0) {{
+  %2 = load {kind}, ptr %0, align 8
+  %3 = extractvalue {kind} %2, {indices}
+  ret void
+}}
+"""
+    (_, extracted, _) = read(text).functions["f"]
+    assert extracted.type.text == field
+
+
 def test_a_text_is_read_for_some_instructions_alone() -> None:
     lines = [
         '@s = constant [9 x i8] c"  sdiv i32"', "define void @f(i32 %0) {", "  %1 = frobnicate i32 0, 1",

@@ -74,4 +74,19 @@ $REDUCE(add) $REDUCE(min) $REDUCE(max)
     }
 $REDUCE(and) $REDUCE(or) $REDUCE(xor)
 #undef $REDUCE
+
+// In the counted build (profiled/counted_build.py) the result of each function passes a mark, the value itself: what clang
+// drops goes with it, and each iteration of a loop that clang unrolls has its own.
+#ifdef METALNB_COUNTED
+extern "C" {
+$SIMD_FUNCTION metal::uint metalnb_function_u32(metal::uint);
+$SIMD_FUNCTION metal::ulong metalnb_function_u64(metal::ulong);
+}
+template <class T> __attribute__((convergent)) inline T $counted_result(T x) {
+    if constexpr (sizeof(T) == 8)
+        return __builtin_bit_cast(T, metalnb_function_u64(__builtin_bit_cast(metal::ulong, x)));
+    else return $of_word<T>(metalnb_function_u32($word_of(x)));
+}
+#define $collective_result(T, ...) $counted_result<T>(T(__VA_ARGS__))
+#endif
 #undef $SIMD_FUNCTION

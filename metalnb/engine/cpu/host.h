@@ -16,18 +16,36 @@
 #include "mathematics/hyperbolic.h"
 #include "mathematics/logarithms.h"
 #include "mathematics/remainders.h"
+#include "mathematics/roots.h"
 #pragma clang attribute pop
-inline float $h_rsqrt(float x) { return 1 / __builtin_elementwise_sqrt(x); }
-// Correctly rounded, by way of a wider type.
-inline float $rsqrt_rounded(float x) { return float(1 / __builtin_elementwise_sqrt(double(x))); }
 #ifdef METALNB_CHECKED
 #include "mathematics/watched.h"
 #define $math(name) $c_##name
+#elif defined(METALNB_COUNTED)
+// In the counted build (profiled/counted_build.py) the result of each function passes a mark, the value itself.
+extern "C" __attribute__((const, nomerge, visibility("hidden"))) metal::uint metalnb_special_u32(metal::uint);
+template <class T> inline T $special_result(T x) {
+    static_assert(sizeof(T) == 4, "of a word");
+    return __builtin_bit_cast(T, metalnb_special_u32(__builtin_bit_cast(metal::uint, x)));
+}
+#define $math(name) [](auto... given) { return $special_result($h_##name(given...)); }
 #else
 #define $math(name) $h_##name
-#if !defined(__FMA__) && !defined(__aarch64__)
+#endif
+#if !defined(METALNB_CHECKED) && !defined(__FMA__) && !defined(__aarch64__)
 #define $fused $h_fma
 #endif
+#ifdef METALNB_COUNTED
+inline float $rsqrt_rounded(float x) { return $math(rsqrt_rounded)(x); }
+// Before and after an atomic operation, so that clang does not make one of two that stand on two sides of a branch.
+extern "C" __attribute__((nomerge, visibility("hidden"))) void metalnb_apart();
+struct $apart {
+    inline $apart() { metalnb_apart(); }
+    inline ~$apart() { metalnb_apart(); }
+};
+#define $unmerged(...) ($apart(), __VA_ARGS__)
+#else
+inline float $rsqrt_rounded(float x) { return $h_rsqrt_rounded(x); }
 #endif
 
 // ---- Integers.

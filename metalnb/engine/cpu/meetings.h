@@ -36,6 +36,10 @@ inline __attribute__((convergent)) void $simd_barrier(metal::uint) {
     metalnb_meet(0, 0, $by_nothing);
 #endif
 }
+#ifdef METALNB_CHECKED
+extern "C" __attribute__((visibility("hidden"))) void metalnb_reads_lane(metal::uint lane, metal::uint active);
+#define $reads_lane(lane) metalnb_reads_lane(lane, $simd_ballot(true))
+#endif
 inline __attribute__((convergent)) metal::uint $simd_ballot(bool x) { return metalnb_meet(x, 0, $by_ballot); }
 template <class T> __attribute__((convergent)) inline T $simd_shuffle(T x, metal::uint lane) {
     return $narrowed<T>(metalnb_meet($widened(x), lane, $by_shuffle));

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from .instructions import IRInstruction, Operand
-from .llvm_types import UnreadText, bracketed, parts_of, split_type, type_of
+from .llvm_types import IRType, UnreadText, bracketed, parts_of, split_type, type_of
 
-__all__ = ["BINARY", "CASTS", "read_instruction", "start_of"]
+__all__ = ["BINARY", "CASTS", "extracted_type", "read_instruction", "start_of"]
 
 BINARY = frozenset({
     "add", "sub", "mul", "udiv", "sdiv", "urem", "srem", "shl", "lshr", "ashr", "and", "or", "xor",
@@ -195,14 +195,22 @@ def _elements(made: IRInstruction, rest: str) -> None:
         made.type = type_of(f"<{made.operands[2].type.count} x {first.element}>")
 
 
+def extracted_type(made: IRInstruction, types: Mapping[str, IRType]) -> IRType:
+    """Return the type of what an ``extractvalue`` gives; ``void`` where `types` does not have its struct."""
+    kind = made.operands[0].type
+    for index in made.indices:
+        kind = types.get(kind.text, kind)
+        if kind.kind == "named":
+            return _VOID
+        kind = kind.element if kind.kind == "array" else kind.fields[index]
+    return kind
+
+
 def _extractvalue(made: IRInstruction, rest: str) -> None:
     first, *indices = parts_of(rest)
     made.operands = [_operand(first)]
     made.indices = tuple(int(index) for index in indices)
-    kind = made.operands[0].type
-    for index in made.indices:
-        kind = kind.element if kind.kind == "array" else kind.fields[index]
-    made.type = kind
+    made.type = extracted_type(made, {})
 
 
 def _insertvalue(made: IRInstruction, rest: str) -> None:

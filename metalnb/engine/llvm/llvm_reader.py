@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
-from .instruction_syntax import read_instruction
+from .instruction_syntax import extracted_type, read_instruction
 from .instructions import IRFunction, IRInstruction, IRModule, Operand
-from .llvm_types import UnreadText, parts_of, split_type, type_of
+from .llvm_types import IRType, UnreadText, parts_of, split_type, type_of
 
 __all__ = ["read"]
 
@@ -43,7 +43,7 @@ def read(text: str, *, bodies: bool = True) -> IRModule:
                 if inside == "}":
                     break
         elif line.startswith("define "):
-            function = _function(line, lines)
+            function = _function(line, lines, module.types)
             module.functions[function.name] = function
         elif not _top(module, line):
             message = f"LLVM's text: not understood: {line}"
@@ -72,7 +72,7 @@ def _top(module: IRModule, line: str) -> bool:
     return True
 
 
-def _function(head: str, lines: Iterator[str]) -> IRFunction:
+def _function(head: str, lines: Iterator[str], types: Mapping[str, IRType]) -> IRFunction:
     found = _HEAD.match(head)
     if found is None:
         message = f"LLVM's text: not understood: {head}"
@@ -106,6 +106,8 @@ def _function(head: str, lines: Iterator[str]) -> IRFunction:
             current = blocks[label] = []
         made = read_instruction(line)
         made.block = label
+        if made.opcode == "extractvalue":
+            made.type = extracted_type(made, types)
         current.append(made)
     return IRFunction(found[1], head, parameters, blocks)
 

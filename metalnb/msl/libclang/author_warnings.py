@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Iterable
+from contextvars import ContextVar
 from types import FrameType
 from typing import TYPE_CHECKING
 
@@ -16,7 +17,10 @@ from metalnb.errors import Diagnostic, MetalnbWarning
 if TYPE_CHECKING:
     from .parse import Parsed
 
-__all__ = ["cautions", "warn"]
+__all__ = ["at_the_text", "cautions", "warn"]
+
+# Whether a warning stands at its line of Metal: a magic is run by IPython, and no line of Python asked for it.
+at_the_text: ContextVar[bool] = ContextVar("at_the_text", default=False)
 
 # The groups of clang's warnings that correct code hardly ever triggers.
 _GROUPS = frozenset(f"-W{name}" for name in (
@@ -49,8 +53,9 @@ def warn(found: Iterable[Diagnostic]) -> None:
     """Issue warnings at the line that asked metalnb to compile, and again after an unrelated change to the cell."""
     for each in found:
         frame = _outside()
+        place = (each.file, each.line) if at_the_text.get() else (frame.f_code.co_filename, frame.f_lineno)
         # `warnings.warn` would say the same of the same line once, whatever has become of the cell around it.
-        warnings.warn_explicit(MetalnbWarning(each), MetalnbWarning, frame.f_code.co_filename, frame.f_lineno)
+        warnings.warn_explicit(MetalnbWarning(each), MetalnbWarning, *place)
 
 
 def _outside() -> FrameType:

@@ -157,6 +157,15 @@ class Parsed:
         return any(name not in self._cells and not name.startswith(ours) for name in read)
 
 
+def _lacks_a_name(parsed: Parsed) -> bool:
+    """Return whether an error is about a name that was not found: what the parser suggests instead depends on the text.
+
+    With the precompiled library it knows other names, "did you mean 'using'?"; all else it says is the same.
+    """
+    return any(d.severity >= 3 and _NO_SUCH_NAME.search(d.spelling) for d in parsed.unit.diagnostics)
+
+
+_NO_SUCH_NAME = re.compile(r"did you mean|undeclared|unknown|no (?:\w+ )?\w+ named|does not name")
 _ROUNDED = re.compile(r"no known conversion from '[^']*\bfloat'.* to '[^']*\bbfloat'")
 _LONGEST = 4096  # characters of a message: the name of a type made of itself again and again has millions
 
@@ -211,7 +220,7 @@ def parse(
     if wrong:
         return found
     errors = list(found.errors())
-    if errors and begins_with_library(text):  # the precompiled library may be damaged, and some errors need its text
+    if errors and begins_with_library(text) and _lacks_a_name(found):  # its text suggests others
         found = _parsed(cell, headers, files, version, library=False)
         errors = list(found.errors())
     if errors:

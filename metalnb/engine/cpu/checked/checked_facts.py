@@ -16,6 +16,7 @@ __all__ = ["KINDS", "Fact", "Facts", "Origin", "Seen"]
 KINDS = (
     "beyond", "race", "never written", "barrier", "wild", "array index", "conversion", "shift", "misaligned",
     "written twice", "endless", "own never written", "never set", "division",
+    "lane",
 )  # fmt: skip
 
 
@@ -37,13 +38,15 @@ class Fact:
     name : str
         Of the buffer or threadgroup variable; empty where there is none.
     offset : int
-        In bytes from its start; of an array's index, the index; of a shift, its count; of a loop, its turns.
+        In bytes from its start; of an array's index, the index; of a shift, its count; of a loop, its turns; of a
+        shuffle, the lane that it reads.
     element : int
         Bytes of an element of it.
     size : int
         Bytes of the access.
     other_thread, other_threadgroup : int
-        Of a race or a barrier: the other party, its thread counted in its threadgroup for a race.
+        Of a race or a barrier: the other party, its thread counted in its threadgroup for a race. Of a shuffle, the
+        lanes that its SIMD-group has.
     other_place : Line or None
     other_written : bool
     given : float

@@ -22,12 +22,13 @@ from .. import toolchain
 from ..lanes import vector_build
 from .counting_code import CountingCode
 from .counts import Operations
-from .operation_counts import Places, operations_of
+from .operation_counts import operations_of
+from .operation_places import Places, with_marks
 from .register_estimate import registers_of
 
 __all__ = ["CountedBuild", "counted_build"]
 
-_LINES = ("-gdwarf-4", "-gline-tables-only")
+_FLAGS = ("-gdwarf-4", "-gline-tables-only", "-DMETALNB_COUNTED")
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +91,7 @@ def counted_build(unit: Unit, grid: Grid, threadgroup: Grid) -> CountedBuild:
 
 @functools.lru_cache(64)
 def _of(asked: _Asked) -> CountedBuild:
-    module = read(vector_build.thread_text(asked.unit, *_LINES))
+    module = read(with_marks(vector_build.thread_text(asked.unit, *_FLAGS)))
     places = Places(module)
     function = module.functions[ENTRY]
     operations = operations_of(function, places)

@@ -229,12 +229,13 @@ def _lines(build: CountedBuild, blocks: np.ndarray[Any, Any]) -> dict[int, LineO
         for line, operations in build.operations[label].items():
             into = found.setdefault(line, LineOperations())
             into.operations.add(operations, lanes)
+            into.simd += runs * operations.simd
             into.runs = max(into.runs, runs)
             instructions = operations.total + accesses[label, line]
             into.issued += runs * instructions
             into.active += lanes * instructions
         branch = build.code.branches.get(label)
-        if branch is not None and not build.places.special(branch):
+        if branch is not None and not build.places.special(branch) and not build.places.collective(branch):
             into = found.setdefault(build.places.line(branch), LineOperations())
             into.runs = max(into.runs, runs)
             into.issued += runs

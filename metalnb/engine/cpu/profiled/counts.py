@@ -32,7 +32,7 @@ class Operations:
     other : int
         Comparisons, minima and choices of floats, conversions.
     simd : int
-        SIMD functions.
+        SIMD functions, each one operation.
     private : int
         Loads and stores of a thread's own arrays, which are not in registers.
     """
@@ -67,6 +67,8 @@ class LineOperations:
         Instructions that SIMD-groups executed, and the lanes that were active, over all of them.
     operations : Operations
         Of all lanes.
+    simd : int
+        SIMD functions that SIMD-groups executed.
     branches, divergent : int
         Branches that SIMD-groups took, and those at which lanes went both ways.
     """
@@ -75,6 +77,7 @@ class LineOperations:
     issued: int = 0
     active: int = 0
     operations: Operations = field(default_factory=Operations)
+    simd: int = 0
     branches: int = 0
     divergent: int = 0
 

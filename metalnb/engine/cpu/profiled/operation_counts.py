@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import re
 
-from metalnb.msl.text.scanned_cell import MAIN
-
-from ...llvm.debug_places import Frame, frames_of
 from ...llvm.instruction_syntax import BINARY
-from ...llvm.instructions import IRFunction, IRInstruction, IRModule
+from ...llvm.instructions import IRFunction, IRInstruction
 from .counts import Operations
+from .operation_places import Places, mark_of
 from .used_components import used_components
 
-__all__ = ["Places", "operations_of"]
+__all__ = ["operations_of"]
 
-_MATHEMATICS = "/cpu/mathematics/"
 _ONE_FLOP = frozenset({"fadd", "fsub", "fmul"})
 _FUSED = re.compile(r"llvm\.fmu?l?a(?:dd)?\.")
 _SPECIAL = re.compile(r"llvm\.(?:sqrt|exp|exp2|log|log2|log10|sin|cos|pow)\.")
@@ -24,57 +21,13 @@ _OTHER = frozenset({"fneg", "fcmp", "select", "fptrunc", "fpext", "fptoui", "fpt
 _OWN = ("llvm.assume", "llvm.lifetime", "llvm.experimental", "llvm.dbg", "llvm.donothing", "llvm.invariant")
 
 
-class Places:
-    """Where the instructions of a module come from.
-
-    Parameters
-    ----------
-    module : IRModule
-        Compiled with line tables.
-    """
-
-    def __init__(self, module: IRModule) -> None:
-        self._module = module
-        self._known: dict[str, tuple[Frame | None, str]] = {}
-        self._made = {made.result: made for function in module.functions.values() for made in function if made.result}
-
-    def author(self, made: IRInstruction, depth: int = 3) -> Frame | None:
-        """Return the innermost place in the author's cell, or None.
-
-        What clang made one of several has none of its own: then that of what it uses, its address first.
-        """
-        found = self._looked_up(made.place)[0]
-        if found is not None or not depth:
-            return found
-        used = (self._made.get(operand.text) for operand in reversed(made.operands))
-        return next((frame for other in used if other and (frame := self.author(other, depth - 1))), None)
-
-    def line(self, made: IRInstruction) -> int:
-        """Return the line in the author's cell; 0 for none."""
-        frame = self.author(made)
-        return frame.line if frame else 0
-
-    def special(self, made: IRInstruction) -> str:
-        """Return the call of a function of mathematics that an instruction is a part of, as a name; or ``""``."""
-        return self._looked_up(made.place)[1]
-
-    def _looked_up(self, place: str) -> tuple[Frame | None, str]:
-        found = self._known.get(place)
-        if found is None:
-            frames = list(frames_of(self._module, place))
-            author = next((f for f in frames if f.file == MAIN and f.line), None)
-            special = next((f.site for f in reversed(frames) if _MATHEMATICS in f.file.replace("\\", "/")), "")
-            found = self._known[place] = author, special
-        return found
-
-
 def operations_of(function: IRFunction, places: Places) -> dict[str, dict[int, Operations]]:
     """Return, by block and by line, what a lane does in it.
 
-    The arithmetic of one function of mathematics (`sin`) is one special operation, where its first instruction stands:
-    it is how this engine computes, and no GPU does it so.
+    The arithmetic of one function of mathematics (`sin`) is one special operation, and that of one SIMD function one
+    operation, where its result is: it is how this engine computes, and no GPU does
+    it so.
     """
-    told: set[str] = set()
     used = used_components(function)
     roots = {made.result for made in function if made.word.startswith("llvm.sqrt.")}
     found: dict[str, dict[int, Operations]] = {}
@@ -83,14 +36,11 @@ def operations_of(function: IRFunction, places: Places) -> dict[str, dict[int, O
         line = 0
         for made in block:
             line = places.line(made) or line
-            special = places.special(made)
-            if special and special in told:
-                continue
             operations = here.setdefault(line, Operations())
-            if special:
-                told.add(special)
-                operations.special += 1
-            else:
+            mark = mark_of(made)
+            if mark:
+                setattr(operations, mark, getattr(operations, mark) + 1)
+            elif not (places.special(made) or places.collective(made)):
                 _count(made, operations, used.get(made.result), roots)
     return found
 

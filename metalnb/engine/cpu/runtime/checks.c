@@ -15,7 +15,7 @@ static void group_of(void* worker, u64 index);
 
 enum kind {
     BEYOND, RACE, UNWRITTEN, BARRIER, WILD, INDEX, CONVERSION, SHIFT, MISALIGNED, TWICE, ENDLESS, OWN_UNWRITTEN, NEVER_SET,
-    DIVISION
+    DIVISION, LANE
 };
 
 typedef u64 mark;  // from the highest bit: 28 of the moment, 10 of the thread in its threadgroup, 1 for atomics, 25 of the place

@@ -124,6 +124,15 @@ HIDDEN void __ubsan_handle_float_cast_overflow(const cast_data* source, u64 valu
     if (f) f->given = source->from->bits == 32 ? __builtin_bit_cast(float, (u32)value) : __builtin_nanf("");
 }
 
+/// A shuffle takes a lane's value; `active` are those that come to it together.
+HIDDEN void metalnb_reads_lane(u32 lane, u32 active) {
+    if (lane < LANES && active >> lane & 1) return;
+    finding* f = told(LANE, FROM, lane);
+    const worker* w = self();
+    const triple size = w->group.size;
+    if (f) f->other = least(LANES, size.x * size.y * size.z - w->here->first);  // how many lanes there are
+}
+
 // ---- What watched_code.py puts in. It looks itself whether there is anything to tell.
 
 /// In a loop, when the time is over. A thread that takes many turns more without another one's coming to run is told of.

@@ -6,6 +6,7 @@ import re
 from dataclasses import replace
 
 from metalnb import cache
+from metalnb.errors import CompileError
 
 from ...clang import driver
 from ...clang.driver import Refused
@@ -100,6 +101,8 @@ def checked_ptx(unit: Unit, capability: int) -> CheckedPtx | None:
     try:
         return CheckedPtx(unit, capability, made_with_ways_back(unit, made))
     except (UnreadText, ValueError) as reason:
+        if isinstance(reason, CompileError) and not isinstance(reason, Refused):
+            raise  # no other form of it compiles
         warn_unchecked(unit, reason)
         return None
 

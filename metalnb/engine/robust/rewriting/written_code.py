@@ -78,7 +78,7 @@ class WrittenCode:
         """Return a copy of an instruction, not yet kept, with a result of its own and other names for what it uses."""
         result = f"{self.name()} = " if made.result else ""
         twin = read_instruction(f"  {result}{made.renamed(names)}")
-        twin.place, twin.metadata = made.place, made.metadata
+        twin.type, twin.place, twin.metadata = made.type, made.place, made.metadata
         return twin
 
     def check(self, holds: str, right: str, wrong: str) -> None:

@@ -11,8 +11,8 @@ from ...llvm.llvm_types import IRType, parts_of, split_type
 __all__ = ["BIT", "Operands", "Scalar"]
 
 BIT = IRType("i1", "integer", 1)
-_POINTER, _WORD = IRType("ptr", "pointer", 64), IRType("i64", "integer", 64)
-_WITHIN = re.compile(r'getelementptr [a-z ]*\(i8, ptr (@(?:"[^"]*"|[-\w.$]+)), i64 (-?\d+)\)$')
+_POINTER = IRType("ptr", "pointer", 64)
+_EXPRESSION = re.compile(r"(?:getelementptr|addrspacecast)\b[a-z ]*\((.*)\)$")
 
 
 class Scalar:
@@ -110,9 +110,8 @@ class Operands:
         if text.startswith("@"):
             made = Scalar("global", kind, word=text)
             made.name = self.pointers[made] = text
-        elif found := _WITHIN.match(text):
-            first, at = self.constant(kind, found[1]), self.constant(_WORD, found[2])
-            made = Scalar("add", kind, (first, at))
+        elif found := _EXPRESSION.match(text):
+            made = self._expression(kind, parts_of(found[1]))
         else:
             number, bits = _number(text), kind.bits or 64
             if number is None:
@@ -121,6 +120,14 @@ class Operands:
             made = Scalar("constant", kind, number=number - (number >> bits - 1 << bits))
         self._constants[kind.text, text] = made
         return made
+
+    def _expression(self, kind: IRType, parts: list[str]) -> Scalar:
+        """Return the value of a constant expression: a pointer in another address space, or bytes behind one."""
+        if len(parts) == 1:
+            return self.constant(*split_type(parts[0].rpartition(" to ")[0]))
+        if len(parts) == 3 and parts[0] == "i8":
+            return Scalar("add", kind, (self.constant(*split_type(parts[1])), self.constant(*split_type(parts[2]))))
+        return Scalar("unknown", kind)
 
     def part(self, value: Scalar, at: int, kind: IRType) -> Scalar | None:
         """Return a load of some bits of what was loaded, counted from the lowest; None where they are no such part."""

@@ -1,0 +1,324 @@
+"""Weights of 4 and 8 bits in blocks of 32: quantize, dequantize, quantized_matmul."""
+
+from __future__ import annotations
+
+import functools
+import math
+import struct
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from ...arrays.array import Array, empty
+from ...arrays.convert import on
+from ...arrays.promotion import DType, as_dtype, is_float
+from ...program import Program
+from ..launching.copying import as_array, copied
+from ..launching.launcher import Launch, aligned
+from ..launching.product_launch import product
+from ..launching.programs import instantiated
+from ..launching.reduction_launch import tag
+from ..op import FLOATS, LeastTraffic, Op, OpRow, op
+from ..planning.cuts import LANES, Device, device_of, grid_of_groups, grid_of_threads, record
+
+__all__ = ["dequantize", "quantize", "quantized_matmul"]
+
+Host = np.ndarray[Any, Any]
+
+_UINT = np.dtype(np.uint32)
+_TOLD = struct.Struct("<4Q4I")
+_OFFSET = struct.Struct("<Q")
+_FEW = 8  # vectors that are multiplied as the weights are read; for more of them the weights are unpacked first
+_BUSY = 12  # SIMD-groups of a GPU's 64 that are enough to read at its memory's speed
+_VECTOR = 16  # bytes that a lane reads at once, at most
+
+
+class Parts(NamedTuple):
+    """What stands for weights.
+
+    Attributes
+    ----------
+    words : Array (…, N, bits · K / 32) of uint32
+    scales : Array (…, N, K / 32)
+    minima : Array (…, N, K / 32) or None
+    bits : int
+    """
+
+    words: Array
+    scales: Array
+    minima: Array | None
+    bits: int
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of the weights."""
+        return (*self.scales.shape[:-1], self.scales.shape[-1] * LANES)
+
+
+def _taken(who: str, words: Any, scales: Any, minima: Any) -> Parts:
+    """Check the parts, and lay them out as kernels read them."""
+    words, scales = as_array(who, words), as_array(who, scales)
+    minima = None if minima is None else as_array(who, minima)
+    if words.dtype != _UINT:
+        raise TypeError(f"{who}: words must be uint32; got {words.dtype.name}. Pass what mnb.quantize returns.")
+    for name, x in (("scales", scales), ("minima", minima)):
+        if x is not None and not is_float(x.dtype):
+            raise TypeError(f"{who}: {name} must be floats; got {x.dtype.name}. Pass what mnb.quantize returns.")
+    same = words.shape[:-1] == scales.shape[:-1] and (minima is None or minima.shape == scales.shape)
+    if min(words.ndim, scales.ndim) == 0 or not same:
+        shown = f"{words.shape}, {scales.shape}" + (f", {minima.shape}" if minima is not None else "")
+        raise ValueError(f"{who}: words, scales and minima must be those of one array; got shapes {shown}.")
+    blocks, bits = scales.shape[-1], 4
+    if blocks:
+        bits = words.shape[-1] // blocks
+    if bits not in {4, 8} or bits * blocks != words.shape[-1]:
+        raise ValueError(
+            f"{who}: words must have 4 or 8 times as many columns as scales, for 4 or 8 bits in blocks of {LANES}; "
+            f"got shapes {words.shape} and {scales.shape}."
+        )
+    on(words.engine, who, scales, *(() if minima is None else (minima,)))
+    if minima is not None and minima.dtype != scales.dtype:
+        raise TypeError(f"{who}: minima must be {scales.dtype.name} as scales are; got {minima.dtype.name}.")
+    return Parts(_laid(words), _laid(scales), None if minima is None else _laid(minima), bits)
+
+
+def _laid(x: Array) -> Array:
+    """Return an array whose elements lie in a row, from where a vector may be read."""
+    whole = x.contiguous and aligned(x, _VECTOR) and x.offset % _VECTOR == 0
+    return x if whole else copied(x)
+
+
+def _float(who: str, given: Any, advice: str) -> Array:
+    x = as_array(who, given)
+    if not is_float(x.dtype):
+        raise TypeError(f"{who}: takes floats; got {x.dtype.name}. Pass {advice}.")
+    return x
+
+
+def _row(x: Host, bits: int = 4, *, symmetric: bool = False) -> tuple[Host, ...]:
+    """Do the same in NumPy, in float32 as the kernel does, with scales of x's dtype."""
+    wide = x.astype(np.float32).reshape((*x.shape[:-1], x.shape[-1] // LANES, LANES))
+    most, middle = 2**bits - 1, 2 ** (bits - 1)
+    low, high = (f(wide, -1, keepdims=True, initial=i) for f, i in ((np.min, np.inf), (np.max, -np.inf)))
+    span = 2 * np.maximum(-low, high) if symmetric else high - low
+    scale = np.where(np.isfinite(span), span / np.float32(most - symmetric), np.nan).astype(x.dtype)
+    step = scale.astype(np.float32)
+    q = np.rint((wide if symmetric else wide - low) / np.where(step > 0, step, 1)) + middle * symmetric
+    q = np.where(step > 0, np.clip(q, int(symmetric), most), middle * symmetric).astype(np.uint32)
+    each = 32 // bits
+    shifts = np.arange(each, dtype=np.uint32) * np.uint32(bits)
+    words = np.sum(q.reshape((*q.shape[:-1], bits, each)) << shifts, -1, dtype=np.uint32)
+    parts = words.reshape((*x.shape[:-1], x.shape[-1] // each)), scale[..., 0]
+    return parts if symmetric else (*parts, low[..., 0].astype(x.dtype))
+
+
+@op("linear", reference=_row, dtypes=FLOATS, kernels=("quantized.metal",), flops=4,
+    cite="ggml's blocks; MLX, ``quantize``",
+    tolerance=dict.fromkeys(FLOATS, 0.0))  # fmt: skip
+def quantize(w: Array, /, bits: Literal[4, 8] = 4, *, symmetric: bool = False) -> tuple[Array, ...]:
+    """Return an array in integers of few bits, with a scale and a minimum for each 32 of them along the last axis.
+
+    An element is ``scale * q + minimum``, with q from 0 to ``2**bits - 1``; of symmetric weights it is
+    ``scale * (q - 2**(bits - 1))``.
+
+    Parameters
+    ----------
+    w : Array (…, N, K)
+        Of floats; K is a multiple of 32. Of a layer's weights K is what comes in, as in `linear`.
+    bits : {4, 8}
+    symmetric : bool
+        Leave the minima out: 0 stays 0, and what is stored takes less, but the steps are coarser.
+
+    Returns
+    -------
+    words : Array (…, N, bits * K / 32) of uint32
+        The first element of a word is in its lowest bits.
+    scales : Array (…, N, K / 32)
+        Of w's dtype.
+    minima : Array (…, N, K / 32)
+        Unless they are symmetric. A block of 32 with a NaN or an infinity becomes NaN.
+
+    Raises
+    ------
+    TypeError
+        For an array that is not of floats.
+    ValueError
+        For another number of bits, and where K is no multiple of 32.
+    """
+    w = _float("quantize", w, "w.astype(mnb.float32)")
+    if bits not in {4, 8}:
+        raise ValueError(f"quantize: bits is 4 or 8; got {bits}.")
+    if w.ndim == 0 or w.shape[-1] % LANES:
+        message = f"quantize: the last axis must be a multiple of {LANES}; got shape {w.shape}. Pad it with zeros."
+        raise ValueError(message)
+    w = w if w.contiguous else copied(w)
+    blocks = (*w.shape[:-1], w.shape[-1] // LANES)
+    words = empty((*blocks[:-1], blocks[-1] * bits), _UINT, w.engine)
+    scales, minima = (empty(blocks, w.dtype, w.engine) for _ in range(2))
+    if w.size:
+        kernel = _program(w.device, f"quantize<{tag(w.dtype)}, {bits}, {_flag(symmetric)}>")["quantize"]
+        form = grid_of_groups(w.size // LANES, device_of(w.engine.caps))
+        told = record(_OFFSET.pack(w.offset // w.itemsize))
+        Launch(kernel.binary, *form).start(w, words, scales, minima, more=(told,))
+    return (words, scales) if symmetric else (words, scales, minima)
+
+
+def _unpacked(words: Host, scales: Host, minima: Host | None = None, *, dtype: Any = None) -> Host:
+    """Do the same in NumPy."""
+    del dtype
+    bits = words.shape[-1] // max(1, scales.shape[-1]) or 4
+    shifts = np.arange(0, 32, bits, dtype=np.uint32)
+    q = words.astype(np.uint32)[..., None] >> shifts & np.uint32(2**bits - 1)
+    q = q.reshape((*scales.shape, LANES)).astype(np.float64)
+    made: Host = scales[..., None] * (q - 2 ** (bits - 1) if minima is None else q)
+    made += 0 if minima is None else minima[..., None]
+    return made.reshape((*scales.shape[:-1], scales.shape[-1] * LANES))
+
+
+def _unpacked_size(words: Host, scales: Host, minima: Host | None, want: Host) -> Any:
+    wide = np.repeat(np.abs(scales if minima is None else minima), LANES, -1)
+    return np.maximum(np.abs(want), 0 if minima is None else wide) + 0 * words.size
+
+
+@op("linear", reference=_unpacked, dtypes=FLOATS, kernels=("quantized.metal",), flops=2, cite="MLX, ``dequantize``",
+    size=lambda words, scales, *rest: _unpacked_size(words, scales, rest[0] if len(rest) > 1 else None, rest[-1]),
+    tolerance={"float32": 0.51, "float16": 0.51, "bfloat16": 0.51})  # fmt: skip
+def dequantize(words: Array, scales: Array, minima: Array | None = None, /, *, dtype: Any = None) -> Array:
+    """Return the array that words, scales and minima stand for.
+
+    Parameters
+    ----------
+    words, scales, minima : Array
+        What `quantize` returns.
+    dtype : dtype, optional
+        Of the result, a float; by default that of the scales.
+
+    Returns
+    -------
+    Array (…, N, K)
+
+    Raises
+    ------
+    TypeError
+        For words that are not uint32, and for scales, minima or a dtype that are not floats.
+    ValueError
+        For shapes that are not those of one array of 4 or 8 bits.
+    """
+    parts = _taken("dequantize", words, scales, minima)
+    kind = parts.scales.dtype if dtype is None else as_dtype(dtype)
+    if not is_float(kind):
+        raise TypeError(f"dequantize: dtype must be a float; got {kind.name}.")
+    return _weights(parts, kind)
+
+
+def _weights(parts: Parts, dtype: DType) -> Array:
+    out = empty(parts.shape, dtype, parts.words.engine)
+    if out.size:
+        of = f"{tag(dtype)}, {tag(parts.scales.dtype)}, {parts.bits}, {_flag(parts.minima is None)}"
+        kernel = _program(out.device, f"dequantize<{of}>")["dequantize"]
+        told = _told(parts, 0, (0, 0, 0))
+        least = parts.scales if parts.minima is None else parts.minima
+        launch = Launch(kernel.binary, *grid_of_threads(parts.words.size))
+        launch.start(parts.words, parts.scales, least, out, more=(told,))
+    return out
+
+
+def _told(parts: Parts, x: int, lengths: tuple[int, int, int]) -> Any:
+    """Pack where things begin, in elements, and how long they are."""
+    least = parts.scales if parts.minima is None else parts.minima
+    begins = (a.offset // a.itemsize for a in (parts.words, parts.scales, least))
+    return record(_TOLD.pack(x, *begins, *lengths, 0))
+
+
+class QuantizedProduct(Op):
+    """The op that multiplies by quantized weights: a product and a sum for each weight and vector."""
+
+    def __metal_traffic__(self, x: Any, words: Any, *parts: Any, **options: Any) -> LeastTraffic:
+        """Return the least that a call must move and compute."""
+        moved = super().__metal_traffic__(x, words, *parts, **options)
+        rows = math.prod(words.shape[:-1])
+        return LeastTraffic(moved.bytes, 2 * x.size * rows)
+
+
+def _product(x: Host, words: Host, scales: Host, minima: Host | None = None) -> Host:
+    made: Host = x @ _unpacked(words, scales, minima).T
+    return made
+
+
+def _product_size(x: Host, words: Host, scales: Host, *rest: Host) -> Any:
+    """Bound the terms: the scales' and the minima's cancel."""
+    minima = np.abs(rest[0]) if len(rest) > 1 else np.abs(scales) * 2.0 ** (words.shape[-1] // max(1, scales.shape[-1]))
+    return np.abs(x) @ _unpacked(words, np.abs(scales), minima).T
+
+
+def quantized_matmul(x: Array, words: Array, scales: Array, minima: Array | None = None, /) -> Array:
+    """Return ``x @ dequantize(words, scales, minima).T``; for few vectors the weights are read as they are.
+
+    Parameters
+    ----------
+    x : Array (…, K)
+        Of floats.
+    words, scales, minima : Array
+        What `quantize` returns for weights (N, K): a row for each feature that comes out.
+
+    Returns
+    -------
+    Array (…, N)
+        Of x's dtype; sums are kept in float32. With more than 8 vectors the weights are rounded to x's dtype first.
+        Where x has an infinity the result may be NaN.
+
+    Raises
+    ------
+    TypeError
+        When x, the scales or the minima are not of floats, or the words not uint32.
+    ValueError
+        When the weights are no matrix, or K differs.
+    """
+    x = _float("quantized_matmul", x, "x.astype(mnb.float32)")
+    parts = _taken("quantized_matmul", words, scales, minima)
+    if len(parts.shape) != 2 or x.ndim == 0 or x.shape[-1] != parts.shape[1]:
+        raise ValueError(
+            f"quantized_matmul: the weights must be (N, K) for an x of (…, K); got weights {parts.shape}, x {x.shape}."
+        )
+    on(x.engine, "quantized_matmul", parts.words)
+    n, k = parts.shape
+    m = math.prod(x.shape[:-1])
+    if m > _FEW or not m * n * k:
+        weights = _weights(parts, x.dtype)
+        made = product(x if x.ndim > 1 else x.reshape((1, k)), weights.T, x.shape[:-2])
+        return made.reshape((*x.shape[:-1], n))
+    x = _laid(x)
+    out = empty((*x.shape[:-1], n), x.dtype, x.engine)
+    device = device_of(x.engine.caps)
+    vectors = next(v for v in (4, 2, 1) if m % v == 0 and (device.waits or v < 4))
+    rows, chunked = _rows(n, device), _flag(device.waits)
+    of = f"{tag(x.dtype)}, {tag(parts.scales.dtype)}, {parts.bits}, {_flag(parts.minima is None)}"
+    kernel = _program(x.device, f"quantized_dots<{of}, {rows}, {vectors}, {chunked}>")["quantized_dots"]
+    form = grid_of_groups(-(-n // rows) * (m // vectors), device)
+    least = parts.scales if parts.minima is None else parts.minima
+    told = _told(parts, x.offset // x.itemsize, (m, n, k))
+    Launch(kernel.binary, *form).start(x, parts.words, parts.scales, least, out, more=(told,))
+    return out
+
+
+def _rows(n: int, device: Device) -> int:
+    """Return how many rows a SIMD-group takes: of many, since they share what is read of x."""
+    if not device.waits:
+        return 4
+    enough = _BUSY * device.tile_places // 2
+    return next((rows for rows in (4, 2) if n >= rows * enough), 1)
+
+
+def _flag(symmetric: bool) -> str:
+    return "true" if symmetric else "false"
+
+
+@functools.cache
+def _program(engine: str, template: str) -> Program:
+    return instantiated("quantized.metal", {template.partition("<")[0]: template}, engine)
+
+
+quantized_matmul = QuantizedProduct(quantized_matmul, OpRow(
+    "linear", reference=_product, dtypes=FLOATS, kernels=("quantized.metal", "matmul.metal"), size=_product_size,
+    cite="MLX, ``quantized_matmul``", tolerance={"float32": 40.0, "float16": 1.1, "bfloat16": 1.1},
+))  # fmt: skip

@@ -1,0 +1,4672 @@
+# Written by tests/public_stub.py from the public names and the table of ops (`make docs`). Do not edit.
+"""The public names of metalnb, for type checkers and editors."""
+
+from builtins import bool as _bool
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Generic, Literal, ParamSpec, Protocol, SupportsIndex, TypeAlias, TypeVar
+
+import numpy
+from numpy.typing import DTypeLike, NDArray
+
+from . import dask as dask
+from . import linalg as linalg
+from . import random as random
+from .arrays.array import Array as Array
+from .arrays.convert import array as array
+from .arrays.convert import asarray as asarray
+from .arrays.convert import from_dlpack as from_dlpack
+from .arrays.dtype_info import can_cast as can_cast
+from .arrays.dtype_info import finfo as finfo
+from .arrays.dtype_info import iinfo as iinfo
+from .arrays.dtype_info import isdtype as isdtype
+from .arrays.dtype_info import result_type as result_type
+from .arrays.memory_pool import MemoryInfo as MemoryInfo
+from .arrays.memory_pool import memory_info as memory_info
+from .arrays.stream import clear_cache as clear_cache
+from .arrays.stream import synchronize as synchronize
+from .call.kernel import Kernel as Kernel
+from .engine import EngineStatus as EngineStatus
+from .engine import engines as engines
+from .engine import use as use
+from .engine.time_limits import timeout as timeout
+from .errors import ArgumentError as ArgumentError
+from .errors import CompileError as CompileError
+from .errors import EngineUnavailable as EngineUnavailable
+from .errors import KernelFault as KernelFault
+from .errors import LaunchError as LaunchError
+from .errors import MetalnbError as MetalnbError
+from .errors import MetalnbWarning as MetalnbWarning
+from .library_kernels.composed.selections import TopK
+from .library_kernels.elementwise.custom_elementwise import elementwise as elementwise
+from .library_kernels.elementwise.fuse import fuse as fuse
+from .library_kernels.namespace import Namespace
+from .library_kernels.op import Op
+from .library_kernels.ops.custom_reduction import reduction as reduction
+from .library_kernels.ops.sets import UniqueAll
+from .library_kernels.ops.sets import UniqueCounts
+from .library_kernels.ops.sets import UniqueInverse
+from .profiling.profile_call import profile as profile
+from .profiling.profile_record import Profile as Profile
+from .program import Program as Program
+from .program import compile as compile
+from .program import load as load
+from .random.generator import Generator
+from .stepping.trace_call import trace as trace
+from .stepping.trace_record import KernelTrace as KernelTrace
+from .timing.compare import Comparison as Comparison
+from .timing.compare import compare as compare
+from .timing.gpu_capture import capture as capture
+from .timing.limits import Limits as Limits
+from .timing.limits import limits as limits
+from .timing.measure import measure as measure
+from .timing.records import Timing as Timing
+from .timing.records import Traffic as Traffic
+from .timing.roofline import Roofline as Roofline
+from .timing.roofline import roofline as roofline
+from .validation.access_report import Validation as Validation
+from .validation.run import validate as validate
+from .widgets.animate import animate as animate
+from .widgets.dashboard import dashboard as dashboard
+from .widgets.explore import explore as explore
+from .widgets.monitor import monitor as monitor
+from .widgets.tune import tune as tune
+
+__all__ = [
+    "ArgumentError", "CompileError", "EngineUnavailable", "KernelFault", "LaunchError", "MetalnbError",
+    "MetalnbWarning", "Array", "array", "asarray", "from_dlpack", "can_cast", "finfo", "iinfo", "isdtype",
+    "result_type", "MemoryInfo", "memory_info", "clear_cache", "synchronize", "Kernel", "EngineStatus", "engines",
+    "use", "timeout", "elementwise", "fuse", "reduction", "Program", "compile", "load", "profile", "Profile",
+    "Comparison", "compare", "capture", "Limits", "limits", "measure", "Timing", "Traffic", "Roofline", "roofline",
+    "KernelTrace", "trace", "Validation", "validate", "animate", "dashboard", "explore", "monitor", "tune",
+]
+
+__version__: str
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R", covariant=True)
+
+class _Lender(Protocol):
+    def __dlpack__(self, *args: Any, **options: Any) -> Any: ...
+
+_ArrayLike: TypeAlias = Array | NDArray[Any] | numpy.generic | _Lender
+_Operand: TypeAlias = _ArrayLike | float
+_Axis: TypeAlias = SupportsIndex | Iterable[SupportsIndex]
+
+class _Op(Op, Generic[_P, _R]):
+    def __call__(self, *args: _P.args, **options: _P.kwargs) -> _R: ...
+
+def _op(function: Callable[_P, _R], /) -> _Op[_P, _R]: ...
+def load_ipython_extension(shell: Any) -> None: ...
+def unload_ipython_extension(shell: Any) -> None: ...
+
+__array_api_version__: str
+__array_namespace_info__: type[Namespace]
+bfloat16: numpy.dtype[Any]
+bool: numpy.dtype[numpy.bool]
+e: float
+float16: numpy.dtype[numpy.float16]
+float32: numpy.dtype[numpy.float32]
+inf: float
+int16: numpy.dtype[numpy.int16]
+int32: numpy.dtype[numpy.int32]
+int64: numpy.dtype[numpy.int64]
+int8: numpy.dtype[numpy.int8]
+nan: float
+newaxis: None
+pi: float
+uint16: numpy.dtype[numpy.uint16]
+uint32: numpy.dtype[numpy.uint32]
+uint64: numpy.dtype[numpy.uint64]
+uint8: numpy.dtype[numpy.uint8]
+
+@_op
+def abs(x: _Operand, /, *, out: Array | None = None) -> Array:
+    """Absolute value; the least integer is its own.
+
+    Parameters
+    ----------
+    x : Array or number
+        Of any dtype.
+    out : Array, optional
+        The array to write the result into.
+
+    Returns
+    -------
+    Array
+        Of x's shape, and the dtype that the operands promote to.
+
+    References
+    ----------
+    Python array API standard 2024.12, ``abs``
+    """
+absolute = abs
+
+@_op
+def acos(x: _Operand, /, *, out: Array | None = None) -> Array:
+    """The angle whose cosine is x.
+
+    Parameters
+    ----------
+    x : Array or number
+        Of any dtype. Integers and bool are taken as float32.
+    out : Array, optional
+        The array to write the result into.
+
+    Returns
+    -------
+    Array
+        Of x's shape, and the dtype that the operands promote to. float32 is within 4 units in the last place.
+
+    References
+    ----------
+    Python array API standard 2024.12, ``acos``
+    """
+arccos = acos
+
+@_op
+def acosh(x: _Operand, /, *, out: Array | None = None) -> Array:
+    """Inverse of cosh.
+
+    Parameters
+    ----------
+    x : Array or number
+        Of any dtype. Integers and bool are taken as float32.
+    out : Array, optional
+        The array to write the result into.
+
+    Returns
+    -------
+    Array
+        Of x's shape, and the dtype that the operands promote to. float32 is within 4 units in the last place.
+
+    References
+    ----------
+    Python array API standard 2024.12, ``acosh``
+    """
+arccosh = acosh
+
+@_op
+def adaptive_avg_pool2d(x: _ArrayLike, output_size: int | Sequence[int], /) -> Array:
+    """Means of windows that make images of a given size: x (N, C, H, W) or (C, H, W).
+
+    Raises
+    ------
+    ValueError
+        When an axis is no multiple of its new length: windows would be of several sizes.
+    """
+
+@_op
+def add(x1: _Operand, x2: _Operand, /, *, out: Array | None = None) -> Array:
+    """x1 + x2; of bool: or.
+
+    Parameters
+    ----------
+    x1, x2 : Array or number
+        Of any dtype.
+    out : Array, optional
+        The array to write the result into.
+
+    Returns
+    -------
+    Array
+        Of the shape that the operands broadcast to, and the dtype that the operands promote to.
+
+    References
+    ----------
+    Python array API standard 2024.12, ``add``
+    """
+
+@_op
+def all(x: _ArrayLike, /, axis: _Axis | None = None, *, keepdims: _bool = False) -> Array:
+    """Whether all elements are not zero, as bool; parameters as for `sum`. Of no elements: True. NaN is not zero."""
+
+@_op
+def allclose(x1: Any, x2: Any, /, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: _bool = False) -> Array:
+    """Whether all elements are close, as a bool without axes; parameters as for `isclose`."""
+
+@_op
+def any(x: _ArrayLike, /, axis: _Axis | None = None, *, keepdims: _bool = False) -> Array:
+    """Whether any element is not zero, as bool; parameters as for `sum`. Of no elements: False. NaN is not zero."""
+
+@_op
+def append(x: _ArrayLike, values: Any, /, axis: int | None = None) -> Array:
+    """Return an array with values after it along an axis; without one, the elements of both as one row."""
+
+@_op
+def arange(
+    start: float,
+    /,
+    stop: float | None = None,
+    step: float = 1,
+    *,
+    dtype: DTypeLike | None = None,
+    device: str | None = None,
+) -> Array:
+    """Return evenly spaced numbers from `start` (0 when only one number is given) up to but not including `stop`.
+
+    Parameters
+    ----------
+    start, stop, step : int or float
+    dtype : dtype, optional
+        By default int64, float32 when one of the numbers is a float.
+    device : str, optional
+
+    Returns
+    -------
+    Array
+        Of ``ceil((stop - start) / step)`` elements.
+
+    Raises
+    ------
+    ValueError
+        When step is 0 or the length is not finite.
+    OverflowError
+        When the dtype cannot hold the numbers.
+    """
+
+@_op
+def argmax(x: _ArrayLike, /, axis: int | None = None, *, keepdims: _bool = False) -> Array:
+    """Where the largest element is: the first one, or the first NaN.
+
+    Parameters
+    ----------
+    x : Array
+    axis : int, optional
+        By default places are counted through the whole array, last axis fastest.
+    keepdims : bool
+        Whether the axes stay, with length 1.
+
+    Returns
+    -------
+    Array
+        int64.
+
+    Raises
+    ------
+    ValueError
+        When there is nothing to choose from.
+    """
+
+@_op
+def argmin(x: _ArrayLike, /, axis: int | None = None, *, keepdims: _bool = False) -> Array:
+    """Where the smallest element is: the first one, or the first NaN. As `argmax` otherwise."""
+
+@_op
+def argpartition(x: _ArrayLike, kth: Any, /, axis: int | None = -1) -> Array:
+    """Return the positions that put the k-th element where a sort would: those of `partition`, int64."""
+
+@_op
+def argsort(x: _ArrayLike, /, axis: int | None = -1, *, descending: _bool = False, stable: _bool = True) -> Array:
+    """Return the positions that sort an array along an axis.
+
+    Parameters
+    ----------
+    x : Array
+    axis : int or None
+        None: the elements as one row.
+    descending : bool
+        From the largest to the smallest; equal elements keep their order all the same.
+    stable : bool
+        Equal elements keep their order either way.
+
+    Returns
+    -------
+    Array
+        int64, of x's shape: ``take_along_axis(x, argsort(x), axis=-1)`` is sorted.
+    """
+
+@_op
+def argwhere(x: _ArrayLike, /) -> Array:
+    """Return the indices of the elements that are not 0: a row for each, int64, in memory order."""
+
+@_op
+def array_equal(x1: _ArrayLike, x2: _ArrayLike, /, *, equal_nan: _bool = False) -> Array:
+    """Whether two arrays have one shape and equal elements, as a bool without axes.
+
+    Parameters
+    ----------
+    x1, x2 : Array
+    equal_nan : bool
+        Whether NaN is equal to NaN.
+    """
+
+@_op
+def array_split(x: _ArrayLike, indices_or_sections: Any, /, axis: int = 0) -> tuple[Array, ...]:
+    """Return the parts of an array along an axis, as views: so many, the first ones longer by one; or cut at places."""
+
+@_op
+def asin(x: _Operand, /, *, out: Array | None = None) -> Array:
+    """The angle whose sine is x.
+
+    Parameters
+    ----------
+    x : Array or number
+        Of any dtype. Integers and bool are taken as float32.
+    out : Array, optional
+        The array to write the result into.
+
+    Returns
+    -------
+    Array
+        Of x's shape, and the dtype that the operands promote to. float32 is within 4 units in the last place.
+
+    References
+    ----------
+    Python array API standard 2024.12, ``asin``
+    """
+arcsin = asin
+
+@_op
+def asinh(x: _Operand, /, *, out: Array | None = None) -> Array:
+    """Inverse of sinh.
+
+    Parameters
+    ----------
+    x : Array or number
+        Of any dtype. Integers and bool are taken as float32.
+    out : Array, optional
+        The array to write the result into.
+
+    Returns
+    -------
+    Array
+        Of x's shape, and the dtype that the operands promote to. float32 is within 4 units in the last place.
+
+    References
+    ----------
+    Python array API standard 2024.12, ``asinh``
+    """
+arcsinh = asinh
+
+@_op
+def astype(x: _ArrayLike, dtype: DTypeLike | None, /, *, copy: _bool = True, device: str | None = None) -> Array:
+    """Convert an array to a dtype.
+
+    Parameters
+    ----------
+    x : Array
+    dtype : dtype
+    copy : bool
+        False: the array itself when it has that dtype already.
+    device : str, optional
+        The name of an engine.
+
+    Returns
+    -------
+    Array
+        Contiguous, of x's shape. Floats become integers by truncation; what does not fit is undefined, as in C.
+    """
+
+@_op
+def atan(x: _Operand, /, *, out: Array | None = None) -> Array:
+    """The angle whose tangent is x.
+
+    Parameters
+    ----------
+    x : Array or number
+        Of any dtype. Integers and bool are taken as float32.
+    out : Array, optional
+        The array to write the result into.
+
+    Returns
+    -------
+    Array
+        Of x's shape, and the dtype that the operands promote to. float32 is within 5 units in the last place.
+
+    References
+    ----------
+    Python array API standard 2024.12, ``atan``
+    """
+arctan = atan
+
+@_op
+def atan2(x1: _Operand, x2: _Operand, /, *, out: Array | None = None) -> Array:
+    """The angle of the point (x2, x1), in (-pi, pi].
+
+    Parameters
+    ----------
+    x1, x2 : Array or number
+        Of any dtype. Integers and bool are taken as float32.
+    out : Array, optional
+        The array to write the result into.
+
+    Returns
+    -------
+    Array
+        Of the shape that the operands broadcast to, and the dtype that the operands promote to. float32 is within 6 units in the last place.
+
+    References
+    ----------
+    Python array API standard 2024.12, ``atan2``
+    """
+arctan2 = atan2
+
+@_op
+def atanh(x: _Operand, /, *, out: Array | None = None) -> Array:
+    """Inverse of tanh.
+
+    Parameters
+    ----------
+    x : Array or number
+        Of any dtype. Integers and bool are taken as float32.
+    out : Array, optional
+        The array to write the result into.
+
+    Returns
+    -------
+    Array
+        Of x's shape, and the dtype that the operands promote to. float32 is within 5 units in the last place.
+
+    References
+    ----------
+    Python array API standard 2024.12, ``atanh``
+    """
+arctanh = atanh
+
+@_op
+def atleast_1d(*arrays: _ArrayLike) -> Any:
+    """Return views with at least one axis."""
+
+@_op
+def atleast_2d(*arrays: _ArrayLike) -> Any:
+    """Return views with at least two axes, new ones first."""
+
+@_op
+def atleast_3d(*arrays: _ArrayLike) -> Any:
+    """Return views with at least three axes: (1, n, 1) of a row, (m, n, 1) of a matrix."""
+
+@_op
+def average(
+    x: _ArrayLike,
+    /,
+    axis: int | None = None,
+    *,
+    weights: _ArrayLike | None = None,
+    returned: _bool = False,
+    keepdims: _bool = False,
+) -> Any:
+    """Mean in which elements weigh more or less: Σ w x / Σ w.
+
+    Parameters
+    ----------
+    x : Array
+    axis : int, optional
+        By default all axes.
+    weights : Array, optional
+        Of x's shape, or as long as the axis; by default all are 1.
+    returned : bool
+        Also return Σ w.
+    keepdims : bool
+        Whether the axes stay, with length 1.
+
+    Returns
+    -------
+    Array, or tuple of Array
+        Of x's dtype for floats, else float32; NaN where the weights sum to 0.
+
+    Raises
+    ------
+    ValueError
+        For weights of another shape.
+    """
+
+@_op
+def avg_pool1d(
+    x: _ArrayLike,
+    kernel_size: int | Sequence[int],
+    /,
+    stride: int | Sequence[int] | None = None,
+    padding: int | Sequence[int] | str = 0,
+    *,
+    ceil_mode: _bool = False,
+    count_include_pad: _bool = True,
+) -> Array:
+    """As `avg_pool2d`, over one axis: x (N, C, L) or (C, L)."""
+
+@_op
+def avg_pool2d(
+    x: _ArrayLike,
+    kernel_size: int | Sequence[int],
+    /,
+    stride: int | Sequence[int] | None = None,
+    padding: int | Sequence[int] | str = 0,
+    *,
+    ceil_mode: _bool = False,
+    count_include_pad: _bool = True,
+    divisor_override: float | None = None,
+) -> Array:
+    """Mean of each window of images; parameters as for `max_pool2d`.
+
+    `count_include_pad` counts the padding as zeros, and `divisor_override` is divided by in place of the count.
+    """
+
+@_op
+def batch_norm(
+    x: _ArrayLike,
+    running_mean: _ArrayLike | None,
+    running_var: _ArrayLike | None,
+    /,
+    weight: _ArrayLike | None = None,
+    bias: _ArrayLike | None = None,
+    *,
+    training: _bool = False,
+    momentum: float = 0.1,
+    eps: float = 1e-05,
+) -> Array:
+    """Shift and scale channels to mean 0 and variance 1: (x - mean) / √(var + eps) weight + bias.
+
+    Parameters
+    ----------
+    x : Array (N, C, …)
+        Of floats.
+    running_mean, running_var : Array (C,), or None
+        Of each channel; used when not training, and moved towards the batch's own by `momentum` when training.
+    weight, bias : Array (C,), optional
+    training : bool
+        Take the batch's own means and variances: three passes more.
+    momentum, eps : float
+
+    Returns
+    -------
+    Array
+        Of x's shape and dtype; computed in float32.
+
+    Raises
+    ------
+    ValueError
+        For shapes that do not fit; without running statistics and not training; for a batch of one element a channel.
+    """
+
+@_op
+def binary_cross_entropy(x: _ArrayLike, target: _ArrayLike, /, *, reduction: str = 'mean') -> Array:
+    """-(target log x + (1 - target) log(1 - x)), of probabilities; logarithms stop at -100. As `mse_loss` otherwise."""
+
+@_op
+def binary_cross_entropy_with_logits(x: _ArrayLike, target: _ArrayLike, /, *, reduction: str = 'mean') -> Array:
+    """`binary_cross_entropy` of sigmoid(x), without its overflow; as `mse_loss` otherwise."""
+
+@_op
+def bincount(x: _ArrayLike, /, weights: _ArrayLike | None = None, minlength: int = 0) -> Array:
+    """Return how often each of the numbers 0, 1, 2, … occurs.
+
+    Parameters
+    ----------
+    x : Array of integers
+        Of one axis; none below 0.
+    weights : Array, optional
+        Added up for each number instead of 1; of x's shape. Floats are added in their order, as float32.
+    minlength : int
+        The least length of the result.
+
+    Returns
+    -------
+    Array
+        One longer than the largest number: int64, with weights their dtype (integers: float32).
+
+    Raises
+    ------
+    ValueError
+        For a negative number, for more than one axis, and for weights of another shape.
+    """
+
+@_op
+def bitwise_and(x1: _Operand, x2: _Operand, /, *, out: Array | None = None) -> Array:
+    """The bits that both have.
+
+    Parameters
+    ----------
+    x1, x2 : Array or number
+        Of bool or integers.
+    out : Array, optional
+        The array to write the result into.
+
+    Returns
+    -------
+    Array
+        Of the shape that the operands broadcast to, and the dtype that the operands promote to.
+
+    References
+    ----------
+    Python array API standard 2024.12, ``bitwise_and``
+    """
+
+@_op
+def bitwise_invert(x: _Operand, /, *, out: Array | None = None) -> Array:
+    """Every bit turned over.
+
+    Parameters
+    ----------
+    x : Array or number
+        Of bool or integers.
+    out : Array, optional
+        The array to write the result into.
+
+    Returns
+    -------
+    Array
+        Of x's shape, and the dtype that the operands promote to.
+
+    References
+    ----------
+    Python array API standard 2024.12, ``bitwise_invert``
+    """
+bitwise_not = bitwise_invert
+invert = bitwise_invert
+
+@_op
+def bitwise_left_shift(x1: _Operand, x2: _Operand, /, *, out: Array | None = None) -> Array:
+    """x1's bits moved up by x2; beyond the width nothing is left.
+
+    Parameters
+    ----------
+    x1, x2 : Array or number
+        Of integers.
+    out : Array, optional
+        The array to write the result into.
+
+    Returns
+    -------
+    Array
+        Of the shape that the operands broadcast to, and the dtype that the operands promote to.
+
+    References
+    ----------
+    Python array API standard 2024.12, ``bitwise_left_shift``
+    """
+left_shift = bitwise_left_shift
+
+@_op
+def bitwise_or(x1: _Operand, x2: _Operand, /, *, out: Array | None = None) -> Array:
+    """The bits that one has.
+
+    Parameters
+    ----------
+    x1, x2 : Array or number
+        Of bool or integers.
+    out : Array, optional
+        The array to write the result into.
+
+    Returns
+    -------
+    Array
+        Of the shape that the operands broadcast to, and the dtype that the operands promote to.
+
+    References
+    ----------
+    Python array API standard 2024.12, ``bitwise_or``
+    """
+
+@_op
+def bitwise_right_shift(x1: _Operand, x2: _Operand, /, *, out: Array | None = None) -> Array:
+    """x1's bits moved down by x2, the sign drawn after.
+
+    Parameters
+    ----------
+    x1, x2 : Array or number
+        Of integers.
+    out : Array, optional
+        The array to write the result into.
+
+    Returns
+    -------
+    Array
+        Of the shape that the operands broadcast to, and the dtype that the operands promote to.
+
+    References
+    ----------
+    Python array API standard 2024.12, ``bitwise_right_shift``
+    """
+right_shift = bitwise_right_shift
+
+@_op
+def bitwise_xor(x1: _Operand, x2: _Operand, /, *, out: Array | None = None) -> Array:
+    """The bits that just one has.
+
+    Parameters
+    ----------
+    x1, x2 : Array or number
+        Of bool or integers.
+    out : Array, optional
+        The array to write the result into.
+
+    Returns
+    -------
+    Array
+        Of the shape that the operands broadcast to, and the dtype that the operands promote to.
+
+    References
+    ----------
+    Python array API standard 2024.12, ``bitwise_xor``
+    """
+
+@_op
+def broadcast_arrays(*arrays: Any) -> list[Array]:
+    """Return views of all arrays in the shape that they broadcast to, in a list (array API 2024.12).
+
+    Numbers and sequences of numbers are taken as arrays.
+
+    Raises
+    ------
+    ValueError
+        When they do not broadcast.
+    """
+
+@_op
+def broadcast_to(x: _ArrayLike, /, shape: Sequence[int]) -> Array:
+    """Return a view of a larger shape, in which elements are repeated but not copied.
+
+    Raises
+    ------
+    ValueError
+        When the array does not broadcast to it.
+    """
+
+@_op
+def cbrt(x: _Operand, /, *, out: Array | None = None) -> Array:
+    """Cube root, of negative numbers too.
+
+    Parameters
+    ----------
+    x : Array or number
+        Of any dtype. Integers and bool are taken as float32.
+    out : Array, optional
+        The array to write the result into.
+
+    Returns
+    -------
+    Array
+        Of x's shape, and the dtype that the operands promote to. float32 is within 1 units in the last place.
+
+    References
+    ----------
+    NumPy, ``cbrt``
+    """
+
+@_op
+def ceil(x: _Operand, /, *, out: Array | None = None) -> Array:
+    """The least whole number that is not below x.
+
+    Parameters
+    ----------
+    x : Array or number
+        Of any dtype.
+    out : Array, optional
+        The array to write the result into.
+
+    Returns
+    -------
+    Array
+        Of x's shape, and the dtype that the operands promote to.
+
+    References
+    ----------
+    Python array API standard 2024.12, ``ceil``
+    """
+
+@_op
+def celu(x: _Operand, /, alpha: float = 1.0, *, out: Array | None = None) -> Array:
+    """x where it is positive, else alpha * (exp(x / alpha) - 1).
+
+    Parameters
+    ----------
+    x : Array or number
+        Of any dtype. Integers and bool are taken as float32.
+    alpha : float, default 1.0
+    out : Array, optional
+        The array to write the result into.
+
+    Returns
+    -------
+    Array
+        Of x's shape, and the dtype that the operands promote to. float32 is within 2 units in the last place.
+
+    References
+    ----------
+    J. Barron, 2017
+    """
+
+@_op
+def clip(x: _ArrayLike, /, min: Any = None, max: Any = None, *, out: _ArrayLike | None = None) -> Array:
+    """Return each element limited to the range between two bounds.
+
+    Parameters
+    ----------
+    x : Array
+        Of all dtypes but bool.
+    min, max : Array or number, optional
+        The bounds; None for none. Where min > max, max counts.
+    out : Array, optional
+        The array to write the result into.
+
+    Returns
+    -------
+    Array
+        Of the shape that all broadcast to, and x's dtype. NaN where one of them is NaN.
+
+    References
+    ----------
+    Python array API standard 2024.12, ``clip``
+    """
+
+@_op
+def column_stack(arrays: Sequence[_ArrayLike], /) -> Array:
+    """Join arrays along their second axis; rows become columns. Errors as for `concat`."""
+
+@_op
+def concat(arrays: Sequence[_ArrayLike], /, axis: int | None = 0) -> Array:
+    """Join arrays along an axis that they have; None joins their elements in one axis.
+
+    Raises
+    ------
+    ValueError
+        When nothing is given, or the other axes differ.
+    """
+concatenate = concat
+
+@_op
+def conj(x: _Operand, /, *, out: Array | None = None) -> Array:
+    """The complex conjugate: x itself, copied.
+
+    Parameters
+    ----------
+    x : Array or number
+        Of any dtype.
+    out : Array, optional
+        The array to write the result into.
+
+    Returns
+    -------
+    Array
+        Of x's shape, and the dtype that the operands promote to.
+
+    References
+    ----------
+    Python array API standard 2024.12, ``conj``
+    """
+conjugate = conj
+
+@_op
+def conv1d(
+    x: _ArrayLike,
+    weight: _ArrayLike,
+    /,
+    bias: _ArrayLike | None = None,
+    *,
+    stride: int | Sequence[int] = 1,
+    padding: int | Sequence[int] | str = 0,
+    dilation: int | Sequence[int] = 1,
+    groups: int = 1,
+) -> Array:
+    """As `conv2d`, over one axis: x (N, C, L) or (C, L), weight (O, C / groups, l)."""
+
+@_op
+def conv2d(
+    x: _ArrayLike,
+    weight: _ArrayLike,
+    /,
+    bias: _ArrayLike | None = None,
+    *,
+    stride: int | Sequence[int] = 1,
+    padding: int | Sequence[int] | str = 0,
+    dilation: int | Sequence[int] = 1,
+    groups: int = 1,
+) -> Array:
+    """Sums of products of windows of images with weights: a convolution, as neural networks call it.
+
+    Parameters
+    ----------
+    x : Array (N, C, H, W) or (C, H, W)
+    weight : Array (O, C / groups, h, w)
+    bias : Array (O,), optional
+    stride, dilation : int or pair of int
+        From one window to the next, and from one element of a window to the next.
+    padding : int, pair of int, "same" or "valid"
+        Zeros around each image; ``same``: as many as keep its size, for a stride of 1.
+    groups : int
+        Into which the channels are divided; each output sees its own group.
+
+    Returns
+    -------
+    Array (N, O, H', W')
+        Of the dtype that all promote to; summed in float32. H' = (H + 2 padding - dilation (h - 1) - 1) // stride + 1.
+
+    Raises
+    ------
+    ValueError
+        For shapes that do not fit, and where a window is larger than the padded image.
+    """
+
+@_op
+def copysign(x1: _Operand, x2: _Operand, /, *, out: Array | None = None) -> Array:
+    """x1 with the sign of x2.
+
+    Parameters
+    ----------
+    x1, x2 : Array or number
+        Of any dtype. Integers and bool are taken as float32.
+    out : Array, optional
+        The array to write the result into.
+
+    Returns
+    -------
+    Array
+        Of the shape that the operands broadcast to, and the dtype that the operands promote to.
+
+    References
+    ----------
+    Python array API standard 2024.12, ``copysign``
+    """
+
+@_op
+def corrcoef(x: _ArrayLike, y: _ArrayLike | None = None, /, *, rowvar: _bool = True) -> Array:
+    """Correlations of variables: `cov`, whose parameters it has, divided by the standard deviations; within [-1, 1]."""
+
+@_op
+def cos(x: _Operand, /, *, out: Array | None = None) -> Array:
+    """Cosine; x in radians.
+
+    Parameters
+    ----------
+    x : Array or number
+        Of any dtype. Integers and bool are taken as float32.
+    out : Array, optional
+        The array to write the result into.
+
+    Returns
+    -------
+    Array
+        Of x's shape, and the dtype that the operands promote to. float32 is within 4 units in the last place.
+
+    References
+    ----------
+    Python array API standard 2024.12, ``cos``
+    """
+
+@_op
+def cosh(x: _Operand, /, *, out: Array | None = None) -> Array:
+    """Hyperbolic cosine.
+
+    Parameters
+    ----------
+    x : Array or number
+        Of any dtype. Integers and bool are taken as float32.
+    out : Array, optional
+        The array to write the result into.
+
+    Returns
+    -------
+    Array
+        Of x's shape, and the dtype that the operands promote to. float32 is within 4 units in the last place.
+
+    References
+    ----------
+    Python array API standard 2024.12, ``cosh``
+    """
+
+@_op
+def count_nonzero(x: _ArrayLike, /, axis: _Axis | None = None, *, keepdims: _bool = False) -> Array:
+    """Number of elements that are not zero, as int64; parameters as for `sum`."""
+
+@_op
+def cov(
+    x: _ArrayLike,
+    y: _ArrayLike | None = None,
+    /,
+    *,
+    rowvar: _bool = True,
+    bias: _bool = False,
+    ddof: int | None = None,
+) -> Array:
+    """Covariances of variables: a matrix, of one variable its variance.
+
+    Parameters
+    ----------
+    x : Array (variables, observations) or (observations,)
+    y : Array, optional
+        More variables, of as many observations.
+    rowvar : bool
+        False: variables are columns.
+    bias : bool
+        Divide by the number of observations, not by one less.
+    ddof : int, optional
+        What to subtract from that number; before `bias`.
+
+    Returns
+    -------
+    Array (variables, variables)
+        Of the dtype of floats, else float32; summed in float32 about the means. NaN for too few observations.
+
+    Raises
+    ------
+    ValueError
+        For more than two axes, and for another number of observations in y.
+    """
+
+@_op
+def cross_entropy(
+    x: _ArrayLike,
+    target: _ArrayLike,
+    /,
+    weight: _ArrayLike | None = None,
+    *,
+    ignore_index: int = -100,
+    reduction: str = 'mean',
+    label_smoothing: float = 0.0,
+) -> Array:
+    """`nll_loss` of `log_softmax` along the classes, whose parameters it has.
+
+    `target` may also be probabilities, floats of x's shape. `label_smoothing` of the weight goes to all classes alike.
+    """
+
+@_op
+def cummax(x: _ArrayLike, /, axis: int | None = None) -> Array:
+    """Largest of each element and all before it along an axis; NaN from the first one on.
+
+    Parameters
+    ----------
+    x : Array
+    axis : int, optional
+        Left out, the elements are taken as one row.
+
+    Returns
+    -------
+    Array
+        Of x's dtype.
+    """
+
+@_op
+def cummin(x: _ArrayLike, /, axis: int | None = None) -> Array:
+    """Smallest of each element and all before it along an axis; NaN from the first one on. As `cummax`."""
+
+@_op
+def cumulative_prod(
+    x: _ArrayLike,
+    /,
+    axis: int | None = None,
+    *,
+    dtype: DTypeLike | None = None,
+    include_initial: _bool = False,
+) -> Array:
+    """Product of each element and all before it along an axis; with `include_initial` 1 comes first.
+
+    As `cumulative_sum` otherwise.
+    """
+cumprod = cumulative_prod
+
+@_op
+def cumulative_sum(
+    x: _ArrayLike,
+    /,
+    axis: int | None = None,
+    *,
+    dtype: DTypeLike | None = None,
+    include_initial: _bool = False,
+) -> Array:
+    """Sum of each element and all before it along an axis.
+
+    Parameters
+    ----------
+    x : Array
+    axis : int, optional
+        May be left out when there is only one.
+    dtype : dtype, optional
+        By default x's for floats, and int64 or uint64 for integers and bool.
+    include_initial : bool
+        Whether the result starts with 0: it is longer by one then.
+
+    Returns
+    -------
+    Array
+        16-bit floats are summed in float32.
+
+    Raises
+    ------
+    ValueError
+        When there are several axes and none is named.
+    """
+cumsum = cumulative_sum
+
+@_op
+def degrees(x: _Operand, /, *, out: Array | None = None) -> Array:
+    """Radians to degrees.
+
+    Parameters
+    ----------
+    x : Array or number
+        Of any dtype. Integers and bool are taken as float32.
+    out : Array, optional
+        The array to write the result into.
+
+    Returns
+    -------
+    Array
+        Of x's shape, and the dtype that the operands promote to. float32 is within 1.5 units in the last place.
+
+    References
+    ----------
+    NumPy, ``degrees``
+    """
+rad2deg = degrees
+
+@_op
+def diag(x: _ArrayLike, /, k: int = 0) -> Array:
+    """Return a matrix with a row on its k-th diagonal, zeros elsewhere; of a matrix, a view of that diagonal.
+
+    Raises
+    ------
+    ValueError
+        For other than one or two axes.
+    """
+
+@_op
+def diag_indices(n: int, /, ndim: int = 2, *, device: str | None = None) -> tuple[Array, ...]:
+    """Return the indices of the main diagonal of an array that is n long along each axis."""
+
+@_op
+def diagflat(x: _ArrayLike, /, k: int = 0) -> Array:
+    """Return a matrix with all elements of an array on its k-th diagonal, zeros elsewhere."""
+
+@_op
+def diagonal(x: _ArrayLike, /, offset: int = 0, axis1: int = -2, axis2: int = -1) -> Array:
+    """Return a view of the diagonals of matrices, by default of the last two axes.
+
+    Parameters
+    ----------
+    x : Array
+    offset : int
+        Diagonals above the main one are positive.
+    axis1, axis2 : int
+        The matrices' rows and columns.
+
+    Returns
+    -------
+    Array
+        The other axes, then the diagonal's.
+    """
+
+@_op
+def diff(
+    x: _ArrayLike,
+    /,
+    *,
+    axis: int = -1,
+    n: int = 1,
+    prepend: _ArrayLike | None = None,
+    append: _ArrayLike | None = None,
+) -> Array:
+    """Return the differences of neighbours along an axis, taken n times.
+
+    Parameters
+    ----------
+    x : Array
+    axis : int
+    n : int
+        How often.
+    prepend, append : Array, optional
+        What stands before and after it along the axis.
+
+    Raises
+    ------
+    ValueError
+        For a negative n.
+    """
+
+@_op
+def digitize(x: _ArrayLike, bins: Any, /, right: _bool = False) -> Array:
+    """Return the number of the bin that each element falls into: 0 before the first edge.
+
+    Parameters
+    ----------
+    x : Array
+    bins : sequence of numbers or Array
+        The edges, rising or falling.
+    right : bool
+        Whether a bin has its upper edge rather than its lower one.
+
+    Returns
+    -------
+    Array
+        int64, of x's shape.
+
+    Raises
+    ------
+    ValueError
+        For edges that neither rise nor fall.
+    """
+
+@_op
+def divide(x1: _Operand, x2: _Operand, /, *, out: Array | None = None) -> Array:
+    """x1 / x2.
+
+    Parameters
+    ----------
+    x1, x2 : Array or number
+        Of any dtype. Integers and bool are taken as float32.
+    out : Array, optional
+        The array to write the result into.
+
+    Returns
+    -------
+    Array
+        Of the shape that the operands broadcast to, and the dtype that the operands promote to.
+
+    References
+    ----------
+    Python array API standard 2024.12, ``divide``
+    """
+true_divide = divide
+
+@_op
+def dot(x1: _ArrayLike, x2: _ArrayLike, /) -> Array:
+    """Sums of products over the last axis of x1 and the last but one of x2, a vector's only one.
+
+    As `matmul` for vectors and matrices, a product of elements where one is a number; where x2 has more than two axes,
+    every matrix of x1 with every one of x2.
+    """
+
+@_op
+def dropout(x: _ArrayLike, /, p: float = 0.5, *, training: _bool = True, generator: Generator | None = None) -> Array:
+    """Set each element to 0 with probability p, and scale the others by 1 / (1 - p); when not training, x itself.
+
+    Parameters
+    ----------
+    x : Array
+        Of floats, when training.
+    p : float
+        Between 0 and 1.
+    training : bool
+    generator : metalnb.random.Generator, optional
+        By default the one of `metalnb.random`, which `metalnb.random.seed` restarts.
+
+    Raises
+    ------
+    ValueError
+        For a p outside.
+    """
+
+@_op
+def dsplit(x: _ArrayLike, indices_or_sections: Any, /) -> tuple[Array, ...]:
+    """As `split`, along the third axis."""
+
+@_op
+def dstack(arrays: Sequence[_ArrayLike], /) -> Array:
+    """Join arrays along their third axis. Errors as for `concat`."""
+
+@_op
+def einsum(subscripts: str, /, *operands: _ArrayLike, optimize: _bool = True) -> Array:
+    """Sum of products over the axes that subscripts name: ``einsum("ij,jk->ik", a, b)`` is a product of matrices.
+
+    Parameters
+    ----------
+    subscripts : str
+        For each operand a letter an axis, then ``->`` and the axes of the result; left out, those that stand once, in
+        the order of the alphabet. ``...`` stands for all other axes, which broadcast.
+    *operands : Array
+    optimize : bool
+        Choose the order of the products by their sizes; else from left to right.
+
+    Returns
+    -------
+    Array
+        Of the dtype that the operands promote to, in which steps between products are kept too. Each product of two
+        operands is one of matrices, after a copy where the axes need another order.
+
+    Raises
+    ------
+    ValueError
+        When the subscripts do not fit the operands.
+    """
+
+@_op
+def elu(x: _Operand, /, alpha: float = 1.0, *, out: Array | None = None) -> Array:
+    """x where it is positive, else alpha * (exp(x) - 1).
+
+    Parameters
+    ----------
+    x : Array or number
+        Of any dtype. Integers and bool are taken as float32.
+    alpha : float, default 1.0
+    out : Array, optional
+        The array to write the result into.
+
+    Returns
+    -------
+    Array
+        Of x's shape, and the dtype that the operands promote to. float32 is within 2 units in the last place.
+
+    References
+    ----------
+    D. Clevert et al., 2016
+    """
+
+@_op
+def embedding(indices: _ArrayLike, weight: _ArrayLike, /) -> Array:
+    """Return the rows of a table at indices: `take` along the first axis.
+
+    Parameters
+    ----------
+    indices : Array of integers
+    weight : Array (rows, numbers)
+
+    Raises
+    ------
+    IndexError
+        When an index is out of bounds.
+    ValueError
+        For a table of other than two axes.
+    """
+
+@_op
+def empty(shape: int | Sequence[int], dtype: DTypeLike | None = None, *, device: str | None = None) -> Array:
+    """Return an uninitialised array."""
+
+@_op
+def empty_like(
+    x: _ArrayLike,
+    /,
+    *,
+    dtype: DTypeLike | None = None,
+    device: str | None = None,
+    shape: int | Sequence[int] | None = None,
+) -> Array:
+    """Return an uninitialised array of another's shape and dtype, either of which may be given instead."""
+
+@_op
+def equal(x1: _Operand, x2: _Operand, /, *, out: Array | None = None) -> Array:
+    """x1 == x2.
+
+    Parameters
+    ----------
+    x1, x2 : Array or number
+        Of any dtype.
+    out : Array, optional
+        The array to write the result into.
+
+    Returns
+    -------
+    Array
+        Of the shape that the operands broadcast to, and bool.
+
+    References
+    ----------
+    Python array API standard 2024.12, ``equal``
+    """
+
+@_op
+def erf(x: _Operand, /, *, out: Array | None = None) -> Array:
+    """The error function.
+
+    Parameters
+    ----------
+    x : Array or number
+        Of any dtype. Integers and bool are taken as float32.
+    out : Array, optional
+        The array to write the result into.
+
+    Returns
+    -------
+    Array
+        Of x's shape, and the dtype that the operands promote to. float32 is within 2 units in the last place.
+
+    References
+    ----------
+    C++14, 26.8 [c.math], ``erf``
+    """
+
+@_op
+def erfinv(x: _Operand, /, *, out: Array | None = None) -> Array:
+    """The number whose erf is x; infinite at -1 and 1.
+
+    Parameters
+    ----------
+    x : Array or number
+        Of any dtype. Integers and bool are taken as float32.
+    out : Array, optional
+        The array to write the result into.
+
+    Returns
+    -------
+    Array
+        Of x's shape, and the dtype that the operands promote to. float32 is within 4 units in the last place.
+
+    References
+    ----------
+    M. Giles, 2012
+    """
+
+@_op
+def exp(x: _Operand, /, *, out: Array | None = None) -> Array:
+    """e to the power x.
+
+    Parameters
+    ----------
+    x : Array or number
+        Of any dtype. Integers and bool are taken as float32.
+    out : Array, optional
+        The array to write the result into.
+
+    Returns
+    -------
+    Array
+        Of x's shape, and the dtype that the operands promote to. float32 is within 1 units in the last place.
+
+    References
+    ----------
+    Python array API standard 2024.12, ``exp``
+    """
+
+@_op
+def exp2(x: _Operand, /, *, out: Array | None = None) -> Array:
+    """2 to the power x.
+
+    Parameters
+    ----------
+    x : Array or number
+        Of any dtype. Integers and bool are taken as float32.
+    out : Array, optional
+        The array to write the result into.
+
+    Returns
+    -------
+    Array
+        Of x's shape, and the dtype that the operands promote to. float32 is within 1 units in the last place.
+
+    References
+    ----------
+    MSL 6.5, ``exp2``
+    """
+
+@_op
+def expand_dims(x: _ArrayLike, /, axis: int | Sequence[int] = 0) -> Array:
+    """Return a view with a new axis of one element.
+
+    Raises
+    ------
+    numpy.exceptions.AxisError
+        When it would stand outside.
+    """
+
+@_op
+def expm1(x: _Operand, /, *, out: Array | None = None) -> Array:
+    """exp(x) - 1, accurate near 0.
+
+    Parameters
+    ----------
+    x : Array or number
+        Of any dtype. Integers and bool are taken as float32.
+    out : Array, optional
+        The array to write the result into.
+
+    Returns
+    -------
+    Array
+        Of x's shape, and the dtype that the operands promote to. float32 is within 1.5 units in the last place.
+
+    References
+    ----------
+    Python array API standard 2024.12, ``expm1``
+    """
+
+@_op
+def eye(
+    n_rows: int,
+    n_cols: int | None = None,
+    /,
+    k: int = 0,
+    *,
+    dtype: DTypeLike | None = None,
+    device: str | None = None,
+) -> Array:
+    """Return a matrix with ones on its k-th diagonal, zeros elsewhere.
+
+    Parameters
+    ----------
+    n_rows, n_cols : int
+        Its shape; square when the second is left out.
+    k : int
+        Diagonals above the main one are positive.
+    """
+identity = eye
+
+@_op
+def flatnonzero(x: _ArrayLike, /) -> Array:
+    """Return the positions of the elements that are not 0, counted through the array, last axis fastest: int64."""
+
+@_op
+def flip(x: _ArrayLike, /, axis: int | Sequence[int] | None = None) -> Array:
+    """Return a view with the elements reversed along axes, by default along all."""
+
+@_op
+def fliplr(x: _ArrayLike, /) -> Array:
+    """Return a view with the second axis reversed."""
+
+@_op
+def flipud(x: _ArrayLike, /) -> Array:
+    """Return a view with the first axis reversed."""
+
+@_op
+def floor(x: _Operand, /, *, out: Array | None = None) -> Array:
+    """The largest whole number that is not above x.
+
+    Parameters
+    ----------
+    x : Array or number
+        Of any dtype.
+    out : Array, optional
+        The array to write the result into.
+
+    Returns
+    -------
+    Array
+        Of x's shape, and the dtype that the operands promote to.
+
+    References
+    ----------
+    Python array API standard 2024.12, ``floor``
+    """
+
+@_op
+def floor_divide(x1: _Operand, x2: _Operand, /, *, out: Array | None = None) -> Array:
+    """x1 / x2 rounded down; integers by 0 give 0, an infinite x1 NaN.
+
+    Parameters
+    ----------
+    x1, x2 : Array or number
+        Of any dtype but bool.
+    out : Array, optional
+        The array to write the result into.
+
+    Returns
+    -------
+    Array
+        Of the shape that the operands broadcast to, and the dtype that the operands promote to. float32 is within 1 units in the last place.
+
+    References
+    ----------
+    Python array API standard 2024.12, ``floor_divide``
+    """
+
+@_op
+def fma(x1: _Operand, x2: _Operand, x3: _Operand, /, *, out: Array | None = None) -> Array:
+    """x1 * x2 + x3, rounded once.
+
+    Parameters
+    ----------
+    x1, x2, x3 : Array or number
+        Of any dtype but bool.
+    out : Array, optional
+        The array to write the result into.
+
+    Returns
+    -------
+    Array
+        Of the shape that the operands broadcast to, and the dtype that the operands promote to.
+
+    References
+    ----------
+    IEEE 754-2019, 5.4.1
+    """
+
+@_op
+def fmax(x1: _Operand, x2: _Operand, /, *, out: Array | None = None) -> Array:
+    """The larger of two; the other when one is NaN.
+
+    Parameters
+    ----------
+    x1, x2 : Array or number
+        Of any dtype.
+    out : Array, optional
+        The array to write the result into.
+
+    Returns
+    -------
+    Array
+        Of the shape that the operands broadcast to, and the dtype that the operands promote to.
+
+    References
+    ----------
+    C++14, 26.8 [c.math], ``fmax``
+    """
+
+@_op
+def fmin(x1: _Operand, x2: _Operand, /, *, out: Array | None = None) -> Array:
+    """The smaller of two; the other when one is NaN.
+
+    Parameters
+    ----------
+    x1, x2 : Array or number
+        Of any dtype.
+    out : Array, optional
+        The array to write the result into.
+
+    Returns
+    -------
+    Array
+        Of the shape that the operands broadcast to, and the dtype that the operands promote to.
+
+    References
+    ----------
+    C++14, 26.8 [c.math], ``fmin``
+    """
+
+@_op
+def fmod(x1: _Operand, x2: _Operand, /, *, out: Array | None = None) -> Array:
+    """What division leaves, with x1's sign; integers by 0 give 0.
+
+    Parameters
+    ----------
+    x1, x2 : Array or number
+        Of any dtype but bool.
+    out : Array, optional
+        The array to write the result into.
+
+    Returns
+    -------
+    Array
+        Of the shape that the operands broadcast to, and the dtype that the operands promote to.
+
+    References
+    ----------
+    C++14, 26.8 [c.math], ``fmod``
+    """
+
+@_op
+def full(
+    shape: int | Sequence[int],
+    fill_value: Any,
+    dtype: DTypeLike | None = None,
+    *,
+    device: str | None = None,
+) -> Array:
+    """Return an array with one value everywhere; the default dtype is the one that `asarray` gives the value."""
+
+@_op
+def full_like(
+    x: _ArrayLike,
+    /,
+    fill_value: Any,
+    *,
+    dtype: DTypeLike | None = None,
+    device: str | None = None,
+    shape: int | Sequence[int] | None = None,
+) -> Array:
+    """Return one value everywhere, in another array's shape and dtype, either of which may be given instead."""
+
+@_op
+def gcd(x1: _Operand, x2: _Operand, /, *, out: Array | None = None) -> Array:
+    """The largest number that divides both; 0 for two zeros.
+
+    Parameters
+    ----------
+    x1, x2 : Array or number
+        Of integers.
+    out : Array, optional
+        The array to write the result into.
+
+    Returns
+    -------
+    Array
+        Of the shape that the operands broadcast to, and the dtype that the operands promote to.
+
+    References
+    ----------
+    NumPy, ``gcd``
+    """
+
+@_op
+def gelu(x: _ArrayLike, /, approximate: Literal['none', 'tanh'] = 'none', *, out: _ArrayLike | None = None) -> Array:
+    """Return x times the standard normal distribution function at x.
+
+    Parameters
+    ----------
+    x : Array
+        Of all dtypes; integers and bool are taken as float32.
+    approximate : {"none", "tanh"}
+        ``tanh`` is the formula x / 2 (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))), which older models were trained with.
+    out : Array, optional
+        The array to write the result into.
+
+    Returns
+    -------
+    Array
+        Of x's shape and dtype.
+
+    References
+    ----------
+    D. Hendrycks and K. Gimpel, "Gaussian Error Linear Units", 2016
+    """
+
+@_op
+def geomspace(
+    start: float,
+    stop: float,
+    /,
+    num: int = 50,
+    *,
+    endpoint: _bool = True,
+    dtype: DTypeLike | None = None,
+    device: str | None = None,
+) -> Array:
+    """Return `num` numbers from `start` to `stop`, each as many times the one before; bounds as for `logspace`.
+
+    Raises
+    ------
+    ValueError
+        When one end is 0, or their signs differ.
+    """
+
+@_op
+def glu(x: _ArrayLike, /, axis: int = -1) -> Array:
+    """Return the first half of an axis times the sigmoid of the second.
+
+    Parameters
+    ----------
+    x : Array
+        Of floats.
+    axis : int
+        Its length is even.
+
+    Returns
+    -------
+    Array
+        Of x's dtype, with the axis half as long.
+
+    Raises
+    ------
+    ValueError
+        For an odd length.
+    """
+
+@_op
+def greater(x1: _Operand, x2: _Operand, /, *, out: Array | None = None) -> Array:
+    """x1 > x2.
+
+    Parameters
+    ----------
+    x1, x2 : Array or number
+        Of any dtype.
+    out : Array, optional
+        The array to write the result into.
+
+    Returns
+    -------
+    Array
+        Of the shape that the operands broadcast to, and bool.
+
+    References
+    ----------
+    Python array API standard 2024.12, ``greater``
+    """
+
+@_op
+def greater_equal(x1: _Operand, x2: _Operand, /, *, out: Array | None = None) -> Array:
+    """x1 >= x2.
+
+    Parameters
+    ----------
+    x1, x2 : Array or number
+        Of any dtype.
+    out : Array, optional
+        The array to write the result into.
+
+    Returns
+    -------
+    Array
+        Of the shape that the operands broadcast to, and bool.
+
+    References
+    ----------
+    Python array API standard 2024.12, ``greater_equal``
+    """
+
+@_op
+def group_norm(
+    x: _ArrayLike,
+    num_groups: int,
+    /,
+    weight: _ArrayLike | None = None,
+    bias: _ArrayLike | None = None,
+    *,
+    eps: float = 1e-05,
+) -> Array:
+    """Shift and scale groups of channels of each element of a batch to mean 0 and variance 1, then by weight and bias.
+
+    Parameters
+    ----------
+    x : Array (N, C, …)
+        Of floats.
+    num_groups : int
+        Into which the channels are divided.
+    weight, bias : Array (C,), optional
+    eps : float
+        Added to the variance.
+
+    Returns
+    -------
+    Array
+        Of x's shape and dtype, by one kernel; on a GPU one pass of `layer_norm`, and one for the weights.
+
+    Raises
+    ------
+    ValueError
+        For shapes that do not fit.
+    """
+
+@_op
+def hard_sigmoid(x: _Operand, /, *, out: Array | None = None) -> Array:
+    """x / 6 + 1/2, moved into [0, 1].
+
+    Parameters
+    ----------
+    x : Array or number
+        Of any dtype. Integers and bool are taken as float32.
+    out : Array, optional
+        The array to write the result into.
+
+    Returns
+    -------
+    Array
+        Of x's shape, and the dtype that the operands promote to. float32 is within 1.5 units in the last place.
+
+    References
+    ----------
+    A. Howard et al., MobileNetV3, 2019
+    """
+
+@_op
+def hardshrink(x: _Operand, /, lambd: float = 0.5, *, out: Array | None = None) -> Array:
+    """x, but 0 within lambd of 0.
+
+    Parameters
+    ----------
+    x : Array or number
+        Of any dtype. Integers and bool are taken as float32.
+    lambd : float, default 0.5
+    out : Array, optional
+        The array to write the result into.
+
+    Returns
+    -------
+    Array
+        Of x's shape, and the dtype that the operands promote to.
+
+    References
+    ----------
+    PyTorch, ``hardshrink``
+    """
+
+@_op
+def hardswish(x: _Operand, /, *, out: Array | None = None) -> Array:
+    """x * hard_sigmoid(x).
+
+    Parameters
+    ----------
+    x : Array or number
+        Of any dtype. Integers and bool are taken as float32.
+    out : Array, optional
+        The array to write the result into.
+
+    Returns
+    -------
+    Array
+        Of x's shape, and the dtype that the operands promote to. float32 is within 3 units in the last place.
+
+    References
+    ----------
+    A. Howard et al., MobileNetV3, 2019
+    """
+
+@_op
+def hardtanh(x: _Operand, /, low: float = -1.0, high: float = 1.0, *, out: Array | None = None) -> Array:
+    """x moved into [low, high].
+
+    Parameters
+    ----------
+    x : Array or number
+        Of any dtype. Integers and bool are taken as float32.
+    low : float, default -1.0
+    high : float, default 1.0
+    out : Array, optional
+        The array to write the result into.
+
+    Returns
+    -------
+    Array
+        Of x's shape, and the dtype that the operands promote to.
+
+    References
+    ----------
+    PyTorch, ``hardtanh``
+    """
+
+@_op
+def heaviside(x1: _Operand, x2: _Operand, /, *, out: Array | None = None) -> Array:
+    """0 below 0, 1 above it, x2 at it.
+
+    Parameters
+    ----------
+    x1, x2 : Array or number
+        Of any dtype. Integers and bool are taken as float32.
+    out : Array, optional
+        The array to write the result into.
+
+    Returns
+    -------
+    Array
+        Of the shape that the operands broadcast to, and the dtype that the operands promote to.
+
+    References
+    ----------
+    NumPy, ``heaviside``
+    """
+
+@_op
+def histogram(
+    x: _ArrayLike,
+    /,
+    bins: Any = 10,
+    range: tuple[float, float] | None = None,
+    *,
+    density: _bool = False,
+    weights: _ArrayLike | None = None,
+) -> tuple[Array, Array]:
+    """Count the elements that lie between each two edges.
+
+    Parameters
+    ----------
+    x : Array
+        Of any shape; compared as float32, so integers beyond 2^24 are rounded.
+    bins : int or sequence of float
+        How many bins of one width, or their edges.
+    range : tuple of float, optional
+        From where to where, with `bins` a number; by default from the least to the largest element.
+    density : bool
+        Divide by the number of elements counted and by each bin's width: the areas sum to 1.
+    weights : Array, optional
+        Added up instead of 1 for each element; of x's shape.
+
+    Returns
+    -------
+    counts : Array
+        int64; float32 with weights or density.
+    edges : Array
+        float32, one more. Each bin has its lower edge, the last one both. What lies outside, and NaN, is not counted.
+
+    Raises
+    ------
+    ValueError
+        For edges that fall, no bins, a range that is not finite, weights of another shape.
+    """
+
+@_op
+def histogram_bin_edges(x: _ArrayLike, /, bins: Any = 10, range: tuple[float, float] | None = None) -> Array:
+    """Return the edges of the bins that `histogram` counts in, as float32; parameters as there."""
+
+@_op
+def hsplit(x: _ArrayLike, indices_or_sections: Any, /) -> tuple[Array, ...]:
+    """As `split`, along the second axis; of an array of one, along that."""
+
+@_op
+def hstack(arrays: Sequence[_ArrayLike], /) -> Array:
+    """Join arrays along their second axis; rows, end to end. Errors as for `concat`."""
+
+@_op
+def huber_loss(x: _ArrayLike, target: _ArrayLike, /, *, reduction: str = 'mean', delta: float = 1.0) -> Array:
+    """Half the squares of differences d up to delta, and delta (d - delta / 2) beyond; otherwise as `mse_loss`."""
+
+@_op
+def hypot(x1: _Operand, x2: _Operand, /, *, out: Array | None = None) -> Array:
+    """sqrt(x1^2 + x2^2), which overflows only when the result does.
+
+    Parameters
+    ----------
+    x1, x2 : Array or number
+        Of any dtype. Integers and bool are taken as float32.
+    out : Array, optional
+        The array to write the result into.
+
+    Returns
+    -------
+    Array
+        Of the shape that the operands broadcast to, and the dtype that the operands promote to. float32 is within 1.5 units in the last place.
+
+    References
+    ----------
+    Python array API standard 2024.12, ``hypot``
+    """
+
+@_op
+def imag(x: _Operand, /, *, out: Array | None = None) -> Array:
+    """The imaginary part: zeros, of x's dtype.
+
+    Parameters
+    ----------
+    x : Array or number
+        Of any dtype.
+    out : Array, optional
+        The array to write the result into.
+
+    Returns
+    -------
+    Array
+        Of x's shape, and the dtype that the operands promote to.
+
+    References
+    ----------
+    Python array API standard 2024.12, ``imag``
+    """
+
+@_op
+def indices(dimensions: tuple[int, ...], /, *, dtype: DTypeLike | None = ..., device: str | None = None) -> Array:
+    """Return the index of each element of a shape along each axis: an array of the axes, then the shape."""
+
+@_op
+def inner(x1: _ArrayLike, x2: _ArrayLike, /) -> Array:
+    """Sums of products over the last axes of two arrays; a product of elements where one is a number."""
+
+@_op
+def instance_norm(
+    x: _ArrayLike,
+    /,
+    weight: _ArrayLike | None = None,
+    bias: _ArrayLike | None = None,
+    *,
+    eps: float = 1e-05,
+) -> Array:
+    """As `group_norm`, with a group for each channel."""
+
+@_op
+def interp(
+    x: _ArrayLike,
+    xp: Any,
+    fp: Any,
+    /,
+    *,
+    left: float | None = None,
+    right: float | None = None,
+    period: float | None = None,
+) -> Array:
+    """Return the values at x of the line through points.
+
+    Parameters
+    ----------
+    x : Array
+        Where; of any dtype, taken as float32.
+    xp, fp : Array or sequence of float, of one length
+        The points, xp rising.
+    left, right : float, optional
+        Before the first point and after the last; by default the first and last of fp.
+    period : float, optional
+        Of x and xp, which then need not rise; left and right do not count.
+
+    Returns
+    -------
+    Array
+        float32, of x's shape. NaN for NaN.
+
+    Raises
+    ------
+    ValueError
+        When there is no point, or xp and fp are not two rows of one length.
+    """
+
+@_op
+def intersect1d(x1: _ArrayLike, x2: _ArrayLike, /) -> Array:
+    """Return the values that are in both of two arrays, each once, sorted."""
+
+@_op
+def isclose(x1: Any, x2: Any, /, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: _bool = False) -> Array:
+    """Whether two elements are close: |x1 - x2| <= atol + rtol |x2|, computed in float32; equal infinities are.
+
+    Parameters
+    ----------
+    x1, x2 : Array or number
+        Integers and bool are taken as float32.
+    rtol, atol : float
+        Relative to x2, and absolute.
+    equal_nan : bool
+        Whether NaN is close to NaN.
+
+    Returns
+    -------
+    Array
+        bool, of the shape that they broadcast to.
+    """
+
+@_op
+def isfinite(x: _Operand, /, *, out: Array | None = None) -> Array:
+    """Whether x is neither NaN nor an infinity.
+
+    Parameters
+    ----------
+    x : Array or number
+        Of any dtype.
+    out : Array, optional
+        The array to write the result into.
+
+    Returns
+    -------
+    Array
+        Of x's shape, and bool.
+
+    References
+    ----------
+    Python array API standard 2024.12, ``isfinite``
+    """
+
+@_op
+def isin(x1: Any, x2: Any, /, *, invert: _bool = False) -> Array:
+    """Whether each element is among those of another array.
+
+    Parameters
+    ----------
+    x1 : Array
+        Whose elements are looked for.
+    x2 : Array or sequence of numbers
+        The others; sorted first, so that each is found by halving.
+    invert : bool
+        Whether it is not among them.
+
+    Returns
+    -------
+    Array
+        bool, of x1's shape. NaN is among none.
+    """
+
+@_op
+def isinf(x: _Operand, /, *, out: Array | None = None) -> Array:
+    """Whether x is an infinity.
+
+    Parameters
+    ----------
+    x : Array or number
+        Of any dtype.
+    out : Array, optional
+        The array to write the result into.
+
+    Returns
+    -------
+    Array
+        Of x's shape, and bool.
+
+    References
+    ----------
+    Python array API standard 2024.12, ``isinf``
+    """
+
+@_op
+def isnan(x: _Operand, /, *, out: Array | None = None) -> Array:
+    """Whether x is NaN.
+
+    Parameters
+    ----------
+    x : Array or number
+        Of any dtype.
+    out : Array, optional
+        The array to write the result into.
+
+    Returns
+    -------
+    Array
+        Of x's shape, and bool.
+
+    References
+    ----------
+    Python array API standard 2024.12, ``isnan``
+    """
+
+@_op
+def kl_div(x: _ArrayLike, target: _ArrayLike, /, *, reduction: str = 'mean') -> Array:
+    """Distance of probabilities from others whose logarithms x are: target (log target - x). As `mse_loss`."""
+
+@_op
+def kron(x1: _ArrayLike, x2: _ArrayLike, /) -> Array:
+    """Kronecker product: each element of x1 times all of x2, laid out as blocks. One multiplication that broadcasts.
+
+    Parameters
+    ----------
+    x1, x2 : Array
+        The one with fewer axes has more put before its own.
+
+    Returns
+    -------
+    Array
+        Along each axis as long as both together multiplied.
+    """
+
+@_op
+def l1_loss(x: _ArrayLike, target: _ArrayLike, /, *, reduction: str = 'mean') -> Array:
+    """Absolute differences; parameters and errors as for `mse_loss`."""
+
+@_op
+def layer_norm(
+    x: _ArrayLike,
+    weight: _ArrayLike | None = None,
+    bias: _ArrayLike | None = None,
+    /,
+    *,
+    eps: float = 1e-05,
+) -> Array:
+    """Rows moved to mean 0 and scaled to variance 1: (x - mean) / √(variance + eps) · weight + bias, in one kernel.
+
+    Parameters
+    ----------
+    x : Array
+        Shape (…, N), of floats. Each row of N is normalised.
+    weight, bias : Array, optional
+        Shape (N,).
+    eps : float
+
+    Returns
+    -------
+    Array
+        Of x's shape and dtype; computed in float32.
+    """
+
+@_op
+def lcm(x1: _Operand, x2: _Operand, /, *, out: Array | None = None) -> Array:
+    """The least number that both divide; it wraps. 0 where one is 0.
+
+    Parameters
+    ----------
+    x1, x2 : Array or number
+        Of integers.
+    out : Array, optional
+        The array to write the result into.
+
+    Returns
+    -------
+    Array
+        Of the shape that the operands broadcast to, and the dtype that the operands promote to.
+
+    References
+    ----------
+    NumPy, ``lcm``
+    """
+
+@_op
+def leaky_relu(x: _Operand, /, slope: float = 0.01, *, out: Array | None = None) -> Array:
+    """x where it is positive, else slope * x.
+
+    Parameters
+    ----------
+    x : Array or number
+        Of any dtype. Integers and bool are taken as float32.
+    slope : float, default 0.01
+    out : Array, optional
+        The array to write the result into.
+
+    Returns
+    -------
+    Array
+        Of x's shape, and the dtype that the operands promote to.
+
+    References
+    ----------
+    A. Maas et al., 2013
+    """
+
+@_op
+def lerp(x1: _Operand, x2: _Operand, x3: _Operand, /, *, out: Array | None = None) -> Array:
+    """From x1, for x3 = 0, to x2, for x3 = 1; x2 - x1 must be a number that there is.
+
+    Parameters
+    ----------
+    x1, x2, x3 : Array or number
+        Of any dtype. Integers and bool are taken as float32.
+    out : Array, optional
+        The array to write the result into.
+
+    Returns
+    -------
+    Array
+        Of the shape that the operands broadcast to, and the dtype that the operands promote to. float32 is within 3 units in the last place.
+
+    References
+    ----------
+    PyTorch, ``lerp``
+    """
+
+@_op
+def less(x1: _Operand, x2: _Operand, /, *, out: Array | None = None) -> Array:
+    """x1 < x2.
+
+    Parameters
+    ----------
+    x1, x2 : Array or number
+        Of any dtype.
+    out : Array, optional
+        The array to write the result into.
+
+    Returns
+    -------
+    Array
+        Of the shape that the operands broadcast to, and bool.
+
+    References
+    ----------
+    Python array API standard 2024.12, ``less``
+    """
+
+@_op
+def less_equal(x1: _Operand, x2: _Operand, /, *, out: Array | None = None) -> Array:
+    """x1 <= x2.
+
+    Parameters
+    ----------
+    x1, x2 : Array or number
+        Of any dtype.
+    out : Array, optional
+        The array to write the result into.
+
+    Returns
+    -------
+    Array
+        Of the shape that the operands broadcast to, and bool.
+
+    References
+    ----------
+    Python array API standard 2024.12, ``less_equal``
+    """
+
+@_op
+def linear(x: _ArrayLike, weight: _ArrayLike, bias: _ArrayLike | None = None, /) -> Array:
+    """Return ``x @ weight.T + bias``.
+
+    Parameters
+    ----------
+    x : Array (…, K)
+    weight : Array (N, K)
+        A row for each feature that comes out, as PyTorch keeps it.
+    bias : Array (N,), optional
+
+    Returns
+    -------
+    Array (…, N)
+
+    Raises
+    ------
+    ValueError
+        When weight is no matrix, or K differs.
+    """
+
+@_op
+def linspace(
+    start: float,
+    stop: float,
+    /,
+    num: int,
+    *,
+    dtype: DTypeLike | None = None,
+    device: str | None = None,
+    endpoint: _bool = True,
+) -> Array:
+    """Return `num` evenly spaced numbers from `start` to `stop`, which is the last one unless ``endpoint=False``.
+
+    Raises
+    ------
+    ValueError
+        For a negative number of them.
+    TypeError
+        For a dtype that is not floating.
+    """
+
+@_op
+def log(x: _Operand, /, *, out: Array | None = None) -> Array:
+    """Natural logarithm.
+
+    Parameters
+    ----------
+    x : Array or number
+        Of any dtype. Integers and bool are taken as float32.
+    out : Array, optional
+        The array to write the result into.
+
+    Returns
+    -------
+    Array
+        Of x's shape, and the dtype that the operands promote to. float32 is within 1 units in the last place.
+
+    References
+    ----------
+    Python array API standard 2024.12, ``log``
+    """
+
+@_op
+def log10(x: _Operand, /, *, out: Array | None = None) -> Array:
+    """Logarithm to base 10.
+
+    Parameters
+    ----------
+    x : Array or number
+        Of any dtype. Integers and bool are taken as float32.
+    out : Array, optional
+        The array to write the result into.
+
+    Returns
+    -------
+    Array
+        Of x's shape, and the dtype that the operands promote to. float32 is within 1 units in the last place.
+
+    References
+    ----------
+    Python array API standard 2024.12, ``log10``
+    """
+
+@_op
+def log1p(x: _Operand, /, *, out: Array | None = None) -> Array:
+    """log(1 + x), accurate near 0.
+
+    Parameters
+    ----------
+    x : Array or number
+        Of any dtype. Integers and bool are taken as float32.
+    out : Array, optional
+        The array to write the result into.
+
+    Returns
+    -------
+    Array
+        Of x's shape, and the dtype that the operands promote to. float32 is within 2 units in the last place.
+
+    References
+    ----------
+    Python array API standard 2024.12, ``log1p``
+    """
+
+@_op
+def log2(x: _Operand, /, *, out: Array | None = None) -> Array:
+    """Logarithm to base 2.
+
+    Parameters
+    ----------
+    x : Array or number
+        Of any dtype. Integers and bool are taken as float32.
+    out : Array, optional
+        The array to write the result into.
+
+    Returns
+    -------
+    Array
+        Of x's shape, and the dtype that the operands promote to. float32 is within 1 units in the last place.
+
+    References
+    ----------
+    Python array API standard 2024.12, ``log2``
+    """
+
+@_op
+def log_sigmoid(x: _Operand, /, *, out: Array | None = None) -> Array:
+    """log(sigmoid(x)).
+
+    Parameters
+    ----------
+    x : Array or number
+        Of any dtype. Integers and bool are taken as float32.
+    out : Array, optional
+        The array to write the result into.
+
+    Returns
+    -------
+    Array
+        Of x's shape, and the dtype that the operands promote to. float32 is within 3 units in the last place.
+
+    References
+    ----------
+    PyTorch, ``logsigmoid``
+    """
+
+@_op
+def log_softmax(x: _ArrayLike, /, axis: int = -1) -> Array:
+    """Logarithm of `softmax`, whose parameters it has, without its underflow: (x - m) - log Σ exp(x - m)."""
+
+@_op
+def logaddexp(x1: _Operand, x2: _Operand, /, *, out: Array | None = None) -> Array:
+    """log(exp(x1) + exp(x2)), which does not overflow.
+
+    Parameters
+    ----------
+    x1, x2 : Array or number
+        Of any dtype. Integers and bool are taken as float32.
+    out : Array, optional
+        The array to write the result into.
+
+    Returns
+    -------
+    Array
+        Of the shape that the operands broadcast to, and the dtype that the operands promote to. float32 is within 4 units in the last place.
+
+    References
+    ----------
+    Python array API standard 2024.12, ``logaddexp``
+    """
+
+@_op
+def logical_and(x1: _Operand, x2: _Operand, /, *, out: Array | None = None) -> Array:
+    """Whether both are other than 0.
+
+    Parameters
+    ----------
+    x1, x2 : Array or number
+        Of any dtype.
+    out : Array, optional
+        The array to write the result into.
+
+    Returns
+    -------
+    Array
+        Of the shape that the operands broadcast to, and bool.
+
+    References
+    ----------
+    Python array API standard 2024.12, ``logical_and``
+    """
+
+@_op
+def logical_not(x: _Operand, /, *, out: Array | None = None) -> Array:
+    """Whether x is 0, or False.
+
+    Parameters
+    ----------
+    x : Array or number
+        Of any dtype.
+    out : Array, optional
+        The array to write the result into.
+
+    Returns
+    -------
+    Array
+        Of x's shape, and bool.
+
+    References
+    ----------
+    Python array API standard 2024.12, ``logical_not``
+    """
+
+@_op
+def logical_or(x1: _Operand, x2: _Operand, /, *, out: Array | None = None) -> Array:
+    """Whether one is other than 0.
+
+    Parameters
+    ----------
+    x1, x2 : Array or number
+        Of any dtype.
+    out : Array, optional
+        The array to write the result into.
+
+    Returns
+    -------
+    Array
+        Of the shape that the operands broadcast to, and bool.
+
+    References
+    ----------
+    Python array API standard 2024.12, ``logical_or``
+    """
+
+@_op
+def logical_xor(x1: _Operand, x2: _Operand, /, *, out: Array | None = None) -> Array:
+    """Whether just one is other than 0.
+
+    Parameters
+    ----------
+    x1, x2 : Array or number
+        Of any dtype.
+    out : Array, optional
+        The array to write the result into.
+
+    Returns
+    -------
+    Array
+        Of the shape that the operands broadcast to, and bool.
+
+    References
+    ----------
+    Python array API standard 2024.12, ``logical_xor``
+    """
+
+@_op
+def logspace(
+    start: float,
+    stop: float,
+    /,
+    num: int = 50,
+    *,
+    endpoint: _bool = True,
+    base: float = 10.0,
+    dtype: DTypeLike | None = None,
+    device: str | None = None,
+) -> Array:
+    """Return `num` numbers from base**start to base**stop, each as many times the one before.
+
+    The exponents are rounded to float32, so that an error is about |exponent| units in the last place.
+
+    Raises
+    ------
+    TypeError
+        For a dtype that is not floating.
+    """
+
+@_op
+def logsumexp(x: _ArrayLike, /, axis: _Axis | None = None, *, keepdims: _bool = False) -> Array:
+    """Logarithm of the sum of the exponentials, without overflow: log Σ exp(x - m) + m, with m the largest element.
+
+    Parameters
+    ----------
+    x : Array
+    axis : int or tuple of int, optional
+        By default all axes.
+    keepdims : bool
+        Whether the axes stay, with length 1.
+
+    Returns
+    -------
+    Array
+        Of x's dtype for floats, else float32. -∞ where there are no elements.
+    """
+
+@_op
+def matmul(x1: _ArrayLike, x2: _ArrayLike, /) -> Array:
+    """Product of matrices, or of stacks of matrices.
+
+    Parameters
+    ----------
+    x1 : Array (…, M, K) or (K,)
+    x2 : Array (…, K, N) or (K,)
+        Any strides: a transposed view is not copied. The leading axes broadcast.
+
+    Returns
+    -------
+    Array (…, M, N)
+        Of the dtype that the two promote to; a vector's axis is left out. Integers wrap; float16 and bfloat16 are added
+        up in float32 and rounded once; of bool it is whether any pair is true.
+
+    Raises
+    ------
+    ValueError
+        When an array has no axis, the lengths K differ, or the leading axes do not broadcast.
+
+    References
+    ----------
+    Python array API standard 2024.12, ``matmul``.
+    """
+
+@_op
+def matrix_transpose(x: _ArrayLike, /) -> Array:
+    """Return a view with the last two axes exchanged.
+
+    Raises
+    ------
+    ValueError
+        When there are fewer than two.
+    """
+
+@_op
+def max(x: _ArrayLike, /, axis: _Axis | None = None, *, keepdims: _bool = False) -> Array:
+    """Largest element; NaN when there is one.
+
+    Parameters
+    ----------
+    x : Array
+    axis : int or tuple of int, optional
+        By default all axes.
+    keepdims : bool
+        Whether the axes stay, with length 1.
+
+    Returns
+    -------
+    Array
+        Of x's dtype.
+
+    Raises
+    ------
+    ValueError
+        When there is nothing to choose from.
+    """
+amax = max
+
+@_op
+def max_pool1d(
+    x: _ArrayLike,
+    kernel_size: int | Sequence[int],
+    /,
+    stride: int | Sequence[int] | None = None,
+    padding: int | Sequence[int] | str = 0,
+    *,
+    dilation: int | Sequence[int] = 1,
+    ceil_mode: _bool = False,
+) -> Array:
+    """As `max_pool2d`, over one axis: x (N, C, L) or (C, L)."""
+
+@_op
+def max_pool2d(
+    x: _ArrayLike,
+    kernel_size: int | Sequence[int],
+    /,
+    stride: int | Sequence[int] | None = None,
+    padding: int | Sequence[int] | str = 0,
+    *,
+    dilation: int | Sequence[int] = 1,
+    ceil_mode: _bool = False,
+) -> Array:
+    """Largest element of each window of images; NaN where there is one.
+
+    Parameters
+    ----------
+    x : Array (N, C, H, W) or (C, H, W)
+    kernel_size : int or pair of int
+        Rows and columns of a window.
+    stride : int or pair of int, optional
+        From one window to the next; by default its size.
+    padding : int or pair of int
+        Places around the image that windows may reach to, at most half a window; they count for nothing.
+    dilation : int or pair of int
+        From one element of a window to the next.
+    ceil_mode : bool
+        Whether a last window may be cut short.
+
+    Returns
+    -------
+    Array
+        Of x's dtype.
+
+    Raises
+    ------
+    ValueError
+        When no window fits.
+    """
+
+@_op
+def maximum(x1: _Operand, x2: _Operand, /, *, out: Array | None = None) -> Array:
+    """The larger of two; NaN when either is.
+
+    Parameters
+    ----------
+    x1, x2 : Array or number
+        Of any dtype.
+    out : Array, optional
+        The array to write the result into.
+
+    Returns
+    -------
+    Array
+        Of the shape that the operands broadcast to, and the dtype that the operands promote to.
+
+    References
+    ----------
+    Python array API standard 2024.12, ``maximum``
+    """
+
+@_op
+def mean(x: _ArrayLike, /, axis: _Axis | None = None, *, keepdims: _bool = False) -> Array:
+    """Arithmetic mean.
+
+    Parameters
+    ----------
+    x : Array
+    axis : int or tuple of int, optional
+        By default all axes.
+    keepdims : bool
+        Whether the axes stay, with length 1.
+
+    Returns
+    -------
+    Array
+        Of x's dtype for floats, else float32; integers of up to 32 bits are summed
+        exactly. NaN where there are no elements.
+    """
+
+@_op
+def median(x: _ArrayLike, /, axis: _Axis | None = None, *, keepdims: _bool = False) -> Array:
+    """Middle element of the sorted ones, or the mean of the two in the middle; NaN when there is one.
+
+    Parameters
+    ----------
+    x : Array
+    axis : int or tuple of int, optional
+        By default all axes.
+    keepdims : bool
+        Whether the axes stay, with length 1.
+
+    Returns
+    -------
+    Array
+        Of x's dtype for floats, else float32. NaN where there are no elements.
+    """
+
+@_op
+def meshgrid(*arrays: _ArrayLike, indexing: str = 'xy') -> list[Array]:
+    """Return the coordinates of a grid: one array for each axis.
+
+    Parameters
+    ----------
+    *arrays : Array
+        Of one axis each.
+    indexing : {"xy", "ij"}
+        ``xy``: the first array runs along the second axis, as in pictures; ``ij``: along the first.
+
+    Raises
+    ------
+    ValueError
+    """
+
+@_op
+def min(x: _ArrayLike, /, axis: _Axis | None = None, *, keepdims: _bool = False) -> Array:
+    """Smallest element; NaN when there is one. As `max` otherwise."""
+amin = min
+
+@_op
+def minimum(x1: _Operand, x2: _Operand, /, *, out: Array | None = None) -> Array:
+    """The smaller of two; NaN when either is.
+
+    Parameters
+    ----------
+    x1, x2 : Array or number
+        Of any dtype.
+    out : Array, optional
+        The array to write the result into.
+
+    Returns
+    -------
+    Array
+        Of the shape that the operands broadcast to, and the dtype that the operands promote to.
+
+    References
+    ----------
+    Python array API standard 2024.12, ``minimum``
+    """
+
+@_op
+def mish(x: _Operand, /, *, out: Array | None = None) -> Array:
+    """x * tanh(softplus(x)).
+
+    Parameters
+    ----------
+    x : Array or number
+        Of any dtype. Integers and bool are taken as float32.
+    out : Array, optional
+        The array to write the result into.
+
+    Returns
+    -------
+    Array
+        Of x's shape, and the dtype that the operands promote to. float32 is within 6 units in the last place.
+
+    References
+    ----------
+    D. Misra, 2019
+    """
+
+@_op
+def moveaxis(x: _ArrayLike, source: int | Sequence[int], destination: int | Sequence[int], /) -> Array:
+    """Return a view with axes moved to other positions; the rest keep their order.
+
+    Raises
+    ------
+    ValueError
+        When `source` and `destination` are not as many.
+    """
+
+@_op
+def mse_loss(x: _ArrayLike, target: _ArrayLike, /, *, reduction: str = 'mean') -> Array:
+    """Squares of the differences.
+
+    Parameters
+    ----------
+    x, target : Array
+        Of one shape.
+    reduction : {"mean", "sum", "none"}
+        Of the elements; ``none``: one loss for each.
+
+    Returns
+    -------
+    Array
+
+    Raises
+    ------
+    ValueError
+        For two shapes, and for another reduction.
+    """
+
+@_op
+def multiply(x1: _Operand, x2: _Operand, /, *, out: Array | None = None) -> Array:
+    """x1 * x2; of bool: and.
+
+    Parameters
+    ----------
+    x1, x2 : Array or number
+        Of any dtype.
+    out : Array, optional
+        The array to write the result into.
+
+    Returns
+    -------
+    Array
+        Of the shape that the operands broadcast to, and the dtype that the operands promote to.
+
+    References
+    ----------
+    Python array API standard 2024.12, ``multiply``
+    """
+
+@_op
+def nan_to_num(x: _ArrayLike, /, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None) -> Array:
+    """Replace what is no number: NaN by 0, infinities by the largest numbers of the dtype, or by those that are given.
+
+    Parameters
+    ----------
+    x : Array
+        Integers are copied.
+    nan, posinf, neginf : float, optional
+
+    Returns
+    -------
+    Array
+        Of x's shape and dtype.
+    """
+
+@_op
+def nanargmax(x: _ArrayLike, /, axis: int | None = None, *, keepdims: _bool = False) -> Array:
+    """Where the largest element is that is not NaN: the first one; as `argmax`, in two passes.
+
+    Raises
+    ------
+    ValueError
+        When there is nothing to choose from, or only NaN.
+    """
+
+@_op
+def nanargmin(x: _ArrayLike, /, axis: int | None = None, *, keepdims: _bool = False) -> Array:
+    """Where the smallest element is that is not NaN: the first one; errors as for `nanargmax`."""
+
+@_op
+def nancumprod(x: _ArrayLike, /, axis: int | None = None, *, dtype: DTypeLike | None = None) -> Array:
+    """Running products with NaN taken as 1; without an axis, of the elements as one row. Two passes."""
+
+@_op
+def nancumsum(x: _ArrayLike, /, axis: int | None = None, *, dtype: DTypeLike | None = None) -> Array:
+    """Running sums with NaN taken as 0; without an axis, of the elements as one row. Two passes."""
+
+@_op
+def nanmax(x: _ArrayLike, /, axis: _Axis | None = None, *, keepdims: _bool = False) -> Array:
+    """Largest element that is not NaN; NaN where all are. Parameters and errors as for `max`."""
+
+@_op
+def nanmean(
+    x: _ArrayLike,
+    /,
+    axis: _Axis | None = None,
+    *,
+    dtype: DTypeLike | None = None,
+    keepdims: _bool = False,
+) -> Array:
+    """Arithmetic mean of the elements that are not NaN; NaN where there are none. Parameters as for `mean`.
+
+    `dtype` converts the elements first.
+    """
+
+@_op
+def nanmedian(x: _ArrayLike, /, axis: _Axis | None = None, *, keepdims: _bool = False) -> Array:
+    """As `median`, of the elements that are not NaN; NaN where there are none."""
+
+@_op
+def nanmin(x: _ArrayLike, /, axis: _Axis | None = None, *, keepdims: _bool = False) -> Array:
+    """Smallest element that is not NaN; NaN where all are. Parameters and errors as for `max`."""
+
+@_op
+def nanpercentile(
+    x: _ArrayLike,
+    /,
+    q: float | Sequence[float] | _ArrayLike,
+    axis: _Axis | None = None,
+    *,
+    method: str = 'linear',
+    keepdims: _bool = False,
+) -> Array:
+    """As `nanquantile`, for a q of hundredths: between 0 and 100."""
+
+@_op
+def nanprod(
+    x: _ArrayLike,
+    /,
+    axis: _Axis | None = None,
+    *,
+    dtype: DTypeLike | None = None,
+    keepdims: _bool = False,
+) -> Array:
+    """Product of the elements that are not NaN; parameters and dtypes as for `sum`. Of none it is 1."""
+
+@_op
+def nanquantile(
+    x: _ArrayLike,
+    /,
+    q: float | Sequence[float] | _ArrayLike,
+    axis: _Axis | None = None,
+    *,
+    method: str = 'linear',
+    keepdims: _bool = False,
+) -> Array:
+    """As `quantile`, of the elements that are not NaN; NaN where there are none. It waits to count them."""
+
+@_op
+def nanstd(
+    x: _ArrayLike,
+    /,
+    axis: _Axis | None = None,
+    *,
+    dtype: DTypeLike | None = None,
+    correction: float = 0.0,
+    keepdims: _bool = False,
+    ddof: float | None = None,
+) -> Array:
+    """Standard deviation of the elements that are not NaN: the square root of `nanvar`, whose parameters it has."""
+
+@_op
+def nansum(
+    x: _ArrayLike,
+    /,
+    axis: _Axis | None = None,
+    *,
+    dtype: DTypeLike | None = None,
+    keepdims: _bool = False,
+) -> Array:
+    """Sum of the elements that are not NaN; parameters and dtypes as for `sum`. Of none it is 0."""
+
+@_op
+def nanvar(
+    x: _ArrayLike,
+    /,
+    axis: _Axis | None = None,
+    *,
+    dtype: DTypeLike | None = None,
+    correction: float = 0.0,
+    keepdims: _bool = False,
+    ddof: float | None = None,
+) -> Array:
+    """Variance of the elements that are not NaN; NaN where no more than `correction` are. Parameters as for `var`.
+
+    `dtype` converts the elements first; `ddof` is NumPy's name for `correction`.
+    """
+
+@_op
+def negative(x: _Operand, /, *, out: Array | None = None) -> Array:
+    """-x, which wraps for integers.
+
+    Parameters
+    ----------
+    x : Array or number
+        Of any dtype but bool.
+    out : Array, optional
+        The array to write the result into.
+
+    Returns
+    -------
+    Array
+        Of x's shape, and the dtype that the operands promote to.
+
+    References
+    ----------
+    Python array API standard 2024.12, ``negative``
+    """
+
+@_op
+def nextafter(x1: _Operand, x2: _Operand, /, *, out: Array | None = None) -> Array:
+    """The next number after x1 towards x2, of their dtype.
+
+    Parameters
+    ----------
+    x1, x2 : Array or number
+        Of any dtype. Integers and bool are taken as float32.
+    out : Array, optional
+        The array to write the result into.
+
+    Returns
+    -------
+    Array
+        Of the shape that the operands broadcast to, and the dtype that the operands promote to.
+
+    References
+    ----------
+    Python array API standard 2024.12, ``nextafter``
+    """
+
+@_op
+def nll_loss(
+    x: _ArrayLike,
+    target: _ArrayLike,
+    /,
+    weight: _ArrayLike | None = None,
+    *,
+    ignore_index: int = -100,
+    reduction: str = 'mean',
+) -> Array:
+    """Negative logarithms of the probabilities of the right classes.
+
+    Parameters
+    ----------
+    x : Array (N, C, …) or (C,)
+        Logarithms of probabilities, of floats.
+    target : Array of integers (N, …) or ()
+        The right classes.
+    weight : Array (C,), optional
+        Of each class; a mean is divided by the sum of those counted.
+    ignore_index : int
+        Targets of this number count for nothing.
+    reduction : {"mean", "sum", "none"}
+
+    Returns
+    -------
+    Array
+        Of x's dtype, computed in float32. NaN for the mean of none.
+
+    Raises
+    ------
+    IndexError
+        For a target that is no class.
+    ValueError
+        For shapes that do not fit.
+    """
+
+@_op
+def nonzero(x: _ArrayLike, /) -> tuple[Array, ...]:
+    """Return the indices of the elements that are not 0.
+
+    Parameters
+    ----------
+    x : Array
+        With at least one axis.
+
+    Returns
+    -------
+    tuple of Array
+        For each axis the indices, int64, in memory order: ``x[nonzero(x)]`` has the elements.
+    """
+
+@_op
+def not_equal(x1: _Operand, x2: _Operand, /, *, out: Array | None = None) -> Array:
+    """x1 != x2.
+
+    Parameters
+    ----------
+    x1, x2 : Array or number
+        Of any dtype.
+    out : Array, optional
+        The array to write the result into.
+
+    Returns
+    -------
+    Array
+        Of the shape that the operands broadcast to, and bool.
+
+    References
+    ----------
+    Python array API standard 2024.12, ``not_equal``
+    """
+
+@_op
+def one_hot(x: _ArrayLike, /, num_classes: int = -1) -> Array:
+    """Return a row of zeros for each number, with a one at its place: int64.
+
+    Parameters
+    ----------
+    x : Array of integers
+        From 0 on.
+    num_classes : int
+        The length of the rows; by default one more than the largest number, which is waited for.
+
+    Raises
+    ------
+    ValueError
+        For a number that has no place.
+    """
+
+@_op
+def ones(shape: int | Sequence[int], dtype: DTypeLike | None = None, *, device: str | None = None) -> Array:
+    """Return an array of ones, by default float32."""
+
+@_op
+def ones_like(
+    x: _ArrayLike,
+    /,
+    *,
+    dtype: DTypeLike | None = None,
+    device: str | None = None,
+    shape: int | Sequence[int] | None = None,
+) -> Array:
+    """Return ones in another array's shape and dtype, either of which may be given instead."""
+
+@_op
+def outer(x1: _ArrayLike, x2: _ArrayLike, /) -> Array:
+    """Products of each element of one vector with each of another.
+
+    Parameters
+    ----------
+    x1 : Array (M,)
+    x2 : Array (N,)
+
+    Returns
+    -------
+    Array (M, N)
+
+    Raises
+    ------
+    ValueError
+        When one is not a vector.
+
+    References
+    ----------
+    Python array API standard 2024.12, ``linalg.outer``.
+    """
+
+@_op
+def pad(x: _ArrayLike, pad_width: Any, /, mode: str = 'constant', *, constant_values: Any = 0) -> Array:
+    """Return an array with more elements before and after it along its axes.
+
+    Parameters
+    ----------
+    x : Array
+    pad_width : int, pair of int, or a pair for each axis
+        How many before and after.
+    mode : {"constant", "edge", "reflect", "symmetric", "wrap", "empty"}
+        Numbers; the outermost element again; the array mirrored at its outermost element, or beyond it; the array
+        again; whatever the memory holds.
+    constant_values : number, pair, or a pair for each axis
+        For ``constant``: what stands before and after.
+
+    Returns
+    -------
+    Array
+        ``constant`` is one copy; the other modes take elements by index, one axis after the other.
+
+    Raises
+    ------
+    ValueError
+        For a negative width, an unknown mode, and where there is nothing to repeat.
+    """
+
+@_op
+def partition(x: _ArrayLike, kth: Any, /, axis: int | None = -1) -> Array:
+    """Return the elements with the k-th where a sort would put it, none before it larger, none after it smaller.
+
+    All are sorted, which is one of the orders that are asked for.
+
+    Raises
+    ------
+    ValueError
+        For a `kth` outside.
+    """
+
+@_op
+def percentile(
+    x: _ArrayLike,
+    /,
+    q: float | Sequence[float] | _ArrayLike,
+    axis: _Axis | None = None,
+    *,
+    method: str = 'linear',
+    keepdims: _bool = False,
+) -> Array:
+    """As `quantile`, for a q of hundredths: between 0 and 100."""
+
+@_op
+def permute_dims(x: _ArrayLike, /, axes: Sequence[int] | None = None) -> Array:
+    """Return a view with its axes in another order, by default reversed.
+
+    Raises
+    ------
+    ValueError
+        When `axes` does not name each axis once.
+    """
+transpose = permute_dims
+
+@_op
+def positive(x: _Operand, /, *, out: Array | None = None) -> Array:
+    """A copy of x.
+
+    Parameters
+    ----------
+    x : Array or number
+        Of any dtype but bool.
+    out : Array, optional
+        The array to write the result into.
+
+    Returns
+    -------
+    Array
+        Of x's shape, and the dtype that the operands promote to.
+
+    References
+    ----------
+    Python array API standard 2024.12, ``positive``
+    """
+
+@_op
+def pow(x1: _Operand, x2: _Operand, /, *, out: Array | None = None) -> Array:
+    """x1 to the power x2; integers wrap, and take no negative powers.
+
+    Parameters
+    ----------
+    x1, x2 : Array or number
+        Of any dtype but bool.
+    out : Array, optional
+        The array to write the result into.
+
+    Returns
+    -------
+    Array
+        Of the shape that the operands broadcast to, and the dtype that the operands promote to. float32 is within 4 units in the last place.
+
+    References
+    ----------
+    Python array API standard 2024.12, ``pow``
+    """
+power = pow
+
+@_op
+def prelu(x: _ArrayLike, weight: _ArrayLike, /) -> Array:
+    """Return x where it is positive, else x times a weight: one, or one for each channel (x's second axis).
+
+    Parameters
+    ----------
+    x : Array (N, C, …)
+    weight : Array (1,) or (C,)
+
+    Raises
+    ------
+    ValueError
+        For another number of weights.
+    """
+
+@_op
+def prod(
+    x: _ArrayLike,
+    /,
+    axis: _Axis | None = None,
+    *,
+    dtype: DTypeLike | None = None,
+    keepdims: _bool = False,
+) -> Array:
+    """Product of the elements; parameters and dtypes as for `sum`. Of no elements it is 1."""
+
+@_op
+def ptp(x: _ArrayLike, /, axis: _Axis | None = None, *, keepdims: _bool = False) -> Array:
+    """Largest element less the smallest one; integers wrap. Parameters and errors as for `max`; two passes."""
+
+@_op
+def put(x: _ArrayLike, indices: Any, values: Any, /, *, axis: int | None = None) -> Array:
+    """Write values at indices; of several for one place the last is kept.
+
+    Parameters
+    ----------
+    x : Array
+        Changed in place. Of NumPy's, what can be shared: contiguous, and not read-only.
+    indices : Array of integers
+        One below 0 counts from the end.
+    values : Array or scalar
+        Broadcast to the places.
+    axis : int, optional
+        By default x's elements are counted through, last axis fastest.
+
+    Returns
+    -------
+    Array
+        x itself.
+
+    Raises
+    ------
+    IndexError
+        When an index is out of bounds: then nothing is written.
+    OverflowError
+        When x's dtype cannot hold a Python number among the values.
+    ValueError
+        For a broadcast view, whose elements share memory, for values that do not broadcast, and for another library's
+        array that would be copied.
+    """
+
+@_op
+def quantile(
+    x: _ArrayLike,
+    /,
+    q: float | Sequence[float] | _ArrayLike,
+    axis: _Axis | None = None,
+    *,
+    method: str = 'linear',
+    keepdims: _bool = False,
+) -> Array:
+    """Where parts of the sorted elements lie: at q = 0 the least, at 1/2 the median; NaN when there is one.
+
+    Parameters
+    ----------
+    x : Array
+    q : float or sequence of float
+        Between 0 and 1.
+    axis : int or tuple of int, optional
+        By default all axes.
+    method : str
+        What is taken between two elements; NumPy's methods by NumPy's names, by default ``linear``.
+    keepdims : bool
+        Whether the axes stay, with length 1.
+
+    Returns
+    -------
+    Array
+        q's shape, then the axes that are left; of x's dtype for floats, else float32. Interpolated in float32; between
+        an infinity and itself it is that.
+
+    Raises
+    ------
+    ValueError
+        For a q outside, and for an unknown method.
+    """
+
+@_op
+def radians(x: _Operand, /, *, out: Array | None = None) -> Array:
+    """Degrees to radians.
+
+    Parameters
+    ----------
+    x : Array or number
+        Of any dtype. Integers and bool are taken as float32.
+    out : Array, optional
+        The array to write the result into.
+
+    Returns
+    -------
+    Array
+        Of x's shape, and the dtype that the operands promote to. float32 is within 1.5 units in the last place.
+
+    References
+    ----------
+    NumPy, ``radians``
+    """
+deg2rad = radians
+
+@_op
+def ravel(x: _ArrayLike, /) -> Array:
+    """Return the elements as one row: a view where the strides allow it, else a copy."""
+
+@_op
+def real(x: _Operand, /, *, out: Array | None = None) -> Array:
+    """The real part: x itself, copied.
+
+    Parameters
+    ----------
+    x : Array or number
+        Of any dtype.
+    out : Array, optional
+        The array to write the result into.
+
+    Returns
+    -------
+    Array
+        Of x's shape, and the dtype that the operands promote to.
+
+    References
+    ----------
+    Python array API standard 2024.12, ``real``
+    """
+
+@_op
+def reciprocal(x: _Operand, /, *, out: Array | None = None) -> Array:
+    """1 / x.
+
+    Parameters
+    ----------
+    x : Array or number
+        Of any dtype. Integers and bool are taken as float32.
+    out : Array, optional
+        The array to write the result into.
+
+    Returns
+    -------
+    Array
+        Of x's shape, and the dtype that the operands promote to.
+
+    References
+    ----------
+    Python array API standard 2024.12, ``reciprocal``
+    """
+
+@_op
+def relu(x: _Operand, /, *, out: Array | None = None) -> Array:
+    """x where it is positive, else 0.
+
+    Parameters
+    ----------
+    x : Array or number
+        Of any dtype but bool.
+    out : Array, optional
+        The array to write the result into.
+
+    Returns
+    -------
+    Array
+        Of x's shape, and the dtype that the operands promote to.
+
+    References
+    ----------
+    PyTorch, ``relu``
+    """
+
+@_op
+def relu6(x: _Operand, /, *, out: Array | None = None) -> Array:
+    """x moved into [0, 6].
+
+    Parameters
+    ----------
+    x : Array or number
+        Of any dtype but bool.
+    out : Array, optional
+        The array to write the result into.
+
+    Returns
+    -------
+    Array
+        Of x's shape, and the dtype that the operands promote to.
+
+    References
+    ----------
+    A. Howard et al., MobileNets, 2017
+    """
+
+@_op
+def remainder(x1: _Operand, x2: _Operand, /, *, out: Array | None = None) -> Array:
+    """What floor_divide leaves, with x2's sign; integers by 0 give 0.
+
+    Parameters
+    ----------
+    x1, x2 : Array or number
+        Of any dtype but bool.
+    out : Array, optional
+        The array to write the result into.
+
+    Returns
+    -------
+    Array
+        Of the shape that the operands broadcast to, and the dtype that the operands promote to.
+
+    References
+    ----------
+    Python array API standard 2024.12, ``remainder``
+    """
+mod = remainder
+
+@_op
+def repeat(x: _ArrayLike, repeats: Any, /, axis: int | None = None) -> Array:
+    """Repeat each element, right after itself.
+
+    Parameters
+    ----------
+    x : Array
+    repeats : int or Array of int
+        How often; an array says it for each element along the axis.
+    axis : int, optional
+        Left out, the elements are taken as one row.
+
+    Raises
+    ------
+    ValueError
+        For a negative number, or an array of another length than the axis.
+    """
+
+@_op
+def reshape(x: _ArrayLike, /, shape: int | Sequence[int], *, copy: _bool | None = None) -> Array:
+    """Return the elements in another shape: a view where the strides allow it, else a copy.
+
+    Parameters
+    ----------
+    x : Array
+    shape : int or tuple of int
+        One length may be -1: what the others leave.
+    copy : bool, optional
+        True: always a copy; False: an error where a view cannot be.
+
+    Raises
+    ------
+    ValueError
+        When the number of elements differs, or a view cannot be and ``copy=False``.
+    """
+
+@_op
+def rms_norm(x: _ArrayLike, weight: _ArrayLike | None = None, /, *, eps: float = 1e-05) -> Array:
+    """Rows scaled to a mean square of 1: x / √(mean of x² + eps) · weight, in one kernel.
+
+    Parameters
+    ----------
+    x : Array
+        Shape (…, N), of floats. Each row of N is normalised.
+    weight : Array, optional
+        Shape (N,).
+    eps : float
+
+    Returns
+    -------
+    Array
+        Of x's shape and dtype; computed in float32.
+    """
+
+@_op
+def roll(x: _ArrayLike, /, shift: int | tuple[int, ...], axis: int | tuple[int, ...] | None = None) -> Array:
+    """Move the elements along axes; those shifted past the end reappear at the start.
+
+    Parameters
+    ----------
+    x : Array
+    shift : int or tuple of int
+        How far, for each axis.
+    axis : int or tuple of int, optional
+        Left out, the elements are taken as one row.
+
+    Raises
+    ------
+    ValueError
+        When there are not as many shifts as axes.
+    """
+
+@_op
+def rope(x: _ArrayLike, /, *, base: float = 10000.0, offset: int = 0, interleaved: _bool = False) -> Array:
+    """Turn pairs of numbers by angles that grow with their row: rotary position embedding.
+
+    Parameters
+    ----------
+    x : Array (…, L, E)
+        Of floats; E is even. Row i is at position i + offset.
+    base : float
+        Pair j of E/2 turns by base^(-2j/E) for each row.
+    offset : int
+        The position of the first row.
+    interleaved : bool
+        Whether pairs are neighbours; else a number of the first half belongs to one of the second.
+
+    Returns
+    -------
+    Array
+        Of x's shape and dtype. The angles are computed in float64, and kept for the next call; cosines and sines are of
+        x's dtype.
+
+    Raises
+    ------
+    ValueError
+        When there are fewer than two axes, or E is odd.
+    """
+
+@_op
+def rot90(x: _ArrayLike, /, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
+    """Return a view turned by k right angles in the plane of two axes, from the first towards the second.
+
+    Raises
+    ------
+    ValueError
+        When the axes are one and the same.
+    """
+
+@_op
+def round(x: _Operand, /, *, out: Array | None = None) -> Array:
+    """The nearest whole number; halves go to the even one.
+
+    Parameters
+    ----------
+    x : Array or number
+        Of any dtype.
+    out : Array, optional
+        The array to write the result into.
+
+    Returns
+    -------
+    Array
+        Of x's shape, and the dtype that the operands promote to.
+
+    References
+    ----------
+    Python array API standard 2024.12, ``round``
+    """
+rint = round
+
+@_op
+def rsqrt(x: _Operand, /, *, out: Array | None = None) -> Array:
+    """1 / sqrt(x).
+
+    Parameters
+    ----------
+    x : Array or number
+        Of any dtype. Integers and bool are taken as float32.
+    out : Array, optional
+        The array to write the result into.
+
+    Returns
+    -------
+    Array
+        Of x's shape, and the dtype that the operands promote to. float32 is within 1.5 units in the last place.
+
+    References
+    ----------
+    MSL 6.5, ``rsqrt``
+    """
+
+@_op
+def scaled_dot_product_attention(
+    query: _ArrayLike,
+    key: _ArrayLike,
+    value: _ArrayLike,
+    /,
+    attn_mask: _ArrayLike | None = None,
+    *,
+    is_causal: _bool = False,
+    scale: float | None = None,
+    enable_gqa: _bool = False,
+) -> Array:
+    """Means of values, weighed by how alike queries and keys are: softmax(query keyᵀ scale + mask) value.
+
+    Parameters
+    ----------
+    query : Array (…, L, E)
+    key : Array (…, S, E)
+    value : Array (…, S, V)
+        Of floats. The leading axes broadcast.
+    attn_mask : Array, optional
+        Broadcast to (…, L, S): bool, where a query sees a key; or floats, added to the scores.
+    is_causal : bool
+        A query sees the keys up to its own place only.
+    scale : float, optional
+        By default 1 / √E.
+    enable_gqa : bool
+        Whether several heads of the query, the last but two of its axes, share one of key and value.
+
+    Returns
+    -------
+    Array (…, L, V)
+        Of the dtype that they promote to; scores and sums are float32, and never in memory together while E + V is at
+        most 256, on a GPU each of them: beyond, it is two products and a softmax. Where hardware multiplies matrices of
+        the dtype, weights are rounded to it. A query that sees no key gives zeros.
+
+    Raises
+    ------
+    ValueError
+        For shapes that do not fit.
+    """
+
+@_op
+def scatter_add(x: _ArrayLike, indices: Any, values: Any, /, *, axis: int = 0) -> Array:
+    """Add values at indices along an axis; several for one place add up.
+
+    Parameters
+    ----------
+    x : Array
+    indices : Array of integers
+        Of one axis; one below 0 counts from the end.
+    values : Array or scalar
+        Broadcast to x's shape with the axis as long as the indices.
+    axis : int
+
+    Returns
+    -------
+    Array
+        A new one. Each place's values are added in the order of the indices, so floats come out the same on every run:
+        what NumPy's ``add.at`` gives.
+
+    Raises
+    ------
+    IndexError
+        When an index is out of bounds.
+    OverflowError
+        When x's dtype cannot hold a Python number among the values.
+    TypeError
+        For floats that are to be added to integers.
+    """
+
+@_op
+def searchsorted(
+    x1: _ArrayLike,
+    x2: Any,
+    /,
+    side: Literal['left', 'right'] = 'left',
+    sorter: _ArrayLike | None = None,
+) -> Array:
+    """Return the positions at which values would be inserted into a sorted array.
+
+    Parameters
+    ----------
+    x1 : Array
+        Of one axis, sorted; NaN is larger than every number.
+    x2 : Array
+        The values.
+    side : {"left", "right"}
+        Before those that are equal, or after them.
+    sorter : Array of integers, optional
+        What sorts x1, when it is not sorted: its `argsort`.
+
+    Returns
+    -------
+    Array
+        int64, of x2's shape.
+
+    Raises
+    ------
+    IndexError
+        When the sorter has an index that is out of bounds.
+    """
+
+@_op
+def selu(x: _Operand, /, *, out: Array | None = None) -> Array:
+    """elu scaled so that layers keep mean 0 and variance 1.
+
+    Parameters
+    ----------
+    x : Array or number
+        Of any dtype. Integers and bool are taken as float32.
+    out : Array, optional
+        The array to write the result into.
+
+    Returns
+    -------
+    Array
+        Of x's shape, and the dtype that the operands promote to. float32 is within 4 units in the last place.
+
+    References
+    ----------
+    G. Klambauer et al., 2017
+    """
+
+@_op
+def setdiff1d(x1: _ArrayLike, x2: _ArrayLike, /) -> Array:
+    """Return the values of one array that are not in another, each once, sorted."""
+
+@_op
+def setxor1d(x1: _ArrayLike, x2: _ArrayLike, /) -> Array:
+    """Return the values that are in just one of two arrays, each once, sorted."""
+
+@_op
+def sigmoid(x: _Operand, /, *, out: Array | None = None) -> Array:
+    """1 / (1 + exp(-x)).
+
+    Parameters
+    ----------
+    x : Array or number
+        Of any dtype. Integers and bool are taken as float32.
+    out : Array, optional
+        The array to write the result into.
+
+    Returns
+    -------
+    Array
+        Of x's shape, and the dtype that the operands promote to. float32 is within 3 units in the last place.
+
+    References
+    ----------
+    PyTorch, ``sigmoid``
+    """
+
+@_op
+def sign(x: _Operand, /, *, out: Array | None = None) -> Array:
+    """-1, 0 or 1 by x's sign, 0 for -0.0; NaN for NaN.
+
+    Parameters
+    ----------
+    x : Array or number
+        Of any dtype but bool.
+    out : Array, optional
+        The array to write the result into.
+
+    Returns
+    -------
+    Array
+        Of x's shape, and the dtype that the operands promote to.
+
+    References
+    ----------
+    Python array API standard 2024.12, ``sign``
+    """
+
+@_op
+def signbit(x: _Operand, /, *, out: Array | None = None) -> Array:
+    """Whether the sign bit is set: of -0.0 it is.
+
+    Parameters
+    ----------
+    x : Array or number
+        Of any dtype.
+    out : Array, optional
+        The array to write the result into.
+
+    Returns
+    -------
+    Array
+        Of x's shape, and bool.
+
+    References
+    ----------
+    Python array API standard 2024.12, ``signbit``
+    """
+
+@_op
+def silu(x: _Operand, /, *, out: Array | None = None) -> Array:
+    """x * sigmoid(x).
+
+    Parameters
+    ----------
+    x : Array or number
+        Of any dtype. Integers and bool are taken as float32.
+    out : Array, optional
+        The array to write the result into.
+
+    Returns
+    -------
+    Array
+        Of x's shape, and the dtype that the operands promote to. float32 is within 5 units in the last place.
+
+    References
+    ----------
+    P. Ramachandran et al., 2017
+    """
+swish = silu
+
+@_op
+def sin(x: _Operand, /, *, out: Array | None = None) -> Array:
+    """Sine; x in radians.
+
+    Parameters
+    ----------
+    x : Array or number
+        Of any dtype. Integers and bool are taken as float32.
+    out : Array, optional
+        The array to write the result into.
+
+    Returns
+    -------
+    Array
+        Of x's shape, and the dtype that the operands promote to. float32 is within 4 units in the last place.
+
+    References
+    ----------
+    Python array API standard 2024.12, ``sin``
+    """
+
+@_op
+def sinh(x: _Operand, /, *, out: Array | None = None) -> Array:
+    """Hyperbolic sine.
+
+    Parameters
+    ----------
+    x : Array or number
+        Of any dtype. Integers and bool are taken as float32.
+    out : Array, optional
+        The array to write the result into.
+
+    Returns
+    -------
+    Array
+        Of x's shape, and the dtype that the operands promote to. float32 is within 4 units in the last place.
+
+    References
+    ----------
+    Python array API standard 2024.12, ``sinh``
+    """
+
+@_op
+def smooth_l1_loss(x: _ArrayLike, target: _ArrayLike, /, *, reduction: str = 'mean', beta: float = 1.0) -> Array:
+    """Squares of differences d below beta, d² / 2 beta, and d - beta / 2 beyond; otherwise as `mse_loss`."""
+
+@_op
+def softmax(x: _ArrayLike, /, axis: int = -1) -> Array:
+    """Exponentials along an axis, scaled so that they sum to 1: exp(x - m) / Σ exp(x - m), with m the largest element.
+
+    Parameters
+    ----------
+    x : Array
+        Of floats; integers are taken as float32.
+    axis : int
+        By default the last.
+
+    Returns
+    -------
+    Array
+        Of x's shape and dtype; computed in float32.
+    """
+
+@_op
+def softplus(x: _Operand, /, beta: float = 1.0, *, out: Array | None = None) -> Array:
+    """log(1 + exp(beta * x)) / beta.
+
+    Parameters
+    ----------
+    x : Array or number
+        Of any dtype. Integers and bool are taken as float32.
+    beta : float, default 1.0
+    out : Array, optional
+        The array to write the result into.
+
+    Returns
+    -------
+    Array
+        Of x's shape, and the dtype that the operands promote to. float32 is within 4 units in the last place.
+
+    References
+    ----------
+    PyTorch, ``softplus``
+    """
+
+@_op
+def softshrink(x: _Operand, /, lambd: float = 0.5, *, out: Array | None = None) -> Array:
+    """x moved towards 0 by lambd, and 0 within it.
+
+    Parameters
+    ----------
+    x : Array or number
+        Of any dtype. Integers and bool are taken as float32.
+    lambd : float, default 0.5
+    out : Array, optional
+        The array to write the result into.
+
+    Returns
+    -------
+    Array
+        Of x's shape, and the dtype that the operands promote to.
+
+    References
+    ----------
+    PyTorch, ``softshrink``
+    """
+
+@_op
+def softsign(x: _Operand, /, *, out: Array | None = None) -> Array:
+    """x / (1 + |x|).
+
+    Parameters
+    ----------
+    x : Array or number
+        Of any dtype. Integers and bool are taken as float32.
+    out : Array, optional
+        The array to write the result into.
+
+    Returns
+    -------
+    Array
+        Of x's shape, and the dtype that the operands promote to. float32 is within 1.5 units in the last place.
+
+    References
+    ----------
+    PyTorch, ``softsign``
+    """
+
+@_op
+def sort(x: _ArrayLike, /, axis: int | None = -1, *, descending: _bool = False, stable: _bool = True) -> Array:
+    """Sort an array along an axis.
+
+    Parameters
+    ----------
+    x : Array
+    axis : int or None
+        None: the elements as one row.
+    descending : bool
+        From the largest to the smallest.
+    stable : bool
+        Equal elements keep their order either way: the sort is always stable.
+
+    Returns
+    -------
+    Array
+        Of x's shape and dtype. NaN is larger than every number, as in NumPy; -0.0 is equal to 0.0.
+
+    Notes
+    -----
+    A radix sort: its time depends on the number of elements and on the bits of the dtype, not on their order.
+    """
+
+@_op
+def split(x: _ArrayLike, indices_or_sections: Any, /, axis: int = 0) -> tuple[Array, ...]:
+    """Return the parts of an array along an axis, as views: so many equal ones, or cut at places.
+
+    Parameters
+    ----------
+    x : Array
+    indices_or_sections : int or sequence of int
+        How many parts, or where to cut.
+    axis : int
+
+    Raises
+    ------
+    ValueError
+        When they would not be equal.
+    """
+
+@_op
+def sqrt(x: _Operand, /, *, out: Array | None = None) -> Array:
+    """Square root.
+
+    Parameters
+    ----------
+    x : Array or number
+        Of any dtype. Integers and bool are taken as float32.
+    out : Array, optional
+        The array to write the result into.
+
+    Returns
+    -------
+    Array
+        Of x's shape, and the dtype that the operands promote to.
+
+    References
+    ----------
+    Python array API standard 2024.12, ``sqrt``
+    """
+
+@_op
+def square(x: _Operand, /, *, out: Array | None = None) -> Array:
+    """x * x.
+
+    Parameters
+    ----------
+    x : Array or number
+        Of any dtype but bool.
+    out : Array, optional
+        The array to write the result into.
+
+    Returns
+    -------
+    Array
+        Of x's shape, and the dtype that the operands promote to.
+
+    References
+    ----------
+    Python array API standard 2024.12, ``square``
+    """
+
+@_op
+def squeeze(x: _ArrayLike, /, axis: int | Sequence[int] | None = None) -> Array:
+    """Return a view without axes of one element: those that are named, by default all such.
+
+    Raises
+    ------
+    ValueError
+        When a named axis has another length.
+    """
+
+@_op
+def stack(arrays: Sequence[_ArrayLike], /, axis: int = 0) -> Array:
+    """Join arrays of one shape along a new axis.
+
+    Raises
+    ------
+    ValueError
+        When nothing is given, or the shapes differ.
+    """
+
+@_op
+def std(x: _ArrayLike, /, axis: _Axis | None = None, *, correction: float = 0.0, keepdims: _bool = False) -> Array:
+    """Standard deviation: the square root of `var`, whose parameters it has."""
+
+@_op
+def subtract(x1: _Operand, x2: _Operand, /, *, out: Array | None = None) -> Array:
+    """x1 - x2.
+
+    Parameters
+    ----------
+    x1, x2 : Array or number
+        Of any dtype but bool.
+    out : Array, optional
+        The array to write the result into.
+
+    Returns
+    -------
+    Array
+        Of the shape that the operands broadcast to, and the dtype that the operands promote to.
+
+    References
+    ----------
+    Python array API standard 2024.12, ``subtract``
+    """
+
+@_op
+def sum(
+    x: _ArrayLike,
+    /,
+    axis: _Axis | None = None,
+    *,
+    dtype: DTypeLike | None = None,
+    keepdims: _bool = False,
+) -> Array:
+    """Sum of the elements.
+
+    Parameters
+    ----------
+    x : Array
+    axis : int or tuple of int, optional
+        The axes to sum over; by default all.
+    dtype : dtype, optional
+        By default x's for floats, and int64 or uint64 for integers and bool.
+    keepdims : bool
+        Whether the axes stay, with length 1.
+
+    Returns
+    -------
+    Array
+        16-bit floats are summed in float32. Of no elements the sum is 0. A float32 sum is at least as exact as
+        NumPy's pairwise one: it is made of blocks within blocks.
+    """
+
+@_op
+def swapaxes(x: _ArrayLike, /, axis1: int, axis2: int) -> Array:
+    """Return a view with two axes exchanged."""
+
+@_op
+def take(x: _ArrayLike, indices: Any, /, axis: int | None = None) -> Array:
+    """Return the elements, or rows, at indices along an axis.
+
+    Parameters
+    ----------
+    x : Array
+    indices : Array of integers
+        Of any shape; one below 0 counts from the end.
+    axis : int, optional
+        By default x's elements are counted through, last axis fastest.
+
+    Returns
+    -------
+    Array
+        x's shape with the axis replaced by those of the indices.
+
+    Raises
+    ------
+    IndexError
+        When an index is out of bounds; it names the first.
+    """
+
+@_op
+def take_along_axis(x: _ArrayLike, indices: _ArrayLike, /, axis: int = -1) -> Array:
+    """Return elements by one index for each place; with the result of `argsort`, the sorted array.
+
+    Parameters
+    ----------
+    x : Array
+    indices : Array of integers
+        As many axes as x; the others broadcast with x's.
+    axis : int
+
+    Returns
+    -------
+    Array
+        Of the indices' shape, broadcast.
+
+    Raises
+    ------
+    IndexError
+        When an index is out of bounds.
+    """
+
+@_op
+def tan(x: _Operand, /, *, out: Array | None = None) -> Array:
+    """Tangent; x in radians.
+
+    Parameters
+    ----------
+    x : Array or number
+        Of any dtype. Integers and bool are taken as float32.
+    out : Array, optional
+        The array to write the result into.
+
+    Returns
+    -------
+    Array
+        Of x's shape, and the dtype that the operands promote to. float32 is within 6 units in the last place.
+
+    References
+    ----------
+    Python array API standard 2024.12, ``tan``
+    """
+
+@_op
+def tanh(x: _Operand, /, *, out: Array | None = None) -> Array:
+    """Hyperbolic tangent.
+
+    Parameters
+    ----------
+    x : Array or number
+        Of any dtype. Integers and bool are taken as float32.
+    out : Array, optional
+        The array to write the result into.
+
+    Returns
+    -------
+    Array
+        Of x's shape, and the dtype that the operands promote to. float32 is within 5 units in the last place.
+
+    References
+    ----------
+    Python array API standard 2024.12, ``tanh``
+    """
+
+@_op
+def tensordot(x1: _ArrayLike, x2: _ArrayLike, /, *, axes: int | tuple[Any, Any] = 2) -> Array:
+    """Sums of products over some axes of two arrays.
+
+    Parameters
+    ----------
+    x1, x2 : Array
+    axes : int or pair of sequences of int
+        A number: the last axes of x1 with the first of x2; or the axes of x1 and those of x2, paired in order.
+
+    Returns
+    -------
+    Array
+        The axes of x1 that are left, then those of x2.
+
+    Raises
+    ------
+    ValueError
+        When paired axes differ in length.
+
+    References
+    ----------
+    Python array API standard 2024.12, ``tensordot``.
+    """
+
+@_op
+def threshold(x: _Operand, /, level: float = 0.0, value: float = 0.0, *, out: Array | None = None) -> Array:
+    """x above a level, else a value.
+
+    Parameters
+    ----------
+    x : Array or number
+        Of any dtype. Integers and bool are taken as float32.
+    level : float, default 0.0
+    value : float, default 0.0
+    out : Array, optional
+        The array to write the result into.
+
+    Returns
+    -------
+    Array
+        Of x's shape, and the dtype that the operands promote to.
+
+    References
+    ----------
+    PyTorch, ``threshold``
+    """
+
+@_op
+def tile(x: _ArrayLike, repetitions: int | tuple[int, ...], /) -> Array:
+    """Repeat a whole array along its axes.
+
+    Parameters
+    ----------
+    x : Array
+    repetitions : int or tuple of int
+        How often along each axis; the shorter of shape and repetitions is filled up with ones on the left.
+
+    Raises
+    ------
+    ValueError
+        For a negative number.
+    """
+
+@_op
+def topk(x: _ArrayLike, k: int, /, axis: int = -1, *, largest: _bool = True) -> TopK:
+    """Return the k largest elements along an axis, sorted, and where they are; of the largest ones NaN comes first.
+
+    Parameters
+    ----------
+    x : Array
+    k : int
+    axis : int
+    largest : bool
+        False: the smallest.
+
+    Returns
+    -------
+    values : Array
+    indices : Array
+        int64. A few of many are selected; else the whole axis is sorted, which then takes less time.
+
+    Raises
+    ------
+    ValueError
+        When the axis has not as many.
+    """
+
+@_op
+def tri(
+    n: int,
+    m: int | None = None,
+    /,
+    k: int = 0,
+    *,
+    dtype: DTypeLike | None = None,
+    device: str | None = None,
+) -> Array:
+    """Return an (n, m) matrix of ones up to its k-th diagonal, zeros above; by default float32."""
+
+@_op
+def tril(x: _ArrayLike, /, k: int = 0) -> Array:
+    """Return the lower triangles of matrices, zeros above the k-th diagonal.
+
+    Raises
+    ------
+    ValueError
+        When there are fewer than two axes.
+    """
+
+@_op
+def tril_indices(n: int, /, k: int = 0, m: int | None = None, *, device: str | None = None) -> tuple[Array, Array]:
+    """Return the indices, rows and columns, of the lower triangle of an (n, m) matrix, up to its k-th diagonal."""
+
+@_op
+def tril_indices_from(x: _ArrayLike, /, k: int = 0) -> tuple[Array, Array]:
+    """Return the indices of the lower triangle of a matrix; as `tril_indices`."""
+
+@_op
+def triu(x: _ArrayLike, /, k: int = 0) -> Array:
+    """Return the upper triangles of matrices, zeros below the k-th diagonal.
+
+    Raises
+    ------
+    ValueError
+        When there are fewer than two axes.
+    """
+
+@_op
+def triu_indices(n: int, /, k: int = 0, m: int | None = None, *, device: str | None = None) -> tuple[Array, Array]:
+    """Return the indices, rows and columns, of the upper triangle of an (n, m) matrix, from its k-th diagonal on."""
+
+@_op
+def triu_indices_from(x: _ArrayLike, /, k: int = 0) -> tuple[Array, Array]:
+    """Return the indices of the upper triangle of a matrix; as `triu_indices`."""
+
+@_op
+def trunc(x: _Operand, /, *, out: Array | None = None) -> Array:
+    """x without its fraction.
+
+    Parameters
+    ----------
+    x : Array or number
+        Of any dtype.
+    out : Array, optional
+        The array to write the result into.
+
+    Returns
+    -------
+    Array
+        Of x's shape, and the dtype that the operands promote to.
+
+    References
+    ----------
+    Python array API standard 2024.12, ``trunc``
+    """
+
+@_op
+def union1d(x1: _ArrayLike, x2: _ArrayLike, /) -> Array:
+    """Return the values that are in one of two arrays, each once, sorted."""
+
+@_op
+def unique(
+    ar: _ArrayLike,
+    /,
+    return_index: _bool = False,
+    return_inverse: _bool = False,
+    return_counts: _bool = False,
+    *,
+    equal_nan: _bool = True,
+) -> Any:
+    """Return the distinct values of an array, sorted, as NumPy's function of this name does (NaN is one value).
+
+    Parameters
+    ----------
+    ar : Array
+    return_index, return_inverse, return_counts : bool
+        Also return where each value first occurs, the position of each element among the values (in ar's shape), how
+        often each occurs.
+    equal_nan : bool
+        False: each NaN is distinct, as in `unique_values`.
+
+    Returns
+    -------
+    Array, or tuple of Array
+    """
+
+@_op
+def unique_all(x: _ArrayLike, /) -> UniqueAll:
+    """Return the distinct values, sorted; where each first occurs; the position of each element among them; counts."""
+
+@_op
+def unique_counts(x: _ArrayLike, /) -> UniqueCounts:
+    """Return the distinct values of an array, sorted, and how often each occurs."""
+
+@_op
+def unique_inverse(x: _ArrayLike, /) -> UniqueInverse:
+    """Return the distinct values of an array, sorted, and the position of each element among them."""
+
+@_op
+def unique_values(x: _ArrayLike, /) -> Array:
+    """Return the distinct values of an array, sorted; each NaN is distinct (array API)."""
+
+@_op
+def unstack(x: _ArrayLike, /, axis: int = 0) -> tuple[Array, ...]:
+    """Return the slices of an array along an axis, as views.
+
+    Raises
+    ------
+    ValueError
+        When it has no axes.
+    """
+
+@_op
+def vander(x: _ArrayLike, /, n: int | None = None, *, increasing: _bool = False) -> Array:
+    """Return the powers of each element, from the (n - 1)th down to 1, or increasing: a row of the matrix for each.
+
+    Raises
+    ------
+    ValueError
+        For more than one axis.
+    """
+
+@_op
+def var(x: _ArrayLike, /, axis: _Axis | None = None, *, correction: float = 0.0, keepdims: _bool = False) -> Array:
+    """Variance: the mean square of the distance from the mean.
+
+    Parameters
+    ----------
+    x : Array
+    axis : int or tuple of int, optional
+        By default all axes.
+    correction : float
+        Subtracted from the number of elements before dividing: 1 for the unbiased estimate.
+    keepdims : bool
+        Whether the axes stay, with length 1.
+
+    Returns
+    -------
+    Array
+        Of x's dtype for floats, else float32. NaN where there are no elements.
+    """
+
+@_op
+def vecdot(x1: _ArrayLike, x2: _ArrayLike, /, axis: int = -1) -> Array:
+    """Dot products of the vectors along an axis.
+
+    Parameters
+    ----------
+    x1, x2 : Array (…, K)
+        The other axes broadcast.
+    axis : int
+        The vectors' axis, counted from the end unless both arrays have as many axes.
+
+    Returns
+    -------
+    Array (…)
+        Of the dtype that the two promote to; sums as in `matmul`.
+
+    Raises
+    ------
+    ValueError
+        When the vectors' lengths differ or the other axes do not broadcast.
+
+    References
+    ----------
+    Python array API standard 2024.12, ``vecdot``.
+    """
+
+@_op
+def vector_norm(x: _ArrayLike, /, *, axis: _Axis | None = None, keepdims: _bool = False, ord: float = 2) -> Array:
+    """Norm of vectors: (Σ |x|^p)^(1/p); for p = ±∞ the largest or smallest |x|, for p = 0 how many are not 0.
+
+    Parameters
+    ----------
+    x : Array
+        Of floats. Integers are taken as float32.
+    axis : int or tuple of int, optional
+        By default all axes.
+    keepdims : bool
+        Whether the axes stay, with length 1.
+    ord : float
+        The p.
+
+    Returns
+    -------
+    Array
+        Of x's dtype for floats, else float32. Squares are summed in float32: beyond 1e19 they overflow.
+    """
+
+@_op
+def vsplit(x: _ArrayLike, indices_or_sections: Any, /) -> tuple[Array, ...]:
+    """As `split`, along the first axis."""
+
+@_op
+def vstack(arrays: Sequence[_ArrayLike], /) -> Array:
+    """Join arrays along their first axis; rows become a matrix's. Errors as for `concat`."""
+row_stack = vstack
+
+@_op
+def where(condition: _Operand, x1: _Operand, x2: _Operand, /, *, out: Array | None = None) -> Array:
+    """x1 where the condition holds, else x2.
+
+    Parameters
+    ----------
+    condition : Array of bool
+    x1, x2 : Array or number
+        Of any dtype.
+    out : Array, optional
+        The array to write the result into.
+
+    Returns
+    -------
+    Array
+        Of the shape that the operands broadcast to, and the dtype that the operands promote to.
+
+    References
+    ----------
+    Python array API standard 2024.12, ``where``
+    """
+
+@_op
+def zeros(shape: int | Sequence[int], dtype: DTypeLike | None = None, *, device: str | None = None) -> Array:
+    """Return an array of zeros, by default float32."""
+
+@_op
+def zeros_like(
+    x: _ArrayLike,
+    /,
+    *,
+    dtype: DTypeLike | None = None,
+    device: str | None = None,
+    shape: int | Sequence[int] | None = None,
+) -> Array:
+    """Return zeros in another array's shape and dtype, either of which may be given instead."""

@@ -1,0 +1,106 @@
+"""What a solution may cost: bounds on the counts of a profile, which are the same on every machine.
+
+Each function here makes a budget: it takes a profile and says what is too much, or nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from metalnb.profiling.cost_records import AccessCost
+from metalnb.profiling.profile_record import Profile
+
+__all__ = ["Budget", "atomics", "banks", "barriers", "coalesced", "lanes_only", "reads", "shared_reads"]
+
+Budget = Callable[[Profile], str]
+
+_DEED = {"read": "reads", "write": "writes", "atomic": "updates"}
+
+
+def lanes_only(profile: Profile) -> str:
+    """Allow values to pass from lane to lane by SIMD-group functions only."""
+    shared = [a for a in profile.accesses if a.space == "threadgroup"]
+    if shared:
+        return f"line {shared[0].line} uses threadgroup memory. Here the lanes' registers are enough."
+    if profile.barriers:
+        return f"line {profile.barriers[0].line} waits at a barrier. The lanes of a SIMD-group need none."
+    if not any(line.simd for line in profile.lines):
+        return "no SIMD-group function takes part. Let the lanes read each other's registers."
+    return ""
+
+
+def reads(name: str, most: float) -> Budget:
+    """Allow so many reads of each element of an array, on average."""
+
+    def budget(profile: Profile) -> str:
+        size = next((b.nbytes for b in profile.buffers if b.name == name), 0)
+        asked = sum(a.asked for a in profile.accesses if a.name == name and a.kind == "read")
+        if not size or asked <= most * size:
+            return ""
+        return f"each element of {name} is read {asked / size:.3g} times on average, where {most:.3g} would do."
+
+    return budget
+
+
+def barriers(most: int) -> Budget:
+    """Allow so many barriers in each threadgroup."""
+
+    def budget(profile: Profile) -> str:
+        passed = sum(b.rounds for b in profile.barriers) / profile.groups
+        if passed <= most:
+            return ""
+        return f"each threadgroup passes {passed:.3g} barriers, where {most} would do."
+
+    return budget
+
+
+def banks(profile: Profile) -> str:
+    """Allow one pass over the banks of threadgroup memory for each access."""
+    worst = max(_of(profile, "threadgroup"), key=lambda a: a.passes / a.runs, default=None)
+    if worst is None or not worst.conflicts:
+        return ""
+    return (
+        f"in line {worst.line} a SIMD-group {_DEED[worst.kind]} {worst.name} in {worst.passes / worst.runs:.3g} passes "
+        "over the banks of threadgroup memory, where 1 would do: several lanes meet in one bank."
+    )
+
+
+def coalesced(profile: Profile) -> str:
+    """Allow no accesses of device memory in which neighbouring lanes are far apart."""
+    for access in _of(profile, "device"):
+        if access.sectors > 2 * access.least_sectors:
+            moved, least = access.sectors / access.runs, access.least_sectors / access.runs
+            return (
+                f"in line {access.line} a SIMD-group {_DEED[access.kind]} {moved:.3g} sectors of {access.name}, where "
+                f"{least:.3g} would do. Let neighbouring lanes have neighbouring elements."
+            )
+    return ""
+
+
+def atomics(most: int) -> Budget:
+    """Allow so many atomic updates of device memory in each threadgroup."""
+
+    def budget(profile: Profile) -> str:
+        updates = sum(a.lanes for a in _of(profile, "device") if a.kind == "atomic") / profile.groups
+        if updates <= most:
+            return ""
+        return f"each threadgroup makes {updates:.4g} atomic updates of device memory, where {most} would do."
+
+    return budget
+
+
+def shared_reads(most: float) -> Budget:
+    """Allow so many numbers read from threadgroup memory for each multiplication with its addition."""
+
+    def budget(profile: Profile) -> str:
+        numbers = sum(a.asked for a in _of(profile, "threadgroup") if a.kind == "read") / 4
+        found = numbers / max(1.0, profile.flops / 2)
+        if found <= most:
+            return ""
+        return f"{found:.3g} numbers are read from threadgroup memory for each product, where {most:.3g} would do."
+
+    return budget
+
+
+def _of(profile: Profile, space: str) -> list[AccessCost]:
+    return [a for a in profile.accesses if a.space == space and a.runs]

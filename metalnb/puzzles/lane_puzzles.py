@@ -1,0 +1,277 @@
+"""Puzzles 20 to 28: lanes of a SIMD-group that read each other's registers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from . import budgets
+from .inputs import IN_ORDER, SEGMENTS, plain, runs, sorted_blocks, vector, whole_numbers, x_and_c
+from .puzzle import LaunchOptions, Puzzle
+
+__all__ = ["PUZZLES"]
+
+_LANES = 32
+_WHOLE = (32, 64, 96, 256)  # sizes that are multiples of 32
+
+
+def _double(a: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    return np.asarray(a, np.float64)
+
+
+def _blocks(a: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    return a.reshape(-1, _LANES)
+
+
+def _block_sums(a: np.ndarray[Any, Any], n: int) -> np.ndarray[Any, Any]:
+    return np.asarray(_blocks(np.pad(_double(a), (0, -n % _LANES))).sum(1))
+
+
+def _farthest(a: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    at = np.abs(_blocks(a)).argmax(1)
+    return np.take_along_axis(_blocks(a), at[:, None], 1)[:, 0]
+
+
+def _partitioned(a: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    blocks = [a[at : at + _LANES] for at in range(0, a.size, _LANES)]
+    return np.concatenate([part for block in blocks for part in (block[block > 0], block[~(block > 0)])])
+
+
+def _segmented(a: np.ndarray[Any, Any], heads: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    out = _double(a).copy()
+    for i in range(1, a.size):
+        if i % _LANES and not heads[i]:
+            out[i] += out[i - 1]
+    return out
+
+
+def _fitting(n: int) -> LaunchOptions:
+    return {"grid": n, "threadgroup": min(n, 64)}
+
+
+def _rounded(n: int) -> LaunchOptions:
+    return {"grid": -(-n // 128) * 128, "threadgroup": 128}
+
+
+PUZZLES = (
+    Puzzle(
+        "turned_round",
+        "20 · Shuffle",
+        "Turn each block of 32 round: out[0] is a[31], out[1] is a[30], …, out[32] is a[63]. Puzzle 7 did that through "
+        "threadgroup memory. The lanes of a SIMD-group can read each other's registers instead, with simd_shuffle: "
+        "each thread reads its own element and writes its own. The length is a multiple of 32.",
+        """kernel void turned_round(device const float* a, device float* out,
+                         uint i [[thread_position_in_grid]],
+                         uint lane [[thread_index_in_simdgroup]]) {
+    // your line here
+}
+""",
+        plain,
+        lambda a: _blocks(a)[:, ::-1].reshape(-1),
+        _fitting,
+        sizes=_WHOLE,
+        shown=32,
+        hints=(
+            "All lanes offer a value, and each says which lane's value it wants.",
+            "simd_shuffle(a[i], …): the value offered comes first, then the number of a lane, from 0 to 31.",
+        ),
+        budgets=(budgets.lanes_only,),
+    ),
+    Puzzle(
+        "block_sums",
+        "21 · Sum of a SIMD-group",
+        "out[g] is the sum of the g-th 32 elements of a. Threadgroups are 128 threads, which is four SIMD-groups, and "
+        "the grid is rounded up: the last block may be short, and some SIMD-groups have no element at all. Use "
+        "simd_sum and no threadgroup memory.",
+        """kernel void block_sums(device const float* a, device float* out, constant uint& n,
+                       uint i [[thread_position_in_grid]],
+                       uint lane [[thread_index_in_simdgroup]]) {
+    // your lines here
+}
+""",
+        vector,
+        _block_sums,
+        _rounded,
+        sizes=(1, 8, 31, 32, 33, 100, 257),
+        shown=64,
+        hints=(
+            "A lane without an element brings 0, and all lanes call simd_sum.",
+            "One lane of each SIMD-group writes: which one surely has an element, if any has?",
+            "The block's number is i / 32.",
+        ),
+        budgets=(budgets.lanes_only,),
+    ),
+    Puzzle(
+        "differences",
+        "22 · Neighbours",
+        "out[i] = a[i + 1] - a[i], and 0 for the last element. Fetch the elements once, or nearly: a lane has its own, "
+        "and gets the next one from its neighbour by simd_shuffle_down. One lane of each SIMD-group has no neighbour. "
+        "The grid is rounded up to threadgroups of 128.",
+        """kernel void differences(device const float* a, device float* out, constant uint& n,
+                        uint i [[thread_position_in_grid]],
+                        uint lane [[thread_index_in_simdgroup]]) {
+    // your lines here
+}
+""",
+        vector,
+        lambda a, n: np.append(np.diff(_double(a)), 0),
+        _rounded,
+        sizes=(1, 8, 31, 32, 33, 100, 257),
+        shown=40,
+        hints=(
+            "float next = simd_shuffle_down(own, 1); outside of any if: a lane that is switched off offers nothing.",
+            "Lane 31 reads a[i + 1] itself, if there is one.",
+        ),
+        budgets=(budgets.lanes_only, budgets.reads("a", 1.1)),
+    ),
+    Puzzle(
+        "farthest",
+        "23 · Reduction by shuffles",
+        "Of the g-th 32 elements out[g] is the one farthest from 0, with its sign: of 3, -5 and 4 it is -5. No "
+        "function does that at once, so do it in five rounds: each lane compares its value with that of the lane 16 "
+        "further on, and keeps one of the two; then 8, 4, 2, 1. The length is a multiple of 32.",
+        """kernel void farthest(device const float* a, device float* out,
+                     uint i [[thread_position_in_grid]],
+                     uint lane [[thread_index_in_simdgroup]]) {
+    // your lines here
+}
+""",
+        plain,
+        _farthest,
+        _fitting,
+        sizes=_WHOLE,
+        shown=32,
+        hints=(
+            "for (ushort gap = 16; gap > 0; gap /= 2) { float other = simd_shuffle_down(best, gap); … }",
+            "Lanes near the end get nothing of use; it does not matter, because only lane 0 counts in the end.",
+        ),
+        budgets=(budgets.lanes_only, budgets.reads("a", 1)),
+    ),
+    Puzzle(
+        "in_order",
+        "24 · A vote",
+        "out[g] is 1 if the g-th 32 elements are in order, each at least as large as the one before it; else 0. Each "
+        "lane compares its own with its neighbour's, and simd_all says whether all are content. The length is a "
+        "multiple of 32.",
+        """kernel void in_order(device const float* a, device uint* out,
+                     uint i [[thread_position_in_grid]],
+                     uint lane [[thread_index_in_simdgroup]]) {
+    // your lines here
+}
+""",
+        sorted_blocks,
+        lambda a: np.asarray((np.diff(_blocks(a), axis=1) >= 0).all(1), np.uint32),
+        _fitting,
+        sizes=_WHOLE,
+        cases=IN_ORDER,
+        shown=32,
+        dtype=np.uint32,
+        hints=(
+            "simd_shuffle_down gives each lane its neighbour's; the last lane, which has none, gets its own.",
+            "simd_all(own <= next), by all lanes; then lane 0 writes.",
+        ),
+        budgets=(budgets.lanes_only, budgets.reads("a", 1)),
+    ),
+    Puzzle(
+        "partitioned",
+        "25 · Ballot",
+        "Of each 32 elements, bring those above 0 to the front of the block and the others behind them; both keep "
+        "their order. simd_ballot gives every lane all answers to a question, a bit for each lane: "
+        "uint(simd_vote::vote_t(simd_ballot(…))). From the bits below its own a lane knows its place. The grid fits.",
+        """kernel void partitioned(device const float* a, device float* out,
+                        uint i [[thread_position_in_grid]],
+                        uint lane [[thread_index_in_simdgroup]]) {
+    // your lines here
+}
+""",
+        whole_numbers,
+        _partitioned,
+        _fitting,
+        shown=32,
+        hints=(
+            "(1u << lane) - 1 has the bits of the lanes before one's own; popcount counts bits.",
+            "An element above 0 goes to place popcount(votes & below), another one behind all of these.",
+            "Of the lanes before it, lane - popcount(votes & below) have no element above 0.",
+        ),
+        budgets=(budgets.lanes_only, budgets.reads("a", 1)),
+    ),
+    Puzzle(
+        "polynomial",
+        "26 · Broadcast",
+        "out[i] = c[0] + c[1] x[i] + c[2] x[i]² + … + c[31] x[i]³¹. A SIMD-group fetches the 32 coefficients once, one "
+        "for each lane, and simd_broadcast(value, lane) hands them round. The grid is rounded up: a lane without an x "
+        "still holds a coefficient that the others need.",
+        """kernel void polynomial(device const float* x, device const float* c, device float* out,
+                       constant uint& n,
+                       uint i [[thread_position_in_grid]],
+                       uint lane [[thread_index_in_simdgroup]]) {
+    // your lines here
+}
+""",
+        x_and_c,
+        lambda x, c, n: np.polynomial.polynomial.polyval(_double(x), _double(c)),
+        _rounded,
+        sizes=(1, 8, 31, 32, 33, 100, 257),
+        shown=32,
+        hints=(
+            "Horner's way, from the end: sum = sum * x + c[31], then c[30], …",
+            "Every lane takes part in every broadcast: return from no lane before the last one.",
+            "for (ushort k = 32; k-- > 0;) sum = sum * own + simd_broadcast(mine, k);",
+        ),
+        budgets=(budgets.lanes_only, budgets.reads("c", 384 // _LANES)),
+    ),
+    Puzzle(
+        "scanned",
+        "27 · Prefix sums",
+        "out[i] is the sum of a[0] to a[i], for n up to 256, by one threadgroup of 256. Puzzle 11 passed 16 barriers; "
+        "one is enough. simd_prefix_inclusive_sum gives each lane the sum up to itself within its SIMD-group. The last "
+        "lane leaves the total in threadgroup memory, and then each SIMD-group adds the totals of those before it.",
+        """kernel void scanned(device const float* a, device float* out, constant uint& n,
+                    uint t [[thread_position_in_threadgroup]],
+                    uint lane [[thread_index_in_simdgroup]],
+                    uint simd [[simdgroup_index_in_threadgroup]]) {
+    threadgroup float totals[8];
+    // your lines here
+}
+""",
+        vector,
+        lambda a, n: np.cumsum(_double(a)),
+        lambda n: {"grid": 256, "threadgroup": 256},
+        sizes=(1, 8, 31, 32, 33, 100, 256),
+        shown=64,
+        hints=(
+            "A thread without an element brings 0 and stays.",
+            "Lane 31 has the sum of its SIMD-group: if (lane == 31) totals[simd] = own;",
+            "There are eight totals: simd_sum(lane < simd ? totals[lane] : 0) adds those before.",
+        ),
+        budgets=(budgets.barriers(1),),
+    ),
+    Puzzle(
+        "segmented",
+        "28 · Segmented sums",
+        "Each 32 elements of a fall into runs: heads[i] is 1 where a new run begins, and a block's first element "
+        "begins one in any case. out[i] is the sum from the start of i's run up to a[i]. Find your run's start by a "
+        "ballot, then add up by simd_shuffle_up, 1, 2, 4, 8 and 16 lanes back, but never from before the start. The "
+        "length is a multiple of 32.",
+        """kernel void segmented(device const float* a, device const uint* heads,
+                      device float* out,
+                      uint i [[thread_position_in_grid]],
+                      uint lane [[thread_index_in_simdgroup]]) {
+    // your lines here
+}
+""",
+        runs,
+        _segmented,
+        _fitting,
+        sizes=_WHOLE,
+        cases=SEGMENTS,
+        shown=32,
+        hints=(
+            "uint votes = uint(simd_vote::vote_t(simd_ballot(heads[i] != 0))) | 1; has a bit for each start.",
+            "The highest bit up to your own is your start: 31 - clz(votes & (0xFFFFFFFF >> (31 - lane))).",
+            "float before = simd_shuffle_up(sum, gap); for all lanes; then add it if lane >= start + gap.",
+        ),
+        budgets=(budgets.lanes_only, budgets.reads("a", 1)),
+    ),
+)

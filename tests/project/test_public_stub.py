@@ -1,0 +1,142 @@
+"""``metalnb/__init__.pyi`` is what the table of ops makes, and what a type checker of a user's script goes by."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from public_stub import STUB, stub
+
+import metalnb as mnb
+from metalnb.library_kernels.op import Op
+
+ROOT = STUB.parent.parent
+TREE = ast.parse(STUB.read_text("utf-8"))
+FUNCTIONS = {node.name: node for node in TREE.body if isinstance(node, ast.FunctionDef) and node.decorator_list}
+
+# What a user writes. A line that is wrong says how: mypy must report that error there, and no other.
+SCRIPT = """\
+from typing import Any
+
+import metalnb as mnb
+import numpy as np
+
+x: mnb.Array = mnb.asarray(np.ones((3, 4), np.float32))
+total: mnb.Array = mnb.sum(x, axis=1, keepdims=True)
+total = mnb.sum(x, axis=(0, 1), dtype="float32") + 1
+total = mnb.sum(np.ones(3, np.float32), dtype=mnb.float32)
+mnb.exp(x, out=x)
+mnb.add(x, 2)
+mnb.where(x > 0, x, 0.0)
+mnb.leaky_relu(x, 0.1)
+mnb.clip(x, 0, max=1)
+mnb.zeros([2, 3]), mnb.zeros((2, 3), np.int32), mnb.zeros(4, dtype=mnb.bool)
+mnb.concat([x, x], axis=-1).shape
+edges: tuple[mnb.Array, mnb.Array] = mnb.histogram(x, bins=10)
+values: mnb.Array = mnb.topk(x, 2).values
+mnb.absolute(x), mnb.cumsum(x), mnb.max_pool2d(x, (2, 2), stride=None)
+noise: mnb.Array = mnb.random.randn(3, 4) @ (1 - x.T) > 0
+mnb.linalg.inv(x), mnb.pi, mnb.newaxis
+text: str = mnb.sum.source
+program: mnb.Program = mnb.compile("kernel void f() {}")
+
+
+@mnb.fuse
+def gelu(x: mnb.Array) -> Any:
+    return x * mnb.sigmoid(1.702 * x)
+
+
+mnb.smu(3)  # wrong: attr-defined
+mnb.sum()  # wrong: call-arg
+mnb.sum([1, 2])  # wrong: arg-type
+mnb.sum(x, axes=1)  # wrong: call-arg
+mnb.sum(x, axis="rows")  # wrong: arg-type
+mnb.sum(x, keepdims=None)  # wrong: arg-type
+mnb.sum(x=x)  # wrong: call-arg
+mnb.exp("x")  # wrong: arg-type
+mnb.add(x)  # wrong: call-arg
+mnb.searchsorted(x, x, side="middle")  # wrong: arg-type
+number: int = mnb.sum(x)  # wrong: assignment
+x @= x.sauce  # wrong: attr-defined
+(x + 1).sauce  # wrong: attr-defined
+mnb.random.randint()  # wrong: call-arg
+mnb.sum.sauce  # wrong: attr-defined
+mnb.sum = mnb.max  # wrong: assignment
+"""
+
+
+def test_the_stub_is_what_the_table_makes() -> None:
+    assert STUB.read_text("utf-8") == stub(), "write it anew: make docs"
+
+
+def test_every_public_name_is_declared() -> None:
+    declared: set[str] = set()
+    for node in TREE.body:
+        if isinstance(node, ast.ImportFrom):
+            declared |= {alias.asname for alias in node.names if alias.asname}
+        elif isinstance(node, ast.Assign):
+            declared |= {target.id for target in node.targets if isinstance(target, ast.Name)}
+        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+            declared.add(node.target.id)
+        elif isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+            declared.add(node.name)
+    public = {name for name in declared if not re.match("_[^_]", name) and name != "__all__"}
+    assert public == {*dir(mnb), "load_ipython_extension", "unload_ipython_extension"}
+
+
+def declared_parameters(node: ast.FunctionDef) -> list[tuple[str, Any, bool]]:
+    """Each parameter of a function in the stub: its name, its kind, and whether it may be left out."""
+    given, kinds = node.args, inspect.Parameter
+    several = [*given.posonlyargs, *given.args]
+    first = len(several) - len(given.defaults)
+    found = [
+        (a.arg, kinds.POSITIONAL_ONLY if i < len(given.posonlyargs) else kinds.POSITIONAL_OR_KEYWORD, i >= first)
+        for i, a in enumerate(several)
+    ]
+    if given.vararg:
+        found.append((given.vararg.arg, kinds.VAR_POSITIONAL, False))
+    return found + [
+        (a.arg, kinds.KEYWORD_ONLY, d is not None) for a, d in zip(given.kwonlyargs, given.kw_defaults, strict=True)
+    ]
+
+
+def test_every_op_has_its_signature_and_docstring() -> None:
+    ops = {name for name in dir(mnb) if isinstance(getattr(mnb, name), Op) and getattr(mnb, name).name == name}
+    assert FUNCTIONS.keys() == ops
+    for name, node in FUNCTIONS.items():
+        op = getattr(mnb, name)
+        parameters = op.__signature__.parameters.values()
+        assert declared_parameters(node) == [(p.name, p.kind, p.default is not p.empty) for p in parameters], name
+        assert ast.get_docstring(node) == inspect.cleandoc(op.__doc__), name
+
+
+def check(folder: Path, script: str) -> list[tuple[int, str]]:
+    """Run mypy on a script; return the line and the code of each error."""
+    path = folder / "script.py"
+    path.write_text(script, "utf-8")
+    command = ["-m", "mypy", "--strict", "--config-file=", f"--cache-dir={ROOT / '.mypy_cache' / 'user'}", path.name]
+    done = subprocess.run(
+        [sys.executable, *command],
+        cwd=folder, capture_output=True, text=True, check=False, env={**os.environ, "MYPYPATH": str(ROOT)},
+    )  # fmt: skip
+    assert done.returncode in {0, 1}, done.stdout + done.stderr
+    return [
+        (int(line), code)
+        for line, code in re.findall(r"^script\.py:(\d+): error: .*\[([\w-]+)\]$", done.stdout, re.MULTILINE)
+    ]
+
+
+@pytest.mark.long
+def test_a_type_checker_takes_right_calls_and_refuses_wrong_ones(tmp_path: Path) -> None:
+    pytest.importorskip("mypy", reason="needs mypy: pip install 'metalnb[lint]'")
+    lines = enumerate(SCRIPT.splitlines(), 1)
+    wrong = [(n, line.partition("# wrong: ")[2]) for n, line in lines if "# wrong: " in line]
+    assert len(wrong) > 10
+    assert check(tmp_path, SCRIPT) == wrong
