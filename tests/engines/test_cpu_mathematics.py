@@ -118,6 +118,19 @@ def test_pairs_of_every_size(processor: str) -> None:
     x, y = pairs()
     assert not complaints(PAIRS, results(PAIRS, x, y), x, y)
 
+def test_powers_whose_results_a_float_just_holds_or_does_not(processor: str) -> None:
+    """Any base, and one near 1, to powers that reach from below the least denormal number to beyond the greatest."""
+    assert processor
+    dice = np.random.default_rng(8)
+    count = 1 << 17
+    near = 1 + dice.uniform(-1, 1, count) * 2.0 ** dice.uniform(-23, -1, count)
+    x = np.concatenate([2.0 ** dice.uniform(-149, 128, count), near, near]).astype(np.float32)
+    logarithm = np.log2(x.astype(np.float64))
+    share = np.concatenate([dice.uniform(-160, 140, 2 * count), dice.uniform(-9000, 9000, count)])
+    y = (share / np.where(logarithm == 0, 1, logarithm)).astype(np.float32)
+    assert not complaints(["pow", "powr"], results(["pow", "powr"], x, y), x, y)
+
+
 def test_a_remainder_beside_a_multiple_is_exact(processor: str) -> None:
     """Where the rounded quotient is a whole number and the exact one is not, up to where a slower form takes over."""
     assert processor

@@ -1,9 +1,11 @@
 """LLVM's text as it is read: instructions, layouts, control flow."""
 
 import ctypes
+import dataclasses
 
 import pytest
 
+from metalnb.engine.llvm.instructions import IRInstruction
 from metalnb.engine.llvm.llvm_lines import lines_of
 from metalnb.engine.llvm.llvm_reader import read
 from metalnb.engine.llvm.llvm_types import MemoryLayout, UnreadText, type_of
@@ -16,6 +18,17 @@ from metalnb.engine.vectoriser.shape_analysis.reducible_flow import ControlFlow
 def test_a_line_that_is_not_understood_is_named(line: str) -> None:
     with pytest.raises(UnreadText, match=f"not understood: {line.strip().split(' ')[0]}"):
         read(f"define void @f(ptr %0) {{\n{line}\n  ret void\n}}\n")
+
+
+def test_a_twin_is_a_copy_that_can_be_changed() -> None:
+    names = [field.name for field in dataclasses.fields(IRInstruction)]
+    values = {name: [name] if name in {"operands", "targets"} else name for name in names}
+    made = IRInstruction(**values)  # type: ignore[arg-type]
+    twin = made.twin()
+    assert dataclasses.asdict(twin) == values
+    twin.operands.clear()
+    twin.targets.clear()
+    assert dataclasses.asdict(made) == values
 
 
 def test_instructions_have_named_operands() -> None:

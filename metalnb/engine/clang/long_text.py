@@ -133,6 +133,8 @@ def _iterations(body: Sequence[str]) -> list[int]:
     A loop counts from 0; by more than 1 where the text says so of the variable that it compares. That lies in memory as
     long as no pass has run.
     """
+    if not any(" !llvm.loop " in text for text in body):
+        return [1] * len(body)
     labels: dict[str, int] = {}
     bounds: dict[str, tuple[int, str]] = {}  # of a block, and the variable that is compared
     variables: dict[str, str] = {}  # of a value, where it was loaded from

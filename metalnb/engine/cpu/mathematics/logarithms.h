@@ -8,10 +8,8 @@ inline double $held(double x) {
     const double least = -200, most = 200, below = x > most ? most : x;
     return below < least ? least : below;
 }
-/// 2 to the x, to 2^-34: 2^n times a polynomial of x - n.
-inline float $power_of_2(double x) {
-    const $nearest_wide n($held(x));
-    const double r = $held(x) - n.value();
+/// 2^(n + r), to 2^-34, for n between -1000 and 1000: 2^n times a polynomial of r.
+inline float $power_of_2(const $nearest_wide n, double r) {
     double p = double(0x1.fe16c431faf55p-17L);
     p = p * r + double(0x1.446ad78d1ae44p-13L);
     p = p * r + double(0x1.5d8a72f768e05p-10L);
@@ -36,21 +34,25 @@ inline float $bounded(float x, float least, float most) {
     const float below = x > most ? most : x;
     return below < least ? least : below;
 }
-/// The logarithm of a positive x = 2^e m, with m from sqrt(1/2) to sqrt(2): e times that of 2, and 2 atanh((m-1)/(m+1)),
-/// to 2^-37. `of_e` is the logarithm of e.
-inline double $wide_logarithm(double x, double of_2, double of_e) {
-    const double root = double(0x1.6a09e667f3bcdp-1L), twice = of_e + of_e;
-    const metal::ulong moved = $bits_of(x) + ($bits_of(double(1.0L)) - $bits_of(root));
-    const double e = $of_bits(moved >> 52 | 0x4330000000000000ul) - double(0x1p52L + 1023);
-    const double m = $of_bits((moved & 0xffffffffffffful) + $bits_of(root));
-    const double near = double(1 / float(m + 1));  // a division of floats, and a step of Newton's, take half as long
-    const double s = (m - 1) * (near * (2 - (m + 1) * near)), z = s * s;
+/// The logarithm of 1 + f, of sqrt(1/2) to sqrt(2): 2 atanh(f / (f + 2)), to 2^-37. `near` is 1 / (f + 2), as a float: a
+/// division of floats, and a step of Newton's, take half as long. `twice` is two logarithms of e.
+inline double $wide_series(double f, float near, double twice) {
+    const double divisor = f + 2, half_way = near, s = f * (half_way * (2 - divisor * half_way)), z = s * s;
     double p = double(0x1.e31062297148bp-4L) * twice;
     p = p * z + double(0x1.24383649dfd5fp-3L) * twice;
     p = p * z + double(0x1.999a7cd552568p-3L) * twice;
     p = p * z + double(0x1.555554fc7aacap-2L) * twice;
     p = p * z + twice;
-    return s * p + e * of_2;
+    return s * p;
+}
+/// The logarithm of a positive x = 2^e m, with m from sqrt(1/2) to sqrt(2): e times that of 2, and that of m. `of_e`
+/// is the logarithm of e.
+inline double $wide_logarithm(double x, double of_2, double of_e) {
+    const double root = double(0x1.6a09e667f3bcdp-1L), twice = of_e + of_e;
+    const metal::ulong moved = $bits_of(x) + ($bits_of(double(1.0L)) - $bits_of(root));
+    const double e = $of_bits(moved >> 52 | 0x4330000000000000ul) - double(0x1p52L + 1023);
+    const double m = $of_bits((moved & 0xffffffffffffful) + $bits_of(root));
+    return $wide_series(m - 1, 1 / float(m + 1), twice) + e * of_2;
 }
 /// x = 2^e (1 + f) with 1 + f from sqrt(1/2) to sqrt(2), for x > 0, and log(1 + f) = f + rest, to 2^-30.
 struct $parts_of_logarithm {
@@ -161,12 +163,34 @@ inline float $unusual_power(float x, float y, float value) {
     const float number = (x != x) | (y != y) ? sum : real;
     return (x == 1) | (y == 0) ? one : number;
 }
+/// |x|^y for what is rare: an x that is 0, denormal, infinite or NaN, and results far from what a float holds.
+inline float $far_power(float size, float y) {
+    const double x = $held(double(y) * $wide_logarithm(size, double(1.0L), double(0x1.71547652b82fep+0L)));
+    const $nearest_wide n(x);
+    return $power_of_2(n, x - n.value());
+}
+/// |x|^y, unless `far` says that it is rare.
+struct $power {
+    float size, value;
+    bool far;
+    inline $power(float x, float y) : size(__builtin_elementwise_abs(x)) {
+        const float factor = __builtin_elementwise_abs(y);
+        const metal::uint root = $bits_of(0x1.6a09e6p-1f), moved = $bits_of(size) - root;
+        const float e = float(int(moved) >> 23), f = $of_bits((moved & 0x7fffff) + root) - 1;
+        const double logarithm = $wide_series(f, 1 / (f + 2), double(0x1.71547652b82fep+1L)) + double(e), by = y;
+        const $nearest_wide n(by * logarithm);
+        value = $power_of_2(n, by * logarithm - n.value());
+        far = !(is_normal(size) & (factor * __builtin_elementwise_abs(e) + factor < 1000));
+    }
+    static inline bool is_normal(float x) { return $bits_of(x) - 0x00800000 < 0x7f000000; }  // and above 0
+};
 inline float $h_pow(float x, float y) {
-    const float size = __builtin_elementwise_abs(x);
-    float value = $power_of_2(double(y) * $wide_logarithm(size, double(1.0L), double(0x1.71547652b82fep+0L)));
-    const metal::uint infinity = 0x7f800000;
-    const bool usual = ($bits_of(x) - 1 < infinity - 1) & (($bits_of(y) & 0x7fffffff) < infinity);
-    if (__builtin_expect(!usual, 0)) value = $unusual_power(x, y, value);
+    const $power of(x, y);
+    float value = of.value;
+    if (__builtin_expect(of.far | (x < 0), 0)) {
+        if (__builtin_expect(of.far, 0)) value = $far_power(of.size, y);
+        value = $unusual_power(x, y, value);
+    }
     return value;
 }
 /// x^y for x >= 0 alone (MSL 6.5), of |x|^y.
@@ -177,4 +201,12 @@ inline float $powr_of(float x, float y, float power) {
     const bool wrong = (x < 0) | (extreme & (y == 0)) | ((x == 1) & endless) | (x != x) | (y != y);
     return wrong ? undefined : power;
 }
-inline float $h_powr(float x, float y) { return $powr_of(x, y, $h_pow(__builtin_elementwise_abs(x), y)); }
+inline float $h_powr(float x, float y) {
+    const $power of(x, y);
+    float value = of.value;
+    if (__builtin_expect(of.far | (x < 0), 0)) {
+        if (__builtin_expect(of.far, 0)) value = $far_power(of.size, y);
+        value = $powr_of(x, y, $unusual_power(of.size, y, value));
+    }
+    return value;
+}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping
 
 from ...llvm.instruction_syntax import read_instruction
@@ -89,15 +88,9 @@ class WrittenCode:
 
 def copied(function: IRFunction) -> tuple[IRFunction, dict[int, IRInstruction]]:
     """Return a function with instructions of its own, to be changed; and each of them by the ``id`` of the old one."""
-    twins = {id(made): _twin(made) for made in function}
+    twins = {id(made): made.twin() for made in function}
     blocks = {label: [twins[id(made)] for made in block] for label, block in function.blocks.items()}
     return IRFunction(function.name, function.head, function.parameters, blocks), twins
-
-
-def _twin(made: IRInstruction) -> IRInstruction:
-    twin = copy.copy(made)
-    twin.operands, twin.targets = list(made.operands), list(made.targets)
-    return twin
 
 
 def come_from(phi: IRInstruction, ends: Mapping[str, str]) -> None:
