@@ -27,7 +27,7 @@ _LANES = 32
 _SITE = np.dtype([
     *((n, "u4") for n in ("size", "kind", "region", "mask")),
     *((n, "u8") for n in ("runs", "lanes", "sectors", "lines", "used", "passes", "least", "meeting", "cost")),
-    ("sample", "u8", _LANES), ("group", "u4"), ("repeated", "u4"), ("known", "u8", 128 * (_LANES + 5)),
+    ("sample", "u8", _LANES), ("group", "u4"), ("repeated", "u4"), ("known", "u8", 2 * 128 * (_LANES + 5 + 2 * _LANES)),
 ])  # fmt: skip
 _BARRIER = np.dtype([("rounds", "u8"), ("spent", "u8"), ("waited", "u8"), ("groups", "u8", 32)])
 _SHARED, _UNKNOWN = (1 << 32) - 1, -2
