@@ -271,11 +271,12 @@ EXPORTED void metalnb_count(const counting* c) {
     metalnb_work = metalnb_mark = 0;
 }
 
-/// Run some threadgroups, `step` apart around all of them, so that those of any stretch are spread evenly.
-EXPORTED void metalnb_spread(const dispatch* d, void* scratch, u64 from, u64 to, u64 step) {
-    const u64 all = (u64)d->groups.x * d->groups.y * d->groups.z;
+/// Run some threadgroups, in rows of `row` side by side, which caches like, and the rows `step` apart around all of them, so
+/// that those of any stretch are spread evenly. What fills no row comes last.
+EXPORTED void metalnb_spread(const dispatch* d, void* scratch, u64 from, u64 to, u64 step, u64 row) {
+    const u64 all = (u64)d->groups.x * d->groups.y * d->groups.z, rows = all / row;
     for (u64 i = from; i < to; ++i) {
-        current_group = (u32)(i * step % all);
+        current_group = (u32)(i < rows * row ? i / row * step % rows * row + i % row : i);
         metalnb_groups(d, scratch, current_group, 1);
         close_round();
     }
