@@ -17,6 +17,7 @@ from metalnb.timing.progress import progress
 
 from .cost_records import SECTOR, AccessCost, BarrierCost, BufferUse, LineCost
 from .device_table import device_of
+from .latest_counts import remember
 from .profile_record import DEVICES_SHOWN, Profile
 
 __all__ = ["profile", "profiled"]
@@ -104,7 +105,9 @@ def profiled(
         synchronize(dispatch.kernel.engine.name)  # what was started before may still be writing
     with progress(f"{name}: counting") as told:
         counts = run_counted(unit, dispatch.arguments, dispatch.grid, dispatch.threadgroup, seconds, banks, told)
-    return _record(dispatch, counts, banks, devices)
+    found = _record(dispatch, counts, banks, devices)
+    remember(dispatch, found.flops)
+    return found
 
 
 def _record(dispatch: Dispatch, counts: Counts, banks: int, devices: tuple[str, ...]) -> Profile:

@@ -91,7 +91,8 @@ def _table(profile: Profile) -> str:
         more = "".join(_opened(a, first + i, profile.banks) for i, a in enumerate(line.accesses)) if line else ""
         heat = f' style="--h:{_heat(line, total)}%"' if line else ' class="mp-idle"'
         below = f'<tr><td class="mp-more" colspan="{len(shown) + 2}">{more}</td></tr>' if more else ""
-        body = f'<tr>{row}<td class="mp-source"><code>{marked}</code></td></tr>{below}'
+        text = f'<pre class="mp-code">{marked}</pre>'  # of a pre nbconvert leaves the spaces before a word
+        body = f'<tr>{row}<td class="mp-source">{text}</td></tr>{below}'
         rows.append(f'<tbody data-line="{number}"{heat}>{body}</tbody>')
         first += len(line.accesses) if line else 0
     return f'<table><thead>{top}<th class="mp-source">source</th></tr></thead>{"".join(rows)}</table>'

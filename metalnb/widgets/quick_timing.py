@@ -9,6 +9,7 @@ from collections.abc import Callable
 from metalnb import engine as engines
 from metalnb.call.kernel import Dispatch
 from metalnb.engine.base import Clocked
+from metalnb.profiling.latest_counts import known_flops
 from metalnb.timing import sampling, traffic
 from metalnb.timing.limits import limits
 from metalnb.timing.records import Timing
@@ -26,7 +27,7 @@ class Stopped(Exception):
 
 
 def quick(dispatch: Dispatch, total: float = _SECONDS, stopped: Callable[[], bool] = lambda: False) -> Timing:
-    """Time a dispatch for about ``total`` seconds.
+    """Time a dispatch for about ``total`` seconds. Of one that was profiled the operations are known.
 
     With a device clock each dispatch is one value; with the wall clock each batch is. Arrays that the kernel writes are
     restored.
@@ -48,11 +49,12 @@ def quick(dispatch: Dispatch, total: float = _SECONDS, stopped: Callable[[], boo
         seconds, batch = (_device if job.clock == "device" else _wall)(job, total, stopped)
     counted = traffic.of_dispatch(dispatch)
     engine = job.engine
+    flops = known_flops(dispatch.kernel.unit, dispatch.grid, dispatch.threadgroup, dispatch.arguments)
     found = limits(engine=engine.name)
     ceiling, limit = found.ceiling(counted) if counted.bytes else ("", None)
     return Timing(
         dispatch.kernel.signature.name, engine.name, engine.caps.device, job.clock, seconds, batch,
-        _empty(engine.name), bytes=counted.bytes or None, limit=limit, ceiling=ceiling, peak=found.flops,
+        _empty(engine.name), bytes=counted.bytes or None, flops=flops, limit=limit, ceiling=ceiling, peak=found.flops,
         cache=found.cache, grid=trimmed(dispatch.grid), threadgroup=trimmed(dispatch.threadgroup),
     )  # fmt: skip
 

@@ -84,6 +84,33 @@ def test_the_page_needs_no_jupyter(browser: str, tmp_path: Path, width: int, dar
         page.screenshot(SCREENSHOTS / f"profile-{width}-{'dark' if dark else 'light'}.png")
 
 
+@pytest.mark.parametrize(("template", "theme"), [("lab", "light"), ("lab", "dark"), ("classic", "light")])
+def test_exported_by_nbconvert(browser: str, tmp_path: Path, template: str, theme: str) -> None:
+    nbconvert = pytest.importorskip("nbconvert")
+    nbformat = pytest.importorskip("nbformat")
+    found = mnb.profile(mnb.compile(TILE).turned, np.zeros((32, 32), np.float32), threadgroup=(32, 32))
+    data = {"text/html": found._repr_html_(), "text/plain": repr(found)}
+    output = nbformat.v4.new_output("execute_result", data, execution_count=1)
+    cell = nbformat.v4.new_code_cell(SHOWN[2], outputs=[output], execution_count=1)
+    exporter = nbconvert.HTMLExporter(template_name=template, theme=theme)
+    html, _ = exporter.from_notebook_node(nbformat.v4.new_notebook(cells=[cell]))
+    tmp_path.joinpath("page.html").write_text(html, "utf-8")
+    with chromium(browser, tmp_path, time.monotonic() + SECONDS, width=1000) as page:
+        page.call("Page.navigate", url=tmp_path.joinpath("page.html").as_uri())
+        card = Card(page, "document.querySelector('.mp')")
+        card.used(8)
+        texts = card.ask("[...root.querySelectorAll('.mp-code')].map(each => each.textContent)")
+        assert texts == TILE.splitlines()  # exporters take spaces away
+        ask = "getComputedStyle(root.querySelector('{}')).{}"
+        assert card.ask(ask.format(".mp-finding", "borderLeftWidth")) == "3px"
+        assert card.ask(ask.format(".mp-code", "fontSize")) == card.ask(ask.format("td.mp-cost", "fontSize")) == "12px"
+        assert card.ask(ask.format("summary", "display")) == "list-item"
+        assert card.ask(ask.format(".mp-code", "color")) == card.ask(ask.format("td.mp-source", "color"))
+        heats = card.ask("[...root.querySelectorAll('td.mp-number')].map(d => getComputedStyle(d).borderLeftColor)")
+        assert len(set(heats)) >= 3  # none, little, much
+        page.screenshot(SCREENSHOTS / f"profile-nbconvert-{template}-{theme}.png")
+
+
 @pytest.fixture(scope="module")
 def lab(browser: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
     folder = tmp_path_factory.mktemp("profile")

@@ -47,6 +47,24 @@ def program() -> mnb.Program:
 X = np.ones(1000, np.float32)
 
 
+def test_what_a_profile_counted_is_a_rate_here(program: mnb.Program) -> None:
+    y = X.copy()
+    with mnb.monitor() as seen:
+        program.saxpy(X, y, 1.0, threadgroup=100)
+        program.saxpy(X[:500], y[:500], 1.0)
+        assert "FLOP/s" not in repr(seen) + seen._repr_mimebundle_()["text/html"]
+        mnb.profile(program.saxpy, X, y, 1.0, threadgroup=100)
+    assert [r["flops"] for r in seen.export() if r["kernel"] == "saxpy"] == [2000, None]
+    (kind, row), *_ = seen.rows.items()
+    took = row.typical.seconds
+    assert seen.flops(kind) == 2000
+    said = next(line for line in repr(seen).splitlines() if "FLOP/s" in line)
+    number, unit = re.search(r"([\d.]+) (\w?)FLOP/s", said).groups()
+    assert float(number) * {"": 1, "k": 1e3, "M": 1e6, "G": 1e9}[unit] == pytest.approx(2000 / took, rel=0.01)
+    page = seen._repr_mimebundle_()["text/html"]
+    assert (page.count("arithmetic"), page.count("FLOP/s")) == (1, 1)
+
+
 def test_it_sees_what_ran_while_it_was_on(program: mnb.Program) -> None:
     y = X.copy()
     program.saxpy(X, y, 1.0)

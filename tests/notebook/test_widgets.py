@@ -375,6 +375,14 @@ def test_nbconvert_shows_the_picture_where_no_widget_runs(program: mnb.Program, 
     assert "model_id" not in page
 
 
+def test_a_dashboard_knows_the_operations_that_a_profile_counted(program: mnb.Program) -> None:
+    x, y = np.ones(1000, np.float32), np.ones(1000, np.float32)
+    call = {"grid": 1000, "threadgroup": 50}
+    mnb.profile(program.saxpy, x, y, 3.0, **call)
+    assert mnb.dashboard(program.saxpy, x, y, a=3.0, **call).timings[-1].flops == 2000
+    assert mnb.dashboard(program.saxpy, x, y, a=4.0, **call).timings[-1].flops is None  # which may be a loop's length
+
+
 def test_text_of_the_author_is_never_markup() -> None:
     assert "<b>" not in svg_plots.line([1.0, 2.0], ["<b>", "<i>"])
 

@@ -29,9 +29,14 @@ def monitor_html(monitor: DispatchRecorder, *, live: bool = False) -> str:
     if not rows:
         why = f"no kernel has {escape(monitor.wanted)!r} in its name" if monitor.rows else "nothing yet: run a kernel"
         return html_parts.card(head, f'<div class="metalnb-soft">{why}</div>')
-    names = ("kernel", "grid", "calls", "median", "bandwidth", "of the limit", "times")
+    names: tuple[str, ...] = ("kernel", "grid", "calls", "median", "bandwidth", "of the limit", "times")
     numbers = {kind: at for at, kind in enumerate(monitor.rows)} if live else {}
-    kernels = _table(names, [_kernel(kind, row, kind in monitor.pinned, numbers.get(kind)) for kind, row in rows])
+    cells = [_kernel(kind, row, kind in monitor.pinned, numbers.get(kind)) for kind, row in rows]
+    operations = [_operations(monitor, kind, row) for kind, row in rows]
+    if any(operations):  # of the kernels that were profiled
+        names = (*names[:-1], "arithmetic", names[-1])
+        cells = [[*row[:-1], text, row[-1]] for row, text in zip(cells, operations, strict=True)]
+    kernels = _table(names, cells)
     more = sum(monitor.wanted in kind.kernel for kind in list(monitor.rows)) - len(rows)
     rest = f'<div class="metalnb-soft">… and {more} more rows</div>' if more else ""
     columns = ("latest", "kernel", "grid", "time", "bandwidth", "of the limit")
@@ -45,6 +50,8 @@ def monitor_text(monitor: DispatchRecorder) -> str:
     for kind, row in _shown(monitor):
         usual = row.typical
         speed = f"  {_rate(usual):>9}  {_share(usual):>6}" if usual.bandwidth else ""
+        operations = _operations(monitor, kind, row)
+        speed += f"  {operations}" if operations else ""
         times = html_parts.sparkline([s.seconds for s in row.tail])
         named = f"{kind.kernel:<20} {threads(kind.grid):>12}"
         lines.append(f"  {named} {row.count:>7,} × {seconds(usual.seconds):>8}{speed}  {times}")
@@ -105,6 +112,12 @@ def _latest(seen: DispatchRecord) -> list[str]:
 
 def _rate(seen: DispatchRecord) -> str:
     return "" if seen.bandwidth is None else rate(seen.bandwidth, "B/s")
+
+
+def _operations(monitor: DispatchRecorder, kind: DispatchKind, row: KernelStats) -> str:
+    """Write the operations of a second, where a profile has counted them."""
+    flops, took = monitor.flops(kind), row.typical.seconds
+    return rate(flops / took, "FLOP/s") if flops and took > 0 else ""
 
 
 def _share(seen: DispatchRecord) -> str:

@@ -14,6 +14,7 @@ from metalnb import engine as engines
 from metalnb.engine.base import Grid, Observation
 from metalnb.engine.observation import observe
 from metalnb.engine.unit import Unit
+from metalnb.profiling.latest_counts import known_flops
 from metalnb.timing import traffic
 from metalnb.timing.limits import Limits
 from metalnb.timing.machine import last_cache
@@ -58,6 +59,7 @@ class DispatchRecorder:
         self._running: deque[Observation] = deque(maxlen=_WAITING)
         self._kinds: dict[tuple[Any, ...], DispatchKind] = {}
         self._held: list[Any] = []
+        self._launched: dict[DispatchKind, tuple[Unit, Grid, Grid]] = {}
         self._lock = threading.Lock()
         self._seen: deque[DispatchRecord] = deque(maxlen=keep)
         self._end: Any = None
@@ -148,7 +150,7 @@ class DispatchRecorder:
         -------
         list of dict
             started (ISO 8601, local time), kernel, engine, grid, threadgroup, seconds, bytes, bandwidth (B/s), limit
-            (B/s), share (of the limit).
+            (B/s), share (of the limit), flops (of the latest `metalnb.profile` for the grid; None without one).
         """
         name = self._engine.name
         return [
@@ -156,10 +158,15 @@ class DispatchRecorder:
                 "started": dt.datetime.fromtimestamp(s.started).astimezone().isoformat(timespec="microseconds"),
                 "kernel": s.kind.kernel, "engine": name, "grid": s.kind.grid, "threadgroup": s.kind.threadgroup,
                 "seconds": s.seconds, "bytes": s.kind.bytes, "bandwidth": s.bandwidth, "limit": s.kind.limit,
-                "share": s.share,
+                "share": s.share, "flops": self.flops(s.kind),
             }
             for s in self.seen
         ]  # fmt: skip
+
+    def flops(self, kind: DispatchKind) -> int | None:
+        """Return the floating-point operations of a dispatch of a kind, by the latest profile for its grid."""
+        launched = self._launched.get(kind)
+        return known_flops(*launched) if launched else None
 
     def look(self, budget: float = math.inf) -> bool:
         """Count the dispatches that have finished, for at most ``budget`` seconds; return whether there were any."""
@@ -201,7 +208,9 @@ class DispatchRecorder:
         counted = traffic.of_sizes(zip(signature.params, sizes, strict=True))
         limit = self._limits.ceiling(counted)[1] if counted.bytes else None
         self._held.append(binary)  # keeps it alive, because its id is part of a key
-        return DispatchKind(_name(unit), trimmed(grid), trimmed(threadgroup), counted.bytes, limit, self._cache)
+        kind = DispatchKind(_name(unit), trimmed(grid), trimmed(threadgroup), counted.bytes, limit, self._cache)
+        self._launched[kind] = unit, grid, threadgroup
+        return kind
 
     def _follow(self, stopped: threading.Event) -> None:
         left = 0

@@ -27,13 +27,14 @@ _LANES = 32
 _SITE = np.dtype([
     *((n, "u4") for n in ("size", "kind", "region", "mask")),
     *((n, "u8") for n in ("runs", "lanes", "sectors", "lines", "used", "passes", "least", "meeting", "cost")),
-    ("sample", "u8", _LANES), ("group", "u4"), ("repeated", "u4"), ("known", "u8", 128 * (_LANES + 5)),
+    ("sample", "u8", _LANES), ("group", "u4"), ("repeated", "u4"), ("known", "u8", 2 * 128 * (_LANES + 5 + 2 * _LANES)),
 ])  # fmt: skip
 _BARRIER = np.dtype([("rounds", "u8"), ("spent", "u8"), ("waited", "u8"), ("groups", "u8", 32)])
 _SHARED, _UNKNOWN = (1 << 32) - 1, -2
 _LINE = 128  # bytes, aligned for any access
 _BURST = 0.03  # seconds after which an interrupt is heard
 _GOLDEN = 0.6180339887498949  # steps of this part of a whole spread evenly, however many are taken
+_ROW, _MANY = 8, 1024  # threadgroups that run one after the other as they lie, where there are so many
 _MOST_MARKS = 1 << 28  # bytes of marks for one argument
 
 _lock = threading.Lock()
@@ -127,14 +128,15 @@ def _spread(
 ) -> int:  # fmt: skip
     """Run threadgroups until all are done or the time is over; return how many."""
     library = build.library
-    library.metalnb_spread.argtypes = (ctypes.c_char_p, ctypes.c_void_p, *(ctypes.c_uint64,) * 3)
+    library.metalnb_spread.argtypes = (ctypes.c_char_p, ctypes.c_void_p, *(ctypes.c_uint64,) * 4)
     library.metalnb_spread.restype = None
-    step = 1 if build.code.in_order else _step(groups)
+    row = _ROW if groups >= _MANY else 1
+    step = 1 if build.code.in_order else _step(groups // row)
     started = time.perf_counter()
     done, burst = 0, 1
     while done < groups:
         end = min(groups, done + burst)
-        library.metalnb_spread(written, worker, done, end, step)
+        library.metalnb_spread(written, worker, done, end, step, row)
         spent = time.perf_counter() - started
         done = end
         if progress is not None:

@@ -17,12 +17,15 @@ typedef struct { u64 start, end; u32 shift, unused; u8* touched; } memory;  // t
 
 // What an access of a SIMD-group comes to. It depends on the mask, on the lanes' distances from the first active one, and
 // on where that stands within 128 bytes of its array, which begins at a line on a device, wherever NumPy's does. So the
-// last pattern for each such place is kept.
+// last pattern for each such place is kept, of all lanes and of fewer.
+typedef struct { u64 from, size; } stretch;  // from the first active lane's address on; modulo 2^64 before it
 typedef struct {
     u64 apart[LANES];
-    u32 mask, lanes, sectors, lines, different, passes, least, repeated, dense;
+    u32 mask, lanes, sectors, lines, different, passes, least, repeated, dense, stretch_count;
+    stretch stretches[LANES];  // of memory: lanes side by side are one
 } pattern;
 #define PATTERNS 128  // bytes of a line
+#define SETS 2        // one for all lanes, one for fewer: at a grid's edges they come by turns
 
 typedef struct {
     u32 size, kind, region, mask;  // bytes of a lane's access; of the sample, its mask
@@ -30,7 +33,7 @@ typedef struct {
     u64 cost;            // of the sample: sectors, or passes over the banks
     u64 sample[LANES];   // addresses
     u32 group, repeated; // the sample's threadgroup; the most lanes of one address, of an atomic operation
-    pattern known[PATTERNS];
+    pattern known[SETS][PATTERNS];
 } site;
 
 typedef struct { u64 rounds, spent, waited, groups[SIMDGROUPS]; } barrier;
@@ -131,19 +134,38 @@ static u32 most_at_one(const u64* a, u32 n) {
     return most;
 }
 
-/// Mark a stretch of a region, if all of it is inside.
+/// Mark a stretch of a region, as far as it is inside.
 static inline void marked(const memory* m, u64 offset, u64 size, u8 mark) {
     const u64 bytes = m->end - m->start;
-    if (offset >= bytes || offset + size > bytes) return;
-    const u64 last = (offset + size - 1) >> m->shift;
-    for (u64 at = offset >> m->shift; at <= last; ++at) m->touched[at] |= mark;
+    if (offset >= bytes) return;
+    if (size > bytes - offset) size = bytes - offset;
+    u8* at = m->touched + (offset >> m->shift);
+    const u64 count = ((offset + size - 1) >> m->shift) - (offset >> m->shift) + 1;
+    if (count == LANES) {  // of a SIMD-group side by side: one vector
+        typedef u8 marks __attribute__((vector_size(LANES), aligned(1)));
+        *(marks*)at |= mark;
+        return;
+    }
+    for (u64 i = 0; i < count; ++i) at[i] |= mark;
 }
 
-static void touch(const memory* m, const u64* a, u64 first, u32 mask, u32 size, u32 kind, const pattern* p) {
+static void touch(const memory* m, u64 first, u32 kind, const pattern* p) {
     const u8 mark = kind & READ ? 1 : kind & WRITE ? 2 : 3;
-    if (p->dense || p->different == 1) marked(m, first - m->start, p->dense ? LANES * (u64)size : size, mark);
-    else
-        for (u32 left = mask; left; left &= left - 1) marked(m, a[__builtin_ctz(left)] - m->start, size, mark);
+    for (u32 i = 0; i < p->stretch_count; ++i)
+        marked(m, first + p->stretches[i].from - m->start, p->stretches[i].size, mark);
+}
+
+/// Put together what lanes side by side touch.
+static void join_lanes(pattern* p, u32 mask, u32 size) {
+    u32 n = 0;
+    for (u32 left = mask; left; left &= left - 1) {
+        const u64 at = p->apart[__builtin_ctz(left)];
+        stretch* last = p->stretches + n - 1;
+        if (n && at - last->from <= last->size) {  // it begins in the last one, or where that ends
+            if (at - last->from + size > last->size) last->size = at - last->from + size;
+        } else p->stretches[n++] = (stretch){at, size};
+    }
+    p->stretch_count = n;
 }
 
 static u32 region_of(u64 at, u32 before) {
@@ -167,6 +189,7 @@ static void work_out(pattern* p, const site* s, const u64* a, u32 mask, u64 firs
     p->mask = mask, p->lanes = n, p->dense = dense;
     p->sectors = p->lines = p->passes = p->least = p->repeated = 0;
     p->different = dense ? n : distinct(packed, n);
+    join_lanes(p, mask, s->size);
     if (s->region == SHARED) over_banks(p, a, mask, s->size);
     else p->sectors = pieces(packed, n, s->size, 5), p->lines = pieces(packed, n, s->size, 7);
     if (s->kind & ATOMIC) p->repeated = p->different == n ? 1 : most_at_one(packed, n);
@@ -193,7 +216,7 @@ HIDDEN void metalnb_accessed(u32 number, u32 mask) {
     const u64 base = region == SHARED ? counted.shared_start
         : region < counted.region_count ? counted.regions[region].start : 0;
     const u32 phase = (u32)(first - base) & (PATTERNS - 1);
-    pattern* p = s->known + phase;
+    pattern* p = &s->known[mask != ~0u][phase];
     if (region != s->region || !is_known(p, a, mask, first)) {
         s->region = region;
         work_out(p, s, a, mask, first, base);
@@ -203,7 +226,7 @@ HIDDEN void metalnb_accessed(u32 number, u32 mask) {
     s->used += (u64)p->different * s->size;
     s->sectors += p->sectors, s->lines += p->lines;
     s->passes += p->passes, s->least += p->least;
-    if (region < counted.region_count) touch(counted.regions + region, a, first, mask, s->size, s->kind, p);
+    if (region < counted.region_count) touch(counted.regions + region, first, s->kind, p);
     if (s->kind & ATOMIC) {
         s->meeting += p->lanes - p->different;
         if (p->repeated > s->repeated) s->repeated = p->repeated;
@@ -248,11 +271,12 @@ EXPORTED void metalnb_count(const counting* c) {
     metalnb_work = metalnb_mark = 0;
 }
 
-/// Run some threadgroups, `step` apart around all of them, so that those of any stretch are spread evenly.
-EXPORTED void metalnb_spread(const dispatch* d, void* scratch, u64 from, u64 to, u64 step) {
-    const u64 all = (u64)d->groups.x * d->groups.y * d->groups.z;
+/// Run some threadgroups, in rows of `row` side by side, which caches like, and the rows `step` apart around all of them, so
+/// that those of any stretch are spread evenly. What fills no row comes last.
+EXPORTED void metalnb_spread(const dispatch* d, void* scratch, u64 from, u64 to, u64 step, u64 row) {
+    const u64 all = (u64)d->groups.x * d->groups.y * d->groups.z, rows = all / row;
     for (u64 i = from; i < to; ++i) {
-        current_group = (u32)(i * step % all);
+        current_group = (u32)(i < rows * row ? i / row * step % rows * row + i % row : i);
         metalnb_groups(d, scratch, current_group, 1);
         close_round();
     }
