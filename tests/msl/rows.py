@@ -114,7 +114,7 @@ class Table:
         except mnb.CompileError as error:  # the same for every row: do not compile again for each
             return error
 
-    def _run(self, space: str, part: bool) -> np.ndarray | mnb.CompileError:  # noqa: FBT001  (as a key)
+    def _run(self, space: str, part: bool) -> np.ndarray | mnb.CompileError:
         """Evaluate the rows of a space that are in `make test`, or the others."""
         program = self._program
         if isinstance(program, mnb.CompileError):
@@ -142,7 +142,7 @@ class Table:
             *(self._kernel(space, part) for space in self.spaces for part in (True, False)),
         ])  # fmt: skip
 
-    def _kernel(self, space: str, part: bool) -> str:  # noqa: FBT001  (as a key)
+    def _kernel(self, space: str, part: bool) -> str:
         begin, copy = {
             "device": ("device Objects& o = *(device Objects*)own;", "o = given;"),
             "threadgroup": ("threadgroup Objects o;", "o = given;"),
@@ -167,7 +167,7 @@ class Table:
         return "\n".join([*lines, "}"])
 
 
-def _name(space: str, part: bool) -> str:  # noqa: FBT001  (as a key)
+def _name(space: str, part: bool) -> str:
     return f"{'short' if part else 'long'}_{space}"
 
 
