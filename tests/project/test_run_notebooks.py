@@ -3,14 +3,15 @@
 import subprocess
 import sys
 from pathlib import Path
-
-import nbformat
+from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
 def run(tmp_path: Path, *cells: str, tags: tuple[str, ...] = ()) -> tuple[subprocess.CompletedProcess[str], Path]:
     """Execute a notebook of `cells`, the last of which carries `tags`; return the run and the executed file."""
+    import nbformat
+
     v4 = nbformat.v4
     notebook = v4.new_notebook(cells=[v4.new_markdown_cell("# A title\n\ntext"), *map(v4.new_code_cell, cells)])
     notebook.cells[-1].metadata["tags"] = list(tags)
@@ -18,6 +19,12 @@ def run(tmp_path: Path, *cells: str, tags: tuple[str, ...] = ()) -> tuple[subpro
     command = [sys.executable, ROOT / "notebooks" / "run.py", "--into", tmp_path / "out", tmp_path / "trial.ipynb"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     return done, tmp_path / "out" / "trial.ipynb"
+
+
+def read(executed: Path) -> Any:
+    import nbformat
+
+    return nbformat.read(executed, as_version=4)
 
 
 def test_outputs_are_kept_and_summed_up(tmp_path: Path) -> None:
@@ -31,7 +38,7 @@ def test_outputs_are_kept_and_summed_up(tmp_path: Path) -> None:
     assert "    [1] 42\n    [2] 'metalnb'\n    [3] row 0\n" in done.stdout
     assert "row 3\n        … 5 more lines\n" in done.stdout
     assert done.stdout.endswith(f"Executed notebook: {executed}\n")
-    cells = nbformat.read(executed, as_version=4).cells
+    cells = read(executed).cells
     assert cells[1].outputs[0].text == "42\n"
     assert not any("execution" in cell.metadata for cell in cells)
 
@@ -40,7 +47,7 @@ def test_a_cell_that_raises_ends_the_run(tmp_path: Path) -> None:
     done, executed = run(tmp_path, "1 / 0", "print('never')")
     assert done.returncode == 1
     assert "ZeroDivisionError" in done.stderr
-    assert nbformat.read(executed, as_version=4).cells[2].outputs == []
+    assert read(executed).cells[2].outputs == []
 
 
 def test_a_widget_is_kept_as_the_picture_beside_it(tmp_path: Path) -> None:
@@ -53,7 +60,7 @@ def test_a_widget_is_kept_as_the_picture_beside_it(tmp_path: Path) -> None:
     )
     done, executed = run(tmp_path, cell)
     assert done.returncode == 0, done.stderr
-    notebook = nbformat.read(executed, as_version=4)
+    notebook = read(executed)
     assert "widgets" not in notebook.metadata
     (output,) = notebook.cells[1].outputs
     assert set(output.data) == {"text/html", "text/plain"}
