@@ -15,7 +15,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
-import nbformat
 import websocket
 
 T = TypeVar("T")
@@ -261,8 +260,10 @@ def jupyterlab(notebooks: Path, folder: Path, end: float) -> Iterator[Callable[[
         yield lambda name: f"http://127.0.0.1:{port}/lab/tree/{name}?token={token}"
 
 
-def new_notebook(*cells: Any) -> nbformat.NotebookNode:
+def new_notebook(*cells: Any) -> Any:
     """Make a notebook of cells, a text being a code cell."""
+    import nbformat  # here: it takes seconds, and every worker collects what imports this
+
     metadata = {
         "kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"},
         "language_info": {"name": "python", "mimetype": "text/x-python", "codemirror_mode": {"name": "ipython"}},
@@ -276,6 +277,8 @@ def opened(
     notebook: Any, browser: str, folder: Path, seconds: float, width: int = 1200, height: int = 1000
 ) -> Iterator[Page]:
     """Open a notebook in a JupyterLab of its own, whose files are in a folder, and give the page."""
+    import nbformat
+
     notebooks = folder / "notebooks"
     notebooks.mkdir()
     nbformat.write(notebook, notebooks / "notebook.ipynb")

@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import nbformat
 import pytest
 from lab import CELLS, COLOURS, EXTENSION, THEMES, Cell, Page, new_notebook, opened
 
@@ -43,6 +42,8 @@ MARKDOWN = "%%metal\nkernel void no(device float* x) {}\n"
 
 @pytest.fixture(scope="module")
 def page(browser: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
+    import nbformat
+
     notebook = new_notebook("%load_ext metalnb", METAL, PYTHON, "", nbformat.v4.new_markdown_cell(MARKDOWN))
     with opened(notebook, browser, tmp_path_factory.mktemp("writing"), SECONDS, width=1000, height=760) as page:
         page.run_first()

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import nbformat
 import pytest
 from lab import CODE, THEMES, Page, opened
 
@@ -45,6 +44,8 @@ CONTRAST = """(() => {
 @pytest.fixture(scope="module")
 def page(browser: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
     """The notebook, without outputs, after Restart and Run All."""
+    import nbformat
+
     notebook = nbformat.read(NOTEBOOK, as_version=4)
     for cell in notebook.cells:
         if cell.cell_type == "code":

@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import nbformat
 import numpy as np
 import pytest
 from lab import CELLS, THEMES, Cell, Page, chromium, new_notebook, opened
@@ -34,6 +33,8 @@ pytestmark = [
 
 def tutorial(name: str, kernel: str) -> str:
     """Return the cell of a tutorial that has a kernel."""
+    import nbformat
+
     (path,) = (ROOT / "notebooks").glob(f"{name}_*.ipynb")
     cells = nbformat.read(path, as_version=4).cells
     return next(c.source for c in cells if c.source.startswith("%%metal") and f"kernel void {kernel}(" in c.source)

@@ -113,6 +113,7 @@ def test_a_sound_entry_that_is_no_program_is_made_again(kind: str, folder: Path,
     assert cache.store().get(entry.parent.name + entry.name, kind) != b'{"kernels": 3}'
 
 
+@pytest.mark.long(unless=lambda damage: damage == "cut")  # Each is an error of clang's, after which all is one path
 @pytest.mark.parametrize("damage", ["empty", "cut", "replaced"])
 def test_damaged_precompiled_headers_are_made_again(damage: str, folder: Path, tmp_path: Path) -> None:
     run(cell(1, tmp_path))
@@ -128,6 +129,7 @@ def test_damaged_precompiled_headers_are_made_again(damage: str, folder: Path, t
 MSL = "#include <metal_stdlib>\nusing namespace metal;\n"
 
 
+@pytest.mark.long(unless=lambda damage: damage == "one bit")  # One digest sees them all, and this is the least of them
 @pytest.mark.parametrize("damage", ["cut", "empty", "one bit"])
 def test_a_damaged_library_is_parsed_anew(damage: str, folder: Path, tmp_path: Path) -> None:
     assert run(MSL + cell(7, tmp_path)) == [7, 7]
@@ -158,6 +160,7 @@ def test_the_kept_library_shows_only_in_a_cell_that_asks_for_it(folder: Path, tm
         run(f"{uses}\n#include <metal_stdlib>\n")
 
 
+@pytest.mark.long(every=2)  # Each is a process that compiles all it needs, and both are an OSError
 @pytest.mark.parametrize("place", ["/dev/null/cache", "/proc/no/cache"])
 def test_without_a_cache_all_still_works(place: str, tmp_path: Path) -> None:
     if not Path(place).parent.parent.exists():

@@ -94,7 +94,7 @@ def test_every_kind_counts_and_what_else_lies_there_does_not(folder: Path) -> No
 
 def test_the_limit_holds_after_many_entries_and_few_scans(folder: Path, scans: list[Path]) -> None:
     draw = random.Random(34)
-    for n in range(600):
+    for n in range(300):
         store = cache.Store(folder)  # of a process of its own
         store.put(key(n), "text", bytes(draw.choice([16, 700, 3000])))
         assert size(folder) <= 100_000
@@ -120,7 +120,7 @@ WRITER = """
 import random, sys
 from metalnb import cache
 store, draw = cache.store(), random.Random(int(sys.argv[1]))
-for _ in range(1500):
+for _ in range(700):
     n = draw.randrange(300)
     body = bytes([n % 256]) * 1500
     assert store.get(cache.digest(str(n)), "text") in {None, body}

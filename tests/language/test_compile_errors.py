@@ -6,14 +6,13 @@ In each text the sign ¦ stands right before the place that the error must name;
 # ruff: noqa: E501  (tables of MSL, one text a line)
 
 import re
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-import nbclient
-import nbformat
 import pytest
 
 import metalnb as mnb
 from metalnb.errors import Diagnostic
+from metalnb.msl.libclang import parse
 
 STD = "#include <metal_stdlib>\nusing namespace metal;\n"
 K = "kernel void k(device float* y, uint i [[thread_position_in_grid]]) "
@@ -319,8 +318,11 @@ def test_an_instantiation_that_fails_is_told_where_it_stands_alone() -> None:
 
 
 @pytest.fixture(scope="module")
-def executed() -> dict[str, nbformat.NotebookNode]:
+def executed() -> dict[str, Any]:
     """One notebook with every wrong text in a cell of its own, run to its end in one kernel."""
+    import nbclient  # here: it takes seconds, and every worker collects this file
+    import nbformat
+
     names = [n for n in WRONG if place(WRONG[n].text)[0].strip()]
     cells = [nbformat.v4.new_code_cell("%load_ext metalnb")]
     cells += [nbformat.v4.new_code_cell("%%metal\n" + place(WRONG[n].text)[0]) for n in names]
@@ -330,7 +332,7 @@ def executed() -> dict[str, nbformat.NotebookNode]:
 
 
 @pytest.mark.parametrize("name", [n for n in WRONG if place(WRONG[n].text)[0].strip()])
-def test_a_notebook_cell_ends_in_the_caret_line(name: str, executed: dict[str, nbformat.NotebookNode]) -> None:
+def test_a_notebook_cell_ends_in_the_caret_line(name: str, executed: dict[str, Any]) -> None:
     text, line, column = place(WRONG[name].text)
     output = executed[name].outputs[-1]
     assert output.output_type == "error"
@@ -344,6 +346,9 @@ def test_a_notebook_cell_ends_in_the_caret_line(name: str, executed: dict[str, n
 
 
 def test_run_all_stops_at_a_wrong_cell() -> None:
+    import nbclient
+    import nbformat
+
     cells = ["%load_ext metalnb", "%%metal\nkernel void k(device float* y) { y[0] = }", "reached = True"]
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(c) for c in cells])
     with pytest.raises(nbclient.exceptions.CellExecutionError, match="expected expression"):
@@ -358,3 +363,15 @@ def test_a_hint_that_the_message_gives_already_is_not_repeated() -> None:
     assert "hint: did you mean 'float'?" in str(caught.value)  # the message does not say it
     named = Diagnostic(1, 1, "no 'lenght'; did you mean 'length'?", "lenght(x)", hint="did you mean 'length'?")
     assert str(named).count("did you mean") == 1
+
+
+@pytest.mark.parametrize(("wrong", "times"), [("y[i] = float2(1);", 1), ("y[i] = mising;", 2)])
+def test_the_library_is_read_from_its_text_only_for_names(
+    wrong: str, times: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It takes ten times as long as the cell, and what the parser suggests for a name depends on it."""
+    parsed, seen = parse._parsed, []
+    monkeypatch.setattr(parse, "_parsed", lambda *given, **how: seen.append(how) or parsed(*given, **how))
+    with pytest.raises(mnb.CompileError):
+        mnb.compile(f"{STD}kernel void k(device float* y, uint i [[thread_position_in_grid]]) {{ {wrong} }}")
+    assert [how["library"] for how in seen] == [True, False][:times]

@@ -6,6 +6,7 @@ import os
 import pickle
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -519,11 +520,13 @@ def test_pages_of_one_dispatch_may_overlap() -> None:
 
 
 def test_pages_live_as_long_as_the_dispatch(engine: MetalEngine) -> None:
-    engine._commands._queue.run(lambda: time.sleep(0.5))  # the GPU is busy
+    held = threading.Event()
+    engine._commands._queue.run(held.wait)  # the GPU is busy
     ticket = metal(ADD).add.prepare(pages(), pages(), 2).launch()
     command = ticket._batch.command
     assert command.status() == CONSTANTS["MTLCommandBufferStatusCommitted"]
-    del ticket
+    threading.Timer(0.05, held.set).start()
+    del ticket  # waits for it
     assert command.status() == CONSTANTS["MTLCommandBufferStatusCompleted"]
 
 

@@ -9,7 +9,6 @@ from pathlib import Path
 from textwrap import dedent
 from typing import Any
 
-import nbformat
 import numpy as np
 import pytest
 from IPython.core.interactiveshell import ExecutionResult, InteractiveShell
@@ -480,8 +479,10 @@ def test_unloading_takes_the_magics_and_leaves_the_kernels(shell: InteractiveShe
 
 
 def test_a_compile_error_ends_a_notebook_and_its_output_holds_the_caret(
-    tmp_path: Path, execute_notebook: Callable[[nbformat.NotebookNode, Path], None]
+    tmp_path: Path, execute_notebook: Callable[[Any, Path], None]
 ) -> None:
+    import nbformat
+
     notebook = nbformat.v4.new_notebook(
         cells=[nbformat.v4.new_code_cell(s) for s in ("%load_ext metalnb", f"%%metal\n{BAD}", "print('not reached')")],
     )

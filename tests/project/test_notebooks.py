@@ -8,7 +8,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import nbformat
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -54,8 +53,14 @@ SECTIONS = {
 each_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda p: p.stem)
 
 
+def read(path: Path) -> Any:
+    import nbformat  # here: it takes seconds
+
+    return nbformat.read(path, as_version=4)
+
+
 def code(path: Path) -> list[Any]:
-    return [cell for cell in nbformat.read(path, as_version=4).cells if cell.cell_type == "code"]
+    return [cell for cell in read(path).cells if cell.cell_type == "code"]
 
 
 def problems(cells: list[Any]) -> list[str]:
@@ -90,7 +95,7 @@ def sections(path: Path) -> dict[str, list[Any]]:
     """The code cells under each heading of the second level."""
     found: dict[str, list[Any]] = {}
     title = ""
-    for cell in nbformat.read(path, as_version=4).cells:
+    for cell in read(path).cells:
         if cell.cell_type == "markdown":
             heading = re.findall(r"^## +(.+)$", cell.source, re.MULTILINE)
             title = heading[-1] if heading else title
@@ -143,6 +148,8 @@ def test_each_section_of_a_notebook_ends_with_a_check(name: str, count: int) -> 
 
 def test_a_failure_is_seen() -> None:
     """The comparison above can fail: an unexpected error, a missing one, a warning, a wrong order."""
+    import nbformat
+
     new = nbformat.v4.new_code_cell
     error = nbformat.v4.new_output("error", ename="E", evalue="v", traceback=[])
     warning = nbformat.v4.new_output("stream", name="stderr", text="careful")
