@@ -18,8 +18,8 @@ struct Depthwise {
     uint blocks, unused;    // of R places, down a column
 };
 
-/// Windows of W columns and H rows, `dilated` apart, and R places, `down` apart: what the compiler is told, so that it sees
-/// which elements places share, and leaves out what none reads.
+/// Windows of W columns and H rows, `dilated` apart, and R places, `down` apart. They are template parameters, so that the
+/// compiler sees which elements places share, and leaves out what none reads.
 /// Threads: the column and the block of rows, then the output, then the image.
 template <typename T, uint W, uint H, uint R, uint down, uint dilated>
 kernel void depthwise(device const memory_of<T>* x      [[buffer(0)]],
