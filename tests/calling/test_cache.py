@@ -1,6 +1,5 @@
 """What is kept on disk is found again, never trusted when damaged, never stale, and never needed."""
 
-import importlib.metadata
 import os
 import stat
 import subprocess
@@ -72,7 +71,7 @@ def test_what_is_kept_is_used(folder: Path, tmp_path: Path, monkeypatch: pytest.
 def test_another_libclang_reads_a_cell_anew(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run(cell(7, tmp_path))
     with monkeypatch.context() as patched:
-        patched.setattr(importlib.metadata, "version", lambda _name: "17.0")
+        patched.setattr(prelude, "version_of", lambda _name, _module: "17.0")
         for kept in (prelude.parser_version, front_end._front_end):
             kept.cache_clear()
         try:

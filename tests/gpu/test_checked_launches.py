@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import struct
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -36,6 +37,18 @@ class WatchingDriver(Driver):
         self.pages.append(np.zeros(nbytes, np.uint8))
         return 0, self.pages[-1].ctypes.data
 
+    def cuMemAlloc(self, nbytes: int) -> tuple[int, int]:  # noqa: N802
+        return self.cuMemAllocHost(nbytes)
+
+    def cuMemcpyHtoDAsync(self, into: int, source: int, nbytes: int, _stream: int) -> tuple[int, int]:  # noqa: N802
+        ctypes.memmove(into, source, nbytes)
+        return 0, 0
+
+    def cuStreamWriteValue32(self, stream: int, address: int, word: int, _flags: int) -> tuple[int, int]:  # noqa: N802
+        assert stream != self.stream  # a dispatch there may run for ever
+        ctypes.c_uint32.from_address(address).value = word
+        return 0, 0
+
     def cuMemHostGetDevicePointer(self, host: int, _flags: int) -> tuple[int, int]:  # noqa: N802
         return 0, host
 
@@ -55,7 +68,8 @@ class WatchingDriver(Driver):
         words = [ctypes.c_uint64.from_address(pointers[at]).value for at in range(len(pointers) - 3, len(pointers))]
         self.ran.append((words[0], words[1], words[2]))
         if self.left:
-            ctypes.c_uint32.from_address(words[2] + 4).value = 1
+            told = ctypes.c_uint64.from_address(words[2] + 8).value
+            ctypes.c_uint32.from_address(told).value = 1
         return super().launch()
 
     def flag(self) -> int:
@@ -149,3 +163,25 @@ def test_what_need_not_be_copied_waits_for_nothing(driver: WatchingDriver) -> No
         engine.launch(kernel, [given, bytearray(4)], (64, 1, 1), (32, 1, 1))
     assert not driver.ends()
     ctypes.c_uint32.from_address(flag).value = 1
+
+
+def test_no_code_is_loaded_while_the_stream_is_held_back(driver: WatchingDriver) -> None:
+    """A load waits for the stream, and lets no other thread tell the driver to let it go on."""
+    engine, held = CudaEngine(driver), threading.Event()
+    order: list[str] = []
+
+    def load(*_given: Any) -> tuple[int, int]:
+        order.append("loaded")
+        return 0, 1
+
+    driver.cuModuleLoadDataEx = load
+    unit = mnb.compile(TEXT, checked=False)["f"].unit
+    engine.text(unit)
+    loading = threading.Thread(target=lambda: (held.wait(5), engine.compile(unit)), daemon=True)
+    loading.start()
+    with driver, engine._events.gate():
+        held.set()
+        loading.join(0.3)
+        order.append("went on")
+    loading.join(60)
+    assert order == ["went on", "loaded"]

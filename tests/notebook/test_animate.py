@@ -232,9 +232,9 @@ def test_numbers_that_are_not_finite_are_pointed_out(program: mnb.Program) -> No
     live = mnb.animate(program.grow, np.ones((8, 8), np.float32))
     _ = live.widget
     stepped(live)
-    assert "not finite" not in live._player._note.value
+    assert "no longer finite" not in live._player._note.value
     stepped(live)
-    assert "not finite" in live._player._note.value
+    assert "no longer finite" in live._player._note.value
 
 
 def test_playing_for_long_does_not_take_memory(program: mnb.Program, start: Any) -> None:

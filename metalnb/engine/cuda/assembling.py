@@ -17,7 +17,7 @@ from ..unit import Unit
 from .checked_kernels.checked_binary import CheckedBinary
 from .checked_kernels.two_step_ptx import checked_ptx
 from .launch_record import LaunchRecord
-from .nvidia_driver import Gpu
+from .nvidia_driver import LOADING, Gpu
 from .ptx import bounded, cannot_tell, ptx
 
 __all__ = ["Assembler", "CudaBinary"]
@@ -107,7 +107,8 @@ class Assembler:
         # The assembler's time grows with the square of the text, unless it optimises little.
         options = [(api.CUjit_option.CU_JIT_OPTIMIZATION_LEVEL, 1)] if len(text) > _LARGE else []
         names, wanted = [name for name, _ in options], [value for _, value in options]
-        status, module = api.cuModuleLoadDataEx(image.ctypes.data, len(options), names, wanted)
+        with LOADING:
+            status, module = api.cuModuleLoadDataEx(image.ctypes.data, len(options), names, wanted)
         if status:
             told = (api.cuGetErrorString(status)[1] or b"?").decode()
             raise CompileError([at_kernel(unit, f"the GPU's assembler refused its PTX: {told}")])

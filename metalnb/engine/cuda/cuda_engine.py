@@ -19,8 +19,8 @@ from .assembling import Assembler, CudaBinary
 from .checked_kernels.checked_binary import CheckedBinary
 from .checked_kernels.gpu_ticket import GpuTicket
 from .checked_kernels.gpu_watch import GpuWatch, WatchMemory
-from .checked_kernels.pinned_words import PinnedWords
 from .checked_kernels.stoppable_runs import StoppableRun, StoppableRuns
+from .checked_kernels.watch_words import WatchWords
 from .constants import Constants
 from .gpu_memory import GpuMemory, own_address
 from .launch_record import LaunchRecord, Planned, launches
@@ -61,7 +61,7 @@ class CudaEngine(GpuMemory, Observable):
         self._constants = Constants(gpu)
         self._staging = Staging(self)
         self._assembler = Assembler(gpu)
-        self._watches = WatchMemory(self, self._constants, PinnedWords(gpu))
+        self._watches = WatchMemory(self, self._constants, WatchWords(gpu))
         self._runs = StoppableRuns()
         gpu.settle = self._runs.finish
 

@@ -13,12 +13,14 @@ from ..base import refuse_device
 from .driver_api import driver_api
 from .ptx import LEAST, libdevice
 
-__all__ = ["Gpu", "open_gpu"]
+__all__ = ["LOADING", "Gpu", "open_gpu"]
 
 _LEGACY = 1  # CU_STREAM_LEGACY
 _WIDER = 86  # the compute capability from which on a processor has 128 lanes of float32 rather than 64
 
-_lock = threading.Lock()
+# Held while code is loaded, which may wait for the stream and lets no other thread into the driver; and while the
+# stream is held back, which it takes calls of the driver to end.
+LOADING = threading.RLock()
 
 
 class _Current(threading.local):

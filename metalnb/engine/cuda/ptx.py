@@ -34,7 +34,7 @@ _LAUNCH, _SHARED = "const $launch launch", ("unsigned o{i}", "$dynamic_storage(o
 # The last parameters are for the checks that are put in later.
 _CHECKED = Head(
     _KERNEL, ("$place here = $here(launch, launch.how & 2);", _BEYOND, "here = $known_place(here);"),
-    f"{_LAUNCH}, const __global metal::ulong* limits, __global $fault* faults, const __global unsigned* flag", _SHARED,
+    f"{_LAUNCH}, const __global metal::ulong* limits, __global $fault* faults, const __global $flag* flag", _SHARED,
 )  # fmt: skip
 
 

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ..staging import Result, Staging
-from .nvidia_driver import Gpu
+from .nvidia_driver import LOADING, Gpu
 
 __all__ = ["CudaTicket", "Events", "Span", "StagedTicket"]
 
@@ -107,11 +107,12 @@ class Events:
         flag.value = 0
         address = take(api.cuMemHostGetDevicePointer(self._gate, 0))
         equal = api.CUstreamWaitValue_flags.CU_STREAM_WAIT_VALUE_EQ
-        take(api.cuStreamWaitValue32(self.gpu.stream, address, 1, int(equal)))
-        try:
-            yield
-        finally:
-            flag.value = 1
+        with LOADING:
+            take(api.cuStreamWaitValue32(self.gpu.stream, address, 1, int(equal)))
+            try:
+                yield
+            finally:
+                flag.value = 1
 
 
 _MOST = 128  # dispatches under way at once, or little more

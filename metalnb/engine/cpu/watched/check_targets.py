@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from ...robust.rewriting.check_target import Started
 from ...robust.rewriting.written_code import WrittenCode
 
 __all__ = ["FiberTarget", "LaneTarget"]
@@ -23,9 +24,9 @@ class _GivenArguments:
         at = code.op(f"getelementptr i8, ptr {self._given}, i64 {8 * number}")
         return code.op(f"inttoptr i64 {code.op(f'load i64, ptr {at}, align 8')} to ptr")
 
-    def stopped(self, code: WrittenCode, watch: str) -> str:
+    def stopped(self, code: WrittenCode, start: Started) -> str:
         """Write the question whether loops are to end: by the watch's first word."""
-        return code.op(f"icmp ne i32 {code.op(f'load volatile i32, ptr {watch}, align 8')}, 0")
+        return code.op(f"icmp ne i32 {code.op(f'load volatile i32, ptr {start.watch}, align 8')}, 0")
 
 
 class LaneTarget(_GivenArguments):

@@ -4,9 +4,12 @@
 // The record of a check's first fault; `local` is the thread's position in its threadgroup.
 struct $fault { unsigned recorded; $uint3 group, local; unsigned unused; long offset; };
 
-/// Record a check's first fault. `first` and `size` are those of `$launch`; the word behind the flag says that there is one.
+// What loops read, in the GPU's memory; and a word in the host's memory, which says that a fault was recorded.
+struct $flag { unsigned stop, unused; volatile __global unsigned* told; };
+
+/// Record a check's first fault. `first` and `size` are those of `$launch`.
 extern "C" __attribute__((cold, noinline, used)) void metalnb_fault(
-    __global $fault* faults, volatile __global unsigned* flag, unsigned check, long offset, unsigned first_x,
+    __global $fault* faults, const __global $flag* flag, unsigned check, long offset, unsigned first_x,
     unsigned first_y, unsigned first_z, unsigned width, unsigned height
 ) {
     __global $fault* f = faults + check;
@@ -17,5 +20,5 @@ extern "C" __attribute__((cold, noinline, used)) void metalnb_fault(
     f->local = {index % width, index / width % height, index / (width * height)};
     f->offset = offset;
     __nvvm_membar_sys();
-    flag[1] = 1;
+    *flag->told = 1;
 }

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from ...robust.rewriting.check_target import Started
 from ...robust.rewriting.written_code import WrittenCode
 from .cuda_entry import SHARED, CudaEntry
 
 __all__ = ["GpuTarget"]
 
 _PLACE = (0, 4, 8, 48, 52)  # of `$launch`: `first`, and the width and height of `size`
-# The flag is in the host's memory, so a loop looks at it in one of 128 spans of some microseconds only. A predicate
-# does that, and no branch: the loop keeps its shape.
+# All warps read one word, so a thread reads it in one of 256 iterations, and knows from then on. A predicate does that,
+# and no branch: the loop keeps its shape.
 _LOOK = (
-    "{ .reg .pred look; .reg .u32 now; mov.u32 now, %clock; and.b32 now, now, 0xfe000; setp.eq.u32 look, now, 0; "
-    "mov.u32 $0, 0; @look ld.volatile.global.u32 $0, [$1]; }"
+    "{ .reg .pred look; .reg .u32 part; and.b32 part, $2, 255; setp.eq.u32 look, part, 0; "
+    "mov.u32 $0, $3; @look ld.volatile.global.u32 $0, [$1]; }"
 )
 
 
@@ -43,10 +44,16 @@ class GpuTarget:
             return name
         return code.op(f"call ptr addrspace(3) @{SHARED}(i32 {name})")
 
-    def stopped(self, code: WrittenCode, _watch: str) -> str:
+    def stopped(self, code: WrittenCode, start: Started) -> str:
         """Write the question whether loops are to end."""
-        looked = code.op(f'call i32 asm sideeffect "{_LOOK}", "=r,l"(ptr addrspace(1) {self._entry.flag})')
-        return code.op(f"icmp ne i32 {looked}, 0")
+        count, known = start.variable("iterations"), start.variable("stopped")
+        iteration = code.op(f"add i32 {code.op(f'load i32, ptr {count}, align 4')}, 1")
+        before = code.op(f"load i32, ptr {known}, align 4")
+        given = f"ptr addrspace(1) {self._entry.flag}, i32 {iteration}, i32 {before}"
+        now = code.op(f'call i32 asm sideeffect "{_LOOK}", "=r,l,r,r"({given})')
+        code.do(f"store i32 {iteration}, ptr {count}, align 4")
+        code.do(f"store i32 {now}, ptr {known}, align 4")
+        return code.op(f"icmp ne i32 {now}, 0")
 
     def every(self, _code: WrittenCode, holds: str) -> str:
         """Return the condition: each thread takes a branch of its own."""

@@ -19,7 +19,7 @@ from ...robust.rewriting.size_limits import limit_words
 from ...unit import Unit
 from ..constants import Constants
 from ..gpu_memory import GpuMemory
-from .pinned_words import PinnedWords
+from .watch_words import WatchWords
 
 __all__ = ["GpuWatch", "WatchMemory"]
 
@@ -31,7 +31,7 @@ class WatchMemory(NamedTuple):
 
     engine: GpuMemory
     constants: Constants
-    pinned: PinnedWords
+    words: WatchWords
 
 
 class GpuWatch:
@@ -60,7 +60,7 @@ class GpuWatch:
         arguments, _, self._threadgroup = launch
         self._unit, self._analysis, self._made = unit, analysis, made
         self._sizes = sizes_of(arguments)
-        self._memory, self._pair = memory, memory.pinned.take()
+        self._memory, self._pair = memory, memory.words.take()
         self._starts: Sequence[int] = ()
         self._reason = ""
         words = np.frombuffer(limit_words(made.limits, self._sizes) or bytes(8), np.uint8)
@@ -93,7 +93,7 @@ class GpuWatch:
     def fault(self) -> KernelFault | None:
         """Return what went wrong; None when nothing did. The dispatch has ended, and this is asked once."""
         told = self._pair.told
-        self._memory.pinned.give_back(self._pair)
+        self._memory.words.give_back(self._pair)
         if self._reason:
             stops = self._made.checks.stops
             return stopped(self._unit, self._made.module, self._analysis, stops, self._reason)

@@ -6,7 +6,20 @@ from typing import Protocol
 
 from .written_code import WrittenCode
 
-__all__ = ["CheckTarget"]
+__all__ = ["CheckTarget", "Started"]
+
+
+class Started(Protocol):
+    """What a checked function has from its start on."""
+
+    @property
+    def watch(self) -> str:
+        """The pointer to the watch."""
+        ...
+
+    def variable(self, what: str) -> str:
+        """Return the pointer of a variable of the thread's: an ``i32``, 0 at first."""
+        ...
 
 
 class CheckTarget(Protocol):
@@ -35,7 +48,7 @@ class CheckTarget(Protocol):
         """Write what reads an argument's address; return the pointer's name."""
         ...
 
-    def stopped(self, code: WrittenCode, watch: str) -> str:
+    def stopped(self, code: WrittenCode, start: Started) -> str:
         """Write the question whether loops are to end; return the name of an ``i1``."""
         ...
 

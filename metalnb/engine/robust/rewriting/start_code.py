@@ -47,9 +47,13 @@ class StartCode:
             root.type, self._pointer(root.number) if root.kind == "argument" else self._again(root.name),
         ))  # fmt: skip
 
+    def variable(self, what: str) -> str:
+        """Return the pointer of a variable of the thread's: an ``i32``, 0 at first."""
+        return self._once(("variable", what), self._variable)
+
     def stopped(self, code: WrittenCode) -> str:
         """Write the question whether loops are to end, where another code has come to."""
-        return self._target.stopped(code, self.watch)
+        return self._target.stopped(code, self)
 
     def limit(self, limit: Limit, bits: int) -> str:
         """Return a limit, as an integer of so many bits."""
@@ -65,6 +69,11 @@ class StartCode:
         if key not in self._known:
             self._known[key] = make()
         return self._known[key]
+
+    def _variable(self) -> str:
+        made = self._code.op("alloca i32, align 4")
+        self._code.do(f"store i32 0, ptr {made}, align 4")
+        return made
 
     def _pointer(self, number: int) -> str:
         return self._once(number, lambda: self._target.argument(self._code, number))

@@ -1,0 +1,111 @@
+"""How a dispatch and the host speak while it runs: a flag that ends its loops, and a word that says it has a fault.
+
+Each is in the memory of the one who asks often. Loops read the flag on the GPU: when thousands of warps read the host's
+memory at once, that takes milliseconds. The host finds in its own memory whether there is a fault, and copies nothing.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+import threading
+from typing import Any
+
+from ..nvidia_driver import Gpu
+
+__all__ = ["WatchPair", "WatchWords"]
+
+_FLAG = struct.Struct("IxxxxQ")  # struct $flag of faults.h
+_APART = 64  # bytes from a pair to the next
+_PAGE = 4096
+_NON_BLOCKING = 1  # CU_STREAM_NON_BLOCKING: beside the stream in which dispatches are
+
+
+class WatchPair:
+    """A flag in the GPU's memory, and a word in the host's which a kernel sets when it has recorded a fault.
+
+    Parameters
+    ----------
+    host : int
+        The address of the word.
+    device : int
+        The address of the flag.
+    write : callable
+        Writes a word in the GPU's memory, given its address and the word, and waits for that.
+
+    Attributes
+    ----------
+    device : int
+    """
+
+    def __init__(self, host: int, device: int, write: Any) -> None:
+        self.device = device
+        self._told, self._write = ctypes.c_uint32.from_address(host), write
+        self._stopped = False
+
+    def stop(self) -> None:
+        """Let loops end."""
+        self._stopped = True
+        self._write(self.device, 1)
+
+    @property
+    def told(self) -> bool:
+        """Whether there is a fault."""
+        return bool(self._told.value)
+
+    def clear(self) -> None:
+        """Make both 0."""
+        self._told.value = 0
+        if self._stopped:
+            self._write(self.device, 0)
+            self._stopped = False
+
+
+class WatchWords:
+    """Pairs that nobody uses, and how more are made. They are never freed: a kernel that nobody waits for may run on.
+
+    Parameters
+    ----------
+    gpu : Gpu
+    """
+
+    def __init__(self, gpu: Gpu) -> None:
+        self._gpu = gpu
+        self._free: list[WatchPair] = []
+        self._beside: Any = None  # the stream of what is written while dispatches run
+        self._lock = threading.Lock()
+
+    def take(self) -> WatchPair:
+        """Return a pair, both words 0."""
+        with self._lock:
+            if not self._free:
+                self._more()
+            return self._free.pop()
+
+    def give_back(self, pair: WatchPair) -> None:
+        """Keep a pair for another dispatch; its own has ended."""
+        pair.clear()
+        with self._lock:
+            self._free.append(pair)
+
+    def _more(self) -> None:
+        api, take = self._gpu.api, self._gpu.take
+        with self._gpu:
+            if self._beside is None:
+                self._beside = take(api.cuStreamCreate(_NON_BLOCKING))
+            host = int(take(api.cuMemAllocHost(_PAGE)))
+            told = int(take(api.cuMemHostGetDevicePointer(host, 0)))
+            flags = int(take(api.cuMemAlloc(_PAGE)))
+            words = ctypes.create_string_buffer(_PAGE)
+            for at in range(0, _PAGE, _APART):
+                _FLAG.pack_into(words, at, 0, told + at)
+            take(api.cuMemcpyHtoDAsync(flags, ctypes.addressof(words), _PAGE, self._beside))
+            take(api.cuStreamSynchronize(self._beside))
+        ctypes.memset(host, 0, _PAGE)
+        self._free += [WatchPair(host + at, flags + at, self._write) for at in range(0, _PAGE, _APART)]
+
+    def _write(self, address: int, word: int) -> None:
+        api, take = self._gpu.api, self._gpu.take
+        with self._gpu:
+            take(api.cuStreamWriteValue32(self._beside, address, word, 0))
+            take(api.cuStreamSynchronize(self._beside))
