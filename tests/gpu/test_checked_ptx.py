@@ -148,6 +148,19 @@ def test_only_what_is_not_proven_costs_anything() -> None:
     assert "metalnb_grid" not in text
 
 
+@pytest.mark.parametrize(("side", "stops"), [(2048, False), (1 << 16, True)])
+def test_a_loop_is_long_by_a_gpus_measure(side: int, stops: bool) -> None:
+    """2^33 iterations of all threads are milliseconds there, and 2^48 are minutes."""
+    text = """kernel void f(device float* y, constant int& side, uint i [[thread_position_in_grid]]) {
+    float s = 0;
+    for (int k = 0; k < side; ++k) s += 1.0f / (k + s);
+    if (i == 0) y[0] = s;
+}"""
+    given = [np.zeros(1, np.float32), bytearray(np.int32(side).tobytes())]
+    made = built(text, "f").checks.of(given, (side, side, 1), (32, 1, 1))
+    assert bool(made.checks.stops) is stops
+
+
 def test_a_sum_of_a_simdgroup_needs_no_flag() -> None:
     """Its loop over the lanes that are here takes one bit in each iteration."""
     kernel = built(f"{HEAD}a[i] = simd_sum(b[i]);\n}}", "f")

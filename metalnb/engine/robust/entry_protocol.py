@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from ..llvm.instructions import IRFunction, IRInstruction
 from .launch_facts import LaunchFacts
 from .proofs.intervals import Interval
 
-__all__ = ["EntryPoint", "Root", "pointers_into", "words_range"]
+__all__ = ["EntryPoint", "Pace", "Root", "pointers_into", "words_range"]
 
 _TRIPLE = 12  # bytes of three numbers, one for each axis
 
@@ -39,6 +39,24 @@ class Root:
     type: str = "ptr"
 
 
+class Pace(NamedTuple):
+    """How many instructions may run in a loop that does not look whether it is to end.
+
+    Attributes
+    ----------
+    together : int
+        Of all threads: about a second.
+    alone : int
+        Of one thread, which no other processor helps: half a second.
+    behind : int
+        Of all threads, behind a stop: what is left of all loops that do not look at the flag.
+    """
+
+    together: int
+    alone: int
+    behind: int
+
+
 class EntryPoint(Protocol):
     """A kernel's entry point in LLVM's text."""
 
@@ -49,6 +67,10 @@ class EntryPoint(Protocol):
     @property
     def own(self) -> frozenset[str]:
         """The parameters by which the engine hands over records of its own: what reads them is right."""
+
+    @property
+    def pace(self) -> Pace:
+        """How long a loop may run that cannot be stopped."""
 
     def root(self, name: str) -> Root | None:
         """Return the memory that a value points to the beginning of; None for one that is no argument or slot."""

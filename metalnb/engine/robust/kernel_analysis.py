@@ -86,7 +86,7 @@ class Analysis:
         flow = self.flow
         flow.stop(frozenset())
         ranges = again = Ranges(flow, self.roots, self.entry, facts)
-        stops = endless(flow, ranges, math.prod(facts.grid))
+        stops = endless(flow, ranges, math.prod(facts.grid), self.entry.pace)
         if stops:
             flow.stop(stops)
             again = Ranges(flow, self.roots, self.entry, facts)

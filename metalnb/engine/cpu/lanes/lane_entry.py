@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 
 from ...llvm.instructions import IRFunction, IRInstruction, IRModule
-from ...robust.entry_protocol import Root, pointers_into, words_range
+from ...robust.entry_protocol import Pace, Root, pointers_into, words_range
 from ...robust.launch_facts import LaunchFacts
 from ...robust.proofs.intervals import Interval
 
@@ -30,6 +30,7 @@ class LaneEntry:
     """
 
     function = "metalnb_thread"
+    pace = Pace(together=1 << 33, alone=1 << 29, behind=1 << 32)  # in vector code on two cores
 
     def __init__(self, module: IRModule) -> None:
         function = module.functions[self.function]

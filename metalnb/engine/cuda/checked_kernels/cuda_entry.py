@@ -9,7 +9,7 @@ import re
 
 from ...clang.entry_point import ENTRY
 from ...llvm.instructions import IRFunction, IRInstruction, IRModule
-from ...robust.entry_protocol import Root, pointers_into, words_range
+from ...robust.entry_protocol import Pace, Root, pointers_into, words_range
 from ...robust.launch_facts import LaunchFacts
 from ...robust.proofs.intervals import Interval
 
@@ -44,6 +44,8 @@ class CudaEntry:
     """
 
     function = ENTRY
+    # A thread runs some 10^8 instructions in a second, and the smallest GPU of today 10^12.
+    pace = Pace(together=1 << 40, alone=1 << 26, behind=1 << 39)
 
     def __init__(self, module: IRModule) -> None:
         function = module.functions[ENTRY]

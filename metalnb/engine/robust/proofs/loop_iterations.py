@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from ..entry_protocol import Pace
 from ..scalar_graph.operand_scalars import Scalar
 from .control_flow import Flow
 from .intervals import Interval
@@ -12,27 +13,24 @@ from .ranges import Ranges
 
 __all__ = ["endless", "iterations"]
 
-LONG = 1 << 33  # instructions of all threads together: a second, in vector code on two cores
-_ALONE = 1 << 29  # … of one thread, which no other core helps: half a second
-_SMALL = 1 << 32  # … behind a stop: what is left of all loops that do not look at the flag
 _FEW = 1 << 16  # instructions of one thread in a loop and those inside it: microseconds
 _SCALED = {"lshr": 1, "udiv": 2, "shl": 1}  # by how much at least
 _CONVERSIONS = frozenset({"zext", "sext", "trunc"})
 
 
-def endless(flow: Flow, ranges: Ranges, threads: int) -> frozenset[str]:
+def endless(flow: Flow, ranges: Ranges, threads: int, pace: Pace) -> frozenset[str]:
     """Return the headers of the loops that must be stoppable, for so many threads."""
     times = {header: iterations(flow, ranges, header) for header in flow.loops}
-    if not _long(flow, times, threads):
+    if not _long(flow, times, threads, pace):
         return frozenset()
-    return _long(flow, {header: n for header, n in times.items() if header in ranges.reached}, threads)
+    return _long(flow, {header: n for header, n in times.items() if header in ranges.reached}, threads, pace)
 
 
-def _long(flow: Flow, times: dict[str, float], threads: int) -> frozenset[str]:
+def _long(flow: Flow, times: dict[str, float], threads: int, pace: Pace) -> frozenset[str]:
     work = _Work(flow, times)
-    if all(work.around(header) <= min(_ALONE, LONG / threads) for header in times):
+    if all(work.around(header) <= min(pace.alone, pace.together / threads) for header in times):
         return frozenset()
-    return frozenset(h for h in times if work.inside(h) > _FEW or work.inside(h) * threads > _SMALL)
+    return frozenset(h for h in times if work.inside(h) > _FEW or work.inside(h) * threads > pace.behind)
 
 
 class _Work:
