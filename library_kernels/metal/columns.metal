@@ -1,7 +1,7 @@
 // C = A B for few rows of A on a GPU, as in vector times matrix: reading B is all the work, and it takes very many loads
 // under way at once. So B is cut both ways. A threadgroup takes a strip of columns and a part of K; its SIMD-groups take
-// turns along K, and each lane keeps sums of a few columns that are its own. They meet in threadgroup memory, the parts of
-// K in add_parts.
+// turns along K, and each lane keeps sums of a few columns that are its own. They are added up in threadgroup memory, and
+// the parts of K in add_parts.
 //
 // Source: R. Nath, S. Tomov, T. Dong, J. Dongarra, "Optimizing Symmetric Dense Matrix-Vector Multiplication on GPUs",
 // SC 2011, says why columns are cut and how; loads by fours: V. Volkov, "Better Performance at Lower Occupancy", GTC 2010.
@@ -83,7 +83,7 @@ kernel void columns(device const memory_of<T>* a      [[buffer(0)]],
     }
     for (uint r = 0; r < rows; ++r, a += p.a_row, c += p.N) {
         strip_of_rows<T, Acc, C, 1, V, W>(a, b, c, p, shared, part.K, p.N - column, simd, lane);
-        threadgroup_barrier(mem_flags::mem_threadgroup);  // what is shared is written anew
+        threadgroup_barrier(mem_flags::mem_threadgroup);  // the next row overwrites what is shared
     }
 }
 

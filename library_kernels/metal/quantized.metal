@@ -41,7 +41,7 @@ kernel void quantize(device const memory_of<T>* w       [[buffer(0)]],
     const auto stored = storage<T>::store(whole ? range / (symmetric ? most - 1 : most) : NAN);
     const float scale = storage<T>::load(stored);
     const float q = scale > 0 ? rint((symmetric ? x : x - low) / scale) + (symmetric ? middle : 0) : symmetric ? middle : 0;
-    // Each lane holds its element where it belongs, and the lanes of a word meet.
+    // Each lane has its element in place; a butterfly of shuffles puts the lanes of a word together.
     uint word = uint(clamp(q, symmetric ? 1.0f : 0.0f, float(most))) << (lane % each * bits);
     UNROLL for (ushort apart = 1; apart < each; apart *= 2) word |= simd_shuffle_xor(word, apart);
     if (lane % each == 0) words[block * bits + lane / each] = word;

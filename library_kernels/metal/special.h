@@ -218,7 +218,7 @@ inline float shortened(float a, float b) { return fmod_step(a, ldexp(b, exponent
 inline float far_fmod(float a, float b) {
     if (!(a < INFINITY && b > 0.0f)) return NAN;
     if (b == INFINITY) return a;
-    // Each iteration takes 17 binary places off the quotient, of which there are at most 277.
+    // Each iteration takes 17 binary places off the quotient, which has at most 277.
     for (uint turn = 0; turn < 18 && a > b * 524288.0f; ++turn) a = shortened(a, b);
     return fmod_step(a, b);
 }

@@ -1,6 +1,6 @@
 // Variances and standard deviations that read each element once, where loads take long. A threadgroup keeps a chunk of a row
 // in registers, and goes through it twice there: for its mean, and for the distances from that. The chunks of a longer row
-// then meet. No difference of two large sums is taken, so a mean far from 0 does no harm.
+// are combined afterwards. No difference of two large sums is taken, so a mean far from 0 does no harm.
 //
 // Source: T. Chan, G. Golub, R. LeVeque, "Algorithms for Computing the Sample Variance", Am. Stat. 37 (1983): the distances'
 // own sum corrects the rounded mean (1.7), and parts are combined by (2.1).

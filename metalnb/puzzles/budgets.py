@@ -61,7 +61,7 @@ def banks(profile: Profile) -> str:
         return ""
     return (
         f"in line {worst.line} a SIMD-group {_DEED[worst.kind]} {worst.name} in {worst.passes / worst.runs:.3g} passes "
-        "over the banks of threadgroup memory, where 1 would do: several lanes meet in one bank."
+        "over the banks of threadgroup memory, where 1 would do: several lanes access one bank."
     )
 
 

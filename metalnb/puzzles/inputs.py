@@ -79,7 +79,7 @@ def plain(rng: np.random.Generator, n: int) -> dict[str, Any]:
 
 
 def whole_numbers(rng: np.random.Generator, n: int) -> dict[str, Any]:
-    """Small whole numbers, of which a fifth is 0."""
+    """Small whole numbers, a fifth of them 0."""
     return {"a": rng.integers(-2, 3, n).astype(np.float32)}
 
 
@@ -130,9 +130,9 @@ def _falling_at(*places: int) -> dict[str, Any]:
 
 # One fall is enough to spoil a block, and where a block begins it does not count.
 IN_ORDER = (
-    Case("of which a[31] alone is smaller than the one before it", 64, _falling_at(31)),
-    Case("of which a[1] alone is smaller than the one before it", 64, _falling_at(1)),
-    Case("of which a[32] alone is smaller than the one before it", 64, _falling_at(32)),
+    Case("where only a[31] is smaller than the one before it", 64, _falling_at(31)),
+    Case("where only a[1] is smaller than the one before it", 64, _falling_at(1)),
+    Case("where only a[32] is smaller than the one before it", 64, _falling_at(32)),
 )
 
 

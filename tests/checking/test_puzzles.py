@@ -148,7 +148,7 @@ WRONG = {
         ("own <= next", "own < next", "out[0] is 0, expected 1"),
         ("simd_all", "simd_any", "expected 0"),
         ("simd_shuffle_down(own, 1)", "a[i + 1]", "beyond the end"),
-        ("own <= next", "lane == 30 || own <= next", "a[31] alone"),
+        ("own <= next", "lane == 30 || own <= next", "only a[31]"),
         ("simd_shuffle_down(own, 1)", "lane < 30 ? simd_shuffle_down(own, 1) : own", "which takes no part"),
     ),
     "partitioned": (

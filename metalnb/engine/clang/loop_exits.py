@@ -1,8 +1,8 @@
 """Keep what stands in a loop in the loop: the SIMD functions on a way out of it.
 
 ``for (;;) { if (x == simd_broadcast_first(x)) { s = simd_sum(v); break; } }`` takes the lanes of one value in each
-iteration. To a compiler the block that ends in ``break`` lies behind the loop: no path leads from it into another
-iteration. A CPU's compiler and a GPU's both run what lies behind a loop once, when all lanes have left, and
+iteration. To a compiler the block that ends in ``break`` comes after the loop: no path leads from it into another
+iteration. A CPU's compiler and a GPU's both run what comes after a loop once, when all lanes have left, and
 ``simd_sum`` is one of all of them. So each such way out has a way back, ``if ($never()) continue;``, and the condition
 of a loop that a flag ends is opaque: else clang would go straight out from where the flag is set. What ``$never`` asks
 is each target's own.

@@ -1,4 +1,4 @@
-"""Loops in which lanes meet: after each iteration the lanes that are still in the loop meet once more.
+"""Loops in which lanes converge: after each iteration the lanes that are still in the loop converge once more.
 
 The runtime tells apart the SIMD functions of a program by their places, and serves the first at which lanes wait. In a
 loop that is not enough: after ``continue`` or around an ``if``, a lane may come to a SIMD function in its second
@@ -39,7 +39,7 @@ class Turns(NamedTuple):
 
 
 def with_turns(text: str) -> Turns:
-    """Return a text of a cell with the end of each iteration marked, in loops in which lanes may meet."""
+    """Return a text of a cell with the end of each iteration marked, in loops in which lanes may converge."""
     if not is_collective(text):
         return Turns(text, {})
     read = outline(text)

@@ -48,13 +48,13 @@ class Pace(NamedTuple):
         Of all threads: about a second.
     alone : int
         Of one thread, which no other processor helps: half a second.
-    behind : int
-        Of all threads, behind a stop: what is left of all loops that do not look at the flag.
+    after : int
+        Of all threads, after a stop: what is left of all loops that do not look at the flag.
     """
 
     together: int
     alone: int
-    behind: int
+    after: int
 
 
 class EntryPoint(Protocol):

@@ -30,7 +30,7 @@ class LaneEntry:
     """
 
     function = "metalnb_thread"
-    pace = Pace(together=1 << 33, alone=1 << 29, behind=1 << 32)  # in vector code on two cores
+    pace = Pace(together=1 << 33, alone=1 << 29, after=1 << 32)  # in vector code on two cores
 
     def __init__(self, module: IRModule) -> None:
         function = module.functions[self.function]

@@ -29,7 +29,7 @@ def with_marks(text: str) -> str:
 
     What kept atomic operations apart is left out.
 
-    clang has simplified the text before: it leaves no such operation of its own.
+    clang has already simplified the text, so none of these operations is its own.
     """
     return _APART.sub("", _MARK.sub(lambda found: f"= {_OPCODES[found[2]]} {found[1]} {found[3]}, {_NOTHING}", text))
 
@@ -69,7 +69,7 @@ class Places:
     def author(self, made: IRInstruction, depth: int = 3) -> Frame | None:
         """Return the innermost place in the author's cell, or None.
 
-        What clang made one of several has none of its own: then that of what it uses, its address first.
+        An instruction that clang merged from several has no place: then that of an operand, its address first.
         """
         found = self._looked_up(made.place).author
         if found is not None or not depth:

@@ -44,8 +44,9 @@ class CudaEntry:
     """
 
     function = ENTRY
-    # A thread runs some 10^8 instructions in a second, and the smallest GPU of today 10^12.
-    pace = Pace(together=1 << 40, alone=1 << 26, behind=1 << 39)
+    # A thread runs some 10^8 instructions in a second. If every third of all is a load of a sector of its own, a GPU
+    # with 320 GB/s takes a second for 2^35.
+    pace = Pace(together=1 << 35, alone=1 << 26, after=1 << 34)
 
     def __init__(self, module: IRModule) -> None:
         function = module.functions[ENTRY]

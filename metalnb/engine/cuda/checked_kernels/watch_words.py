@@ -1,7 +1,8 @@
 """How a dispatch and the host speak while it runs: a flag that ends its loops, and a word that says it has a fault.
 
-Each is in the memory of the one who asks often. Loops read the flag on the GPU: when thousands of warps read the host's
-memory at once, that takes milliseconds. The host finds in its own memory whether there is a fault, and copies nothing.
+Each lies in the memory of the side that reads it often. Loops read the flag in the GPU's memory: thousands of warps
+that read the host's at once take milliseconds. The host reads in its own memory whether there is a fault, and copies
+nothing.
 """
 
 from __future__ import annotations

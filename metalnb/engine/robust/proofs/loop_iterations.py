@@ -30,7 +30,7 @@ def _long(flow: Flow, times: dict[str, float], threads: int, pace: Pace) -> froz
     work = _Work(flow, times)
     if all(work.around(header) <= min(pace.alone, pace.together / threads) for header in times):
         return frozenset()
-    return frozenset(h for h in times if work.inside(h) > _FEW or work.inside(h) * threads > pace.behind)
+    return frozenset(h for h in times if work.inside(h) > _FEW or work.inside(h) * threads > pace.after)
 
 
 class _Work:
