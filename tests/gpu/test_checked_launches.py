@@ -134,6 +134,7 @@ def test_a_limit_stops_a_loop_and_names_it(driver: WatchingDriver) -> None:
     with pytest.raises(mnb.KernelFault, match=r"forever: stopped after 0\.1 s in the loop at cell:4") as found:
         ticket.wait()
     assert found.value.kind == "stopped"
+    assert not driver.flag()  # for the next dispatch that is given it
 
 
 def test_an_interrupt_stops_what_is_before_a_dispatch(driver: WatchingDriver) -> None:

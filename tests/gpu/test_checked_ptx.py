@@ -150,14 +150,14 @@ def test_only_what_is_not_proven_costs_anything() -> None:
 
 @pytest.mark.parametrize(("side", "stops"), [(1024, False), (1 << 16, True)])
 def test_a_loop_is_long_by_a_gpus_measure(side: int, stops: bool) -> None:
-    """2^30 iterations of all threads are milliseconds there, and 2^48 are minutes."""
+    """2^31 iterations of all threads are milliseconds there, and too many for a CPU; 2^49 are minutes."""
     text = """kernel void f(device float* y, constant int& side, uint i [[thread_position_in_grid]]) {
     float s = 0;
     for (int k = 0; k < side; ++k) s += 1.0f / (k + s);
     if (i == 0) y[0] = s;
 }"""
     given = [np.zeros(1, np.float32), bytearray(np.int32(side).tobytes())]
-    made = built(text, "f").checks.of(given, (side, side, 1), (32, 1, 1))
+    made = built(text, "f").checks.of(given, (2 * side, side, 1), (32, 1, 1))
     assert bool(made.checks.stops) is stops
 
 
