@@ -27,7 +27,8 @@ _LANES = 32
 _SITE = np.dtype([
     *((n, "u4") for n in ("size", "kind", "region", "mask")),
     *((n, "u8") for n in ("runs", "lanes", "sectors", "lines", "used", "passes", "least", "meeting", "cost")),
-    ("sample", "u8", _LANES), ("group", "u4"), ("repeated", "u4"), ("known", "u8", 2 * 128 * (_LANES + 5 + 2 * _LANES)),
+    ("sample", "u8", _LANES), ("group", "u4"), ("repeated", "u4"), ("filled", "u8", 4),
+    ("known", "u8", 2 * 128 * (_LANES + 6 + 2 * _LANES)),
 ])  # fmt: skip
 _BARRIER = np.dtype([("rounds", "u8"), ("spent", "u8"), ("waited", "u8"), ("groups", "u8", 32)])
 _SHARED, _UNKNOWN = (1 << 32) - 1, -2
@@ -36,6 +37,7 @@ _BURST = 0.03  # seconds after which an interrupt is heard
 _GOLDEN = 0.6180339887498949  # steps of this part of a whole spread evenly, however many are taken
 _ROW, _MANY = 8, 1024  # threadgroups that run one after the other as they lie, where there are so many
 _MOST_MARKS = 1 << 28  # bytes of marks for one argument
+_PADDED = 32  # marks behind the last one, which the runtime reads and writes as they are
 
 _lock = threading.Lock()
 
@@ -50,7 +52,7 @@ class _Memory(ctypes.Structure):
 class _Counting(ctypes.Structure):
     _fields_ = [
         *((n, ctypes.c_void_p) for n in ("sites", "barriers", "regions")),
-        *((n, ctypes.c_uint64) for n in ("region_count", "banks", "shared_start", "shared_end")),
+        *((n, ctypes.c_uint64) for n in ("region_count", "banks", "shared_start", "shared_end", "site_count")),
     ]  # fmt: skip
 
 
@@ -98,7 +100,7 @@ def run_counted(
         shared = build.storage_bytes + sum(-(-a // 16) * 16 for a in arguments if isinstance(a, int))
         counting = _Counting(
             sites.ctypes.data, barriers.ctypes.data, ctypes.addressof(watched), len(regions), banks, start,
-            start + shared,
+            start + shared, len(build.code.accesses),
         )  # fmt: skip
         blocks = _blocks(build)
         blocks[:] = 0
@@ -212,7 +214,7 @@ def _marks(unit: Unit, number: int, memory: np.ndarray[Any, Any]) -> Touched:
     granule = min(layout.dtype.itemsize, 8) if layout is not None else 1
     while memory.nbytes > granule * _MOST_MARKS:
         granule *= 2
-    return Touched(granule, memory.nbytes, np.zeros(-(-memory.nbytes // granule) + 1, np.uint8))
+    return Touched(granule, memory.nbytes, np.zeros(-(-memory.nbytes // granule) + _PADDED, np.uint8))
 
 
 # ---- What came out.
