@@ -20,8 +20,8 @@ from ..clang.driver import Target
 from .linking import linked, run_tool
 
 __all__ = [
-    "ORDERED", "PRELUDE", "TARGET", "flags_for", "kernel_library", "lane_library", "lent_region", "pool",
-    "runtime_object", "target_triple",
+    "ORDERED", "PRELUDE", "TARGET", "cores", "flags_for", "kernel_library", "lane_library", "lent_region", "library",
+    "linked_lanes", "pool", "runtime_object", "target_triple",
 ]  # fmt: skip
 
 _ROOM = Path(__file__).parent
@@ -121,9 +121,14 @@ def kernel_library(code: bytes, way: str, cell: str = "") -> tuple[ctypes.CDLL, 
     return loaded, file
 
 
-def lane_library(code: bytes, way: str = "lanes") -> ctypes.CDLL:
-    """Link the object file of a vectorised kernel with the runtime and load it; ``way``: lanes, or counts."""
-    return library(linked(code, *_parts(way), triple=target_triple()))
+def lane_library(code: bytes) -> ctypes.CDLL:
+    """Link the object file of a vectorised kernel with the runtime and load it."""
+    return library(linked_lanes(code, "lanes"))
+
+
+def linked_lanes(code: bytes, runtime: str) -> bytes:
+    """Link the object file of a vectorised kernel with one of its runtimes: lanes, or counts."""
+    return linked(code, *_parts(runtime), triple=target_triple())
 
 
 def _parts(way: str) -> list[bytes]:
@@ -197,7 +202,7 @@ def pool() -> ctypes.CDLL:
     loaded.metalnb_return.argtypes = (ctypes.c_void_p,)
     loaded.metalnb_return.restype = None
     loaded.metalnb_open.argtypes = (ctypes.c_uint32,)
-    loaded.metalnb_open((_cores() or 1) - 1)
+    loaded.metalnb_open((cores() or 1) - 1)
     return loaded
 
 
@@ -226,5 +231,6 @@ def lent_region(dispatch: bytes) -> Iterator[int]:
         pool().metalnb_return(ctypes.byref(region))
 
 
-def _cores() -> int:
+def cores() -> int:
+    """Return how many cores this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import threading
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,6 +21,7 @@ from ...vectoriser.simd_forms import SimdForm, form_for
 from ...vectoriser.vectorise import ENTRY, variables_of, waits
 from .. import toolchain
 from ..lanes import vector_build
+from ..lanes.vector_binary import VectorBinary, opened
 from .counting_code import CountingCode
 from .counts import Operations
 from .operation_counts import operations_of
@@ -29,6 +31,7 @@ from .register_estimate import registers_of
 __all__ = ["CountedBuild", "counted_build"]
 
 _FLAGS = ("-gdwarf-4", "-gline-tables-only", "-DMETALNB_COUNTED")
+_loading = threading.Lock()
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +40,14 @@ class CountedBuild:
 
     Attributes
     ----------
-    library : ctypes.CDLL
+    name : str
+        The kernel's.
+    linked : bytes
+        A shared library.
+    libraries : list of ctypes.CDLL
+        It, loaded once for each worker so far: each copy has counters of its own.
+    checked : VectorBinary
+        The kernel with its accesses checked.
     code : CountingCode
         What the library's counters stand for.
     places : Places
@@ -50,7 +60,10 @@ class CountedBuild:
         See `Counts`.
     """
 
-    library: Any
+    name: str
+    linked: bytes
+    libraries: list[Any]
+    checked: VectorBinary
     code: CountingCode
     places: Places
     operations: dict[str, dict[int, Operations]]
@@ -58,6 +71,13 @@ class CountedBuild:
     storage_bytes: int
     threadgroup_bytes: int
     variables: tuple[tuple[int, int, int], ...]
+
+    def library(self, worker: int) -> Any:
+        """Return a worker's copy of the library."""
+        with _loading:
+            while len(self.libraries) <= worker:
+                self.libraries.append(toolchain.library(self.linked))
+        return self.libraries[worker]
 
 
 class _Asked:
@@ -100,10 +120,11 @@ def _of(asked: _Asked) -> CountedBuild:
     made = vector_build.vectorised(module, asked.form, watch=code)
     _with_private(operations, code, places)
     text = f"{made.text}\n{code.globals}"
-    library = toolchain.lane_library(vector_build.object_of(replace(made, text=text), asked.unit), "counts")
+    linked = toolchain.linked_lanes(vector_build.object_of(replace(made, text=text), asked.unit), "counts")
+    checked = opened(replace(asked.unit, checked=True))
     return CountedBuild(
-        library, code, places, operations, registers_of(function, module.layout), made.storage_bytes,
-        made.threadgroup_bytes, _variables(module),
+        asked.unit.signature.name, linked, [], checked, code, places, operations,
+        registers_of(function, module.layout), made.storage_bytes, made.threadgroup_bytes, _variables(module),
     )  # fmt: skip
 
 

@@ -32,8 +32,9 @@ typedef struct {
     u32 size, kind, region, mask;  // bytes of a lane's access; of the sample, its mask
     u64 runs, lanes, sectors, lines, used, passes, least, meeting;
     u64 cost;            // of the sample: sectors, or passes over the banks
-    u64 sample[LANES];   // addresses
-    u32 group, repeated; // the sample's threadgroup; the most lanes of one address, of an atomic operation
+    u64 sample[LANES];   // addresses, from the start of their array on
+    u32 group, order;    // the sample's threadgroup, and how many were begun before it
+    u32 repeated, unused; // the most lanes of one address, of an atomic operation
     u64 filled[SETS][PATTERNS / 64];  // a bit for each known pattern
     pattern known[SETS][PATTERNS];
 } site;
@@ -48,7 +49,7 @@ typedef struct {
 } counting;
 
 static counting counted;
-static u32 current_group;
+static u32 current_group, current_order;
 
 // Written by the vector code.
 HIDDEN u64 metalnb_addresses[LANES] __attribute__((aligned(64)));
@@ -242,8 +243,8 @@ static __attribute__((noinline)) void replace(site* s, const beginning* b, const
     if ((s->kind & ATOMIC) && p->repeated > s->repeated) s->repeated = p->repeated;
     const u64 cost = (b->region == SHARED ? p->passes : p->sectors) + p->repeated;
     if (cost <= s->cost) return;
-    s->cost = cost, s->mask = b->mask, s->group = current_group;
-    for (u32 lane = 0; lane < LANES; ++lane) s->sample[lane] = a[lane];
+    s->cost = cost, s->mask = b->mask, s->group = current_group, s->order = current_order;
+    for (u32 lane = 0; lane < LANES; ++lane) s->sample[lane] = a[lane] - b->base;
 }
 
 static inline void hit(const site* s, const beginning* b) {
@@ -321,6 +322,7 @@ EXPORTED void metalnb_add_up(void) {
 EXPORTED void metalnb_spread(const dispatch* d, void* scratch, u64 from, u64 to, u64 step, u64 row) {
     const u64 all = (u64)d->groups.x * d->groups.y * d->groups.z, rows = all / row;
     for (u64 i = from; i < to; ++i) {
+        current_order = (u32)i;
         current_group = (u32)(i < rows * row ? i / row * step % rows * row + i % row : i);
         metalnb_groups(d, scratch, current_group, 1);
         close_round();
