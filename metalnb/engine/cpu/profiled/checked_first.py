@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,6 +12,9 @@ from ..lanes.vector_binary import VectorBinary
 from .copied_arguments import copied_arguments
 
 __all__ = ["check_accesses"]
+
+
+_engine = functools.cache(CpuEngine)  # without observers: none of them is to see what a profile runs
 
 
 def check_accesses(binary: VectorBinary, arguments: Sequence[Any], grid: Grid, threadgroup: Grid) -> None:
@@ -23,4 +27,4 @@ def check_accesses(binary: VectorBinary, arguments: Sequence[Any], grid: Grid, t
     """
     if binary.checks is not None and binary.module_for(arguments, grid, threadgroup).checks:
         given, _ = copied_arguments(binary.unit, arguments)
-        CpuEngine().start(binary, given, grid, threadgroup).wait()
+        _engine().start(binary, given, grid, threadgroup).wait()

@@ -28,9 +28,7 @@ def copied_arguments(
     given, regions = list(arguments), []
     for span in _merged(spans):
         if not any(number in written for _, _, number in span):
-            for _, _, number in span:
-                given[number] = by_number[number]
-                regions.append((number, by_number[number]))
+            regions += [(number, by_number[number]) for _, _, number in span]
             continue
         first = min(s for s, _, _ in span)
         memory = np.empty(max(e for _, e, _ in span) - first + _LINE, np.uint8)

@@ -26,7 +26,6 @@ _SITE = np.dtype([
     *((n, "u4") for n in ("size", "kind", "region", "mask")),
     *((n, "u8") for n in ("runs", "lanes", "sectors", "lines", "used", "passes", "least", "meeting", "cost")),
     ("sample", "i8", LANES), *((n, "u4") for n in ("group", "order", "repeated", "unused")), ("filled", "u8", 4),
-    ("known", "u8", 2 * 128 * (LANES + 6 + 2 * LANES)),
 ])  # fmt: skip
 _SUMMED = ("runs", "lanes", "sectors", "lines", "used", "passes", "least", "meeting")
 _SAMPLED = ("region", "mask", "cost", "sample", "group", "order")
@@ -38,8 +37,11 @@ _MOST = 8  # workers
 _GOLDEN = 0.6180339887498949  # steps of this part of a whole spread evenly, however many are taken
 _ROW, _MANY = 8, 1024  # threadgroups that run one after the other as they lie, where there are so many
 _PADDED = 32  # marks after the last one, which the runtime reads and writes as they are
+_PATTERNS = 2 * 128 * (LANES + 6 + 2 * LANES)  # words in which the runtime keeps the patterns of an access
+_MOST_KEPT = 1 << 28  # bytes for them that are kept for the next dispatch
 
 _lock = threading.Lock()
+_patterns: dict[int, np.ndarray[Any, Any]] = {}  # by worker: all empty between two dispatches
 
 
 class _Memory(ctypes.Structure):
@@ -51,7 +53,7 @@ class _Memory(ctypes.Structure):
 
 class _Counting(ctypes.Structure):
     _fields_ = [
-        *((n, ctypes.c_void_p) for n in ("sites", "barriers", "regions")),
+        *((n, ctypes.c_void_p) for n in ("sites", "known", "barriers", "regions")),
         *((n, ctypes.c_uint64) for n in ("region_count", "banks", "shared_start", "shared_end", "site_count")),
     ]  # fmt: skip
 
@@ -231,6 +233,7 @@ def _counted(
     row = _ROW if given.groups >= _MANY else 1
     step = 1 if build.code.in_order else _step(given.groups // row)
     blocks = np.ctypeslib.as_array((ctypes.c_uint64 * counters.blocks.size).in_dll(library, "metalnb_blocks"))
+    known = _empty_patterns(number, len(counters.sites))
     with toolchain.lent_region(given.written) as region:
         watched = (_Memory * max(1, len(given.regions)))(*(
             _Memory(memory.ctypes.data, memory.ctypes.data + memory.nbytes, granule.bit_length() - 1, 0,
@@ -240,21 +243,34 @@ def _counted(
         start = region + _ARENA
         blocks[:] = 0
         library.metalnb_count(ctypes.byref(_Counting(
-            counters.sites.ctypes.data, counters.barriers.ctypes.data, ctypes.addressof(watched), len(given.regions),
+            counters.sites.ctypes.data, known.ctypes.data, counters.barriers.ctypes.data, ctypes.addressof(watched), len(given.regions),
             given.banks, start, start + given.shared, len(build.code.accesses),
         )))  # fmt: skip
-        piece = pieces.take(0, 0.0, workers)
-        while piece:
-            begun = time.perf_counter()
-            library.metalnb_spread(given.written, region, piece.start, piece.stop, step, row)
-            count, took = len(piece), time.perf_counter() - begun
-            piece = pieces.take(count, took, workers)
-            after_each()
-        library.metalnb_add_up()
+        try:
+            piece = pieces.take(0, 0.0, workers)
+            while piece:
+                begun = time.perf_counter()
+                library.metalnb_spread(given.written, region, piece.start, piece.stop, step, row)
+                count, took = len(piece), time.perf_counter() - begun
+                piece = pieces.take(count, took, workers)
+                after_each()
+        finally:
+            library.metalnb_add_up()
         if ctypes.c_uint32.in_dll(library, "metalnb_full").value:
             message = f"{build.name}: no memory for what its SIMD-groups keep across a barrier"
             raise KernelFault(message)
         counters.blocks[:] = blocks.reshape(-1, 4)
+
+
+def _empty_patterns(worker: int, count: int) -> np.ndarray[Any, Any]:
+    """Return memory for the patterns of so many accesses; small ones stay for the next dispatch."""
+    words = count * _PATTERNS
+    found = _patterns.get(worker)
+    if found is None or found.size < words:
+        found = np.zeros(words, np.uint64)
+        if found.nbytes <= _MOST_KEPT:
+            _patterns[worker] = found
+    return found
 
 
 def _step(groups: int) -> int:

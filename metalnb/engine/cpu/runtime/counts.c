@@ -36,13 +36,14 @@ typedef struct {
     u32 group, order;    // the sample's threadgroup, and how many were begun before it
     u32 repeated, unused; // the most lanes of one address, of an atomic operation
     u64 filled[SETS][PATTERNS / 64];  // a bit for each known pattern
-    pattern known[SETS][PATTERNS];
 } site;
+typedef pattern patterns[SETS][PATTERNS];
 
 typedef struct { u64 rounds, spent, waited, groups[SIMDGROUPS]; } barrier;
 
 typedef struct {
     site* sites;
+    patterns* known;  // of each site; those that are not filled have an empty mask
     barrier* barriers;
     memory* regions;
     u64 region_count, banks, shared_start, shared_end, site_count;
@@ -230,7 +231,7 @@ static inline beginning begins(site* s, u64 first, u32 mask) {
     const u64 base = region == SHARED ? counted.shared_start
         : region < counted.region_count ? counted.regions[region].start : 0;
     const u32 phase = (u32)(first - base) & (PATTERNS - 1);
-    return (beginning){first, base, region, mask, phase, &s->known[mask != ~0u][phase]};
+    return (beginning){first, base, region, mask, phase, &counted.known[s - counted.sites][mask != ~0u][phase]};
 }
 
 /// Put the pattern of an access in place of the known one, and keep the access as the sample if none has cost more.
@@ -308,13 +309,16 @@ EXPORTED void metalnb_count(const counting* c) {
     metalnb_work = metalnb_mark = 0;
 }
 
-/// Add up what has not been yet: the sums of all accesses are whole then.
+/// Add up what has not been yet, so that the sums of all accesses are whole, and forget the patterns.
 EXPORTED void metalnb_add_up(void) {
     for (u64 i = 0; i < counted.site_count; ++i)
         for (u32 set = 0; set < SETS; ++set)
             for (u32 word = 0; word < PATTERNS / 64; ++word)
-                for (u64 left = counted.sites[i].filled[set][word]; left; left &= left - 1)
-                    add_up(counted.sites + i, &counted.sites[i].known[set][word * 64 + __builtin_ctzll(left)]);
+                for (u64 left = counted.sites[i].filled[set][word]; left; left &= left - 1) {
+                    pattern* p = &counted.known[i][set][word * 64 + __builtin_ctzll(left)];
+                    add_up(counted.sites + i, p);
+                    p->mask = 0;
+                }
 }
 
 /// Run some threadgroups, in rows of `row` side by side, which caches like, and the rows `step` apart around all of them, so
