@@ -1,12 +1,14 @@
-"""The threads that count a dispatch: each has code and counters of its own, and takes threadgroups while any are left."""
+"""The threads that count a dispatch: each has its own copy of code and counters, and takes threadgroups in pieces."""
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
+import functools
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from math import gcd
 from typing import Any
@@ -17,6 +19,7 @@ from metalnb.errors import KernelFault
 
 from .. import toolchain
 from .counted_build import CountedBuild
+from .counting_pieces import Pieces
 from .counts import Touched
 
 __all__ = ["LANES", "Counters", "Given", "count_with_workers"]
@@ -31,7 +34,6 @@ _SUMMED = ("runs", "lanes", "sectors", "lines", "used", "passes", "least", "meet
 _SAMPLED = ("region", "mask", "cost", "sample", "group", "order")
 _BARRIER = np.dtype([("rounds", "u8"), ("spent", "u8"), ("waited", "u8"), ("groups", "u8", 32)])
 _ARENA = (1 << 20) + 1024 * (256 * 1024 + 9 * 64)  # as in runtime/dispatch.h
-_BURST = 0.03  # seconds after which an interrupt is heard
 _JOINED = 0.01  # seconds of work that are worth a second worker
 _MOST = 8  # workers
 _GOLDEN = 0.6180339887498949  # steps of this part of a whole spread evenly, however many are taken
@@ -120,61 +122,6 @@ class Counters:
             np.bitwise_or(mine_touched.marks, its_touched.marks, out=mine_touched.marks)
 
 
-class _Pieces:
-    """Hands out threadgroups in bursts, until all are done, the time is over, or a worker has failed.
-
-    Attributes
-    ----------
-    done : int
-        Threadgroups that are done.
-    failure : KernelFault or None
-    """
-
-    def __init__(self, groups: int, seconds: float, progress: Callable[[float], None] | None) -> None:
-        self._groups, self._seconds, self._progress = groups, seconds, progress
-        self._lock = threading.Lock()
-        self._started = time.perf_counter()
-        self._next = 0
-        self._stopped = False
-        self.done = 0
-        self.failure: KernelFault | None = None
-
-    def take(self, last: int, took: float, workers: int) -> range:
-        """Return the threadgroups that come next, after the `last` ones, which `took` so many seconds."""
-        with self._lock:
-            self.done += last
-            left = self._seconds - self._spent
-            if self._stopped or (self._next and left <= 0):
-                return range(0)
-            burst = min(4 * last, int(min(_BURST, left) * last / max(took, 1e-9)))
-            if workers > 1:
-                burst = min(burst, (self._groups - self._next) // (2 * workers))  # all end at much the same time
-            first = self._next
-            self._next = min(self._groups, first + max(1, burst))
-            return range(first, self._next)
-
-    def stop(self, failure: KernelFault | None = None) -> None:
-        """Hand out nothing more."""
-        with self._lock:
-            self._stopped = True
-            self.failure = self.failure or failure
-
-    @property
-    def _spent(self) -> float:
-        return time.perf_counter() - self._started
-
-    @property
-    def left(self) -> float:
-        """How many seconds one worker would still take, at most."""
-        expected = self._spent * (self._groups - self.done) / max(1, self.done)
-        return min(expected, self._seconds - self._spent)
-
-    def tell(self) -> None:
-        """Tell how much is over: of the time, or of the threadgroups."""
-        if self._progress is not None:
-            self._progress(max(self.done / self._groups, min(1.0, self._spent / self._seconds)))
-
-
 def count_with_workers(
     build: CountedBuild, given: Given, seconds: float, progress: Callable[[float], None] | None,
 ) -> tuple[Counters, int]:  # fmt: skip
@@ -185,81 +132,103 @@ def count_with_workers(
     KernelFault
         When there is no memory for what SIMD-groups keep across a barrier.
     """
-    pieces = _Pieces(given.groups, seconds, progress)
     most = 1 if build.code.in_order or sys.platform == "win32" else min(_MOST, toolchain.cores())
-    others: list[tuple[threading.Thread, Counters]] = []
+    pieces = Pieces(given.groups, most, seconds, progress)
+    helpers: list[_Helper] = []
 
-    def begin_others() -> None:
-        if not others and most > 1 and pieces.left > _JOINED:
-            for number in range(1, most):
-                counters = Counters(build, given)
-                thread = threading.Thread(target=_helped, args=(build, given, counters, number, most, pieces), daemon=True)
-                others.append((thread, counters))
-                thread.start()
+    def after_each() -> None:
+        if not helpers and most > 1 and pieces.left > _JOINED:
+            helpers.extend(_Helper(_Worker(build, given, pieces, number)) for number in range(1, most))
         pieces.tell()
 
     with _lock:
-        own = Counters(build, given)
+        own = _Worker(build, given, pieces, 0)
         try:
-            _counted(build, given, own, 0, most, pieces, begin_others)
+            own.run(after_each)
         finally:
             pieces.stop()
-            for thread, _ in others:
-                thread.join()
+            for helper in helpers:
+                helper.join()
     if pieces.failure is not None:
         raise pieces.failure
-    for _, counters in others:
-        own.add(counters)
-    return own, pieces.done
+    for helper in helpers:
+        own.counters.add(helper.worker.counters)
+    return own.counters, pieces.done
 
 
-def _helped(
-    build: CountedBuild, given: Given, counters: Counters, number: int, workers: int, pieces: _Pieces,
-) -> None:  # fmt: skip
-    try:
-        _counted(build, given, counters, number, workers, pieces, lambda: None)
-    except KernelFault as fault:
-        pieces.stop(fault)
+class _Helper(threading.Thread):
+    """Runs a worker beside the caller's thread."""
+
+    def __init__(self, worker: _Worker) -> None:
+        super().__init__(daemon=True)
+        self.worker = worker
+        self.start()
+
+    def run(self) -> None:
+        """Count until no pieces are left."""
+        try:
+            self.worker.run(lambda: None)
+        except KernelFault as fault:
+            self.worker.pieces.stop(fault)
 
 
-def _counted(
-    build: CountedBuild, given: Given, counters: Counters, number: int, workers: int, pieces: _Pieces,
-    after_each: Callable[[], None],
-) -> None:  # fmt: skip
-    """Run pieces with one worker's code and counters until none is left."""
-    library = build.library(number)
-    library.metalnb_spread.argtypes = (ctypes.c_char_p, ctypes.c_void_p, *(ctypes.c_uint64,) * 4)
-    library.metalnb_spread.restype = None
-    row = _ROW if given.groups >= _MANY else 1
-    step = 1 if build.code.in_order else _step(given.groups // row)
-    blocks = np.ctypeslib.as_array((ctypes.c_uint64 * counters.blocks.size).in_dll(library, "metalnb_blocks"))
-    known = _empty_patterns(number, len(counters.sites))
-    with toolchain.lent_region(given.written) as region:
+class _Worker:
+    """One thread's code and counters.
+
+    Attributes
+    ----------
+    counters : Counters
+    pieces : Pieces
+    """
+
+    def __init__(self, build: CountedBuild, given: Given, pieces: Pieces, number: int) -> None:
+        self._build, self._given, self._number = build, given, number
+        self._library = build.library(number)
+        self._library.metalnb_spread.argtypes = (ctypes.c_char_p, ctypes.c_void_p, *(ctypes.c_uint64,) * 4)
+        self._library.metalnb_spread.restype = None
+        self.counters = Counters(build, given)
+        self.pieces = pieces
+
+    def run(self, after_each: Callable[[], None]) -> None:
+        """Count pieces until none is left."""
+        blocks = (ctypes.c_uint64 * self.counters.blocks.size).in_dll(self._library, "metalnb_blocks")
+        ctypes.memset(blocks, 0, ctypes.sizeof(blocks))
+        with toolchain.lent_region(self._given.written) as region, self._counting(region + _ARENA):
+            piece = self.pieces.take()
+            while piece:
+                begun = time.perf_counter()
+                self._run(piece, region)
+                piece = self.pieces.take(len(piece), time.perf_counter() - begun)
+                after_each()
+        if ctypes.c_uint32.in_dll(self._library, "metalnb_full").value:
+            message = f"{self._build.name}: no memory for what its SIMD-groups keep across a barrier"
+            raise KernelFault(message)
+        self.counters.blocks[:] = np.ctypeslib.as_array(blocks).reshape(-1, 4)
+
+    @contextlib.contextmanager
+    def _counting(self, shared: int) -> Iterator[None]:
+        """Give the runtime the counters, and threadgroup memory's address; add up in the end."""
+        given, counters = self._given, self.counters
+        known = _empty_patterns(self._number, len(counters.sites))
         watched = (_Memory * max(1, len(given.regions)))(*(
             _Memory(memory.ctypes.data, memory.ctypes.data + memory.nbytes, granule.bit_length() - 1, 0,
                     touched.marks.ctypes.data)
             for (memory, granule), touched in zip(given.regions, counters.touched, strict=True)
         ))  # fmt: skip
-        start = region + _ARENA
-        blocks[:] = 0
-        library.metalnb_count(ctypes.byref(_Counting(
-            counters.sites.ctypes.data, known.ctypes.data, counters.barriers.ctypes.data, ctypes.addressof(watched), len(given.regions),
-            given.banks, start, start + given.shared, len(build.code.accesses),
+        self._library.metalnb_count(ctypes.byref(_Counting(
+            counters.sites.ctypes.data, known.ctypes.data, counters.barriers.ctypes.data, ctypes.addressof(watched),
+            len(given.regions), given.banks, shared, shared + given.shared, len(self._build.code.accesses),
         )))  # fmt: skip
         try:
-            piece = pieces.take(0, 0.0, workers)
-            while piece:
-                begun = time.perf_counter()
-                library.metalnb_spread(given.written, region, piece.start, piece.stop, step, row)
-                count, took = len(piece), time.perf_counter() - begun
-                piece = pieces.take(count, took, workers)
-                after_each()
+            yield
         finally:
-            library.metalnb_add_up()
-        if ctypes.c_uint32.in_dll(library, "metalnb_full").value:
-            message = f"{build.name}: no memory for what its SIMD-groups keep across a barrier"
-            raise KernelFault(message)
-        counters.blocks[:] = blocks.reshape(-1, 4)
+            self._library.metalnb_add_up()
+
+    def _run(self, piece: range, region: int) -> None:
+        groups = self._given.groups
+        row = _ROW if groups >= _MANY else 1
+        step = 1 if self._build.code.in_order else _step(groups // row)
+        self._library.metalnb_spread(self._given.written, region, piece.start, piece.stop, step, row)
 
 
 def _empty_patterns(worker: int, count: int) -> np.ndarray[Any, Any]:
@@ -273,6 +242,7 @@ def _empty_patterns(worker: int, count: int) -> np.ndarray[Any, Any]:
     return found
 
 
+@functools.lru_cache(64)
 def _step(groups: int) -> int:
     """Return a number without a common divisor with another, near the golden section of it."""
     step = max(1, round(groups * _GOLDEN))
