@@ -1,4 +1,4 @@
-"""The rows of the functions of two and three arrays. Adding one is one line."""
+"""The rows of the functions of two arrays. Adding one is one line."""
 
 # ruff: noqa: E501  (a row is one line, however long: it is read as one of a table)
 
@@ -11,11 +11,9 @@ import numpy as np
 
 from ...arrays.array import Array
 from ...arrays.promotion import is_float
-from ..op import NUMERIC, op
-from . import unary
 from .elementwise_op import Elementwise
 
-__all__ = ["BY_NAME", "ROWS", "clip"]
+__all__ = ["ROWS"]
 
 _two = functools.partial(Elementwise, operands=2)
 _compare = functools.partial(_two, kinds="biuf", result="bool", domain=(-3, 3))
@@ -28,14 +26,6 @@ def _largest(*sizes: Any) -> Any:
 def _parts(x: Any, y: Any, *rest: Any) -> Any:
     """Return the size of a sum's largest term: where terms cancel, the error is relative to it."""
     return _largest(x, y, rest[-1])
-
-
-def _product(x: Any, y: Any, z: Any, result: Any) -> Any:
-    return _largest(x * y, z, result)
-
-
-def _ends(x: Any, y: Any, z: Any, result: Any) -> Any:
-    return _largest(x, y, z * (y - x), result)
 
 
 def _no_negative_power(name: str, operands: tuple[Any, ...]) -> None:
@@ -52,10 +42,6 @@ def _no_negative_power(name: str, operands: tuple[Any, ...]) -> None:
     if least < 0:
         raise ValueError(f"{name}: an integer to a negative power is not an integer; got the power {least}. "
                          f"Pass x.astype(mnb.float32).")  # fmt: skip
-
-
-def _lerp(x: Any, y: Any, z: Any) -> Any:
-    return np.where(z < 0.5, x + z * (y - x), y - (y - x) * (1 - z))
 
 
 ROWS = (
@@ -94,48 +80,5 @@ ROWS = (
     _two("bitwise_right_shift", "shifted_right(x, y)", np.right_shift, "x1's bits moved down by x2, the sign drawn after.", kinds="iu", aliases=("right_shift",)),
     _two("gcd", "gcd_of(x, y)", np.gcd, "The largest number that divides both; 0 for two zeros.", kinds="iu", flops=40, cite="NumPy, ``gcd``"),
     _two("lcm", "lcm_of(x, y)", np.lcm, "The least number that both divide; it wraps. 0 where one is 0.", kinds="iu", flops=40, cite="NumPy, ``lcm``"),
-    # three arrays
-    Elementwise("where", "condition ? x : y", np.where, "x1 where the condition holds, else x2.", kinds="biuf", ulp=0, operands=("condition", "x", "y"), masks=("condition",), numpy=(np.where,)),
-    Elementwise("fma", {"f": "fma(x, y, z)", "iu": "sum_of(product_of(x, y), z)"}, lambda x, y, z: x * y + z, "x1 * x2 + x3, rounded once.", ulp=0.5, operands=3, flops=2, size=_product, cite="IEEE 754-2019, 5.4.1"),
-    Elementwise("lerp", "z < 0.5f ? fma(z, y - x, x) : fma(z - 1.0f, y - x, y)", _lerp, "From x1, for x3 = 0, to x2, for x3 = 1; x2 - x1 must be a number that there is.", ulp=3, operands=3, domain=(0, 1), flops=4, size=_ends, cite="PyTorch, ``lerp``"),
+    _two("heaviside", "x < 0.0f ? 0.0f : x > 0.0f ? 1.0f : x == 0.0f ? y : x", np.heaviside, "0 below 0, 1 above it, x2 at it.", ulp=0, cite="NumPy, ``heaviside``"),
 )
-
-BY_NAME = {row.name: row for row in ROWS}  # for other ops to call
-
-_POSITIVE = next(row for row in unary.ROWS if row.name == "positive")
-_CLIP = Elementwise("clip", "clip_of(x, y, z)", np.clip, "", kinds="iuf", operands=3)
-
-
-@op(
-    "elementwise", reference=lambda x, min=None, max=None: np.clip(x, min, max), dtypes=NUMERIC, parts=(_CLIP,), numpy=(np.clip,), flops=2,
-)  # fmt: skip
-def clip(x: Array, /, min: Any = None, max: Any = None, *, out: Array | None = None) -> Array:
-    """Return each element limited to the range between two bounds.
-
-    Parameters
-    ----------
-    x : Array
-        Of all dtypes but bool.
-    min, max : Array or number, optional
-        The bounds; None for none. Where min > max, max counts.
-    out : Array, optional
-        The array to write the result into.
-
-    Returns
-    -------
-    Array
-        Of the shape that all broadcast to, and x's dtype. NaN where one of them is NaN.
-
-    References
-    ----------
-    Python array API standard 2024.12, ``clip``
-    """
-    made: Array
-    if min is None and max is None:
-        made = _POSITIVE(x, out=out)
-    elif min is None or max is None:
-        bounded = BY_NAME["minimum" if min is None else "maximum"]
-        made = bounded(x, max if min is None else min, out=out)
-    else:
-        made = _CLIP(x, min, max, out=out)
-    return made

@@ -18,6 +18,7 @@ from ...engine.base import Engine
 from ...errors import ArgumentError
 from ...program import Program
 from ..docstrings import described
+from ..fusion.tracing import Traced
 from ..launching.copying import copy_into
 from ..launching.launcher import Launch
 from ..launching.programs import compile
@@ -26,7 +27,6 @@ from ..planning.cuts import NEVER, device_of
 from ..planning.elementwise_plan import Strip, plan_elementwise, stretched
 from .elementwise_text import LOOPS, Formula
 from .operands import Taken, take
-from .tracing import Traced
 
 __all__ = ["Elementwise", "strip"]
 

@@ -11,13 +11,14 @@ import numpy as np
 from ...arrays.array import Array
 from ...arrays.convert import asarray, on
 from ...arrays.promotion import floating, is_integer
-from ..elementwise.binary import BY_NAME
+from ..elementwise.by_name import BY_NAME
 from ..elementwise.elementwise_op import Elementwise
+from ..indexing.take_and_put import take, take_along_axis
 from ..launching.copying import as_array, converted
 from ..op import FLOATS, Op, op
-from ..ops import reductions, statistics
-from ..ops.indexed import take, take_along_axis
-from ..ops.normalization import log_softmax
+from ..reductions import basic_reductions
+from ..statistics import moments
+from .softmax import log_softmax
 
 __all__ = [
     "binary_cross_entropy", "binary_cross_entropy_with_logits", "cross_entropy", "huber_loss", "kl_div", "l1_loss",
@@ -71,7 +72,7 @@ _DIVERGENCE = _two("kl_div", "y > 0.0f ? y * (log(y) - x) : y == 0.0f ? 0.0f : N
 def _reduced(who: str, loss: Array, reduction: str) -> Array:
     if reduction not in {"mean", "sum", "none"}:
         raise ValueError(f"{who}: reduction is 'mean', 'sum' or 'none'; got {reduction!r}.")
-    made: Array = loss if reduction == "none" else {"mean": statistics.mean, "sum": reductions.sum}[reduction](loss)
+    made: Array = loss if reduction == "none" else {"mean": moments.mean, "sum": basic_reductions.sum}[reduction](loss)
     return made
 
 
@@ -190,13 +191,13 @@ def _picked(
     loss = -own * each
     if smoothing:
         lines = logs if weights is None else logs * weights.reshape((-1, *(1,) * (logs.ndim - axis - 1)))
-        spread = -reductions.sum(lines, axis=axis) / logs.shape[axis]
+        spread = -basic_reductions.sum(lines, axis=axis) / logs.shape[axis]
         loss = loss * (1 - smoothing) + spread * smoothing
     loss = _WHERE(counted, loss, 0.0)
     if reduction != "mean":
         return _reduced(who, loss, reduction)
-    share = reductions.sum(_WHERE(counted, each, 0.0))
-    return reductions.sum(loss) / share  # type: ignore[no-any-return]
+    share = basic_reductions.sum(_WHERE(counted, each, 0.0))
+    return basic_reductions.sum(loss) / share  # type: ignore[no-any-return]
 
 
 def _classes(x: Any, target: Any, weight: Any = None, *, ignore_index: int = -100, reduction: str = "mean",
@@ -292,4 +293,4 @@ def cross_entropy(
     lines = wanted * logs
     if weight is not None:
         lines = lines * as_array("cross_entropy", weight).reshape((-1, *(1,) * (logits.ndim - axis - 1)))
-    return converted(_reduced("cross_entropy", -reductions.sum(lines, axis=axis), reduction), own)
+    return converted(_reduced("cross_entropy", -basic_reductions.sum(lines, axis=axis), reduction), own)
