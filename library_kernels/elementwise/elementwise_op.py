@@ -23,7 +23,7 @@ from ..launching.copying import copy_into
 from ..launching.launcher import Launch
 from ..launching.programs import compile
 from ..op import ALL, Op, OpRow
-from ..planning.cuts import NEVER, device_of
+from ..planning.device import NEVER, device_of
 from ..planning.elementwise_plan import Strip, plan_elementwise, stretched
 from .elementwise_text import LOOPS, Formula
 from .operands import Taken, take

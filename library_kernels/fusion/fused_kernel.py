@@ -19,7 +19,7 @@ from ..elementwise.elementwise_op import strip
 from ..launching.launcher import Launch
 from ..launching.programs import compile
 from ..launching.reduction_launch import ACCUMULATORS, Monoid, accumulator, reduced_or, summed, tag
-from ..planning.cuts import NEVER, device_of
+from ..planning.device import NEVER, device_of
 from ..planning.elementwise_plan import Strip, broadcast, plan_elementwise, plan_row_reduction
 from .fused_text import FusedText
 from .tracing import Reduced, Trace, Traced
@@ -130,7 +130,7 @@ class FusedKernel:
             return _Plan(None, engine, shape)
         rows = plan_row_reduction(shape, strips, _steps(shape[:-1]), device)
         binary = self.program(engine)[f"{rows.kernel}_{rows.kinds}"].binary
-        launch = Launch(binary, rows.grid, rows.threadgroup, (rows.record, rows.cuts)).kept(engine)
+        launch = Launch(binary, rows.grid, rows.threadgroup, (rows.record, rows.splits)).kept(engine)
         return _Plan(launch, engine, shape, rows.parts)
 
     def _reduced(self, plan: _Plan, last: Reduced, arrays: tuple[Array, ...], values: tuple[bytearray, ...]) -> Array:

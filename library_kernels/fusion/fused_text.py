@@ -18,7 +18,7 @@ __all__ = ["FusedText"]
 DType = np.dtype[Any]
 
 # A line that calls a function of an op, and such a function that has no preamble: of floats alone.
-_CUTS = """struct Cuts {
+_SPLITS = """struct Splits {
     uint count;    // elements of a row
     uint stretch;  // ... that one SIMD-group takes
     uint rest;     // ... that the last one takes
@@ -118,9 +118,9 @@ class FusedText:
         out = f"    out_ += row_of(walk, {len(names)}, row)"
         made = "storage<typename M::result>::store(M::finish("
         buffers = [*self._buffers(), "    device memory_of<typename M::result>* out_,", "    constant Walk& walk,",
-                   "    constant Cuts& cuts,", *self._parameters()]  # fmt: skip
+                   "    constant Splits& splits,", *self._parameters()]  # fmt: skip
         return [
-            _CUTS,
+            _SPLITS,
             f"template <{steps}>",
             f"inline {value_type(self.results[0][1])} fused_value(",
             *self._buffers(), "    constant Walk& walk,", *self._parameters(), "    uint place) {",
@@ -131,9 +131,9 @@ class FusedText:
             "    uint group [[threadgroup_position_in_grid]], uint lane [[thread_index_in_simdgroup]],",
             "    uint simd [[simdgroup_index_in_threadgroup]],",
             "    uint simds [[dispatch_simdgroups_per_threadgroup]]) {",
-            "    const uint place = group * simds + simd, row = place / cuts.parts, part = place % cuts.parts;",
-            "    const uint first = part * cuts.stretch + lane;",
-            "    const uint count = part + 1 == cuts.parts ? cuts.rest : cuts.stretch, runs = count / LANES;",
+            "    const uint place = group * simds + simd, row = place / splits.parts, part = place % splits.parts;",
+            "    const uint first = part * splits.stretch + lane;",
+            "    const uint count = part + 1 == splits.parts ? splits.rest : splits.stretch, runs = count / LANES;",
             *rows, f"{out} + part;",
             "    typename M::acc total = M::identity();",
             "    uint run = 0;",
@@ -147,7 +147,7 @@ class FusedText:
             f"    for (; run < runs; ++run) some = M::combine(some, typename {value}first + run * LANES)));",
             f"    if (lane < count - runs * LANES) some = M::combine(some, typename {value}first + runs * LANES)));",
             "    total = across_lanes<M>(M::combine(total, typename M::acc(some)));",
-            f"    if (lane == 0) *out_ = {made}total, cuts.scale, 0));",
+            f"    if (lane == 0) *out_ = {made}total, splits.scale, 0));",
             "}", "",
             "// A thread takes a short row.",
             f"template <typename M, {steps}>",
@@ -155,8 +155,8 @@ class FusedText:
             "    uint row [[thread_position_in_grid]]) {",
             *rows, f"{out};",
             "    typename M::part total = typename M::part(M::identity());",
-            f"    for (uint i = 0; i < cuts.count; ++i) total = M::combine(total, typename {value}i)));",
-            f"    *out_ = {made}typename M::acc(total), cuts.scale, 0));",
+            f"    for (uint i = 0; i < splits.count; ++i) total = M::combine(total, typename {value}i)));",
+            f"    *out_ = {made}typename M::acc(total), splits.scale, 0));",
             "}",
         ]  # fmt: skip
 

@@ -22,7 +22,7 @@ from ..launching.copying import as_array, contiguous, converted, copied, copy_in
 from ..linear_algebra.matrix_products import matmul
 from ..op import FLOATS, LeastTraffic, Op, OpRow
 from ..planning.convolution_plan import Windows
-from ..planning.cuts import device_of
+from ..planning.device import device_of
 
 __all__ = ["conv1d", "conv2d", "padded", "tuple_of", "windows"]
 

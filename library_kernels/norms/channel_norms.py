@@ -17,7 +17,7 @@ from ..elementwise.elementwise_op import Elementwise
 from ..launching.copying import as_array, converted, copied, copy_into
 from ..launching.normalization_launch import group_normalized
 from ..op import FLOATS, op
-from ..planning.cuts import device_of
+from ..planning.device import device_of
 from ..statistics import moments
 from .layer_norms import layer_norm
 

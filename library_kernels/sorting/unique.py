@@ -18,7 +18,7 @@ from ..launching.launcher import dispatch
 from ..launching.programs import program
 from ..launching.radix_sort import sorted_rows
 from ..op import ALL, op
-from ..planning.cuts import LANES
+from ..planning.device import LANES
 
 __all__ = [
     "UniqueAll", "UniqueCounts", "UniqueInverse", "unique", "unique_all", "unique_counts", "unique_inverse",

@@ -18,7 +18,8 @@ from ..launching.programs import instantiated
 from ..launching.reduction_launch import Monoid, accumulator, reduced_or, tag
 from ..op import ALL, op
 from ..planning.axes import axes_of
-from ..planning.cuts import device_of, record
+from ..planning.device import device_of
+from ..planning.packed_record import record
 from ..reductions.basic_reductions import TOTAL_TOLERANCE, size_of_largest, total_dtype
 
 __all__ = ["mean", "std", "var"]

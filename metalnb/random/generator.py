@@ -22,7 +22,7 @@ from metalnb.library_kernels.launching.copying import copy_into, writable
 from metalnb.library_kernels.launching.launcher import dispatch
 from metalnb.library_kernels.launching.programs import program
 from metalnb.library_kernels.planning.axes import axis_of, shape_of
-from metalnb.library_kernels.planning.cuts import LANES
+from metalnb.library_kernels.planning.device import LANES
 from metalnb.library_kernels.sorting.searching import searchsorted
 from metalnb.library_kernels.sorting.sort import argsort
 

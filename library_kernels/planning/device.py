@@ -1,34 +1,25 @@
-"""How long rows and columns are cut into stretches, so that there are enough SIMD-groups to fill a device.
+"""What fills a device: SIMD-groups, elements for each, threadgroups; and the grids that follow from it.
 
-Reductions, arg-reductions, scans and softmax share these cuts. What a `Device` wants is known here and nowhere else.
+What a `Device` wants is known here and nowhere else.
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-import numpy as np
-
 from ...engine.base import Caps, Grid
 
 __all__ = [
-    "CORES", "FAR", "FEW_TERMS", "LANES", "NEVER", "TILE_BYTES", "Cut", "Device", "Record", "cut", "cut_columns",
-    "cut_down", "cut_rows", "device_of", "grid_of_groups", "grid_of_rows", "grid_of_threads", "record", "sort_tile",
+    "CORES", "FAR", "LANES", "NEVER", "Device", "device_of", "grid_of_groups", "grid_of_rows", "grid_of_threads",
     "takes_rows", "threads_for_row",
 ]  # fmt: skip
 
 LANES = 32  # threads of a SIMD-group
 FAR = 96 << 20  # bytes of operands that hardly stay in any cache until the next kernel
 NEVER = 1 << 62
-TILE_BYTES = 8192  # threadgroup memory for a tile of columns, as in reduce.metal
-FEW_TERMS = 32  # elements that a thread reduces by itself rather than a SIMD-group
 _SHARED = 1024  # elements of a row that are worth a threadgroup, where loads take long
-_RUN = 512  # elements of a row that a SIMD-group has under way where loads take long, as in scan.metal
 _LONE = 65536  # elements of a row that a threadgroup takes by itself rather than start another dispatch
-_DOWN = 64  # elements of a column that are worth a thread, where loads take long
 _THREADS = 256  # of a threadgroup whose threads work alone
-
-Record = np.ndarray[tuple[int], np.dtype[np.uint8]]
 
 
 class Device(NamedTuple):
@@ -93,39 +84,6 @@ def device_of(caps: Caps) -> Device:
     return made._replace(matrices=caps.matrices, copies=caps.copies)
 
 
-class Cut(NamedTuple):
-    """A length cut into `parts` stretches, the last of which has `rest` elements."""
-
-    stretch: int
-    rest: int
-    parts: int
-
-
-def cut(count: int, least: int, parts: int, multiple: int = 1) -> Cut:
-    """Cut a length into at most `parts` stretches of at least `least`, each but the last a multiple of `multiple`."""
-    wanted = max(1, min(parts, count // least))
-    stretch = -(-count // wanted)
-    stretch = max(1, -(-stretch // multiple) * multiple)
-    number = max(1, -(-count // stretch))
-    return Cut(stretch, count - (number - 1) * stretch, number)
-
-
-def cut_rows(count: int, rows: int, multiple: int, device: Device) -> Cut:
-    """Cut rows of `count` elements, `rows` of them, into stretches of a multiple of `multiple`; a GPU wants its own."""
-    parts = -(-device.rounds * device.simd_groups // rows) if rows < device.simd_groups else 1
-    return cut(count, device.stretch, parts, _RUN if device.waits else multiple)
-
-
-def cut_columns(count: int, tiles: int, least: int, groups: int) -> Cut:
-    """Cut `tiles` tiles of columns of `count` elements into stretches of at least `least`, for `groups` SIMD-groups."""
-    return cut(count, least, -(-groups // tiles))
-
-
-def cut_down(count: int, columns: int, device: Device) -> Cut:
-    """Cut columns of `count` elements, `columns` of them, into stretches for a thread each, of whole eights."""
-    return cut(count, _DOWN, -(-device.rounds * device.simd_groups * LANES // columns), 8)
-
-
 def grid_of_groups(simd_groups: int, device: Device = CORES, *, alone: bool = False) -> tuple[Grid, Grid]:
     """Return the grid and the threadgroup for some SIMD-groups; `alone` gives each a threadgroup of its own."""
     few = simd_groups <= (device.simd_groups // 8 if device.waits else 2 * device.simd_groups)
@@ -160,13 +118,3 @@ def grid_of_rows(rows: int, threads: int) -> tuple[Grid, Grid]:
 def grid_of_threads(threads: int) -> tuple[Grid, Grid]:
     """Return the grid and the threadgroup for threads that work alone."""
     return (threads, 1, 1), (min(threads, _THREADS), 1, 1)
-
-
-def sort_tile(itemsize: int) -> int:
-    """Return the keys that a threadgroup of ``sort_tiles.metal`` ranks at once."""
-    return 16384 // max(itemsize, 4)
-
-
-def record(packed: bytes) -> Record:
-    """Return bytes as an engine takes them."""
-    return np.frombuffer(bytearray(packed), np.uint8)
