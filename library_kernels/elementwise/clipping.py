@@ -13,13 +13,16 @@ from ..launching.copying import as_array, copied
 from ..op import NUMERIC, op
 from .by_name import BY_NAME
 from .elementwise_op import Elementwise
+from .elementwise_text import Formula
+from .op_facts import Facts
 
 __all__ = ["clip", "nan_to_num"]
 
-_CLIP = Elementwise("clip", "clip_of(x, y, z)", np.clip, "", kinds="iuf", operands=3)
+_CLIP = Elementwise(Formula("clip", "clip_of(x, y, z)", kinds="iuf", operands=("x", "y", "z")), Facts(np.clip))
 _NUMBERED = Elementwise(
-    "nan_to_num", "x != x ? nan : x == INFINITY ? posinf : x == -INFINITY ? neginf : x", np.nan_to_num, "", ulp=0,
-    parameters={"nan": 0.0, "posinf": 3.40282347e38, "neginf": -3.40282347e38},
+    Formula("nan_to_num", "x != x ? nan : x == INFINITY ? posinf : x == -INFINITY ? neginf : x",
+            parameters={"nan": 0.0, "posinf": 3.40282347e38, "neginf": -3.40282347e38}),
+    Facts(np.nan_to_num, ulp=0),
 )  # fmt: skip
 
 

@@ -13,6 +13,8 @@ from ..op import ALL, op
 from ..reductions import basic_reductions
 from .by_name import BY_NAME
 from .elementwise_op import Elementwise
+from .elementwise_text import Formula
+from .op_facts import Facts
 
 __all__ = ["allclose", "array_equal", "isclose"]
 
@@ -22,7 +24,10 @@ _NEAR = (
     "x == y || (abs(x - y) <= fma(rtol, abs(y), atol) && abs(y) < INFINITY) || (x != x && y != y)",
 )
 _PLAIN, _WITH_NAN = (
-    Elementwise("isclose", near, np.isclose, "", operands=2, result="bool", parameters={"rtol": 1e-5, "atol": 1e-8})
+    Elementwise(
+        Formula("isclose", near, operands=("x", "y"), result="bool", parameters={"rtol": 1e-5, "atol": 1e-8}),
+        Facts(np.isclose),
+    )
     for near in _NEAR
 )
 

@@ -14,6 +14,8 @@ from ...arrays.convert import asarray, on
 from ...arrays.promotion import common, is_float
 from ..elementwise.by_name import BY_NAME
 from ..elementwise.elementwise_op import Elementwise
+from ..elementwise.elementwise_text import Formula
+from ..elementwise.op_facts import Facts
 from ..launching.attention_launch import attended
 from ..launching.copying import as_array, contiguous, converted, copied, fill_with
 from ..linear_algebra.matrix_products import matmul
@@ -166,7 +168,10 @@ def _composed(q: Array, k: Array, v: Array, mask: Array | None, share: int, scal
 
 # ---- Rotary position embedding ---------------------------------------------------------------------------------------
 
-_TURN = Elementwise("rope", "fma(x, c, -(y * s))", lambda x, y, c, s: x * c - y * s, "", operands=("x", "y", "c", "s"))
+_TURN = Elementwise(
+    Formula("rope", "fma(x, c, -(y * s))", operands=("x", "y", "c", "s")),
+    Facts(lambda x, y, c, s: x * c - y * s),
+)
 
 
 def _roped(x: Any, *, base: float = 10000.0, offset: int = 0, interleaved: bool = False) -> Any:

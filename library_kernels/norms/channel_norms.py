@@ -14,6 +14,8 @@ from ...arrays.promotion import is_float
 from ..creation.filled import full
 from ..elementwise.by_name import BY_NAME
 from ..elementwise.elementwise_op import Elementwise
+from ..elementwise.elementwise_text import Formula
+from ..elementwise.op_facts import Facts
 from ..launching.copying import as_array, converted, copied, copy_into
 from ..launching.normalization_launch import group_normalized
 from ..op import FLOATS, op
@@ -25,8 +27,10 @@ __all__ = ["batch_norm", "group_norm", "instance_norm"]
 
 _FLOAT = np.dtype(np.float32)
 _RSQRT = BY_NAME["rsqrt"]
-_SCALED = Elementwise("batch_norm", "fma(x - m, s, b)", lambda x, m, s, b: (x - m) * s + b, "",
-                      operands=("x", "m", "s", "b"))  # fmt: skip
+_SCALED = Elementwise(
+    Formula("batch_norm", "fma(x - m, s, b)", operands=("x", "m", "s", "b")),
+    Facts(lambda x, m, s, b: (x - m) * s + b),
+)  # fmt: skip
 _TOLERANCE = {"float32": 16.0, "float16": 2.0, "bfloat16": 2.0}
 
 
