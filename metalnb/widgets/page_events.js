@@ -1,4 +1,4 @@
-// What a hand does on a widget: clicks on a map's cells, keys on sliders, drags and wheels on a picture. Python is told;
+// Events on a widget: clicks on a map's cells, keys on sliders, drags and wheels on a picture. Python is told;
 // copying, saving and magnifying stay on the page.
 const KEYS = { ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowLeft: [-1, 0], ArrowDown: [0, -1] };
 const ZOOM = 1.25; // of a key; a wheel's notch is about as much

@@ -1,4 +1,4 @@
-"""What a hand does on a widget's page, told to Python: clicks, keys, drags. The page's side is ``hands.js``."""
+"""Clicks, keys and drags on a widget's page, as messages to Python. The page's side is ``page_events.js``."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Any
 import anywidget
 import traitlets
 
-__all__ = ["Hands"]
+__all__ = ["PageEvents"]
 
 
-class Hands(anywidget.AnyWidget):
+class PageEvents(anywidget.AnyWidget):
     """An invisible part of a widget's box, which listens to what happens in the box.
 
     Attributes
@@ -36,15 +36,15 @@ class Hands(anywidget.AnyWidget):
 
     Parameters
     ----------
-    **acts : callable
-        What is called when a hand did something, by what it did: ``click`` (``at``: the number of a map's cell),
-        ``key`` (``at``: the number of a slider, ``by``: 1 or -1, ``fine``), ``move`` (``dx``, ``dy`` in heights of the
-        picture, ``by`` a factor around ``x``, ``y``), ``reset``, ``draw`` (``points`` from (0, 0) to (1, 1), None where
-        a line ends; ``rub``), ``press`` (``key``, one that it listens to), ``record``, ``shown`` (``at``: the number of
-        a frame, or None when the page waits for one), ``off`` (the hand has left).
+    **handlers : callable
+        Called with an event's details, by the event's name: ``click`` (``at``: the number of a map's cell), ``key``
+        (``at``: the number of a slider, ``by``: 1 or -1, ``fine``), ``move`` (``dx``, ``dy`` in heights of the picture,
+        ``by`` a factor around ``x``, ``y``), ``reset``, ``draw`` (``points`` from (0, 0) to (1, 1), None where a line
+        ends; ``rub``), ``press`` (``key``, one that it listens to), ``record``, ``shown`` (``at``: the number of a
+        frame, or None when the page waits for one), ``off`` (mouse and keyboard have left).
     """
 
-    _esm = Path(__file__).with_name("hands.js")
+    _esm = Path(__file__).with_name("page_events.js")
     window = traitlets.Bool(False).tag(sync=True)
     alt = traitlets.Unicode("").tag(sync=True)
     call = traitlets.Unicode("").tag(sync=True)
@@ -56,11 +56,11 @@ class Hands(anywidget.AnyWidget):
 
     def __init__(
         self, *, window: bool = False, draws: bool = False, listens: str = "", alt: str = "", call: str = "",
-        **acts: Callable[..., Any],
+        **handlers: Callable[..., Any],
     ) -> None:  # fmt: skip
         super().__init__(window=window, draws=draws, listens=listens, alt=alt, call=call, layout={"display": "none"})
         self.on = False
-        self._acts = acts
+        self._handlers = handlers
         self.on_msg(self._did)
 
     def _did(self, _widget: Any, content: dict[str, Any], _buffers: Any) -> None:
@@ -68,6 +68,6 @@ class Hands(anywidget.AnyWidget):
         did = told.pop("did")
         if did in {"on", "off"}:
             self.on = did == "on"
-        act = self._acts.get(did)
-        if act is not None:
-            act(**told)
+        handler = self._handlers.get(did)
+        if handler is not None:
+            handler(**told)
