@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 from metalnb.msl.text.scanned_cell import MAIN
 
-from ...llvm.debug_places import Frame, frames_of
+from ...llvm.debug_locations import Frame, frames_of
 from ...llvm.instructions import IRInstruction, IRModule
 
-__all__ = ["Places", "mark_of", "with_marks"]
+__all__ = ["Origins", "mark_of", "with_marks"]
 
 _MATHEMATICS = "/cpu/mathematics/"
 _COLLECTIVE = ("/include/metal_simdgroup", "/include/metal_quadgroup")
@@ -47,7 +47,7 @@ class _Origin(NamedTuple):
     collective: bool
 
 
-class Places:
+class Origins:
     """Where the instructions of a module come from.
 
     Parameters

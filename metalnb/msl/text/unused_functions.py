@@ -1,6 +1,6 @@
-"""What of a cell and its headers one kernel needs: the rest is blanked, for a compiler not to read it for each kernel.
+"""Functions that one kernel does not use, blanked in a cell and its headers: a compiler need not read them.
 
-A function at file level is left out when nothing that is needed names it, as tokens tell: all of a name stay, or none.
+A function at file level is left out when nothing that is used names it, as tokens tell: all of a name stay, or none.
 Explicit instantiations go too: a kernel's entry point instantiates what it calls. Every place stays where it was.
 """
 
@@ -17,7 +17,7 @@ from .bracket_tree import FunctionHead, Outline, Tree, outline
 from .instantiations import explicit_instantiations, template_id
 from .scanned_cell import Cell
 
-__all__ = ["needed", "uninstantiated"]
+__all__ = ["without_instantiations", "without_unused"]
 
 _UNNAMED = frozenset({"begin", "end", "get"})  # a `for` over a range, or a structured binding, calls these
 _WITH_ARGUMENTS = frozenset({"decltype", "__attribute__", "alignas"})
@@ -73,7 +73,7 @@ class _Parts:
     pasted: Mapping[str, tuple[_Pasted, ...]]
 
 
-def needed(cells: Iterable[Cell], function: str) -> list[str]:
+def without_unused(cells: Iterable[Cell], function: str) -> list[str]:
     """Return the edited texts of a cell and of the header cells that it includes, without what a kernel does not need.
 
     Parameters
@@ -87,7 +87,7 @@ def needed(cells: Iterable[Cell], function: str) -> list[str]:
     return [_blanked(c, ranges) for c, ranges in zip(cells, left_out, strict=True)]
 
 
-def uninstantiated(cell: Cell) -> str:
+def without_instantiations(cell: Cell) -> str:
     """Return a cell's edited text with its explicit instantiations blanked."""
     return _blanked(cell, _parts(cell.edited.original).instantiations)
 

@@ -1,4 +1,4 @@
-"""Where lanes meet: every call of ``metalnb_meet`` in a kernel's code, with its place in the program's order.
+"""Where lanes converge: every call of ``metalnb_converge`` in a kernel's code, with its rank in the program's order.
 
 Machine code is no witness of that order: clang moves blocks, unrolls loops and writes code twice. The lines and columns
 that it keeps for debuggers are: a call's place is the chain of lines from the kernel down to it, and two calls of one
@@ -14,14 +14,14 @@ import numpy as np
 from metalnb.msl.text.scanned_cell import MAIN
 
 from .debug_lines import DebugLines, Line
+from .iteration_ends import Place
 from .object_files import object_file
-from .turns import Place
 
-__all__ = ["meeting_places"]
+__all__ = ["call_site_ranks"]
 
 
-def meeting_places(code: bytes, file: bytes, ends: Mapping[Place, Place]) -> bytes:
-    """Return the ranks of a kernel's calls of ``metalnb_meet``, for `metalnb_places` in runtime/fibers.c.
+def call_site_ranks(code: bytes, file: bytes, ends: Mapping[Place, Place]) -> bytes:
+    """Return the ranks of a kernel's calls of ``metalnb_converge``, for `metalnb_call_sites` in runtime/fibers.c.
 
     Parameters
     ----------
@@ -30,7 +30,7 @@ def meeting_places(code: bytes, file: bytes, ends: Mapping[Place, Place]) -> byt
     file : bytes
         The library that it was linked to.
     ends : mapping of Place to Place
-        Places of the cell that count as others: see `metalnb.engine.cpu.turns`.
+        Places of the cell that count as others: see `metalnb.engine.cpu.iteration_ends`.
 
     Returns
     -------
@@ -42,7 +42,7 @@ def meeting_places(code: bytes, file: bytes, ends: Mapping[Place, Place]) -> byt
     if "metalnb_thread" not in after.symbols:
         return b""
     shift = after.symbols["metalnb_thread"] - before.symbols["metalnb_thread"]
-    places = sorted(offset + 4 + shift for offset, name in before.calls if name == "metalnb_meet")
+    places = sorted(offset + 4 + shift for offset, name in before.calls if name == "metalnb_converge")
     if not places:
         return b""
     if ".debug_line" in after.sections:

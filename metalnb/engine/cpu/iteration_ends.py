@@ -2,7 +2,7 @@
 
 The runtime tells apart the SIMD functions of a program by their places, and serves the first at which lanes wait. In a
 loop that is not enough: after ``continue`` or around an ``if``, a lane may come to a SIMD function in its second
-iteration while others wait there in their first. So ``$turned()`` stands at the end of each iteration, as a SIMD
+iteration while others wait there in their first. So ``$iteration_end()`` stands at the end of each iteration, as a SIMD
 function of no value: behind every place in the loop's body and before every place after the loop. A loop whose body
 always runs whole, in a straight line, needs none.
 """
@@ -16,9 +16,9 @@ from itertools import accumulate
 from typing import NamedTuple
 
 from metalnb.msl.text.bracket_tree import Tree, outline
-from metalnb.msl.text.meeting import is_collective, meeting
+from metalnb.msl.text.collective_calls import collective_functions, is_collective
 
-__all__ = ["Place", "Turns", "with_turns"]
+__all__ = ["MarkedText", "Place", "with_iteration_ends"]
 
 Place = tuple[int, int]
 
@@ -28,7 +28,7 @@ _BRANCHES = frozenset({
 _LOOPS = frozenset({"for", "while"})
 
 
-class Turns(NamedTuple):
+class MarkedText(NamedTuple):
     """A text with marks, and where in it each mark that stands before its loop's body belongs: at the loop's end.
 
     Places are lines and columns, from 1, of the text in UTF-8.
@@ -38,12 +38,12 @@ class Turns(NamedTuple):
     ends: dict[Place, Place]
 
 
-def with_turns(text: str) -> Turns:
+def with_iteration_ends(text: str) -> MarkedText:
     """Return a text of a cell with the end of each iteration marked, in loops in which lanes may converge."""
     if not is_collective(text):
-        return Turns(text, {})
+        return MarkedText(text, {})
     read = outline(text)
-    own = meeting(read)
+    own = collective_functions(read)
     edits = sorted((edit for tree in read.trees for edit in _edits(tree, own)), key=lambda e: e.start)
     parts: list[str] = []
     at = shift = 0
@@ -63,7 +63,7 @@ def with_turns(text: str) -> Turns:
         line = bisect_right(lines, offset)
         return line, len(new[lines[line - 1] : offset].encode()) + 1
 
-    return Turns(new, {place(mark): place(end + moved[bisect_left(starts, end)]) for mark, end in marks})
+    return MarkedText(new, {place(mark): place(end + moved[bisect_left(starts, end)]) for mark, end in marks})
 
 
 class _Edit(NamedTuple):
@@ -82,7 +82,7 @@ def _edits(tree: Tree, own: set[str]) -> Iterator[_Edit]:
             if tree.text(end) == "while" and tree.close(end + 1) > 0:
                 tails.add(end)
                 if _lanes_may_part(tree, i + 1, tree.close(end + 1), own):
-                    yield _at(tree, end + 1, "($turned(), (")
+                    yield _at(tree, end + 1, "($iteration_end(), (")
                     yield _at(tree, tree.close(end + 1), "))")
         elif word in _LOOPS and i not in tails and tree.text(i + 1) == "(":
             closing = tree.close(i + 1)
@@ -92,12 +92,12 @@ def _edits(tree: Tree, own: set[str]) -> Iterator[_Edit]:
             last = tree.tokens[end - 1].start
             if word == "while":
                 yield _Edit(tree.tokens[i].start, tree.tokens[i + 1].end, "for (;")
-                yield _at(tree, closing, "; $turned())")._replace(loop_end=last)
+                yield _at(tree, closing, "; $iteration_end())")._replace(loop_end=last)
                 continue
             semicolons = [k for k in range(i + 2, closing) if tree.texts[k] == ";" and tree.around(k) == i + 1]
             if len(semicolons) == 2:
                 start = tree.tokens[semicolons[1]].end
-                yield _Edit(start, start, " $turned()" + ("," if semicolons[1] + 1 < closing else ""), last)
+                yield _Edit(start, start, " $iteration_end()" + ("," if semicolons[1] + 1 < closing else ""), last)
 
 
 def _at(tree: Tree, place: int, new: str) -> _Edit:

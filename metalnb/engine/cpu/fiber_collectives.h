@@ -31,24 +31,24 @@ $RULE(rotate) {
 }
 inline __attribute__((convergent)) void $simd_barrier(metal::uint) {
 #ifdef METALNB_CHECKED
-    metalnb_meet(0, 0, metalnb_ordered);
+    metalnb_converge(0, 0, metalnb_ordered);
 #else
-    metalnb_meet(0, 0, $by_nothing);
+    metalnb_converge(0, 0, $by_nothing);
 #endif
 }
 #ifdef METALNB_CHECKED
 extern "C" __attribute__((visibility("hidden"))) void metalnb_reads_lane(metal::uint lane, metal::uint active);
 #define $reads_lane(lane) metalnb_reads_lane(lane, $simd_ballot(true))
 #endif
-inline __attribute__((convergent)) metal::uint $simd_ballot(bool x) { return metalnb_meet(x, 0, $by_ballot); }
+inline __attribute__((convergent)) metal::uint $simd_ballot(bool x) { return metalnb_converge(x, 0, $by_ballot); }
 template <class T> __attribute__((convergent)) inline T $simd_shuffle(T x, metal::uint lane) {
-    return $narrowed<T>(metalnb_meet($widened(x), lane, $by_shuffle));
+    return $narrowed<T>(metalnb_converge($widened(x), lane, $by_shuffle));
 }
 template <class T> __attribute__((convergent)) inline T $simd_broadcast(T x, metal::uint lane) {
     return $simd_shuffle(x, lane);
 }
 template <class T> __attribute__((convergent)) inline T $simd_rotate(T x, int distance) {
-    return $narrowed<T>(metalnb_meet($widened(x), metal::ulong(long(distance)), $by_rotate));
+    return $narrowed<T>(metalnb_converge($widened(x), metal::ulong(long(distance)), $by_rotate));
 }
 #define $REDUCE(name, ...) \
     template <class T> $RULE(name) { \
@@ -57,7 +57,7 @@ template <class T> __attribute__((convergent)) inline T $simd_rotate(T x, int di
         $each_active(i, active) results[i] = $widened(a); \
     } \
     template <class T> __attribute__((convergent)) inline T $simd_##name(T x) { \
-        return $narrowed<T>(metalnb_meet($widened(x), 0, $by_##name<T>)); \
+        return $narrowed<T>(metalnb_converge($widened(x), 0, $by_##name<T>)); \
     }
 $REDUCE(add, a + b) $REDUCE(min, __builtin_elementwise_min(a, b)) $REDUCE(max, __builtin_elementwise_max(a, b))
 $REDUCE(and, a & b) $REDUCE(or, a | b) $REDUCE(xor, a ^ b)
@@ -65,7 +65,7 @@ $REDUCE(and, a & b) $REDUCE(or, a | b) $REDUCE(xor, a ^ b)
 #undef $RULE
 #undef $each_active
 
-// The end of a loop's turn (turns.py). Its line is beyond all others': in a macro, where every place is the macro's, it
+// The end of a loop's iteration (iteration_ends.py). Its line is beyond all others': in a macro, where every place is the macro's, it
 // comes last.
 #line 1000000
-inline __attribute__((convergent)) void $turned() { metalnb_meet(0, 0, $by_nothing); }
+inline __attribute__((convergent)) void $iteration_end() { metalnb_converge(0, 0, $by_nothing); }

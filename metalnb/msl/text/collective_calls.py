@@ -1,10 +1,10 @@
-"""Where the lanes of a SIMD-group may meet: SIMD-group functions, and what of a text's own calls them, by name."""
+"""Where the lanes of a SIMD-group may converge: SIMD-group functions, and a text's own functions that call them."""
 
 from __future__ import annotations
 
 from .bracket_tree import Outline
 
-__all__ = ["is_collective", "meeting"]
+__all__ = ["collective_functions", "is_collective"]
 
 _COLLECTIVE = ("simd", "quad")
 _STATEMENTS = frozenset({"if", "for", "while", "switch"})  # which are written like a function's head, too
@@ -15,8 +15,8 @@ def is_collective(text: str) -> bool:
     return any(part in text for part in _COLLECTIVE)
 
 
-def meeting(read: Outline) -> set[str]:
-    """Return the names of a text's own functions and macros in which lanes may meet."""
+def collective_functions(read: Outline) -> set[str]:
+    """Return the names of a text's own functions and macros in which lanes may converge."""
     bodies = [(tree.texts[0], frozenset(tree.texts[tree.first :])) for tree in read.macros]
     for tree in read.trees:
         for head in tree.functions:

@@ -8,14 +8,14 @@ from typing import NamedTuple
 
 from .instructions import IRModule
 
-__all__ = ["Frame", "SourcePlace", "frames_of", "line_in", "place_in"]
+__all__ = ["Frame", "SourceLocation", "frames_of", "line_in", "location_in"]
 
 _NUMBER = {word: re.compile(rf"\b{word}: (\d+)") for word in ("line", "column")}
 _REFERENCE = {word: re.compile(rf"\b{word}: (![0-9]+)") for word in ("scope", "inlinedAt", "file")}
 _FILE = re.compile(r'filename: "([^"]*)"')
 
 
-class SourcePlace(NamedTuple):
+class SourceLocation(NamedTuple):
     """A place in one of the author's texts, as clang was given it.
 
     Attributes
@@ -57,7 +57,7 @@ def frames_of(module: IRModule, place: str) -> Iterator[Frame]:
         yield Frame(_file_of(module, text), line, column, at)
 
 
-def place_in(module: IRModule, place: str, is_own: Callable[[str], bool]) -> SourcePlace | None:
+def location_in(module: IRModule, place: str, is_own: Callable[[str], bool]) -> SourceLocation | None:
     """Return the place in the author's files that an instruction belongs to; None where nothing of them leads there.
 
     Parameters
@@ -68,15 +68,15 @@ def place_in(module: IRModule, place: str, is_own: Callable[[str], bool]) -> Sou
         Says whether a file is the author's.
     """
     found = next((frame for frame in frames_of(module, place) if frame.line and is_own(frame.file)), None)
-    return SourcePlace(found.file, found.line, found.column or 1) if found else None
+    return SourceLocation(found.file, found.line, found.column or 1) if found else None
 
 
 def line_in(module: IRModule, place: str, file: str) -> int:
     """Return the line of a file that an instruction belongs to; 0 where nothing of the file leads there.
 
-    See `place_in`. Of functions that were inlined it is the innermost in this file.
+    See `location_in`. Of functions that were inlined it is the innermost in this file.
     """
-    found = place_in(module, place, lambda one: one == file)
+    found = location_in(module, place, lambda one: one == file)
     return found.line if found else 0
 
 

@@ -1,4 +1,4 @@
-"""Compiling in two steps, with LLVM's text in between: for what clang does not do, or not in that order."""
+"""Compiling by way of LLVM's text (LLVM IR), for what clang does not do, or not in that order."""
 
 from __future__ import annotations
 
