@@ -251,7 +251,8 @@ def test_a_kernel_that_misses_something_is_compiled_of_all(monkeypatch: pytest.M
     cell = STD + "int a(int x) { return x; } // of all\nkernel void k(device int* x) { *x = a(4); }"
     program = mnb.compile(cell, engine="cpu")
     text = program.k.unit.cell.edited.text
-    monkeypatch.setattr("metalnb.engine.unit.without_unused", lambda *_: [text.replace("int a(int x) { return x; }", "")])
+    cut = text.replace("int a(int x) { return x; }", "")
+    monkeypatch.setattr("metalnb.engine.unit.without_unused", lambda *_: [cut])
     binary = compiled(program.engine, program.k.unit)
     assert binary.unit.whole
     x = np.zeros(1, np.int32)
