@@ -93,7 +93,7 @@ def plan_reduction(
     kept = merged(a for a in axes if not a.gone)
     gone = merged(sorted((a for a in axes if a.gone), key=lambda a: -a.stride)) or [Axis(1, 1, gone=True)]
     if len(gone) > 1:
-        return None if own else _by_turns(axes, offset, size, scale, device)
+        return None if own else _in_passes(axes, offset, size, scale, device)
     form = _form(kept, gone[0], offset)
     return None if form is None else _steps(form, size, scale, device, own=own)
 
@@ -127,10 +127,10 @@ def _forward(axes: Sequence[Axis], offset: int) -> tuple[list[Axis], int]:
     return made, offset
 
 
-def _by_turns(
+def _in_passes(
     axes: list[Axis], offset: int, size: int, scale: float, device: Device
 ) -> tuple[ReductionStep, ...] | None:
-    """Reduce axes that do not lie as one in turn, those with the least stride first."""
+    """Reduce axes that do not merge, in several passes: those with the least stride first."""
     ahead = sorted((i for i, a in enumerate(axes) if a.gone), key=lambda i: axes[i].stride)
     now = {ahead[0]}
     reach = axes[ahead[0]]
@@ -139,8 +139,8 @@ def _by_turns(
             break
         now.add(i)
         reach = axes[i]
-    turned = [a._replace(gone=i in now) for i, a in enumerate(axes)]
-    first = plan_reduction(turned, offset, size, scale, device, own=False)
+    first_axes = [a._replace(gone=i in now) for i, a in enumerate(axes)]
+    first = plan_reduction(first_axes, offset, size, scale, device, own=False)
     if first is None:
         return None
     pitch, left = 1, []

@@ -26,7 +26,7 @@ __all__ = ["run_counted"]
 _LANES = 32
 _SITE = np.dtype([
     *((n, "u4") for n in ("size", "kind", "region", "mask")),
-    *((n, "u8") for n in ("runs", "lanes", "sectors", "lines", "used", "passes", "least", "meeting", "cost")),
+    *((n, "u8") for n in ("runs", "lanes", "sectors", "lines", "used", "passes", "least", "contended", "cost")),
     ("sample", "u8", _LANES), ("group", "u4"), ("repeated", "u4"), ("known", "u8", 2 * 128 * (_LANES + 5 + 2 * _LANES)),
 ])  # fmt: skip
 _BARRIER = np.dtype([("rounds", "u8"), ("spent", "u8"), ("waited", "u8"), ("groups", "u8", 32)])
@@ -271,7 +271,7 @@ def _accesses(
         )  # fmt: skip
 
 
-_SUMMED = ("runs", "lanes", "sectors", "lines", "used", "passes", "least", "meeting")
+_SUMMED = ("runs", "lanes", "sectors", "lines", "used", "passes", "least", "contended")
 
 
 def _barriers(build: CountedBuild, records: np.ndarray[Any, Any]) -> Iterator[BarrierCount]:

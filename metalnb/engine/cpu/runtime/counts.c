@@ -29,7 +29,7 @@ typedef struct {
 
 typedef struct {
     u32 size, kind, region, mask;  // bytes of a lane's access; of the sample, its mask
-    u64 runs, lanes, sectors, lines, used, passes, least, meeting;
+    u64 runs, lanes, sectors, lines, used, passes, least, contended;
     u64 cost;            // of the sample: sectors, or passes over the banks
     u64 sample[LANES];   // addresses
     u32 group, repeated; // the sample's threadgroup; the most lanes of one address, of an atomic operation
@@ -228,7 +228,7 @@ HIDDEN void metalnb_accessed(u32 number, u32 mask) {
     s->passes += p->passes, s->least += p->least;
     if (region < counted.region_count) touch(counted.regions + region, first, s->kind, p);
     if (s->kind & ATOMIC) {
-        s->meeting += p->lanes - p->different;
+        s->contended += p->lanes - p->different;
         if (p->repeated > s->repeated) s->repeated = p->repeated;
     }
     const u64 cost = region == SHARED ? p->passes + p->repeated : p->sectors + p->repeated;
