@@ -36,15 +36,15 @@ from .errors import KernelFault as KernelFault
 from .errors import LaunchError as LaunchError
 from .errors import MetalnbError as MetalnbError
 from .errors import MetalnbWarning as MetalnbWarning
-from .library_kernels.composed.selections import TopK
 from .library_kernels.elementwise.custom_elementwise import elementwise as elementwise
-from .library_kernels.elementwise.fuse import fuse as fuse
+from .library_kernels.fusion.fuse import fuse as fuse
 from .library_kernels.namespace import Namespace
 from .library_kernels.op import Op
-from .library_kernels.ops.custom_reduction import reduction as reduction
-from .library_kernels.ops.sets import UniqueAll
-from .library_kernels.ops.sets import UniqueCounts
-from .library_kernels.ops.sets import UniqueInverse
+from .library_kernels.reductions.custom_reduction import reduction as reduction
+from .library_kernels.sorting.selection import TopK
+from .library_kernels.sorting.unique import UniqueAll
+from .library_kernels.sorting.unique import UniqueCounts
+from .library_kernels.sorting.unique import UniqueInverse
 from .profiling.profile_call import profile as profile
 from .profiling.profile_record import Profile as Profile
 from .program import Program as Program
@@ -3739,7 +3739,7 @@ def rms_norm(x: _ArrayLike, weight: _ArrayLike | None = None, /, *, eps: float =
     """
 
 @_op
-def roll(x: _ArrayLike, /, shift: int | tuple[int, ...], axis: int | tuple[int, ...] | None = None) -> Array:
+def roll(x: _ArrayLike, /, shift: int | Sequence[int], axis: int | Sequence[int] | None = None) -> Array:
     """Move the elements along axes; those shifted past the end reappear at the start.
 
     Parameters

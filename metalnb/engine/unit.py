@@ -12,8 +12,8 @@ from typing import Any
 from metalnb.msl.language.versions import DEFAULT, Version
 from metalnb.msl.signature import Constant, Param, Signature
 from metalnb.msl.text.conditions import evaluated
-from metalnb.msl.text.needed import needed
 from metalnb.msl.text.scanned_cell import MAIN, Cell
+from metalnb.msl.text.unused_functions import without_unused
 
 __all__ = ["CHECKED", "LIBRARY_CHECKED", "Unit", "literal"]
 
@@ -62,7 +62,7 @@ class Unit:
         cells = {MAIN: self.cell, **self.headers}
         if self.whole:
             return {name: cell.edited.text for name, cell in cells.items()}
-        return dict(zip(cells, needed(cells.values(), self.signature.function), strict=True))
+        return dict(zip(cells, without_unused(cells.values(), self.signature.function), strict=True))
 
     @property
     def text(self) -> str:

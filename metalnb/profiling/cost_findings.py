@@ -70,7 +70,7 @@ def _of_access(access: AccessCost, profile: Profile) -> Iterator[ProfileFinding]
         yield _narrow(access)
     if access.conflicts:
         yield _conflicts(access, profile)
-    if access.meeting:
+    if access.contended:
         yield _atomics(access)
 
 
@@ -120,15 +120,15 @@ def _conflicts(access: AccessCost, profile: Profile) -> ProfileFinding:
 
 
 def _atomics(access: AccessCost) -> ProfileFinding:
-    lanes, meeting = (_mean(n, access.runs) for n in (access.lanes, access.meeting))
-    said = f"line {access.line}: of {lanes} lanes that update {access.name}, {meeting} "
+    lanes, contended = (_mean(n, access.runs) for n in (access.lanes, access.contended))
+    said = f"line {access.line}: of {lanes} lanes that update {access.name}, {contended} "
     said += f"find a lane before them at the same address, up to {access.repeated} lanes at one: such updates run one "
     said += "after another. "
     space = "device" if access.space == "device" else "threadgroup"
     cure = "Add up in the SIMD-group first (simd_sum)"
     if space == "device":
         cure += ", or in threadgroup memory, and update device memory once"
-    return ProfileFinding(access.line, "atomics", f"{said}{cure}.", float(access.meeting))
+    return ProfileFinding(access.line, "atomics", f"{said}{cure}.", float(access.contended))
 
 
 def _divergence(profile: Profile) -> Iterator[ProfileFinding]:

@@ -37,7 +37,7 @@ class AccessCost:
         Bytes asked for; what several lanes of a SIMD-group ask for is counted once.
     passes, least : int
         Over the banks of threadgroup memory; and without a conflict.
-    meeting, repeated : int
+    contended, repeated : int
         Of an atomic operation: lanes that find another one at their address; the most lanes at one.
     sample : tuple of (int or None)
         Of the costliest SIMD-group, where each lane's access begins: bytes from the start of what `name` says, None for
@@ -59,7 +59,7 @@ class AccessCost:
     used: int
     passes: int
     least: int
-    meeting: int
+    contended: int
     repeated: int
     sample: tuple[int | None, ...] = field(repr=False)
     group: int = 0
@@ -93,7 +93,7 @@ class AccessCost:
     @property
     def cycles(self) -> float:
         """What it costs a processor, for sorting."""
-        waiting = max(self.meeting, 0) * _PASS
+        waiting = max(self.contended, 0) * _PASS
         return self.sectors * _SECTOR + self.passes * _PASS + self.runs * _OPERATION + waiting
 
 

@@ -146,15 +146,15 @@ def _access(unit: Unit, counts: Counts, one: AccessCount, scale: Fraction) -> Ac
     name, space, start = _memory(unit, counts, one)
     kind = "atomic" if one.kind == ATOMIC else "read" if one.kind == READ else "write"
     travels = space != "constant"  # constants are kept in a cache of their own
-    runs, lanes, sectors, lines, used, passes, least, meeting = (
+    runs, lanes, sectors, lines, used, passes, least, contended = (
         round(n * scale)
         for n in (one.runs, one.lanes, one.sectors * travels, one.lines * travels, one.used, one.passes, one.least,
-                  one.meeting)
+                  one.contended)
     )  # fmt: skip
     sample = tuple(None if at is None else at - start for at in one.sample)
     return AccessCost(
         one.line, unit.cell.edited.original_column(one.line, one.column), name, space, kind, one.size, runs, lanes,
-        sectors, lines, used, passes, least, meeting, one.repeated, sample, one.group,
+        sectors, lines, used, passes, least, contended, one.repeated, sample, one.group,
     )  # fmt: skip
 
 

@@ -170,7 +170,7 @@ def _place(text: str, access: AccessCost, cut: int) -> tuple[int, int] | None:
 
 
 def _is_costly(access: AccessCost) -> bool:
-    return bool(access.conflicts or access.meeting or access.sectors > _BAD * access.least_sectors)
+    return bool(access.conflicts or access.contended or access.sectors > _BAD * access.least_sectors)
 
 
 def _opened(access: AccessCost, number: int, banks: int) -> str:
@@ -194,8 +194,8 @@ def _figures(access: AccessCost) -> str:
         text = f"{_each(access.sectors / runs, 'sector')} in {_each(access.lines / runs, 'line')}"
         said.append(f"<b>{text}</b>" if worse else text)
         said.append(f"{nbytes(access.used // runs)} used")
-    if access.meeting:
-        said.append(f"<b>{access.meeting / runs:.3g} lanes at another's address</b>")
+    if access.contended:
+        said.append(f"<b>{access.contended / runs:.3g} lanes at another's address</b>")
     return f"{'; '.join(said)}; {count(access.runs)} times"
 
 

@@ -70,12 +70,12 @@ def _device(
     job.restore()
     d = job.dispatch
     clocked: Clocked = job.engine  # type: ignore[assignment]  # its clock says so
-    at_once = count if count > _LEAST else 1
+    batch = count if count > _LEAST else 1
     seconds: list[float] = []
     while len(seconds) < count:
         if stopped():
             raise Stopped
-        seconds += clocked.timed(d.kernel.binary, d.arguments, d.grid, d.threadgroup, at_once)
+        seconds += clocked.timed(d.kernel.binary, d.arguments, d.grid, d.threadgroup, batch)
     return tuple(seconds), 1
 
 

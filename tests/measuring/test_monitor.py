@@ -341,13 +341,13 @@ def test_rows_are_filtered_by_name_and_pinned(program: mnb.Program) -> None:
     monitor._controls.filter.value = "blurr"
     assert "no kernel has 'blurr' in its name" in monitor_html(monitor)
     monitor._controls.filter.value = ""
-    monitor._hands._did(monitor._hands, {"did": "click", "at": 2}, [])
+    monitor._events._did(monitor._events, {"did": "click", "at": 2}, [])
     assert shown_kernels(monitor) == ["★ sum sum_rows", "blur", "saxpy", "sum last"]
     assert 'data-metalnb-at="2"' in monitor._controls._view.value
     assert 'data-metalnb-at="' not in monitor.html(), "a saved notebook has nothing to click on"
-    monitor._hands._did(monitor._hands, {"did": "click", "at": 2}, [])
+    monitor._events._did(monitor._events, {"did": "click", "at": 2}, [])
     assert shown_kernels(monitor) == ["blur", "saxpy", "sum sum_rows", "sum last"]
-    monitor._hands._did(monitor._hands, {"did": "click", "at": 99}, [])
+    monitor._events._did(monitor._events, {"did": "click", "at": 99}, [])
 
 
 def test_a_pinned_row_is_shown_however_little_time_it_took(program: mnb.Program) -> None:

@@ -207,14 +207,14 @@ def test_constants_do_not_travel() -> None:
 # ---- Atomics, branches, barriers.
 
 
-@pytest.mark.parametrize(("bins", "meeting", "repeated"), [(1, 31, 32), (32, 0, 1), (8, 24, 4)])
-def test_atomics_that_meet_at_an_address(bins: int, meeting: int, repeated: int) -> None:
+@pytest.mark.parametrize(("bins", "contended", "repeated"), [(1, 31, 32), (32, 0, 1), (8, 24, 4)])
+def test_atomics_that_meet_at_an_address(bins: int, contended: int, repeated: int) -> None:
     text = f"""kernel void f(device atomic_uint* h, uint i [[thread_position_in_grid]]) {{
         atomic_fetch_add_explicit(&h[i % {bins}], 1, memory_order_relaxed);
     }}"""
     found = mnb.profile(kernel(text), np.zeros(32, np.uint32), grid=512, threadgroup=64)
     one = access(found, "h", "atomic")
-    assert (one.runs, one.lanes, one.meeting, one.repeated) == (16, 512, 16 * meeting, repeated)
+    assert (one.runs, one.lanes, one.contended, one.repeated) == (16, 512, 16 * contended, repeated)
 
 
 @pytest.mark.parametrize(

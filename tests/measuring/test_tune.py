@@ -525,11 +525,11 @@ def test_a_click_on_the_map_applies_that_configuration(program: mnb.Program, for
     tuner.run()
     assert re.findall(r'data-metalnb-at="(\d+)"', shown._view.value) == ["1", "0"]
     assert 'title="4 × 4: ' in shown._view.value
-    shown.hands._did(None, {"did": "click", "at": 1}, [])
+    shown.events._did(None, {"did": "click", "at": 1}, [])
     assert tuner.applied is program.plane
     assert program.plane.tuned == {2: (4, 4, 1)}
     assert "plane now uses threadgroup 4 × 4 by default" in shown._note.value
-    shown.hands._did(None, {"did": "click", "at": 2}, [])
+    shown.events._did(None, {"did": "click", "at": 2}, [])
     assert "this configuration was refused" in shown._note.value
     assert program.plane.tuned == {2: (4, 4, 1)}
     assert 'data-metalnb-at="' not in tuner.html(), "a saved picture cannot be clicked"

@@ -81,7 +81,7 @@ def stepped(live: Animation, frames: int = 1) -> Animation:
 
 def told(live: Any, did: str, **how: Any) -> None:
     """Do what the page does when a hand did something."""
-    live._hands._did(live._hands, {"did": did, **how}, [])
+    live._events._did(live._events, {"did": did, **how}, [])
     live.wait(30)
 
 
@@ -144,7 +144,7 @@ def test_a_slider_counts_from_the_next_step_on(program: mnb.Program, start: Any)
     stepped(live)
     np.testing.assert_array_equal(live.array("a"), program.heat(start, alpha=0.125))
     assert live.settings == {"alpha": 0.125}
-    assert "alpha=0.125" in live._hands.call
+    assert "alpha=0.125" in live._events.call
 
 
 # --- playing ---------------------------------------------------------------------------------------------------------
@@ -179,11 +179,11 @@ def test_it_plays_no_faster_than_the_rate_that_was_asked_for_and_pauses(program:
 def test_no_frame_is_made_before_the_page_has_shown_the_earlier_ones(program: mnb.Program, start: Any) -> None:
     live = mnb.animate(program.heat, start, alpha=0.2, rate=60)
     _ = live.widget
-    live._hands._did(live._hands, {"did": "shown", "at": None}, [])
+    live._events._did(live._events, {"did": "shown", "at": None}, [])
     live.play()
     try:
         comes_to(live, 2)
-        live._hands._did(live._hands, {"did": "shown", "at": live._hands.frame}, [])
+        live._events._did(live._events, {"did": "shown", "at": live._events.frame}, [])
         comes_to(live, 4)
     finally:
         live.pause()
@@ -393,7 +393,7 @@ def test_the_button_records_what_comes_for_the_page(
     live = mnb.animate(program.heat, start, alpha=0.2, rate=2)
     _ = live.widget
     sent = []
-    monkeypatch.setattr(live._hands, "send", lambda content, buffers: sent.append((content, buffers)))
+    monkeypatch.setattr(live._events, "send", lambda content, buffers: sent.append((content, buffers)))
     told(live, "record")
     assert live._recorder.wait(30)
     ((content, (data,)),) = sent

@@ -511,7 +511,7 @@ kernel void rings(device float* image, constant float2& centre, constant float& 
 
 def told(live: Any, did: str, **how: Any) -> None:
     """Do what the page does when a hand did something."""
-    live._hands._did(live._hands, {"did": did, **how}, [])
+    live._events._did(live._events, {"did": did, **how}, [])
     live.wait(30)
 
 
@@ -564,7 +564,7 @@ def test_a_call_is_written_as_python(program: mnb.Program) -> None:
     x = np.ones(64, np.float32)
     board = mnb.dashboard(program.saxpy, x, x, a=0.1, threadgroup=32)
     _ = board.widget
-    assert board._hands.call == "saxpy(x=x, y=y, a=0.1, grid=64, threadgroup=32)"
+    assert board._events.call == "saxpy(x=x, y=y, a=0.1, grid=64, threadgroup=32)"
     params = {"scale": 0.5, "tint": (1, 2, 3), "count": 5, "on": True}
     call = bound_call("test", program.many, (), {"p": params, "c": (0.1, -4), "n": 64, "k": -3, "grid": 64})
     text = call_text(call, [p.value for p in call.parts])

@@ -109,14 +109,14 @@ def kernel_library(code: bytes, way: str, cell: str = "") -> tuple[ctypes.CDLL, 
     file = linked(code, *_parts(way), triple=target_triple())
     loaded = library(file)
     if way != "loops":
-        from .places import meeting_places
-        from .turns import with_turns
+        from .call_sites import call_site_ranks
+        from .iteration_ends import with_iteration_ends
 
-        loaded.metalnb_places.restype = None
+        loaded.metalnb_call_sites.restype = None
         key = cache.digest("places", file, cell)
-        ends = with_turns(cell).ends
-        ranks = cache.store().make(key, "cpu-places", lambda: meeting_places(code, file, ends))
-        loaded.metalnb_places(ctypes.c_char_p(ranks))
+        ends = with_iteration_ends(cell).ends
+        ranks = cache.store().make(key, "cpu-call-sites", lambda: call_site_ranks(code, file, ends))
+        loaded.metalnb_call_sites(ctypes.c_char_p(ranks))
         setattr(loaded, "ranks", ranks)  # noqa: B010  (kept as long as the library, which has no such attribute)
     return loaded, file
 

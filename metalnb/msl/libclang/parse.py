@@ -14,8 +14,8 @@ from metalnb.errors import CompileError, Diagnostic
 from ..language.unsupported import declarator, is_refusal, refusal
 from ..language.versions import DEFAULT, Version
 from ..text.includes import INCLUDE
-from ..text.needed import uninstantiated
 from ..text.scanned_cell import MAIN, Cell
+from ..text.unused_functions import without_instantiations
 from .ambiguous_calls import choice
 from .deep_stack import on_a_deep_stack, time_limit
 from .flags import FOLDER, TARGET, flags, header_file, spelt
@@ -211,7 +211,7 @@ def parse(
         When the cell does not parse; it holds every error that was found.
     """
     main = f"{FOLDER}/{MAIN}"
-    text, *others = (c.edited.text if made else uninstantiated(c) for c in (cell, *headers.values()))
+    text, *others = (c.edited.text if made else without_instantiations(c) for c in (cell, *headers.values()))
     files = [(header_file(name), other) for name, other in zip(headers, others, strict=True)]
     files.append((main, text if text.endswith("\n") or not tail else text + "\n"))
     if tail:

@@ -133,7 +133,7 @@ class Tuner(Sweep, Live):
         from .sweep_buttons import SweepButtons
 
         self._controls = SweepButtons(self, self._left)
-        self._hands = self._controls.hands
+        self._events = self._controls.events
         return self._controls.box
 
     def _changed(self) -> None:

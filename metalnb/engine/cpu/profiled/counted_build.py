@@ -25,7 +25,7 @@ from ..lanes.vector_binary import VectorBinary, opened
 from .counting_code import CountingCode
 from .counts import Operations
 from .operation_counts import operations_of
-from .operation_places import Places, with_marks
+from .operation_origins import Origins, with_marks
 from .register_estimate import registers_of
 
 __all__ = ["CountedBuild", "counted_build"]
@@ -50,7 +50,7 @@ class CountedBuild:
         The kernel with its accesses checked.
     code : CountingCode
         What the library's counters stand for.
-    places : Places
+    places : Origins
     operations : dict
         By block and by line, what a lane does in it.
     registers : int
@@ -65,7 +65,7 @@ class CountedBuild:
     libraries: list[Any]
     checked: VectorBinary
     code: CountingCode
-    places: Places
+    places: Origins
     operations: dict[str, dict[int, Operations]]
     registers: int
     storage_bytes: int
@@ -112,7 +112,7 @@ def counted_build(unit: Unit, grid: Grid, threadgroup: Grid) -> CountedBuild:
 @functools.lru_cache(64)
 def _of(asked: _Asked) -> CountedBuild:
     module = read(with_marks(vector_build.thread_text(asked.unit, *_FLAGS)))
-    places = Places(module)
+    places = Origins(module)
     function = module.functions[ENTRY]
     operations = operations_of(function, places)
     work = {label: sum(o.total for o in lines.values()) for label, lines in operations.items()}
@@ -128,7 +128,7 @@ def _of(asked: _Asked) -> CountedBuild:
     )  # fmt: skip
 
 
-def _with_private(operations: dict[str, dict[int, Operations]], code: CountingCode, places: Places) -> None:
+def _with_private(operations: dict[str, dict[int, Operations]], code: CountingCode, places: Origins) -> None:
     """Add the accesses of a thread's own arrays, which the vectoriser alone can tell."""
     for made in code.private:
         operations[made.block].setdefault(places.line(made), Operations()).private += 1

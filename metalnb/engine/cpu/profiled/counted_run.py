@@ -22,7 +22,7 @@ __all__ = ["run_counted"]
 
 _SHARED, _UNKNOWN = (1 << 32) - 1, -2
 _MOST_MARKS = 1 << 28  # bytes of marks for one argument
-_SUMMED = ("runs", "lanes", "sectors", "lines", "used", "passes", "least", "meeting")
+_SUMMED = ("runs", "lanes", "sectors", "lines", "used", "passes", "least", "contended")
 
 
 def run_counted(

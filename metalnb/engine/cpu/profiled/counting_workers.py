@@ -27,10 +27,10 @@ __all__ = ["LANES", "Counters", "Given", "count_with_workers"]
 LANES = 32
 _SITE = np.dtype([
     *((n, "u4") for n in ("size", "kind", "region", "mask")),
-    *((n, "u8") for n in ("runs", "lanes", "sectors", "lines", "used", "passes", "least", "meeting", "cost")),
+    *((n, "u8") for n in ("runs", "lanes", "sectors", "lines", "used", "passes", "least", "contended", "cost")),
     ("sample", "i8", LANES), *((n, "u4") for n in ("group", "order", "repeated", "unused")), ("filled", "u8", 4),
 ])  # fmt: skip
-_SUMMED = ("runs", "lanes", "sectors", "lines", "used", "passes", "least", "meeting")
+_SUMMED = ("runs", "lanes", "sectors", "lines", "used", "passes", "least", "contended")
 _SAMPLED = ("region", "mask", "cost", "sample", "group", "order")
 _BARRIER = np.dtype([("rounds", "u8"), ("spent", "u8"), ("waited", "u8"), ("groups", "u8", 32)])
 _ARENA = (1 << 20) + 1024 * (256 * 1024 + 9 * 64)  # as in runtime/dispatch.h

@@ -30,7 +30,7 @@ typedef struct {
 
 typedef struct {
     u32 size, kind, region, mask;  // bytes of a lane's access; of the sample, its mask
-    u64 runs, lanes, sectors, lines, used, passes, least, meeting;
+    u64 runs, lanes, sectors, lines, used, passes, least, contended;
     u64 cost;            // of the sample: sectors, or passes over the banks
     u64 sample[LANES];   // addresses, from the start of their array on
     u32 group, order;    // the sample's threadgroup, and how many were begun before it
@@ -220,7 +220,7 @@ static void add_up(site* s, pattern* p) {
     s->used += hits * p->different * s->size;
     s->sectors += hits * p->sectors, s->lines += hits * p->lines;
     s->passes += hits * p->passes, s->least += hits * p->least;
-    if (s->kind & ATOMIC) s->meeting += hits * (p->lanes - p->different);
+    if (s->kind & ATOMIC) s->contended += hits * (p->lanes - p->different);
 }
 
 /// Where an access begins, and the pattern that was known for such a beginning.
