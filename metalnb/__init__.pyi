@@ -826,7 +826,7 @@ def celu(x: _Operand, /, alpha: float = 1.0, *, out: Array | None = None) -> Arr
     """
 
 @_op
-def clip(x: _ArrayLike, /, min: Any = None, max: Any = None, *, out: _ArrayLike | None = None) -> Array:
+def clip(x: _ArrayLike, /, min: Any = None, max: Any = None, *, out: Array | None = None) -> Array:
     """Return each element limited to the range between two bounds.
 
     Parameters
@@ -1744,7 +1744,7 @@ def gcd(x1: _Operand, x2: _Operand, /, *, out: Array | None = None) -> Array:
     """
 
 @_op
-def gelu(x: _ArrayLike, /, approximate: Literal['none', 'tanh'] = 'none', *, out: _ArrayLike | None = None) -> Array:
+def gelu(x: _ArrayLike, /, approximate: Literal['none', 'tanh'] = 'none', *, out: Array | None = None) -> Array:
     """Return x times the standard normal distribution function at x.
 
     Parameters

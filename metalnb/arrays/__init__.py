@@ -12,7 +12,7 @@ stream.py
     Dispatches under way: started in order, waited for when their results are read.
 core.py
     Memory with a dtype, a shape, strides and an offset.
-implementations.py, operators.py, methods.py, protocols.py
+implementations.py, operators.py, op_methods.py, methods.py, protocols.py
     What Python's operators, NumPy's methods and other libraries' protocols do with an array.
 array.py, convert.py
     The class `Array`; arrays from other data.

@@ -15,6 +15,7 @@ system.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import Concatenate, ParamSpec, TypeVar
 
@@ -63,6 +64,9 @@ def _of_default(method: Callable[Concatenate[Generator, P], R]) -> Callable[P, R
     function.__name__ = function.__qualname__ = method.__name__
     function.__doc__ = method.__doc__
     function.__wrapped__ = method  # type: ignore[attr-defined]
+    signature = inspect.signature(method)
+    _, *own = signature.parameters.values()  # all but `self`
+    function.__signature__ = signature.replace(parameters=own)  # type: ignore[attr-defined]
     return function
 
 

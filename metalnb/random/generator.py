@@ -6,7 +6,6 @@ import builtins
 import math
 import operator
 import threading
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -26,12 +25,10 @@ from metalnb.library_kernels.ops.sorting import argsort
 from metalnb.library_kernels.planning.axes import axis_of, shape_of
 from metalnb.library_kernels.planning.cuts import LANES
 
-from .distributions import Distributions
+from .distributions import Distributions, Size
 from .keys import CHILD, block, key_of
 
-__all__ = ["Generator", "Size"]
-
-Size = int | Iterable[int] | None
+__all__ = ["Generator"]
 
 _ROWS = 32  # of blocks that a SIMD-group makes, as in random.metal
 _WORDS = 4
