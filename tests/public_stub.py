@@ -15,13 +15,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from stubs.definitions import annotations, listed, op_definition
+from stubs.method_stub import METHOD_STUB, method_stub
+from stubs.module_stubs import MODULE_STUBS, module_stub
 
 import metalnb
 from metalnb.library_kernels import namespace, table
 from metalnb.library_kernels.op import Op
-from stubs.definitions import annotations, listed, op_definition
-from stubs.method_stub import METHOD_STUB, method_stub
-from stubs.module_stubs import MODULE_STUBS, module_stub
 
 __all__ = ["STUB", "STUBS", "stub"]
 
