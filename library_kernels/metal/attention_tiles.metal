@@ -5,8 +5,7 @@
 // Source: T. Dao, "FlashAttention-2", 2023; V. Volkov, J. Demmel, "Benchmarking GPUs to Tune Dense Linear Algebra", SC 2008
 // (blocks in registers).
 #include <metalnb/attention.h>
-
-#define UNROLL _Pragma("clang loop unroll(full)")
+#include <metalnb/unroll.h>
 
 constant constexpr uint SIDE = 64;     // queries, and keys, of a tile
 constant constexpr uint THREADS = 128;  // 8 rows of 16: a thread has 8 queries and 4 keys

@@ -9,8 +9,8 @@
 using namespace metal;
 
 constant constexpr uint LANES = 32;
-constant constexpr uint UNROLL = 8;         // loads under way in each lane
-constant constexpr uint STEP = LANES * UNROLL;
+constant constexpr uint IN_FLIGHT = 8;         // loads under way in each lane
+constant constexpr uint STEP = LANES * IN_FLIGHT;
 constant constexpr uint BLOCK = 16;         // steps that are combined before they join the total
 constant constexpr uint TILE_BYTES = 8192;  // a tile of columns in threadgroup memory
 
@@ -211,7 +211,7 @@ inline typename M::acc along_row(memory_in<M> x, uint count, uint lane, float ab
     }
     for (; step < steps; ++step) sum = M::combine(sum, eight<M>(x, step * STEP, LANES, 2 * LANES, about));
     const uint runs = count / LANES;
-    for (uint run = steps * UNROLL; run < runs; ++run) sum = M::combine(sum, fetch<M>(x, run * LANES, about));
+    for (uint run = steps * IN_FLIGHT; run < runs; ++run) sum = M::combine(sum, fetch<M>(x, run * LANES, about));
     if (lane < count - runs * LANES) sum = M::combine(sum, fetch<M>(x, runs * LANES, about));
     return M::combine(total, typename M::acc(sum));
 }
@@ -284,10 +284,10 @@ kernel void reduce_columns(device const memory_of<typename M::element>* x, devic
     if (M::OWN) about += outer * r.about_pitch + first;
     for (uint at = 0; at < width; at += LANES) totals[at + lane] = M::identity();  // TILE is a multiple of 32
 
-    const uint eights = full / UNROLL;
+    const uint eights = full / IN_FLIGHT;
     x += lane;  // the lane is added last, so that a SIMD-group is seen to read neighbours
     about += M::OWN ? lane : 0;
-    for (uint step = 0; step < eights; ++step, x += UNROLL * r.pitch) {
+    for (uint step = 0; step < eights; ++step, x += IN_FLIGHT * r.pitch) {
         for (uint at = 0; at < whole; at += LANES) {
             const auto sum = eight<M>(x, long(at), r.pitch, 2 * r.pitch, about[M::OWN ? at : 0]);
             totals[at + lane] = M::combine(totals[at + lane], typename M::acc(sum));
@@ -297,7 +297,7 @@ kernel void reduce_columns(device const memory_of<typename M::element>* x, devic
             totals[whole + lane] = M::combine(totals[whole + lane], typename M::acc(sum));
         }
     }
-    for (uint row = eights * UNROLL; row < count; ++row, x += r.pitch) {
+    for (uint row = eights * IN_FLIGHT; row < count; ++row, x += r.pitch) {
         const uint there = row < full || r.tail >= first + width ? width : r.tail > first ? r.tail - first : 0;
         for (uint at = 0; at < there; at += LANES) {
             if (lane < there - at) {
@@ -328,9 +328,9 @@ kernel void reduce_down(device const memory_of<typename M::element>* x, device c
     typename M::acc total = M::identity();
     typename M::part sum = typename M::part(M::identity());
     uint i = 0;
-    for (; i + UNROLL <= count; i += UNROLL, x += UNROLL * r.pitch) {
+    for (; i + IN_FLIGHT <= count; i += IN_FLIGHT, x += IN_FLIGHT * r.pitch) {
         sum = M::combine(sum, eight<M>(x, 0l, r.pitch, 2 * r.pitch, own));
-        if ((i / UNROLL + 1) % BLOCK == 0) {
+        if ((i / IN_FLIGHT + 1) % BLOCK == 0) {
             total = M::combine(total, typename M::acc(sum));
             sum = typename M::part(M::identity());
         }
@@ -349,7 +349,7 @@ kernel void reduce_each(device const memory_of<typename M::element>* x, device c
     const float own = about[M::OWN ? place : 0];
     typename M::acc total = M::identity();
     uint i = 0;
-    for (; i + UNROLL <= r.count; i += UNROLL)
+    for (; i + IN_FLIGHT <= r.count; i += IN_FLIGHT)
         total = M::combine(total, typename M::acc(eight<M>(x, i * r.pitch, r.pitch, 2 * r.pitch, own)));
     for (; i < r.count; ++i) total = M::combine(total, typename M::acc(fetch<M>(x, i * r.pitch, own)));
     out[place] = storage<typename M::result>::store(M::finish(total, r.scale, own));

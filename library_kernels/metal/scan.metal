@@ -53,10 +53,10 @@ kernel void scan_totals(device typename M::acc* totals, constant Scan& s, uint p
     device typename M::acc* total = totals + place / s.width * ulong(s.parts) * s.width + place % s.width;
     typename M::acc before = M::identity();
     uint part = 0;
-    for (; part + UNROLL <= s.parts; part += UNROLL) {
-        typename M::acc own[UNROLL];
-        for (uint k = 0; k < UNROLL; ++k) own[k] = total[k * s.width];
-        for (uint k = 0; k < UNROLL; ++k, total += s.width) {
+    for (; part + IN_FLIGHT <= s.parts; part += IN_FLIGHT) {
+        typename M::acc own[IN_FLIGHT];
+        for (uint k = 0; k < IN_FLIGHT; ++k) own[k] = total[k * s.width];
+        for (uint k = 0; k < IN_FLIGHT; ++k, total += s.width) {
             *total = before;
             before = M::combine(before, own[k]);
         }
@@ -255,10 +255,10 @@ kernel void scan_down(device const memory_of<typename M::element>* x, device con
         out += s.width;
     }
     uint i = 0;
-    for (; i + UNROLL <= count; i += UNROLL) {
-        A own[UNROLL];
-        for (uint k = 0; k < UNROLL; ++k, x += s.pitch) own[k] = A(fetch<M>(x, 0, 0));
-        for (uint k = 0; k < UNROLL; ++k, out += s.width) {
+    for (; i + IN_FLIGHT <= count; i += IN_FLIGHT) {
+        A own[IN_FLIGHT];
+        for (uint k = 0; k < IN_FLIGHT; ++k, x += s.pitch) own[k] = A(fetch<M>(x, 0, 0));
+        for (uint k = 0; k < IN_FLIGHT; ++k, out += s.width) {
             running = M::combine(running, own[k]);
             *out = R::store(running);
         }

@@ -5,6 +5,7 @@
 // Source: as sort.metal.
 #include <metalnb/lanes.h>
 #include <metalnb/radix.h>
+#include <metalnb/unroll.h>
 
 constant constexpr uint SIMDS = 8;
 constant constexpr uint THREADS = SIMDS * SIMD;
@@ -14,8 +15,6 @@ constant constexpr uint ROOM = 16384;
 
 // Keys of a thread: as many as there is room for, and for their indices.
 template <typename U> constexpr constant uint EACH = ROOM / THREADS / (sizeof(U) == 8 ? 8 : 4);
-
-#define UNROLL _Pragma("clang loop unroll(full)")
 
 // First dispatch of a pass: counts[row][digit][tile].
 template <typename U>
