@@ -9,7 +9,7 @@
 using namespace metal;
 
 constant constexpr uint LANES = 32;
-constant constexpr uint IN_FLIGHT = 8;         // loads under way in each lane
+constant constexpr uint IN_FLIGHT = 8;      // loads under way in each lane
 constant constexpr uint STEP = LANES * IN_FLIGHT;
 constant constexpr uint BLOCK = 16;         // steps that are combined before they join the total
 constant constexpr uint TILE_BYTES = 8192;  // a tile of columns in threadgroup memory
