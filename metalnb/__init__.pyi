@@ -293,7 +293,7 @@ def argmin(x: _ArrayLike, /, axis: int | None = None, *, keepdims: _bool = False
 
 @_op
 def argpartition(x: _ArrayLike, kth: Any, /, axis: int | None = -1) -> Array:
-    """Return the positions that put the k-th element where a sort would: those of `partition`, int64."""
+    """Return the indices that `partition` would put the elements in order by, int64."""
 
 @_op
 def argsort(x: _ArrayLike, /, axis: int | None = -1, *, descending: _bool = False, stable: _bool = True) -> Array:
@@ -1066,7 +1066,7 @@ def cummax(x: _ArrayLike, /, axis: int | None = None) -> Array:
     ----------
     x : Array
     axis : int, optional
-        Left out, the elements are taken as one row.
+        By default the array is flattened.
 
     Returns
     -------
@@ -3316,14 +3316,14 @@ def pad(x: _ArrayLike, pad_width: Any, /, mode: str = 'constant', *, constant_va
 
 @_op
 def partition(x: _ArrayLike, kth: Any, /, axis: int | None = -1) -> Array:
-    """Return the elements with the k-th where a sort would put it, none before it larger, none after it smaller.
+    """Return the elements with the k-th in its sorted position: none before it is larger, none after it smaller.
 
-    All are sorted, which is one of the orders that are asked for.
+    The result is fully sorted, which meets that condition.
 
     Raises
     ------
     ValueError
-        For a `kth` outside.
+        When `kth` is out of bounds.
     """
 
 @_op
@@ -4494,7 +4494,7 @@ def tile(x: _ArrayLike, repetitions: int | tuple[int, ...], /) -> Array:
 
 @_op
 def topk(x: _ArrayLike, k: int, /, axis: int = -1, *, largest: _bool = True) -> TopK:
-    """Return the k largest elements along an axis, sorted, and where they are; of the largest ones NaN comes first.
+    """Return the k largest elements along an axis, sorted, and their indices; NaN counts as the largest.
 
     Parameters
     ----------
@@ -4502,18 +4502,18 @@ def topk(x: _ArrayLike, k: int, /, axis: int = -1, *, largest: _bool = True) -> 
     k : int
     axis : int
     largest : bool
-        False: the smallest.
+        False selects the smallest.
 
     Returns
     -------
     values : Array
     indices : Array
-        int64. A few of many are selected; else the whole axis is sorted, which then takes less time.
+        int64. Few of many are selected; otherwise the whole axis is sorted, which is then faster.
 
     Raises
     ------
     ValueError
-        When the axis has not as many.
+        When the axis has fewer than k elements.
     """
 
 @_op

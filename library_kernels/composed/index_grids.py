@@ -131,7 +131,7 @@ def tri(n: int, m: int | None = None, /, k: int = 0, *, dtype: Any = None, devic
     wanted = np.dtype(np.float32) if dtype is None else as_dtype(dtype, "tri")
     rows = reshape(arange(n, device=device), (n, 1))
     inside: Array = arange(n if m is None else m, device=device) <= rows + k
-    return inside.astype(wanted)  # type: ignore[no-any-return]
+    return inside.astype(wanted)
 
 
 @op("searching", reference=np.argwhere, dtypes=ALL, kernels=("search.metal",), flops=0, numpy=(np.argwhere,),
@@ -175,7 +175,7 @@ def logspace(
         raise TypeError(f"logspace: takes floating dtypes; got {wanted}.")
     exponents = linspace(start, stop, num, endpoint=endpoint, device=device)
     made: Array = BY_NAME["pow"](float(base), exponents)
-    return made.astype(wanted)  # type: ignore[no-any-return]
+    return made.astype(wanted)
 
 
 @op("creation", reference=np.geomspace, dtypes=_FLOATS, kernels=("ramp.metal", "elementwise.h"), flops=30,
@@ -195,7 +195,7 @@ def geomspace(
     sign = math.copysign(1.0, start)
     steps = linspace(0.0, math.log2(stop / start), num, endpoint=endpoint, device=device)
     made: Array = BY_NAME["pow"](2.0, steps) * (sign * abs(start))
-    return made.astype(np.dtype(np.float32) if dtype is None else as_dtype(dtype, "geomspace"))  # type: ignore[no-any-return]
+    return made.astype(np.dtype(np.float32) if dtype is None else as_dtype(dtype, "geomspace"))
 
 
 def _vander(x: Any, n: Any = None, *, increasing: bool = False) -> Any:

@@ -56,7 +56,7 @@ def _gelu(x: Any, approximate: str = "none") -> Any:
     return _times(x, _sigmoid(2 * math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
 
 
-ROWS = (
+ROWS: tuple[Elementwise, ...] = (
     _act("relu", "maximum_of(x, T(0))", lambda x: np.maximum(x, 0), "x where it is positive, else 0.", kinds="iuf", ulp=0, cite="PyTorch, ``relu``"),
     _act("leaky_relu", "x > 0.0f ? x : x * slope", lambda x, slope=0.01: np.where(x > 0, x, x * np.float32(slope)), "x where it is positive, else slope * x.", parameters={"slope": 0.01}, ulp=0.5, cite="A. Maas et al., 2013"),
     _act("relu6", "clip_of(x, T(0), T(6))", lambda x: np.clip(x, 0, 6), "x moved into [0, 6].", kinds="iuf", ulp=0, cite="A. Howard et al., MobileNets, 2017"),

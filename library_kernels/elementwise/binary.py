@@ -58,7 +58,7 @@ def _lerp(x: Any, y: Any, z: Any) -> Any:
     return np.where(z < 0.5, x + z * (y - x), y - (y - x) * (1 - z))
 
 
-ROWS = (
+ROWS: tuple[Elementwise, ...] = (
     _two("add", {"f": "x + y", "biu": "sum_of(x, y)"}, np.add, "x1 + x2; of bool: or.", ulp=0.5),
     _two("subtract", {"f": "x - y", "iu": "difference_of(x, y)"}, np.subtract, "x1 - x2.", ulp=0.5),
     _two("multiply", {"f": "x * y", "biu": "product_of(x, y)"}, np.multiply, "x1 * x2; of bool: and.", ulp=0.5),

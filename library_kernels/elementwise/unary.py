@@ -36,7 +36,7 @@ def _erfinv(x: float) -> float:
     return math.copysign(y, x)
 
 
-ROWS = (
+ROWS: tuple[Elementwise, ...] = (
     # signs, simple arithmetic
     Elementwise("abs", {"f": "abs(x)", "i": "x < T(0) ? negated(x) : x", "bu": "x"}, np.absolute, "Absolute value; the least integer is its own.", ulp=0, aliases=("absolute",)),
     Elementwise("negative", {"f": "-x", "iu": "negated(x)"}, np.negative, "-x, which wraps for integers.", ulp=0),

@@ -8,9 +8,9 @@ and float32; `lu` alone needs SciPy, ``pip install 'metalnb[linalg]'``. float16 
 rounded once; integers are taken as float32.
 """
 
+from builtins import bool as _bool
 from metalnb import _ArrayLike
 from metalnb import _Axis
-from metalnb import _bool
 from metalnb import _op
 from metalnb import diagonal as diagonal
 from metalnb import matmul as matmul

@@ -14,8 +14,8 @@ The functions of this module share one generator, which `seed` restarts; without
 system.
 """
 
+from builtins import bool as _bool
 from metalnb import _ArrayLike
-from metalnb import _bool
 from metalnb.arrays.array import Array
 from metalnb.random.generator import Generator as Generator
 from metalnb.random.generator import Size

@@ -28,7 +28,7 @@ from metalnb.library_kernels.planning.cuts import LANES
 from .distributions import Distributions, Size
 from .keys import CHILD, block, key_of
 
-__all__ = ["Generator"]
+__all__ = ["Generator", "Size"]
 
 _ROWS = 32  # of blocks that a SIMD-group makes, as in random.metal
 _WORDS = 4

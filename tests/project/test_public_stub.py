@@ -186,7 +186,7 @@ def test_a_module_declares_its_names_as_they_are(path: Path) -> None:
     imported = {
         alias.asname: node.module for node in tree.body if isinstance(node, ast.ImportFrom) for alias in node.names
     }
-    imported.pop(None, None)
+    imported = {name: source for name, source in imported.items() if name not in {None, "_bool"}}
     assert functions.keys() | ops.keys() | imported.keys() == set(module.__all__)
     for name, source in imported.items():
         assert getattr(sys.modules[source], name) is getattr(module, name)

@@ -21,7 +21,7 @@ MODULE_STUBS = {
 # Where a stub imports the names from that types are written with.
 _SOURCES = {
     "Any": "typing", "DTypeLike": "numpy.typing", "Literal": "typing", "Sequence": "collections.abc",
-    "builtins": "builtins", "_ArrayLike": "metalnb", "_Axis": "metalnb", "_bool": "metalnb", "_op": "metalnb",
+    "builtins": "builtins", "_ArrayLike": "metalnb", "_Axis": "metalnb", "_op": "metalnb", "bool as _bool": "builtins",
 }  # fmt: skip
 
 _HEAD = '''\
@@ -71,7 +71,8 @@ def _sources_of_types(written: list[str], functions: list[FunctionType]) -> dict
             for name, value in plain.__globals__.items()
         }
     names = {node.id for text in written for node in ast.walk(_head(text)) if isinstance(node, ast.Name)}
-    return {name: _SOURCES.get(name) or scope[name] for name in names - set(dir(builtins))}
+    names = {"bool as _bool" if name == "_bool" else name for name in names - set(dir(builtins))}
+    return {name: _SOURCES.get(name) or scope[name] for name in names}
 
 
 def _head(text: str) -> ast.Module:
