@@ -164,7 +164,7 @@ def main() -> None:
                 continue
             try:
                 found = clock.compared(make(torch, cupy, rng))
-            except Exception as error:  # noqa: BLE001  (the others are to be seen all the same)
+            except Exception as error:  # noqa: BLE001  (the others must still be shown)
                 print(f"{name:<18} {type(error).__name__}: {error}")
                 continue
             t = found["metalnb"]

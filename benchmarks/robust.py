@@ -67,7 +67,7 @@ def measured(engine: Any, d: Dispatched, runs: int) -> Measured | None:
 
 
 def times_of(engine: Any, binary: Any, d: Dispatched, count: int) -> list[float]:
-    """Return the seconds of so many dispatches: by the device's clock, if the engine has one."""
+    """Return the seconds of `count` dispatches: by the device's clock, if the engine has one."""
     if hasattr(engine, "timed"):
         return list(engine.timed(binary, d.arguments, d.grid, d.threadgroup, count))
     took = []
@@ -98,7 +98,7 @@ def main() -> int:
     parser.add_argument("names", nargs="*", metavar="NAME", help="only these ops, kernels and notebooks")
     parser.add_argument("--engine", default="cpu")
     parser.add_argument("--of", nargs="+", choices=list(PARTS), default=list(PARTS), help="of these parts")
-    parser.add_argument("--share", metavar="K/N", default="1/1", help="one of so many shares of each part")
+    parser.add_argument("--share", metavar="K/N", default="1/1", help="the K-th of N parts of each table")
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--size", type=int, default=1 << 20)
     parser.add_argument("--quick", action="store_true", help="small sizes, few runs: to see that it works")

@@ -157,7 +157,7 @@ kernel void argreduce_columns(device const memory_of<T>* x, device memory_of<val
     }
 }
 
-// The same where loads take long: each thread goes down a stretch of one column, eight elements at a time.
+// The same for devices with slow loads: each thread goes down a stretch of one column, eight elements at a time.
 template <typename Order, typename T>
 kernel void argreduce_down(device const memory_of<T>* x, device memory_of<value_of<T>>* values, device ulong* places,
                            constant Reduction& r, uint place [[thread_position_in_grid]]) {

@@ -1,4 +1,4 @@
-// Attention where loads take long and no hardware multiplies matrices of float: softmax(q k^T) v, the scores in registers.
+// Attention for devices with slow loads where no hardware multiplies matrices of float: softmax(q k^T) v, the scores in registers.
 // Idea: a threadgroup makes 64 queries' scores of 64 keys, a thread 8 by 4 of them, from strips of both in threadgroup memory.
 // The weights go there too, since a thread needs those of all keys for its 8 rows of the sums of values. Rows of both are
 // the same thread's, so it scales its sums down itself when a larger score comes.

@@ -252,7 +252,7 @@ kernel void reduce_rows(device const memory_of<typename M::element>* x, device c
     if (lane == 0) out[place] = storage<typename M::result>::store(M::finish(total, r.scale, own));
 }
 
-// The same where loads take long and there are rows enough, or little of one: a threadgroup takes a row.
+// The same for devices with slow loads, if there are many rows, or a short one: a threadgroup takes a row.
 template <typename M>
 kernel void reduce_rows_shared(device const memory_of<typename M::element>* x, device const float* about,
                                device memory_of<typename M::result>* out, constant Reduction& r,
@@ -314,7 +314,7 @@ kernel void reduce_columns(device const memory_of<typename M::element>* x, devic
     }
 }
 
-// The same where loads take long: each thread goes down a stretch of one column. Neighbours read neighbours, and there are
+// The same for devices with slow loads: each thread goes down a stretch of one column. Neighbours read neighbours, and there are
 // so many of them that nothing need wait in threadgroup memory.
 template <typename M>
 kernel void reduce_down(device const memory_of<typename M::element>* x, device const float* about,

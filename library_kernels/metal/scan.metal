@@ -78,7 +78,7 @@ template <typename A> inline A from_place(A value, ushort lane) {
     }
 }
 
-// The same where loads take long and the totals of a scan are many: a threadgroup for each scan, several totals to a thread at a time.
+// The same for devices with slow loads and scans of many totals: a threadgroup for each scan, several totals to a thread at a time.
 template <typename M>
 kernel void scan_totals_shared(device typename M::acc* totals, constant Scan& s,
                                uint row [[threadgroup_position_in_grid]], uint lane [[thread_index_in_simdgroup]],
@@ -147,7 +147,7 @@ kernel void scan_rows(device const memory_of<typename M::element>* x, device con
     }
 }
 
-// The same where loads take long, and rows begin at multiples of four elements: each lane scans fours by itself, so that the
+// The same for devices with slow loads, if rows begin at multiples of four elements: each lane scans fours by itself, so that the
 // lanes meet once for 128 elements rather than for 32. The last stretches are scanned first: they were read last when the
 // totals were found, and caches may still hold them.
 template <typename M>
@@ -238,7 +238,7 @@ kernel void scan_columns(device const memory_of<typename M::element>* x, device 
     }
 }
 
-// The same where loads take long: each thread goes down a stretch of one column, eight elements at a time.
+// The same for devices with slow loads: each thread goes down a stretch of one column, eight elements at a time.
 template <typename M>
 kernel void scan_down(device const memory_of<typename M::element>* x, device const typename M::acc* totals,
                       device memory_of<typename M::result>* out, constant Scan& s,

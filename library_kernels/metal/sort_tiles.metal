@@ -1,4 +1,4 @@
-// A pass of the radix sort where loads take long, as sort.metal says it, by threadgroups of eight SIMD-groups. A tile's keys are
+// A pass of the radix sort of sort.metal for devices with slow loads, by threadgroups of eight SIMD-groups. A tile's keys are
 // ranked and put into the order of their digits in threadgroup memory, and then written: neighbours there are mostly neighbours
 // in the result. Each SIMD-group has counts of its own, so that none waits for another while it ranks. The counts of all tiles
 // lie digit by digit, and their running sum is where each tile's keys of each digit go.
@@ -57,7 +57,7 @@ inline uint starts_of_digits(threadgroup uint (&counts)[SIMDS][DIGITS], threadgr
 
 // Last dispatch of a pass. `first` is the running sum of the counts.
 template <typename U>
-[[max_total_threads_per_threadgroup(4 * THREADS)]]  // registers for so many threads, so that four threadgroups take turns
+[[max_total_threads_per_threadgroup(4 * THREADS)]]  // limits registers, so that four threadgroups fit at once
 kernel void tile_scatter(device const U* keys [[buffer(0)]],
                          device U* sorted [[buffer(1)]],
                          device const uint* first [[buffer(2)]],

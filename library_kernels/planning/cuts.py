@@ -22,10 +22,10 @@ FAR = 96 << 20  # bytes of operands that hardly stay in any cache until the next
 NEVER = 1 << 62
 TILE_BYTES = 8192  # threadgroup memory for a tile of columns, as in reduce.metal
 FEW_TERMS = 32  # elements that a thread reduces by itself rather than a SIMD-group
-_SHARED = 1024  # elements of a row that are worth a threadgroup, where loads take long
-_RUN = 512  # elements of a row that a SIMD-group has under way where loads take long, as in scan.metal
+_SHARED = 1024  # elements of a row that are worth a threadgroup, on devices with slow loads
+_RUN = 512  # elements of a row that a SIMD-group has in flight on devices with slow loads, as in scan.metal
 _LONE = 65536  # elements of a row that a threadgroup takes by itself rather than start another dispatch
-_DOWN = 64  # elements of a column that are worth a thread, where loads take long
+_DOWN = 64  # elements of a column that are worth a thread, on devices with slow loads
 _THREADS = 256  # of a threadgroup whose threads work alone
 
 Record = np.ndarray[tuple[int], np.dtype[np.uint8]]
@@ -48,7 +48,7 @@ class Device(NamedTuple):
         SIMD-groups of a threadgroup that work each by itself, where there are very many; an eighth of it where they are
         just enough to keep the device busy.
     waits : bool
-        Whether a thread's loads take long, and many threads at once make up for that: a GPU.
+        Whether loads have a high latency that many threads hide: a GPU.
     tile_places : int
         Threadgroups of 256 threads that keep it busy with tiles in threadgroup memory; 0 where tiles do not pay.
     rounds : int

@@ -38,7 +38,7 @@ DOT = 64  # terms of a dot product that repay the sum over lanes
 MANY = 256  # dot products that keep every SIMD-group busy
 BLOCK = 16  # panels of rows that stay in cache while all of B goes by
 TALL, ENOUGH = 32, 64  # times ROWS that a SIMD-group makes of two panels, fewer where such groups are not enough
-GROUPS, LEAST = 64, 1024  # K is cut to keep so many SIMD-groups busy, into parts of at least LEAST
+GROUPS, LEAST = 64, 1024  # K is split to keep GROUPS SIMD-groups busy, into parts of at least LEAST
 STRIP, DEEP = 256, 4096  # K is cut for parts of B, or of A and B, to stay in cache while they are used
 
 

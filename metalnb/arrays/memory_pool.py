@@ -1,4 +1,4 @@
-"""A pool of an engine's memory: blocks are reused instead of allocated anew for each array."""
+"""A pool of an engine's memory: blocks are reused, not allocated for each array."""
 
 from __future__ import annotations
 

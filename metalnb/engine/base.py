@@ -52,7 +52,7 @@ class Caps:
         Whether each thread has a core of its own, so that one thread working step by step is faster than the lanes of
         a SIMD-group taking turns.
     processors : int
-        How many threadgroups run at once at the least, of any size: a GPU's processors; 0 when unknown.
+        The number of threadgroups of any size that run at once, at least: a GPU's processors; 0 when unknown.
     stops : bool
         Whether a checked kernel can be stopped: the ``timeout`` of a call.
     nominal : tuple of 2 float or None

@@ -21,7 +21,7 @@ _own = threading.local()
 
 
 class timeout:  # noqa: N801  (a function to those who call it)
-    """Let each checked dispatch run for so many seconds; then it is stopped, and whoever waits gets a `KernelFault`.
+    """Limit each checked dispatch to some seconds; it is then stopped, and waiting for it raises a `KernelFault`.
 
     A kernel that is not checked, as the library's are, does not look whether it is to stop, and runs on.
     It holds from the call on, in all threads; as a context manager it holds for the block.

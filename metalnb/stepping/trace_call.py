@@ -1,4 +1,4 @@
-"""`trace`: one threadgroup of a call, run once more, statement by statement."""
+"""`trace`: repeat one threadgroup of a call, statement by statement."""
 
 from __future__ import annotations
 

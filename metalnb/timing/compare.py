@@ -231,7 +231,7 @@ def _rounds(jobs: Sequence[Job], clocked: Mapping[int, Job]) -> tuple[list[list[
     """Run all in every round, in the order A B C, then C B A, and so from each on.
 
     Everything that any wrote is restored before each run: one may read what another writes. What has a clock of its
-    own, though all are timed by the wall clock, is run once more by that.
+    own, though all are timed by the wall clock, is measured again by that.
     """
     times: list[list[float]] = [[] for _ in jobs]
     own: dict[int, list[float]] = {i: [] for i in clocked}

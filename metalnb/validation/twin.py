@@ -1,4 +1,4 @@
-"""A kernel compiled once more from a rewritten text: for the same engine, with the same constants and math."""
+"""Compile a kernel again from a rewritten text: for the same engine, with the same constants and math."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ def numbers(rng: np.random.Generator, shape: tuple[int, ...], dtype: str) -> Any
 def check(given: tuple[Any, ...], mask: Any = None, layout: str = "plain", **options: Any) -> None:
     """Hold a result to the reference.
 
-    Weights are rounded to the dtype, each by half an ulp of its own, and the mean of values once more, by half an ulp
+    Weights are rounded to the dtype, each by half an ulp of its own, and the mean of values again, by half an ulp
     of the largest. Sums are of float32: 16 ulp of it, as the op's row has it, are as nothing to the others. From 64
     products a score on they grow with the root of that number.
     """

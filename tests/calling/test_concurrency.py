@@ -111,7 +111,7 @@ print("right")
 """
 
 
-@pytest.mark.long  # Two threads do the same above; a cache of its own compiles the headers anew
+@pytest.mark.long  # Two threads do the same above; a cache of its own compiles the headers again
 def test_two_processes_with_an_empty_cache_compile_and_call_at_once(empty_cache: dict[str, str]) -> None:
     cell = CELL.format(salt="processes", a="AAA")
     command = [sys.executable, "-c", PROCESS.format(times=TIMES, texts=TEXTS)]

@@ -22,7 +22,7 @@ def run(body: str, out: np.ndarray, math: mnb.program.Math, group: int, *arrays:
     mnb.compile(f"{HEAD}{source}{body}\n}}", math=math, engine="cpu").k(out, *arrays, grid=THREADS, threadgroup=group)
 
 
-# Inner loops whose trip count is cut to a power of two: clang narrowed it to so many bits. -------------------
+# Inner loops whose trip count is cut to a power of two: clang narrowed it to that many bits. -------------------
 
 CUTS = [f"c % {n}" for n in (4, 8, 16, 32, 64)] + [f"c & {n}" for n in (3, 7, 15, 31, 63)]
 

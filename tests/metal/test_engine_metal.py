@@ -1,4 +1,4 @@
-"""The engine `metal` over a strict double of PyObjC's module: what it asks of Metal, and what it makes of answers."""
+"""The engine `metal` over a strict double of PyObjC's module: its calls, and how it handles the results."""
 
 import dataclasses
 import itertools

@@ -2,7 +2,7 @@
 
 ``python tests/msl/page.py`` runs the tests that the chapters of the specification name, and writes the page and
 ``docs/msl.json``, the measurement; ``test_page.py`` holds the page to the tables. With ``--again`` it writes the page
-anew from the last measurement.
+again from the last measurement.
 """
 
 from __future__ import annotations

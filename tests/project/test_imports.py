@@ -66,7 +66,7 @@ LAYERS = (
 )
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 
-# Imports that climb, run along a layer or close a circle all the same, each with its reason.
+# Imports that may climb, run along a layer or close a circle, each with its reason.
 ALLOWED = {
     ("rendering", "timing.views"): "by name, when a record is shown: a record must not know what renders it",
     ("rendering", "validation.report_view"): "likewise",

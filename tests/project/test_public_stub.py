@@ -111,7 +111,7 @@ mnb.sum = mnb.max  # wrong: assignment
 
 @pytest.mark.parametrize("path", STUBS, ids=lambda path: f"{path.parent.name}/{path.name}")
 def test_a_stub_is_what_the_code_makes(path: Path) -> None:
-    assert path.read_text("utf-8") == STUBS[path](), "write it anew: make docs"
+    assert path.read_text("utf-8") == STUBS[path](), "update it: make docs"
 
 
 def test_every_public_name_is_declared() -> None:

@@ -34,7 +34,7 @@ class Events:
     count : iterator
         The numbers of dispatches that have no events of their own.
     last : int
-        The last number that was given; as many are in the stream at the least.
+        The last number handed out; at least that many are in the stream.
     """
 
     def __init__(self, gpu: Gpu) -> None:

@@ -34,7 +34,7 @@ _SHARED, _UNKNOWN = (1 << 32) - 1, -2
 _LINE = 128  # bytes, aligned for any access
 _BURST = 0.03  # seconds after which an interrupt is heard
 _GOLDEN = 0.6180339887498949  # steps of this part of a whole spread evenly, however many are taken
-_ROW, _MANY = 8, 1024  # threadgroups that run one after the other as they lie, where there are so many
+_ROW, _MANY = 8, 1024  # threadgroups that run in a row, if there are at least _MANY of them
 _MOST_MARKS = 1 << 28  # bytes of marks for one argument
 
 _lock = threading.Lock()

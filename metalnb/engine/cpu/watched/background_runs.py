@@ -107,7 +107,7 @@ def in_order(work: Callable[..., None], *given: Any) -> None:
     Raises
     ------
     KeyboardInterrupt
-        When the wait was interrupted: those dispatches were stopped, and the work is done all the same.
+        When the wait was interrupted: those dispatches were stopped, but the work is done.
     """
     if not _under_way:
         work(*given)

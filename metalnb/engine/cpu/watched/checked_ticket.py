@@ -47,7 +47,7 @@ class CheckedTicket:
         KernelFault
             When it left its memory, was stopped, or failed.
         KeyboardInterrupt
-            When it was interrupted; it and those before it have ended all the same.
+            When it was interrupted; it and those before it have still ended.
         """
         if self._run is not None:
             self._run.wait()

@@ -56,7 +56,7 @@ class GpuTicket:
         KernelFault
             When it left its memory, was stopped, or failed.
         KeyboardInterrupt
-            When it was interrupted; it and those before it have ended all the same.
+            When it was interrupted; it and those before it have still ended.
         """
         with self._lock:
             if not self._ended:

@@ -19,7 +19,7 @@ _CONVERSIONS = frozenset({"zext", "sext", "trunc"})
 
 
 def endless(flow: Flow, ranges: Ranges, threads: int, pace: Pace) -> frozenset[str]:
-    """Return the headers of the loops that must be stoppable, for so many threads."""
+    """Return the headers of the loops that must be stoppable, given the number of threads."""
     times = {header: iterations(flow, ranges, header) for header in flow.loops}
     if not _long(flow, times, threads, pace):
         return frozenset()

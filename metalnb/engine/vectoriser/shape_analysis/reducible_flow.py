@@ -241,7 +241,7 @@ class ControlFlow:
         return found or self._past(level, back)
 
     def _past(self, level: str | None, headers: list[str]) -> list[str]:
-        """Return where lanes go on that enter these loops, inner ones of a level, once more: where they leave them."""
+        """Return where lanes go on that enter these loops, inner ones of a level, again: where they leave them."""
         found, entered = [], set(headers)
         while headers:
             for source, target in self.loops[headers.pop()].exits:
