@@ -4,7 +4,7 @@ Run: python benchmarks/library.py [--runs N] [--size N] [--quick] [OP …]
 
 Each line's figures are of one rotation: this op, a plain copy by the same engine, and the peers, in turn, medians.
 GB/s counts each input read once and each output written once; "limit" is that rate as a part of the copy's. A peer is
-timed twice where it can be told where to write: into memory that it already has (``out=``), as our arrays' pool gives
+timed twice where it accepts an output: into memory that it already has (``out=``), as our arrays' pool gives
 them, and as most people call it, which pays for fresh pages each time. The aims are held to the former.
 """
 
@@ -209,7 +209,7 @@ def threads() -> str:
 
 def main() -> int:
     """Run all."""
-    # PyTorch's threads would else go on turning for a while after its run, on a core that the next in turn needs.
+    # PyTorch's threads would otherwise keep spinning for a while after its run, on a core that the next one needs.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("ops", nargs="*", metavar="OP", help="only these ops, and no other line")

@@ -78,7 +78,7 @@ def matcher(session: Session) -> Callable[[CompletionContext], Any]:
     def match(context: CompletionContext) -> Any:
         try:
             return _match(context, session)
-        except Exception:  # noqa: BLE001  (whoever types must not be stopped, and IPython would print a traceback)
+        except Exception:  # noqa: BLE001  (typing must not be interrupted, and IPython would print a traceback)
             return {"completions": []}
 
     return match  # type: ignore[no-any-return]

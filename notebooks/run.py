@@ -51,8 +51,8 @@ def execute(notebook: nbformat.NotebookNode, folder: Path) -> None:
 def strip_run(notebook: nbformat.NotebookNode) -> None:
     """Remove the cells' times, the widgets, and outputs with no data.
 
-    A widget is dead without its kernel: beside each lies a picture, and a page shows that only where it is not told of
-    a widget that it cannot find. An output with no data is what a progress line leaves.
+    A widget does not work without its kernel. Each has a picture beside it, which a page shows only if the output names
+    no widget. An output with no data is what a progress line leaves.
     """
     notebook.metadata.pop("widgets", None)
     for cell in notebook.cells:

@@ -1,5 +1,5 @@
 // Reductions: many elements to one, by any monoid (a value to start from, and an associative way to combine two).
-// Idea: a SIMD-group walks one stretch of memory with eight loads under way and keeps a result for each lane; lanes meet
+// Idea: a SIMD-group walks one stretch of memory with eight loads in flight and keeps a result for each lane; lanes meet
 // once, at the end. What several stretches give is reduced again. No thread waits for another threadgroup's.
 // Source: M. Harris, "Optimizing Parallel Reduction in CUDA", 2007; the blocks within blocks that keep a long float sum
 // exact are N. Higham's, "The accuracy of floating point summation", SIAM J. Sci. Comput. 14 (1993).
@@ -9,7 +9,7 @@
 using namespace metal;
 
 constant constexpr uint LANES = 32;
-constant constexpr uint IN_FLIGHT = 8;      // loads under way in each lane
+constant constexpr uint IN_FLIGHT = 8;      // loads in flight per lane
 constant constexpr uint STEP = LANES * IN_FLIGHT;
 constant constexpr uint BLOCK = 16;         // steps that are combined before they join the total
 constant constexpr uint TILE_BYTES = 8192;  // a tile of columns in threadgroup memory
@@ -37,7 +37,7 @@ struct Reduction {
 // load      an element as a part; `about` is a value that belongs to its reduction, such as its mean: OWN
 // combine   associative and commutative             finish the total as a result
 
-// Is one of them a NaN? Where fast math may take that for false, it is told by the bits.
+// Is one of them a NaN? Fast math may assume not, so the bits decide.
 template <typename T> inline bool unordered(T, T) { return false; }
 #if __FINITE_MATH_ONLY__
 inline bool unordered(float a, float b) { return max(as_type<uint>(a) << 1, as_type<uint>(b) << 1) > 0xFF000000u; }

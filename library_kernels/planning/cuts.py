@@ -59,7 +59,7 @@ class Device(NamedTuple):
     matrices : frozenset of str
         The element types whose SIMD-group matrices hardware of its own multiplies: as `Caps.matrices`.
     copies : bool
-        Whether copies into threadgroup memory go on by themselves: as `Caps.copies`.
+        Whether copies into threadgroup memory are asynchronous: as `Caps.copies`.
     """
 
     simd_groups: int

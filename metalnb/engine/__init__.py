@@ -1,6 +1,6 @@
 """What runs kernels: the engines, and which one is in use.
 
-A compiled kernel's text comes in (a `Unit`), and memory, arguments and grids; a dispatch under way goes out.
+A compiled kernel's text comes in (a `Unit`), and memory, arguments and grids; a dispatch in flight goes out.
 Nothing here knows NumPy's dtype rules, arrays or kernels as callables. A new engine is a module or room beside the
 others and a row in `REGISTRY`; ``base.py`` is all that the rest of metalnb may use of it.
 """

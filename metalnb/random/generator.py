@@ -72,7 +72,7 @@ class Generator(Distributions):
     def spawn(self, n: int) -> list[Generator]:
         """Return `n` generators whose streams are independent of each other and of this one.
 
-        Their keys are taken from this stream, which goes on by as many blocks. A negative `n` is a ValueError.
+        Their keys are taken from this stream, which advances by `n` blocks. A negative `n` is a ValueError.
         """
         n = _count("spawn", n)
         first = self._take(n)

@@ -124,7 +124,7 @@ class _Writer(SourceMarks):
             self.lambdas(cursor)
 
     def tells_itself(self, cursor: Any, kind: str) -> bool:
-        """Return whether nothing is to be told before it: a loop whose condition tells, an empty declaration."""
+        """Return whether it needs no report before it: a loop, whose condition reports, or an empty declaration."""
         if kind == "DECL_STMT":
             return not _does_something(cursor)
         word = {"FOR_STMT": "for", "DO_STMT": "do", "WHILE_STMT": "while"}.get(kind, "")

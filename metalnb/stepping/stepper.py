@@ -134,7 +134,7 @@ def _changes(thread: Any, texts: _Texts) -> list[list[int]]:
 
 
 def _touches(touched: Sequence[Any], texts: _Texts) -> list[tuple[int, int, int, int]]:
-    """Return what a statement reads and writes; the fields of a struct are of one element, which is told once."""
+    """Return what a statement reads and writes; the fields of one struct element are reported once."""
     rows = {}
     for touch in touched:
         value = touch.values[0] if touch.length == 1 and touch.values else touch.values

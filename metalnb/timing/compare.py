@@ -118,13 +118,13 @@ class Comparison(Rendered):
 
     @property
     def tied(self) -> tuple[int, ...]:
-        """The places of what cannot be told from the best, and its own."""
+        """The indices of the best one and of those not significantly slower."""
         least = 1 + self.margin
         return tuple(i for i in range(len(self.names)) if i == self.best or not self.lead(i).low > least)
 
     @property
     def place(self) -> int | None:
-        """The place of the fastest one; None when that cannot be told."""
+        """The index of the fastest one; None when the difference is not significant."""
         return self.best if len(self.tied) == 1 else None
 
     @property

@@ -1,4 +1,4 @@
-"""What a hand does on a widget's page, told to Python: clicks, keys, drags. The page's side is ``hands.js``."""
+"""User input on a widget's page, passed to Python: clicks, keys, drags. The page's side is ``hands.js``."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Hands(anywidget.AnyWidget):
     draws : bool
         Whether dragging on the picture draws into it.
     listens : str
-        The keys on the picture that Python is told.
+        The keys on the picture that are passed to Python.
     playing : bool
         Whether frames follow each other.
     frame : int

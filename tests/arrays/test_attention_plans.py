@@ -135,7 +135,7 @@ def test_what_is_not_a_number_stays_with_its_query(gpu: Any) -> None:
     gpu(MANY, CORES)
     for dtype, keys, queries in (("float16", 80, 40), ("float32", 80, 40), ("float32", 300, 2)):
         q, k, v = np.zeros((queries, 16), dtype), np.ones((keys, 16), dtype), np.ones((keys, 8), dtype)
-        q[1, 2], v[0, 5] = np.nan, np.inf  # what stands for values beyond the last must not be the first one
+        q[1, 2], v[0, 5] = np.nan, np.inf  # padding after the last values must not repeat the first one
         got = mnb.scaled_dot_product_attention(*map(laid, (q, k, v))).read()
         assert np.isnan(got[1]).all()
         assert (np.delete(got, 1, 0)[:, 5] == np.inf).all()

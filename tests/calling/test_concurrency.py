@@ -138,7 +138,7 @@ def test_python_goes_on_while_a_kernel_runs() -> None:
 
 
 def test_a_thread_that_compiles_leaves_the_warnings_of_others_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The filters are those of all threads: whoever puts his own in place and takes them back spoils another's."""
+    """Filters are shared by all threads: a thread that sets and restores them disturbs the others."""
     filters, touched = warnings.filters, []
     monkeypatch.setattr(warnings, "catch_warnings", lambda **_: touched.append(1) or contextlib.nullcontext())
     source = CELL.format(salt=time.time_ns(), a=5)

@@ -111,7 +111,7 @@ def _campaign(given: argparse.Namespace) -> int:
 
 @contextlib.contextmanager
 def _written(path: Path | None) -> Iterator[Callable[[str], object]]:
-    """Yield what writes to a file as soon as it is told; without one, to nowhere."""
+    """Yield a function that writes to a file at once; without a file, one that discards."""
     if path is None:
         yield lambda _: None
         return

@@ -1,4 +1,4 @@
-"""Launches of checked kernels on a GPU whose driver is a double: what is read back, told, and stopped."""
+"""Launches of checked kernels on a GPU whose driver is a double: what is read back, reported, and stopped."""
 
 from __future__ import annotations
 

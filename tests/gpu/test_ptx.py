@@ -365,7 +365,7 @@ THREES = {
 
 @pytest.mark.parametrize("table", THREES)
 def test_a_table_that_clang_writes_without_padding_is_written_anew(table: str) -> None:
-    """What stands in the PTX is what the type has in memory."""
+    """The bytes in the PTX are those of the type in memory."""
     read = "constant uchar* b = (constant uchar*)t; for (uint j = 0; j < sizeof(t); ++j) y[j] = b[i + j];"
     text = ptx(unit_of(f"{table}\nkernel void k(device uchar* y, constant uint& i) {{ {read} }}"), 90)
     size, listed = re.search(r"\.b8 _ZL1t\[(\d+)\] = \{([^}]*)\}", text).groups()  # type: ignore[union-attr]

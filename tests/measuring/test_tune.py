@@ -131,7 +131,7 @@ def test_a_threadgroup_that_the_kernel_does_not_count_on_is_not_best(program: mn
         guarded.reset()
         call.dispatch(guarded.values, threadgroup=group).run()
         assert (guarded.overrun(), guarded.differing(expected)) == (beyond, other)
-        assert guarded.overrun() == "", "told once"
+        assert guarded.overrun() == "", "reported once"
 
 
 def test_constants_are_swept_and_only_the_same_results_count(program: mnb.Program, forgotten: None) -> None:

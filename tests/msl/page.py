@@ -371,7 +371,7 @@ def read() -> Measured:
 
 
 def main() -> int:
-    """Write the page, after measuring unless told ``--again``."""
+    """Write the page, after measuring unless ``--again`` is given."""
     measured = read() if "--again" in sys.argv[1:] else measure()
     if measured is None:
         return 1

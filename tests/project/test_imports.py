@@ -20,7 +20,7 @@ from metalnb.rendering import RENDERERS, Rendered
 ROOT = Path(__file__).resolve().parents[2]
 
 # From the bottom up. A name stands for a module, or for those modules of a room that have no longer name here. A new
-# room must be given its place: the lowest from which it can reach what it imports. What stands in one layer does not
+# room must be given its place: the lowest from which it can reach what it imports. Modules of one layer do not
 # import each other.
 LAYERS = (
     ("cache_upkeep",),

@@ -37,7 +37,7 @@ def padded(unit: Unit, text: str, llvm: Callable[[], str]) -> str:
     Raises
     ------
     ValueError
-        When what a table holds cannot be told.
+        When a table's contents cannot be determined.
     """
     short = any(listed.count(",") + 1 < int(size) for _, _, size, listed in _TABLE.findall(text))
     authored = (cell.edited.original for cell in (unit.cell, *unit.headers.values()))

@@ -211,7 +211,7 @@ class ScopeReferences:
     def _use(self, each: _Reference) -> None:
         name = f"'{self.inputs[each.input].name}'"
         if each.around or each.function is None:
-            self._refuse(each.cursor, name, each.around or "what stands outside of all functions")
+            self._refuse(each.cursor, name, each.around or "code outside all functions")
         elif each.token is None:
             self.in_macros.add(each.input)
         else:
@@ -228,7 +228,7 @@ class ScopeReferences:
             return
         opening = self._opening(each.token) if each.token else -1
         if each.around or each.function is None:
-            where = each.around or "what stands outside of all functions"
+            where = each.around or "code outside all functions"
             self._refuse(each.cursor, names, f"{where}, through '{each.name}'")
         elif each.token is None:
             self._refuse(each.cursor, names, f"'{each.name}', which a macro calls")

@@ -1,4 +1,4 @@
-// Stacks of our own: how the processor goes from one to another, and what the system has to be told.
+// Stacks for fibers: switching the processor between them, and registering them with the system.
 #pragma once
 #include "dispatch.h"
 

@@ -1,7 +1,7 @@
 """Divergence: where lanes that part at a branch come together again, and which loops they leave one by one.
 
 The lanes of a varying branch carry the label of the successor that they take. Where two labels come together is a
-join: what differs from path to path is varying there. In a loop, lanes that leave with one label while others go on
+join: what differs from path to path is varying there. In a loop, lanes that leave with one label while others continue
 with another leave it at different iterations: the loop is divergent, and so is what is alive after it (the sync
 dependence of J. Rosemann, S. Moll, S. Hack, "An Abstract Interpretation for SPMD Divergence on Reducible Control Flow
 Graphs", POPL 2021).
@@ -77,7 +77,7 @@ class LaneDivergence:
             self._left(level, leaving, going_on)
 
     def _left(self, level: str, leaving: dict[tuple[str, str], str], going_on: set[str]) -> None:
-        """Judge the loop that lanes were followed through; what leaves it parted goes on around it."""
+        """Analyse a loop after its body; divergence at its exits is propagated to the code around it."""
         if not leaving or len({*leaving.values(), *going_on}) == 1:
             return
         outer = self._flow.loops[level].parent

@@ -66,7 +66,7 @@ def _own(body: FunctionBody, made: IRInstruction) -> None:
         record_fault(body, made)
     elif name == "metalnb_every":
         body.define_scalar(made, holds_for_all(body, made.operands[0].text))
-    elif name != "metalnb_simd_barrier":  # lanes go on together
+    elif name != "metalnb_simd_barrier":  # lanes run in lockstep
         collective(body, made)
 
 
