@@ -2,7 +2,7 @@
 
 Run: python benchmarks/robust.py [--of PART …] [--share K/N] [--runs N] [--size N] [--quick] [NAME …]
 
-Every dispatch that these make is recorded, and its kernel compiled both ways; then the two run in turn on the same
+Every dispatch that these make is recorded, and its kernel compiled both ways; then the two run alternately on the same
 memory, timed by the device's clock. A line has the two medians and their ratio, checked over unchecked. An op counts
 once, with all its dispatches; a kernel of a notebook or a test by itself. What takes less than 20 µs is shown, and not
 counted: of that the code is the smaller part.
@@ -109,7 +109,7 @@ def main() -> int:
     warnings.simplefilter("ignore")
     engine = engines.named(options.engine)
     engines.use(options.engine)
-    print(f"metalnb robust: {n:,} elements, medians of {runs} batches in turn, the device's clock\n{machine()}\n")
+    print(f"metalnb robust: {n:,} elements, medians of {runs} alternating batches, the device's clock\n{machine()}\n")
     print(f"{'of':<22} {'kernel':<28} {'checked':>9} {'unchecked':>9} {'ratio':>6} {'checks':>6} {'stops':>5}")
     found = []
     for part in options.of:

@@ -226,7 +226,7 @@ def _tile_rows(
 
 
 class _TileSteps(NamedTuple):
-    """The dispatches of a pass but for the scan between them; `scatter` is given the `settings` among its arrays."""
+    """The dispatches of a pass except for the scan between them; `scatter` is given the `settings` among its arrays."""
 
     tiles: int
     counting: Launch

@@ -227,7 +227,7 @@ inline A across_group(A value, threadgroup A* shared, uint lane, uint simd, uint
     return total;
 }
 
-// What a SIMD-group takes of a row that is shared among those of a threadgroup: whole runs of 32, but for the last.
+// What a SIMD-group takes of a row that is shared among those of a threadgroup: whole runs of 32, except for the last.
 struct Part {
     uint first, count;
     Part(uint all, uint simd, uint simds) {

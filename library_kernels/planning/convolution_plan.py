@@ -92,7 +92,7 @@ class ConvolutionPlan(NamedTuple):
     rows, panels : int
         Outputs and panels that a SIMD-group sums: which kernel it is.
     lengths : tuple of int
-        The kernel's record, but for where things begin.
+        The kernel's record, except for offsets.
     terms : numpy.ndarray of int64
         Where each term's elements begin, from the first place's on.
     grid : tuple of 3 int
@@ -180,7 +180,7 @@ class ChannelsPlan(NamedTuple):
     stride : int
         For which the kernel is made; 0: any.
     lengths : tuple of int
-        The kernel's record, but for where things begin.
+        The kernel's record, except for offsets.
     grid : tuple of 3 int
         Threads, for one image.
     """
@@ -215,7 +215,7 @@ class DepthwisePlan(NamedTuple):
     told : tuple of int
         The arguments of the kernel's template.
     lengths : tuple of int
-        The kernel's record, but for where things begin.
+        The kernel's record, except for offsets.
     threads : int
         For one image.
     """

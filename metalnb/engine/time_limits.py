@@ -1,6 +1,6 @@
 """How long a dispatch may run: a limit for all that is started meanwhile, which an engine that can stop one keeps.
 
-A dispatch has the limit that stood when it was started, so that one that nobody waits for at once has it, too.
+A dispatch has the limit in force when it was started, even if nobody waits for it at once.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Norms, powers and cross products: on the engine, but for the norms that need singular values."""
+"""Norms, powers and cross products: on the engine, except for the norms that need singular values."""
 
 from __future__ import annotations
 

@@ -119,7 +119,7 @@ class _Places:
 
 
 def _changes(thread: Any, texts: _Texts) -> list[list[int]]:
-    """Return for each step the variables that are other than at the function's step before, name and value in turn."""
+    """Return the variables that changed since the function's previous step, for each step: names and values alternately."""
     known: dict[tuple[int, str], str] = {}
     found = []
     for step in thread:

@@ -43,7 +43,7 @@ class Lead(NamedTuple):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Comparison(Rendered):
-    """Kernels and functions, timed in turn.
+    """Kernels and functions, timed alternately.
 
     Attributes
     ----------
@@ -151,7 +151,7 @@ class Comparison(Rendered):
 
 
 def compare(kernels: Any, /, *args: Any, names: Sequence[str] | None = None, **launch: Any) -> Comparison:
-    """Time kernels and functions in turn and say which is the fastest, or that no difference can be seen.
+    """Time kernels and functions alternately and say which is the fastest, or that no difference can be seen.
 
     They alternate batch by batch, and the order changes each round, so that a drift of the machine's speed affects all
     alike. Only the ratios of a round's times count. A winner is named when the 95 % confidence intervals of the median
@@ -252,14 +252,14 @@ def _rounds(jobs: Sequence[Job], clocked: Mapping[int, Job]) -> tuple[list[list[
 
 
 def _order(turn: int, count: int) -> list[int]:
-    """Return who runs first, second and so on: forward and backward in turn, of several each time from another on."""
+    """Return who runs first, second and so on: alternately forward and backward; with several, each round starts with another one."""
     first = turn // 2 % count if count > 2 else 0
     order = [(first + n) % count for n in range(count)]
     return order[:: -1 if turn % 2 else 1]
 
 
 def _counts(jobs: Sequence[Job], told: Callable[[float], None] = lambda _: None) -> list[int]:
-    """Return the runs in a batch of each: as many for one as for another, unless it is much slower.
+    """Return the runs in a batch of each: the same for all, except for one that is much slower.
 
     A kernel that runs more often in a row finds more in the caches: it would seem the faster of two equal ones.
     """

@@ -47,7 +47,7 @@ class DeviceOutcome:
         return np.zeros(shape, np.bool), np.zeros(shape, np.bool)
 
     def writer(self, name: str, byte: int) -> tuple[int, int, None]:
-        """Return that nobody is known to have written a byte."""
+        """Return "unknown" for the writer of a byte."""
         del name, byte
         return _UNKNOWN, _UNKNOWN, None
 

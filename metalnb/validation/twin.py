@@ -21,7 +21,7 @@ def twin_of(kernel: Kernel, source: str, headers: Mapping[str, str] | None = Non
     source : str
         The rewritten text of its cell.
     headers : mapping of str to str, optional
-        What the text includes besides the cell's own headers.
+        Further headers that the text includes.
     """
     recipe = kernel.program.recipe
     try:

@@ -106,7 +106,7 @@ def test_attention_with_masks_heads_and_layouts(
 @pytest.mark.long(unless=lambda dtype: dtype == "bfloat16")  # The parts are the same for each dtype
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
 def test_few_queries_over_many_keys(gpu: Any, planned: list[str], dtype: str, rng: np.random.Generator) -> None:
-    """Keys are cut into parts, of which some may be seen by nobody."""
+    """Keys are split into parts, some of which may be visible to no query."""
     gpu(MANY, CORES)
     for heads, shared, queries, keys, own, wide in FEW[: {"float32": 5, "float16": 2, "bfloat16": 1}[dtype]]:
         one, more = (heads, queries, own), ((shared, keys, own), (shared, keys, wide))

@@ -170,7 +170,7 @@ def test_the_librarys_kernels_are_assembled_and_spill_nothing(ptx_engine: Any) -
 
 
 def test_what_long_rows_and_columns_are_given_leaves_a_processor_full(ptx_engine: Any) -> None:
-    """Reductions wait for memory with as many threads as a processor has, so each may have few registers."""
+    """Reductions need all threads of a processor to hide memory latency, so each may use few registers."""
     ptx_engine.seen.clear()
     mnb.use("ptx")
     try:

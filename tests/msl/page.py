@@ -155,7 +155,7 @@ compared the results.
 cases (zeros, denormals, infinities, NaN, poles) and random arguments, scalars and vectors, against a float64 oracle.
 A *bound* is the specification's for precise math (tables 8.1 and 8.3); 0.5 is "correctly rounded", 0 is exact; one in
 parentheses is the test's own, where the specification gives none. Fast math (`math="fast"`, the default) is held to
-the same bounds, but for the four functions where the looser one of table 8.2 stands beside the figure. Reordering of
+the same bounds, except for the four functions where the looser one of table 8.2 stands beside the figure. Reordering of
 whole expressions, which fast math allows too, is not in these figures.
 
 Measured on {m.date}: {m.device}, {m.system}, cpu engine. On an Apple GPU the figures are Apple's.

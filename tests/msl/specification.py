@@ -30,7 +30,7 @@ class Entry:
     names : tuple of str
     since : str
     note : str
-        What the specification restricts, or calls it besides.
+        Restrictions by the specification, or other names in it.
     lack : str
         Why a cell does not find it; empty for what is supported.
     """

@@ -139,7 +139,7 @@ def is_own(name: str) -> bool:
 
 
 def graph(known: dict[str, Path]) -> dict[str, set[str]]:
-    """What each module imports, but for what `ALLOWED` names."""
+    """What each module imports, except for what `ALLOWED` names."""
     edges = {m: imported(m, ast.parse(path.read_text("utf-8")), known) for m, path in known.items()}
     return {m: {t for t in targets if allowed(m, t) is None} for m, targets in edges.items()}
 

@@ -24,7 +24,7 @@ _BY_NAME = {
     "stride": "int | Sequence[int]", "padding": "int | Sequence[int] | str", "dilation": "int | Sequence[int]",
     "output_size": "int | Sequence[int]", "q": "float | Sequence[float] | _ArrayLike",
 }  # fmt: skip
-# Ops take other libraries' arrays, but for those that they write to, and any sequence for a shape. `mnb.bool` hides
+# Ops take other libraries' arrays, except for those that they write to, and any sequence for a shape. `mnb.bool` hides
 # Python's.
 _TAKEN = {"Array": "_ArrayLike", "Shape": "Sequence[int]", "bool": "_bool"}
 _GIVEN = {"bool": "_bool"}

@@ -36,7 +36,7 @@ $MATH2(atan2) $MATH2(fmod) $MATH2(nextafter) $MATH2(pow)
 #undef $MATH2
 extern "C" float __nv_ldexpf(float, int) __attribute__((const));
 inline float $nv_ldexp(float x, int k) { return __nv_ldexpf(x, k); }
-/// Its zeros and poles have the signs of IEEE 754's tanPi, but for which a quotient would do.
+/// Its zeros and poles have the signs of IEEE 754's tanPi, which a plain quotient would not give.
 inline float $nv_tanpi(float x) { return __nv_sinpif(x) / __nv_cospif(x); }
 /// exp(y log x): NaN where that is, unlike pow (IEEE 754, 9.2.1).
 inline float $nv_powr(float x, float y) {

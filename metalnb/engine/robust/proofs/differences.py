@@ -232,7 +232,7 @@ def ordered(found: Interval, relation: str) -> Interval:
 
 
 def congruent(found: Interval, within: Interval, bits: int) -> Interval:
-    """Return which integers of a range are some of another one's, but for a multiple of 2^bits."""
+    """Return the integers of a range that are in another range, modulo 2^bits."""
     if found.high - found.low >= whole(bits).high:
         return within
     first, last = (within.low - found.high) >> bits, -((found.low - within.high) >> bits)
