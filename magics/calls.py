@@ -1,4 +1,4 @@
-"""Calls as they stand on a magic's line: ``saxpy(x, y, a=2.0)``, ``saxpy@1``, ``saxpy@cpu``, beside each other."""
+"""Calls as written on a magic's line: ``saxpy(x, y, a=2.0)``, ``saxpy@1``, ``saxpy@cpu``, beside each other."""
 
 from __future__ import annotations
 

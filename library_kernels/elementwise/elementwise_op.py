@@ -87,7 +87,7 @@ class Elementwise(Op):
     check : callable, optional
         ``check(name, operands)`` looks at every call's operands, and raises.
     preamble : str
-        MSL that stands before the kernel.
+        MSL that precedes the kernel.
     size, native, cite, aliases, numpy, flops, family
         As in `OpRow`.
     """

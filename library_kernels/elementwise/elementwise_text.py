@@ -37,7 +37,7 @@ class Formula:
         Scalars that the kernel is given as ``constant float&``, with their defaults.
     result : {"same", "bool"}
     preamble : str
-        MSL that stands before the kernel.
+        MSL that precedes the kernel.
     """
 
     name: str

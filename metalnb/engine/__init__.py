@@ -159,7 +159,7 @@ def use(name: str | None) -> Engine:
 def engines() -> EngineList:
     """Return whether each engine can run here, on which device, or why not; a notebook shows a table.
 
-    Above it stands which engine is in use, and why: `use` chose it, ``METALNB_ENGINE`` names it, or it is the first of
+    The first line names the engine in use, and why: `use` chose it, ``METALNB_ENGINE`` names it, or it is the first of
     the table that can run here.
     """
     found = {}

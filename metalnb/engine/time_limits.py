@@ -77,7 +77,7 @@ def check_limit(unit: Unit, engine: Engine, seconds: float) -> None:
 
 
 class call_limit:  # noqa: N801
-    """The limit of one call, in its thread; None leaves the one that stands."""
+    """The limit of one call, in its thread; None keeps the current one."""
 
     def __init__(self, seconds: float | None) -> None:
         self._seconds = seconds

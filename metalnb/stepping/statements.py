@@ -1,4 +1,4 @@
-"""A cell with a call before each statement, which tells where the thread stands and which variables it sees.
+"""A cell with a call before each statement, which records the thread's position and the variables in scope.
 
 The text that clang is given is edited, at the extents that libclang gives, so that templates, lambdas and helpers need
 nothing of their own: ``$step`` (engine/cpu/steps.h) is a template, to which clang gives the types. No line moves.

@@ -100,7 +100,7 @@ def _page(trace: KernelTrace) -> dict[str, Any]:
 
 
 class _Places:
-    """The statements that threads stand at: line, column, width, function, variables in scope."""
+    """The statements that threads are at: line, column, width, function, variables in scope."""
 
     def __init__(self) -> None:
         self.rows: list[Any] = []
@@ -119,7 +119,7 @@ class _Places:
 
 
 def _changes(thread: Any, texts: _Texts) -> list[list[int]]:
-    """Return the variables that changed since the function's previous step, for each step: names and values alternately."""
+    """Return the variables that changed since the function's previous step, for each step: names, values."""
     known: dict[tuple[int, str], str] = {}
     found = []
     for step in thread:
@@ -152,7 +152,7 @@ def _threads_with_variables(trace: KernelTrace) -> set[int]:
 
 
 def _span(trace: KernelTrace) -> tuple[int, int]:
-    """Return the first and the last line of the source that a thread stands on, with what leads there."""
+    """Return the first and the last line of the source that a thread reaches, and what leads there."""
     lines = [s.line for thread in trace.threads for s in thread]
     if not lines:
         return 1, trace.source.count("\n") + 1

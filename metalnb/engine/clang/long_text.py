@@ -128,7 +128,7 @@ def _read(line: int, group: str, body: Sequence[str]) -> _Function:
 
 
 def _iterations(body: Sequence[str]) -> list[int]:
-    """Return how often each line runs, as far as loops have a constant bound: they stand in order, one in another.
+    """Return how often each line runs, as far as loops have a constant bound: they are in order, nested.
 
     A loop counts from 0; by more than 1 where the text says so of the variable that it compares. That lies in memory as
     long as no pass has run.

@@ -67,7 +67,7 @@ def fiber_text(unit: Unit) -> str:
 
 
 def lane_text(unit: Unit) -> str:
-    """Write a unit for the vectoriser: the entry point is one thread, which asks where it stands."""
+    """Write a unit for the vectoriser: the entry point is one thread, which asks for its position."""
     cell = with_ways_back(unit.text) if unit.signature.simd else unit.text
     return _inline(unit) + around(
         unit,

@@ -52,7 +52,7 @@ def read(text: str, *, bodies: bool = True) -> IRModule:
 
 
 def _top(module: IRModule, line: str) -> bool:
-    """Keep a line that stands outside functions; False for one that is not known."""
+    """Keep a line outside functions; False for one that is not known."""
     if line.startswith("@") and (found := _GLOBAL.match(line)):
         module.globals[found[1]] = line
     elif line.startswith("declare ") and (found := _DECLARED.search(line)):

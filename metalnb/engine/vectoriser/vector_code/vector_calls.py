@@ -1,4 +1,4 @@
-"""Calls: where a thread stands, SIMD functions, barriers, LLVM's intrinsics, and what is called lane by lane."""
+"""Calls: a thread's position, SIMD functions, barriers, LLVM's intrinsics, and what is called lane by lane."""
 
 from __future__ import annotations
 
