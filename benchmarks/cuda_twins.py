@@ -1,4 +1,4 @@
-"""What a GPU makes of the tutorials' kernels: their twins in CUDA, timed with CuPy by the GPU's events.
+"""The tutorials' kernels on a GPU: CUDA versions of them, timed with CuPy by the GPU's events.
 
 The notebooks run on the engine at hand, often a CPU. Where they say what a GPU does, the figure is of this script, with
 the device and the date. It needs CuPy and an NVIDIA GPU; without them it says so and ends.
@@ -228,7 +228,7 @@ def main() -> None:
         import cupy
 
         name = cupy.cuda.runtime.getDeviceProperties(0)["name"].decode()
-    except Exception as error:  # noqa: BLE001  (no CuPy, no driver, no device: all the same here)
+    except Exception as error:  # noqa: BLE001  (no CuPy, no driver, no device: one answer for all of them)
         print(f"cuda_twins: this needs CuPy and an NVIDIA GPU ({error})")
         return
     print(f"{name}, {dt.datetime.now(tz=dt.UTC).date()}")

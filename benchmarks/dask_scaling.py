@@ -189,7 +189,7 @@ class Killer(threading.Thread):
 
 
 def run(field: Field, source: Path, target: Path, workers: int) -> dict[str, float]:
-    """Time everything with so many workers; hold the stencil's result to NumPy's."""
+    """Time everything with some number of workers; check the stencil's result against NumPy's."""
     def kept(function: Callable[[da.Array], da.Array]) -> Callable[[], object]:
         into = field.stored(target)
         return lambda: da.store(function(da.from_zarr(str(source))), into, lock=False)

@@ -58,7 +58,7 @@ def recorded(engine: Any, source: str, family: str, into: list[Dispatched]) -> I
 
 
 class Choice(NamedTuple):
-    """Which ops and kernels: these names, or one of so many shares of all."""
+    """Which ops and kernels: these names, or the K-th of N parts of all."""
 
     names: list[str]
     share: tuple[int, int]

@@ -2,7 +2,7 @@
 
 Run: python benchmarks/gpu.py [--sizes 24 28] [OP …]
 
-Times are the GPU's own, of batches in one stream, each batch in turn with the peers', medians. "x torch" is PyTorch's
+Times are the GPU's own, of batches in one stream, alternating with the peers' batches; medians. "x torch" is PyTorch's
 time over ours, above 1 is ours. "of copy" is the rate, each input read and each output written once, over that of the
 driver's own copy from one array to another.
 """
@@ -46,7 +46,7 @@ class Clock:
         return float(1e-3 * start.elapsed_time(end) / count)
 
     def compared(self, calls: dict[str, Callable[[], Any]]) -> dict[str, float]:
-        """Time calls in turn."""
+        """Time calls alternately."""
         counts = {}
         for name, call in calls.items():
             self.once(call, 2)
@@ -164,7 +164,7 @@ def main() -> None:
                 continue
             try:
                 found = clock.compared(make(torch, cupy, rng))
-            except Exception as error:  # noqa: BLE001  (the others are to be seen all the same)
+            except Exception as error:  # noqa: BLE001  (the others must still be shown)
                 print(f"{name:<18} {type(error).__name__}: {error}")
                 continue
             t = found["metalnb"]

@@ -215,7 +215,7 @@ def main() -> None:
             continue
         try:
             print(line(case, clock, rng), flush=True)
-        except Exception as error:  # noqa: BLE001  (the others are to be seen all the same)
+        except Exception as error:  # noqa: BLE001  (the others must still be shown)
             print(f"{case.name:<32} {type(error).__name__}: {str(error)[:300]}", flush=True)
         torch.cuda.empty_cache()
     if not options.words or "one element" in options.words:

@@ -1,4 +1,4 @@
-"""Threads in vector registers: kernels as the engine `cpu` runs them, and a thread at a time, unchecked, in turn.
+"""Threads in vector registers: kernels as the engine `cpu` runs them, and a thread at a time, unchecked, alternately.
 
 Run: python benchmarks/lanes.py [--of GROUP …] [--runs N] [--size N] [--cores N] [NAME …]
 
@@ -179,7 +179,7 @@ def recorded(part: str) -> Callable[[argparse.Namespace], Iterator[Pair]]:
 
 
 def both(name: str, some: Iterable[Dispatched]) -> Pair:
-    """Return what starts dispatches in turn, unchecked: a thread at a time, and in vector registers."""
+    """Return what starts dispatches alternately, unchecked: a thread at a time, and in vector registers."""
     engine: Any = engines.named("cpu")
     plain = [(d, dataclasses.replace(d.binary.unit, checked=False)) for d in some]
     threads = [d._replace(binary=engine.thread_at_a_time(unit)) for d, unit in plain]
@@ -187,7 +187,7 @@ def both(name: str, some: Iterable[Dispatched]) -> Pair:
 
 
 def started(dispatches: Sequence[Dispatched]) -> Run:
-    """Return what starts dispatches in turn."""
+    """Return what starts dispatches alternately."""
     start = engines.named("cpu").start
 
     def run() -> None:

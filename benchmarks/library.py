@@ -2,9 +2,9 @@
 
 Run: python benchmarks/library.py [--runs N] [--size N] [--quick] [OP …]
 
-Each line's figures are of one rotation: this op, a plain copy by the same engine, and the peers, in turn, medians.
+Each line's figures are of one rotation: this op, a plain copy by the same engine, and the peers, alternating, medians.
 GB/s counts each input read once and each output written once; "limit" is that rate as a part of the copy's. A peer is
-timed twice where it can be told where to write: into memory that it already has (``out=``), as our arrays' pool gives
+timed twice where it accepts an output: into memory that it already has (``out=``), as our arrays' pool gives
 them, and as most people call it, which pays for fresh pages each time. The aims are held to the former.
 """
 
@@ -115,7 +115,7 @@ def _torch(a: np.ndarray) -> Any:
 
 
 def measured(op: Op, sample: Sample, runs: int, copy: Callable[[], float], copied: int) -> Measured:
-    """Measure an op and its peers in turn."""
+    """Measure an op and its peers alternately."""
     args = [mapped(a, lambda v: mnb.asarray(v, copy=True)) for a in sample.args]
     options = {k: mapped(v, lambda v: mnb.asarray(v, copy=True)) for k, v in sample.options.items()}
 
@@ -209,7 +209,7 @@ def threads() -> str:
 
 def main() -> int:
     """Run all."""
-    # PyTorch's threads would else go on turning for a while after its run, on a core that the next in turn needs.
+    # PyTorch's threads would otherwise keep spinning for a while after its run, on a core that the next one needs.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("ops", nargs="*", metavar="OP", help="only these ops, and no other line")
@@ -222,7 +222,7 @@ def main() -> int:
         parser.error(f"no op {unknown[0]!r}")
     runs, n = (3, 1 << 18) if options.quick else (options.runs, options.size)
     warnings.simplefilter("ignore")  # peers warn of overflow and division by zero
-    print(f"metalnb library: {n:,} elements, medians of {runs} runs in turn, wall clock\n{machine()}\n{threads()}\n")
+    print(f"metalnb library: {n:,} elements, medians of {runs} alternating runs\n{machine()}\n{threads()}\n")
     print(f"{'with out= where there is one':>71} {'a new array':>20}")
     print(f"{'op':<20} {'ms':>9} {'GB/s':>7} {'limit':>6} {'x NumPy':>8} {'x torch':>8} {'x numexpr':>9}"
           f" {'x NumPy':>8} {'x torch':>8}")  # fmt: skip

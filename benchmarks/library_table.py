@@ -4,7 +4,7 @@ Run: python benchmarks/library_table.py [--runs N] [--size N] [COLUMN …]
 
 Each side has arrays of its own, so that none finds in the cache what another has just read. Each is given ``out=``
 where it takes it; where ours takes none, its result comes from the pool of memory that earlier results left, which is
-memory that it already has. Times are medians of runs in turn; the ratios are the peer's time over ours, so
+memory that it already has. Times are medians of alternating runs; the ratios are the peer's time over ours, so
 that more than 1 is faster here.
 """
 
@@ -170,7 +170,7 @@ def main() -> int:
     parser.add_argument("--runs", type=int, default=9, help="counted runs of each (default 9)")
     parser.add_argument("--size", type=int, default=1 << 24, help="elements (default 2^24)")
     options = parser.parse_args()
-    print(f"{options.size:,} elements, medians of {options.runs} runs in turn\n{machine()}\n")
+    print(f"{options.size:,} elements, medians of {options.runs} alternating runs\n{machine()}\n")
     print("| | metalnb, ms | NumPy | PyTorch |\n|---|--:|--:|--:|")
     for column in itertools.chain(columns(options.size), layers()):
         if options.columns and not any(part in column.name for part in options.columns):

@@ -1,6 +1,6 @@
 """What every benchmark shares: interleaved runs, medians, and one table.
 
-Times are wall-clock (`time.perf_counter`). Peers are measured in the same process, in turn (A B A B …), so that a
+Times are wall-clock (`time.perf_counter`). Peers are measured in the same process, alternately (A B A B …), so that a
 drift of the machine's speed meets both alike.
 """
 
@@ -33,7 +33,7 @@ def interleaved(
     runs: int, *functions: Callable[[], object], warmup: int = 1, before: Callable[[], object] | None = None,
     clock: Callable[[], float] = time.perf_counter,
 ) -> list[list[float]]:  # fmt: skip
-    """Time functions in turn, with `before` untimed before each; give each one's seconds.
+    """Time functions alternately, with `before` untimed before each; give each one's seconds.
 
     Each round has an order of its own, by chance: who always came after the same one would inherit its caches, its
     clock and whether the other cores sleep.

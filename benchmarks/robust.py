@@ -2,7 +2,7 @@
 
 Run: python benchmarks/robust.py [--of PART …] [--share K/N] [--runs N] [--size N] [--quick] [NAME …]
 
-Every dispatch that these make is recorded, and its kernel compiled both ways; then the two run in turn on the same
+Every dispatch that these make is recorded, and its kernel compiled both ways; then the two run alternately on the same
 memory, timed by the device's clock. A line has the two medians and their ratio, checked over unchecked. An op counts
 once, with all its dispatches; a kernel of a notebook or a test by itself. What takes less than 20 µs is shown, and not
 counted: of that the code is the smaller part.
@@ -67,7 +67,7 @@ def measured(engine: Any, d: Dispatched, runs: int) -> Measured | None:
 
 
 def times_of(engine: Any, binary: Any, d: Dispatched, count: int) -> list[float]:
-    """Return the seconds of so many dispatches: by the device's clock, if the engine has one."""
+    """Return the seconds of `count` dispatches: by the device's clock, if the engine has one."""
     if hasattr(engine, "timed"):
         return list(engine.timed(binary, d.arguments, d.grid, d.threadgroup, count))
     took = []
@@ -98,7 +98,7 @@ def main() -> int:
     parser.add_argument("names", nargs="*", metavar="NAME", help="only these ops, kernels and notebooks")
     parser.add_argument("--engine", default="cpu")
     parser.add_argument("--of", nargs="+", choices=list(PARTS), default=list(PARTS), help="of these parts")
-    parser.add_argument("--share", metavar="K/N", default="1/1", help="one of so many shares of each part")
+    parser.add_argument("--share", metavar="K/N", default="1/1", help="the K-th of N parts of each table")
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--size", type=int, default=1 << 20)
     parser.add_argument("--quick", action="store_true", help="small sizes, few runs: to see that it works")
@@ -109,7 +109,7 @@ def main() -> int:
     warnings.simplefilter("ignore")
     engine = engines.named(options.engine)
     engines.use(options.engine)
-    print(f"metalnb robust: {n:,} elements, medians of {runs} batches in turn, the device's clock\n{machine()}\n")
+    print(f"metalnb robust: {n:,} elements, medians of {runs} alternating batches, the device's clock\n{machine()}\n")
     print(f"{'of':<22} {'kernel':<28} {'checked':>9} {'unchecked':>9} {'ratio':>6} {'checks':>6} {'stops':>5}")
     found = []
     for part in options.of:

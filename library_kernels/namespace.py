@@ -40,9 +40,9 @@ _MEANT = {
 
 
 def hint(name: str) -> str:
-    """Return what to write for a name that stands for nothing here, to be put behind a message; or nothing."""
+    """Return what to write instead of an unknown name, to append to a message; or an empty string."""
     if name in {"nn", "functional"}:
-        return ". The functions of torch.nn.functional stand beside all others: mnb.relu, mnb.conv2d, mnb.cross_entropy"
+        return ". The functions of torch.nn.functional are at the top level: mnb.relu, mnb.conv2d, mnb.cross_entropy"
     if name in _MEANT:
         return f". Use {_MEANT[name]}"
     other = getattr(np, name, None)
@@ -57,7 +57,7 @@ def find(name: str) -> Any:
     Raises
     ------
     KeyError
-        When it stands for nothing.
+        When the name is unknown.
     AttributeError
         For ``bfloat16`` without the package ml_dtypes.
     """

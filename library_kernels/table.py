@@ -12,8 +12,8 @@ from .op import Op
 
 __all__ = ["MODULES", "op", "ops"]
 
-# Modules that hold rows: `Elementwise` records in a tuple ROWS, or functions under the decorator `op`; a name
-# with an underscore before it is a part of another op.
+# Modules with rows: `Elementwise` records in a tuple ROWS, or functions under the decorator `op`; a name with a leading
+# underscore is part of another op.
 MODULES = (
     "elementwise.unary", "elementwise.conversion", "shapes.array_views", "shapes.flips_and_rolls", "shapes.joining",
     "shapes.stacking", "shapes.splitting", "shapes.repeating", "shapes.padding",
@@ -48,7 +48,7 @@ def ops() -> Mapping[str, Op]:
 
 @functools.cache
 def op(name: str) -> Op:
-    """Return one op by its name or an alias of it.
+    """Return an op by its name or an alias.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Calls as they stand on a magic's line: ``saxpy(x, y, a=2.0)``, ``saxpy@1``, ``saxpy@cpu``, beside each other."""
+"""Calls as written on a magic's line: ``saxpy(x, y, a=2.0)``, ``saxpy@1``, ``saxpy@cpu``, beside each other."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def split(text: str) -> list[str]:
                 starts.append(token.start[1])
             depth += (word in {"(", "[", "{"}) - (word in {")", "]", "}"})
             ended = word if word in {")", "]", ","} or value else ""
-    except (tokenize.TokenError, IndentationError):  # a bracket is not closed: told when it is parsed
+    except (tokenize.TokenError, IndentationError):  # a bracket is not closed: reported when it is parsed
         return [text.strip()]
     return [text.strip()[a:b].rstrip(" ,") for a, b in zip(starts, [*starts[1:], None], strict=True)]
 

@@ -39,7 +39,7 @@ class CellMagics(Magics):
     )  # fmt: skip
     @argument(
         "--math", metavar="MODE", choices=("fast", "precise"), default=_DEFAULT["math"],
-        help="fast lets the compiler reorder arithmetic; precise keeps IEEE 754, but for a sum that one thread makes "
+        help="fast lets the compiler reorder arithmetic; precise keeps IEEE 754, except a sum that one thread makes "
         "in a loop on engine cpu (default: %(default)s)",
     )  # fmt: skip
     @argument(

@@ -78,7 +78,7 @@ def matcher(session: Session) -> Callable[[CompletionContext], Any]:
     def match(context: CompletionContext) -> Any:
         try:
             return _match(context, session)
-        except Exception:  # noqa: BLE001  (whoever types must not be stopped, and IPython would print a traceback)
+        except Exception:  # noqa: BLE001  (typing must not be interrupted, and IPython would print a traceback)
             return {"completions": []}
 
     return match  # type: ignore[no-any-return]
@@ -113,7 +113,7 @@ def _words(line: str, words: Iterable[tuple[str, str]] | None) -> dict[str, Any]
 
 
 def _options(line: str, body: str) -> Iterable[tuple[str, str]] | None:
-    """Return what may stand on the line of ``%%metal``, as its own options are declared."""
+    """Return what may appear on the line of ``%%metal``, as its own options are declared."""
     before = re.split(r"[\s=]+", line)[:-1]
     actions = {option: a for a in CellMagics.metal.parser._actions for option in a.option_strings}  # noqa: SLF001
     last = actions.get(before[-1])
@@ -129,7 +129,7 @@ def _options(line: str, body: str) -> Iterable[tuple[str, str]] | None:
 
 
 def _arguments(words: list[str], session: Session) -> Iterator[tuple[str, str]]:
-    """Return what may stand on the line of ``%metal``."""
+    """Return what may appear on the line of ``%metal``."""
     before = [word for word in words[:-1] if word]
     if not before:
         return ((name, "keyword") for name in COMMANDS)

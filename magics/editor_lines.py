@@ -1,4 +1,4 @@
-"""Lines as the editor counts them: what stands in a cell above its Metal counts, as so many empty lines.
+"""Lines as the editor counts them: what precedes the Metal in a cell counts, as empty lines.
 
 Errors, faults, findings and steps count the lines of the text that they are given. So this is said once, where a cell's
 text is taken, and everything that names a line of it names the editor's.
@@ -12,7 +12,7 @@ __all__ = ["below", "lines_above"]
 
 
 def below(text: str, above: int) -> str:
-    """Return a cell's text below so many empty lines."""
+    """Return a cell's text below `count` empty lines."""
     return "\n" * above + text
 
 

@@ -52,7 +52,7 @@ def _mistakes(session: Session, code: str) -> dict[str, Any]:
     metal = metal_text(code, 0)
     if metal is not None and metal.body.strip():
         text = below(metal.body, code[: -metal.offset].count("\n"))
-        with contextlib.suppress(Exception):  # whoever types must not be shown a traceback of ours
+        with contextlib.suppress(Exception):  # no traceback of ours while someone types
             marks = [_mark(each) for each in findings(text, session.headers, metal.name)]
     return {"status": "ok", "found": True, "data": {MISTAKES: marks}, "metadata": {}}
 

@@ -118,7 +118,7 @@ COMMANDS = {
     "engines": Command("engines", "what can run here, and what is missing for the rest", _engines),
     "use": Command("use NAME", "run on this engine from now on; `default` goes back", _use),
     "limits": Command(
-        "limits [again]", "what this machine's memory and arithmetic reach; `again` measures anew", _limits
+        "limits [again]", "what this machine's memory and arithmetic reach; `again` repeats the measurement", _limits
     ),
     "kernels": Command("kernels", "the kernels that this notebook has bound", _kernels),
     "source": Command(

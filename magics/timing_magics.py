@@ -90,7 +90,7 @@ class TimingMagics(Magics):
     @argument("calls", nargs="?", help="two calls or more, one after the other")
     @line_magic("metal_compare")
     def metal_compare(self, line: str) -> Comparison:
-        """Time calls in turn, and tell which is the fastest, or that it cannot be told.
+        """Time calls alternately, and report which is the fastest, or that the difference is within noise.
 
             %metal_compare blur(image) blur_tiled(image)
             %metal_compare saxpy@1 saxpy@2(x, y, a=2.0)

@@ -293,7 +293,7 @@ def argmin(x: _ArrayLike, /, axis: int | None = None, *, keepdims: _bool = False
 
 @_op
 def argpartition(x: _ArrayLike, kth: Any, /, axis: int | None = -1) -> Array:
-    """Return the positions that put the k-th element where a sort would: those of `partition`, int64."""
+    """Return the indices that `partition` would put the elements in order by, int64."""
 
 @_op
 def argsort(x: _ArrayLike, /, axis: int | None = -1, *, descending: _bool = False, stable: _bool = True) -> Array:
@@ -305,7 +305,7 @@ def argsort(x: _ArrayLike, /, axis: int | None = -1, *, descending: _bool = Fals
     axis : int or None
         None: the elements as one row.
     descending : bool
-        From the largest to the smallest; equal elements keep their order all the same.
+        From the largest to the smallest; equal elements still keep their order.
     stable : bool
         Equal elements keep their order either way.
 
@@ -826,7 +826,7 @@ def celu(x: _Operand, /, alpha: float = 1.0, *, out: Array | None = None) -> Arr
     """
 
 @_op
-def clip(x: _ArrayLike, /, min: Any = None, max: Any = None, *, out: _ArrayLike | None = None) -> Array:
+def clip(x: _ArrayLike, /, min: Any = None, max: Any = None, *, out: Array | None = None) -> Array:
     """Return each element limited to the range between two bounds.
 
     Parameters
@@ -1329,8 +1329,8 @@ def einsum(subscripts: str, /, *operands: _ArrayLike, optimize: _bool = True) ->
     Parameters
     ----------
     subscripts : str
-        For each operand a letter an axis, then ``->`` and the axes of the result; left out, those that stand once, in
-        the order of the alphabet. ``...`` stands for all other axes, which broadcast.
+        One letter per axis for each operand, then ``->`` and the axes of the result; by default, the letters that occur
+        once, in alphabetical order. ``...`` stands for all other axes, which broadcast.
     *operands : Array
     optimize : bool
         Choose the order of the products by their sizes; else from left to right.
@@ -1744,7 +1744,7 @@ def gcd(x1: _Operand, x2: _Operand, /, *, out: Array | None = None) -> Array:
     """
 
 @_op
-def gelu(x: _ArrayLike, /, approximate: Literal['none', 'tanh'] = 'none', *, out: _ArrayLike | None = None) -> Array:
+def gelu(x: _ArrayLike, /, approximate: Literal['none', 'tanh'] = 'none', *, out: Array | None = None) -> Array:
     """Return x times the standard normal distribution function at x.
 
     Parameters
@@ -3301,7 +3301,7 @@ def pad(x: _ArrayLike, pad_width: Any, /, mode: str = 'constant', *, constant_va
         Numbers; the outermost element again; the array mirrored at its outermost element, or beyond it; the array
         again; whatever the memory holds.
     constant_values : number, pair, or a pair for each axis
-        For ``constant``: what stands before and after.
+        For ``constant``: the values before and after.
 
     Returns
     -------
@@ -3316,14 +3316,14 @@ def pad(x: _ArrayLike, pad_width: Any, /, mode: str = 'constant', *, constant_va
 
 @_op
 def partition(x: _ArrayLike, kth: Any, /, axis: int | None = -1) -> Array:
-    """Return the elements with the k-th where a sort would put it, none before it larger, none after it smaller.
+    """Return the elements with the k-th in its sorted position: none before it is larger, none after it smaller.
 
-    All are sorted, which is one of the orders that are asked for.
+    The result is fully sorted, which meets that condition.
 
     Raises
     ------
     ValueError
-        For a `kth` outside.
+        When `kth` is out of bounds.
     """
 
 @_op
@@ -4494,7 +4494,7 @@ def tile(x: _ArrayLike, repetitions: int | tuple[int, ...], /) -> Array:
 
 @_op
 def topk(x: _ArrayLike, k: int, /, axis: int = -1, *, largest: _bool = True) -> TopK:
-    """Return the k largest elements along an axis, sorted, and where they are; of the largest ones NaN comes first.
+    """Return the k largest elements along an axis, sorted, and their indices; NaN counts as the largest.
 
     Parameters
     ----------
@@ -4502,18 +4502,18 @@ def topk(x: _ArrayLike, k: int, /, axis: int = -1, *, largest: _bool = True) -> 
     k : int
     axis : int
     largest : bool
-        False: the smallest.
+        False selects the smallest.
 
     Returns
     -------
     values : Array
     indices : Array
-        int64. A few of many are selected; else the whole axis is sorted, which then takes less time.
+        int64. Few of many are selected; otherwise the whole axis is sorted, which is then faster.
 
     Raises
     ------
     ValueError
-        When the axis has not as many.
+        When the axis has fewer than k elements.
     """
 
 @_op

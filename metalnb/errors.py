@@ -1,4 +1,4 @@
-"""What metalnb raises: one base class, one kind of error for each stage of a kernel's life.
+"""The exceptions of metalnb: one base class, and one class for each stage of a kernel's life.
 
 Every message says which kernel and argument, what is required, (got …), and what to do.
 """
@@ -43,7 +43,7 @@ class MetalnbError(Exception):
 
 
 class MetalnbWarning(UserWarning):
-    """A kernel compiles and runs, but probably does not do what its author means."""
+    """A kernel compiles and runs, but probably does not do what its author intends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,7 @@ class Diagnostic:
             return head + (f"\n  {paint('hint', 'hint: ' + hint)}" if hint else "")
         number = str(self.line)
         blank = " " * len(number)
-        # Tabs stay tabs before the caret, so that both lines are indented alike by any viewer.
+        # Tabs before the caret stay tabs, so that any viewer indents both lines alike.
         indent = "".join("\t" if c == "\t" else " " for c in self.text[: self.column - 1])
         parts = [head, f"  {paint('margin', number + ' |')} {self.text}"]
         parts.append(f"  {paint('margin', blank + ' |')} {indent}{paint('caret', '^')}")
@@ -109,12 +109,12 @@ class CompileError(MetalnbError, ValueError):
     Parameters
     ----------
     diagnostics : sequence of Diagnostic
-        At least one; the first is the error that the properties speak of.
+        At least one; the properties describe the first.
 
     Attributes
     ----------
     line, column, message, hint
-        Of the first diagnostic: its place in the cell (from 1), its text and how to fix it.
+        Of the first diagnostic: its place in the cell (from 1), its text, and how to fix it.
     """
 
     shown = 8
@@ -130,7 +130,7 @@ class CompileError(MetalnbError, ValueError):
         return self.report()
 
     def report(self, paint: Paint = _plain) -> str:
-        """Return the first diagnostics one below the other, and how many more there are."""
+        """Return the first diagnostics, one below the other, and the number of others."""
         shown = [d.report(paint) for d in self.diagnostics[: self.shown]]
         rest = len(self.diagnostics) - len(shown)
         if rest > 0:
@@ -156,12 +156,12 @@ class KernelFault(MetalnbError, RuntimeError):
     Attributes
     ----------
     kind : str
-        What it did: "reads", "writes" or "updates" memory that it was not given, or "stopped"; empty when the device
-        does not tell.
+        What it did: "reads", "writes" or "updates" memory out of bounds, or "stopped"; empty when the device does not
+        report it.
     line, column : int or None
         Where in the cell, from 1.
     thread : tuple of 3 int or None
-        The position in the grid of the first thread that was seen to do so.
+        The position in the grid of the first thread that was caught.
     name : str
         Of the buffer or the array.
     index : int or None
@@ -177,7 +177,7 @@ class KernelFault(MetalnbError, RuntimeError):
         self.thread, self.name, self.index = thread, name, index
 
     def left_out(self, names: Collection[str]) -> KernelFault:
-        """Return the fault, saying how large a buffer can be made, if it is of one that the caller left out."""
+        """Return the fault; for a buffer that the caller left out, with how to set its size."""
         if self.name not in names:
             return self
         how = f"pass shapes={{{self.name!r}: …}} to say how large it is, or pass {self.name} itself"

@@ -49,14 +49,16 @@ def execute(notebook: nbformat.NotebookNode, folder: Path) -> None:
 
 
 def strip_run(notebook: nbformat.NotebookNode) -> None:
-    """Remove what differs from one run to the next and says nothing, and what is dead without its kernel.
+    """Remove the cells' times, the widgets, and outputs with no data.
 
-    The first are the times of the cells. The second are widgets: beside each lies a picture, and a page shows that only
-    where it is not told of a widget that it cannot find.
+    A widget does not work without its kernel. Each has a picture beside it, which a page shows only if the output names
+    no widget. An output with no data is what a progress line leaves.
     """
     notebook.metadata.pop("widgets", None)
     for cell in notebook.cells:
         cell.metadata.pop("execution", None)
+        if "outputs" in cell:
+            cell.outputs = [output for output in cell.outputs if output.get("data") != {}]
         for output in cell.get("outputs", ()):
             if "text/html" in output.get("data", ()):
                 output.data.pop(WIDGET, None)

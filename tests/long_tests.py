@@ -1,4 +1,4 @@
-"""Which tests `make test` leaves to `make test-long`: those marked ``long``, as a whole or but for some cases."""
+"""Which tests `make test` leaves to `make test-long`: those marked ``long``, as a whole or except for some cases."""
 
 from __future__ import annotations
 

@@ -137,7 +137,7 @@ def tri(n: int, m: int | None = None, /, k: int = 0, *, dtype: Any = None, devic
     wanted = np.dtype(np.float32) if dtype is None else as_dtype(dtype, "tri")
     rows = reshape(arange(n, device=device), (n, 1))
     inside: Array = arange(n if m is None else m, device=device) <= rows + k
-    return inside.astype(wanted)  # type: ignore[no-any-return]
+    return inside.astype(wanted)
 
 
 def _vander(x: Any, n: Any = None, *, increasing: bool = False) -> Any:

@@ -154,7 +154,7 @@ def logspace(
         raise TypeError(f"logspace: takes floating dtypes; got {wanted}.")
     exponents = linspace(start, stop, num, endpoint=endpoint, device=device)
     made: Array = BY_NAME["pow"](float(base), exponents)
-    return made.astype(wanted)  # type: ignore[no-any-return]
+    return made.astype(wanted)
 
 
 @op("creation", reference=np.geomspace, dtypes=FLOATS, kernels=("ramp.metal", "elementwise.h"), flops=30,
@@ -174,4 +174,4 @@ def geomspace(
     sign = math.copysign(1.0, start)
     steps = linspace(0.0, math.log2(stop / start), num, endpoint=endpoint, device=device)
     made: Array = BY_NAME["pow"](2.0, steps) * (sign * abs(start))
-    return made.astype(np.dtype(np.float32) if dtype is None else as_dtype(dtype, "geomspace"))  # type: ignore[no-any-return]
+    return made.astype(np.dtype(np.float32) if dtype is None else as_dtype(dtype, "geomspace"))

@@ -47,7 +47,7 @@ def _no_negative_power(name: str, operands: tuple[Any, ...]) -> None:
                          f"Pass x.astype(mnb.float32).")  # fmt: skip
 
 
-ROWS = (
+ROWS: tuple[Elementwise, ...] = (
     Elementwise(_two("add", {"f": "x + y", "biu": "sum_of(x, y)"}, "x1 + x2; of bool: or."), Facts(np.add, ulp=0.5)),
     Elementwise(_two("subtract", {"f": "x - y", "iu": "difference_of(x, y)"}, "x1 - x2."), Facts(np.subtract, ulp=0.5)),
     Elementwise(_two("multiply", {"f": "x * y", "biu": "product_of(x, y)"}, "x1 * x2; of bool: and."), Facts(np.multiply, ulp=0.5)),

@@ -53,7 +53,7 @@ def elementwise(  # noqa: PLR0913  (what can be said of an op)
     result : {"same", "bool"}, optional
         The result's dtype: that of the operands, or bool.
     preamble : str, optional
-        MSL that stands before the kernel: functions and constants for the expression to use.
+        MSL that precedes the kernel: functions and constants for the expression to use.
     math : {"precise", "fast"}, optional
         As for `metalnb.compile`.
     reference : callable, optional

@@ -125,7 +125,7 @@ class Formula:
         ]  # fmt: skip
 
     def _kernel_of_several(self, group: str) -> list[str]:
-        """Write the kernel for devices whose loads take long: those of several elements are under way at once."""
+        """Write the kernel for devices with slow loads, with the loads of several elements in flight at once."""
         names = (*self.operands, "out")
         steps = ", ".join(f"typename {n}Step" for n in names)
         return [

@@ -38,7 +38,7 @@ def _erfinv(x: float) -> float:
     return math.copysign(y, x)
 
 
-ROWS = (
+ROWS: tuple[Elementwise, ...] = (
     # signs, simple arithmetic
     Elementwise(Formula("abs", {"f": "abs(x)", "i": "x < T(0) ? negated(x) : x", "bu": "x"}, "Absolute value; the least integer is its own."), Facts(np.absolute, ulp=0, aliases=("absolute",))),
     Elementwise(Formula("negative", {"f": "-x", "iu": "negated(x)"}, "-x, which wraps for integers."), Facts(np.negative, ulp=0)),

@@ -122,7 +122,7 @@ class Fused:
         try:
             made = self._made.get(key)
         except TypeError as error:
-            message = f"an argument is neither an array, nor a number, nor a value to be told from others: {error}."
+            message = f"an argument is neither an array, nor a number, nor a hashable value: {error}."
             raise TypeError(f"{self._function.__name__}: {message}") from None
         if made is None:
             made = self._made[key] = self._traced(given)

@@ -1,4 +1,4 @@
-"""Python's operators on what stands for an array while a function is traced, and what it cannot do."""
+"""Python's operators on traced arrays, the placeholders in a function that is being traced, and what those lack."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What stands for an array while a function is traced: each op that it meets becomes a line of MSL."""
+"""The placeholder of an array while a function is traced: each op applied to it becomes a line of MSL."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Trace:
         return self.line(f"{called}({', '.join(given)})", result, operands, weak=loose)
 
     def line(self, text: str, dtype: DType, operands: tuple[Any, ...], *, weak: bool = False) -> Traced:
-        """Add a line, and return what stands for its value."""
+        """Add a line, and return the placeholder of its value."""
         number = f"t{len(self.lines)}"
         self.lines.append(f"const {value_type(dtype)} {number} = {text};")
         needs = frozenset[str]().union(*(o.needs for o in operands if isinstance(o, Traced)))

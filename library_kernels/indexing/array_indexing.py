@@ -40,7 +40,7 @@ class _IndexPlan(NamedTuple):
     places : Array
         int64: counted through the indexed axes.
     result_at : int
-        Where the axes of the places stand in the result.
+        The position of the indexed axes in the result.
     axis : int
         The first axis of the array that is indexed: for errors.
     """

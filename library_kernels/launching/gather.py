@@ -73,7 +73,7 @@ def gather(who: str, x: Array, indices: Array, axis: int, *, along: bool = False
     ----------
     x : Array
     indices : Array
-        int64, of any shape; with `along` of x's shape but for the axis.
+        int64, of any shape; with `along` of x's shape except for the axis.
     axis : int
     along : bool
         Each index is for its own place on the other axes.

@@ -1,4 +1,4 @@
-"""Start library kernels on arrays. Nothing here waits: whoever reads an array waits for what was started on it."""
+"""Start library kernels on arrays. Nothing here waits; reading an array waits for the dispatches on it."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class Launch(NamedTuple):
 
 @functools.cache
 def no_value(engine: str) -> Any:
-    """Return what stands for a number in a launch of a kernel that has no use for it."""
+    """Return a placeholder for a number that a kernel does not use."""
     return named(engine).bind(np.zeros(4, np.uint8))
 
 

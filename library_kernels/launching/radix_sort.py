@@ -30,9 +30,9 @@ __all__ = ["DIGITS", "Sorted", "pass_kernels", "radix_pass", "selected_rows", "s
 DIGITS = 256
 _PLANS = 4096
 _MOST = 1 << 31  # keys of a row
-_ALONE = 2048  # a row of at most so many keys is one tile;
-_MANY = 16  # with at least so many rows,
-_LONG = 65536  # so is a row of at most so many
+_ALONE = 2048  # keys of a row, at most, that are sorted as one tile;
+_MANY = 16  # with at least this many rows,
+_LONG = 65536  # so are rows of up to this many keys
 _SELECTED = 1024  # that a threadgroup of select.metal takes,
 _PART = 4096  # keys of a row that are worth a threadgroup, at least
 _OF_PART = 16  # and as many times those that are taken
@@ -227,7 +227,7 @@ def _tile_rows(
 
 
 class _TileSteps(NamedTuple):
-    """The dispatches of a pass but for the scan between them; `scatter` is given the `settings` among its arrays."""
+    """The dispatches of a pass except for the scan between them; `scatter` is given the `settings` among its arrays."""
 
     tiles: int
     counting: Launch

@@ -24,7 +24,7 @@ Shape = tuple[int, ...]
 
 _PLANS = 4096
 _VARIANTS = {"": "{}", "_first": "First<{}>", "_later": "Later<{}>", "_between": "Between<{}>"}
-# MSL's types that are added up in, and what stands for them in memory.
+# MSL's accumulator types, and the types that represent them in memory.
 ACCUMULATORS: dict[str, DType] = {
     "float": np.dtype(np.float32),
     "int": np.dtype(np.int32),

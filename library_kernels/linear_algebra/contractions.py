@@ -62,7 +62,7 @@ def _read(subscripts: str, ranks: list[int]) -> tuple[list[str], str]:
 
 
 def _once(term: _Term) -> _Term:
-    """Take the diagonal where a letter stands twice."""
+    """Take the diagonal where a letter occurs twice."""
     letters, x = term
     for letter in dict.fromkeys(letters):
         while letters.count(letter) > 1:
@@ -163,8 +163,8 @@ def einsum(subscripts: str, /, *operands: Array, optimize: bool = True) -> Array
     Parameters
     ----------
     subscripts : str
-        For each operand a letter an axis, then ``->`` and the axes of the result; left out, those that stand once, in
-        the order of the alphabet. ``...`` stands for all other axes, which broadcast.
+        One letter per axis for each operand, then ``->`` and the axes of the result; by default, the letters that occur
+        once, in alphabetical order. ``...`` stands for all other axes, which broadcast.
     *operands : Array
     optimize : bool
         Choose the order of the products by their sizes; else from left to right.

@@ -35,7 +35,7 @@ inline uint search(device const memory_of<T>* x, uint count, V best, uint lane) 
     x += lane;
     for (uint step = 0; step < steps; ++step) {  // from behind, so that the first is met last
         uint first = STEP;
-        for (uint k = UNROLL; k-- > 0;)
+        for (uint k = IN_FLIGHT; k-- > 0;)
             first = Order::better(best, storage<T>::load(x[step * STEP + k * LANES])) ? first : k * LANES + lane;
         first = lowest(first);
         if (first < STEP) return step * STEP + first;
@@ -157,7 +157,7 @@ kernel void argreduce_columns(device const memory_of<T>* x, device memory_of<val
     }
 }
 
-// The same where loads take long: each thread goes down a stretch of one column, eight elements at a time.
+// The same for devices with slow loads: each thread goes down a stretch of one column, eight elements at a time.
 template <typename Order, typename T>
 kernel void argreduce_down(device const memory_of<T>* x, device memory_of<value_of<T>>* values, device ulong* places,
                            constant Reduction& r, uint place [[thread_position_in_grid]]) {
@@ -168,10 +168,10 @@ kernel void argreduce_down(device const memory_of<T>* x, device memory_of<value_
     x += r.offset + outer * r.outer_pitch + start * r.pitch + column;
     V best = storage<T>::load(x[0]);
     uint when = 0, i = 0;
-    for (; i + UNROLL <= count; i += UNROLL) {
-        V own[UNROLL];
-        for (uint k = 0; k < UNROLL; ++k, x += r.pitch) own[k] = storage<T>::load(*x);
-        for (uint k = 0; k < UNROLL; ++k) {
+    for (; i + IN_FLIGHT <= count; i += IN_FLIGHT) {
+        V own[IN_FLIGHT];
+        for (uint k = 0; k < IN_FLIGHT; ++k, x += r.pitch) own[k] = storage<T>::load(*x);
+        for (uint k = 0; k < IN_FLIGHT; ++k) {
             const bool take = Order::better(own[k], best);
             best = take ? own[k] : best;
             when = take ? i + k : when;

@@ -1,4 +1,4 @@
-// What the kernels of attention are told, and how they count: scores are kept in powers of two, so that each weight is one exp2.
+// Parameters of the attention kernels. Scores are kept as exponents of two, so that each weight is one exp2.
 #pragma once
 #include <metal_stdlib>
 #include <metalnb/storage.h>

@@ -4,11 +4,10 @@
 // through at once, each by lanes that have a largest score and sums of their own until the end of the part.
 // Source: T. Dao et al., "Flash-Decoding for long-context inference", 2023.
 #include <metalnb/attention.h>
-
-#define UNROLL _Pragma("clang loop unroll(full)")
+#include <metalnb/unroll.h>
 
 constant constexpr uint LANES = 32;
-constant constexpr uint TURNS = 4;  // keys of a lane that are under way at once
+constant constexpr uint TURNS = 4;  // keys of a lane that are in flight at once
 
 /// Eight numbers of a row from e on, of which `width` are there. WIDE: `width` is a multiple of eight, rows begin at 16 bytes.
 template <typename T, bool WIDE>

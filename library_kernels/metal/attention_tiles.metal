@@ -1,12 +1,11 @@
-// Attention where loads take long and no hardware multiplies matrices of float: softmax(q k^T) v, the scores in registers.
+// Attention for devices with slow loads where no hardware multiplies matrices of float: softmax(q k^T) v, the scores in registers.
 // Idea: a threadgroup makes 64 queries' scores of 64 keys, a thread 8 by 4 of them, from strips of both in threadgroup memory.
 // The weights go there too, since a thread needs those of all keys for its 8 rows of the sums of values. Rows of both are
 // the same thread's, so it scales its sums down itself when a larger score comes.
 // Source: T. Dao, "FlashAttention-2", 2023; V. Volkov, J. Demmel, "Benchmarking GPUs to Tune Dense Linear Algebra", SC 2008
 // (blocks in registers).
 #include <metalnb/attention.h>
-
-#define UNROLL _Pragma("clang loop unroll(full)")
+#include <metalnb/unroll.h>
 
 constant constexpr uint SIDE = 64;     // queries, and keys, of a tile
 constant constexpr uint THREADS = 128;  // 8 rows of 16: a thread has 8 queries and 4 keys

@@ -1,19 +1,19 @@
-// Counting: how often each number occurs, or how many numbers fall between each two edges.
-// Idea: each thread counts its own stretch into a row of its own, so that no counter is shared and none is atomic; the rows
-// are added up afterwards. On a CPU scalar code of one thread takes a third to a fifth of the time of lanes that gather.
+// Histograms: how often each number occurs, or how many numbers fall between each pair of edges.
+// Idea: each thread counts its part of the input into a private row, so that no counter is shared and none is atomic; the
+// rows are added up afterwards. On a CPU one thread's scalar code takes a third to a fifth of the time of lanes that gather.
 // Source: the privatised histogram of V. Podlozhnyuk, "Histogram Calculation in CUDA", 2007.
 #include <metal_stdlib>
 using namespace metal;
 
 struct Counting {
     ulong n;        // numbers
-    ulong stretch;  // … that a thread takes
+    ulong stretch;  // … per thread
     uint bins;
-    uint uniform;   // whether the edges are as far apart as `scale` says
-    float scale;    // bins to a unit
+    uint uniform;   // whether the bins are of equal width, 1 / scale
+    float scale;    // bins per unit
 };
 
-// Numbers from 0 up to, not including, `bins`; checked before.
+// Counts numbers from 0 up to, not including, `bins`; the caller has checked them.
 kernel void count_numbers(device const long* x, device uint* rows, constant Counting& c,
                           uint thread_number [[thread_position_in_grid]]) {
     device uint* own = rows + ulong(thread_number) * c.bins;
@@ -22,7 +22,7 @@ kernel void count_numbers(device const long* x, device uint* rows, constant Coun
     for (ulong i = first; i < end; ++i) ++own[x[i]];
 }
 
-// Numbers between edges[b] and edges[b + 1]; the last bin has its upper edge too. NaN is in none.
+// Counts numbers from edges[b] up to, not including, edges[b + 1]; the last bin includes its upper edge. NaN is not counted.
 kernel void count_between(device const float* x, device const float* edges, device uint* rows, constant Counting& c,
                           uint thread_number [[thread_position_in_grid]]) {
     device uint* own = rows + ulong(thread_number) * c.bins;
@@ -33,7 +33,7 @@ kernel void count_between(device const float* x, device const float* edges, devi
         const float value = x[i];
         if (!(value >= low && value <= high)) continue;
         uint bin;
-        if (c.uniform) {  // a guess, which rounding may have put one too far
+        if (c.uniform) {  // a guess that rounding may put one bin too far
             bin = min(uint((value - low) * c.scale), c.bins - 1);
             bin -= value < edges[bin] ? 1 : 0;
             bin += bin + 1 < c.bins && value >= edges[bin + 1] ? 1 : 0;

@@ -1,16 +1,16 @@
-// C = A B for few rows of A on a GPU, as in vector times matrix: reading B is all the work, and it takes very many loads
-// under way at once. So B is cut both ways. A threadgroup takes a strip of columns and a part of K; its SIMD-groups take
-// turns along K, and each lane keeps sums of a few columns that are its own. They are added up in threadgroup memory, and
-// the parts of K in add_parts.
+// C = A B for few rows of A on a GPU, as in vector times matrix: nearly all the time goes into reading B, which needs very
+// many loads in flight. So B is split both ways. A threadgroup takes a strip of columns and a part of K; its SIMD-groups
+// interleave along K, and each lane sums a few columns. The SIMD-groups' sums are added in threadgroup memory, the parts
+// of K in add_parts.
 //
 // Source: R. Nath, S. Tomov, T. Dong, J. Dongarra, "Optimizing Symmetric Dense Matrix-Vector Multiplication on GPUs",
-// SC 2011, says why columns are cut and how; loads by fours: V. Volkov, "Better Performance at Lower Occupancy", GTC 2010.
+// SC 2011, on splitting columns; V. Volkov, "Better Performance at Lower Occupancy", GTC 2010, on loads of four elements.
 #include <metalnb/product.h>
 
 constant constexpr ushort SIMDS = 8;  // of a threadgroup
 
-/// The sums of R rows and W times V columns of each lane, over the rows of B from `first` on that are its SIMD-group's.
-/// `ahead` rows are read before the first of them is used.
+/// A lane's sums for R rows of A and W times V columns, over the rows of B that its SIMD-group takes, from `first` on.
+/// `ahead` rows of B are loaded before the first of them is used.
 template <typename T, typename Acc, ushort R, ushort V, ushort W, ushort ahead>
 inline void add_rows(thread Acc (&sum)[R][W][V], device const memory_of<T>* a, device const memory_of<T>* b,
                      constant Product& p, uint first, const thread bool (&inside)[W], uint lane) {
@@ -44,7 +44,7 @@ inline void strip_of_rows(device const memory_of<T>* a, device const memory_of<T
     constexpr uint ahead = 4;
     uint k = simd * ahead;
     for (; k + ahead <= K; k += SIMDS * ahead) add_rows<T, Acc, R, V, W, ahead>(sum, a, b, p, k, inside, lane);
-    for (; k < K; ++k) add_rows<T, Acc, R, V, W, 1>(sum, a, b, p, k, inside, lane);  // the last, fewer, of one SIMD-group
+    for (; k < K; ++k) add_rows<T, Acc, R, V, W, 1>(sum, a, b, p, k, inside, lane);  // the remaining rows
     UNROLL for (ushort r = 0; r < R; ++r)
         UNROLL for (ushort w = 0; w < W; ++w)
             UNROLL for (ushort v = 0; v < V; ++v)
@@ -60,7 +60,7 @@ inline void strip_of_rows(device const memory_of<T>* a, device const memory_of<T
 }
 
 /// Threadgroups of SIMDS SIMD-groups: x is the strip of columns, y the R rows of A, z the part of K and the product of the
-/// batch. B's columns are neighbours; V of them are read at once.
+/// batch. B's rows are contiguous; V columns are read in one load.
 template <typename T, typename Acc, typename C, ushort R, ushort V, ushort W>
 kernel void columns(device const memory_of<T>* a      [[buffer(0)]],
                     device const memory_of<T>* b      [[buffer(1)]],
@@ -83,7 +83,7 @@ kernel void columns(device const memory_of<T>* a      [[buffer(0)]],
     }
     for (uint r = 0; r < rows; ++r, a += p.a_row, c += p.N) {
         strip_of_rows<T, Acc, C, 1, V, W>(a, b, c, p, shared, part.K, p.N - column, simd, lane);
-        threadgroup_barrier(mem_flags::mem_threadgroup);  // the next row overwrites what is shared
+        threadgroup_barrier(mem_flags::mem_threadgroup);  // the next row overwrites `shared`
     }
 }
 

@@ -8,9 +8,8 @@
 // Source: E. Georganas et al., "Anatomy of High-Performance Deep Learning Convolutions on SIMD Architectures", SC18.
 #include <metal_stdlib>
 #include <metalnb/storage.h>
+#include <metalnb/unroll.h>
 using namespace metal;
-
-#define UNROLL _Pragma("clang loop unroll(full)")
 
 constant uint panel = 32;  // places side by side: one for each lane of a SIMD-group
 

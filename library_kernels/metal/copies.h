@@ -1,5 +1,5 @@
 // Copies of 16 bytes from device to threadgroup memory: begun, closed into groups, and waited for until all but the last few
-// groups are there. Where the device has no copies that go on by themselves, they are done when they are begun.
+// groups are there. Without asynchronous copies on the device, a copy is done when it is begun.
 #pragma once
 #include <metal_stdlib>
 using namespace metal;

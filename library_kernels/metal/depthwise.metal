@@ -5,9 +5,8 @@
 // Source: P. Zhang, E. Lo, B. Lu, "High Performance Depthwise and Pointwise Convolutions on Mobile Devices", AAAI 2020.
 #include <metal_stdlib>
 #include <metalnb/storage.h>
+#include <metalnb/unroll.h>
 using namespace metal;
-
-#define UNROLL _Pragma("clang loop unroll(full)")
 
 struct Depthwise {
     ulong x, weight, bias;  // where these begin

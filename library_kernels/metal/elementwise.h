@@ -48,7 +48,7 @@ struct Same : Unit {
 struct Strided : Unit {
     static long at(constant Layout& operand, uint x) { return long(x) * operand.strides[0]; }
 };
-// Several elements of a thread where loads take long: those of a SIMD-group are runs of neighbours, one after the other.
+// Several elements per thread, for devices with slow loads: a SIMD-group's elements are consecutive runs of neighbours.
 constant constexpr uint RUN = 32;
 constant constexpr uint SEVERAL = 4;
 inline uint first_of_several(uint thread_) { return thread_ / RUN * (RUN * SEVERAL) + thread_ % RUN; }

@@ -75,7 +75,7 @@ inline T lcm_of(T x, T y) {
     return common == T(0) ? T(0) : T(least);
 }
 
-// Shifts by any number: beyond the width all bits go, but for the sign. The number is bounded before anything is asked of
+// Shifts by any number: beyond the width only sign bits are left. The number is bounded before anything is asked of
 // it: clang's back end for NVIDIA takes `y < 64 ? x << y : 0` for one shift by the lower 32 bits of y.
 template <typename T>
 inline unsigned_t<T> bounded(T y) { return min(unsigned_t<T>(y), unsigned_t<T>(8 * sizeof(T) - 1)); }

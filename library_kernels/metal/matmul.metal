@@ -210,7 +210,7 @@ kernel void add_parts(device const Acc*    parts  [[buffer(0)]],
                       uint2 size [[threads_per_grid]]) {
     device const Acc* part = parts + long(at.y) * splits * size.x;
     Acc sum = 0;
-    _Pragma("clang loop unroll_count(8)")  // of loads under way at once
+    _Pragma("clang loop unroll_count(8)")  // loads in flight at once
     for (uint s = 0; s < splits; ++s, part += size.x) sum += part[at.x];
     c[long(at.y) * size.x + at.x] = storage<C>::store(sum);
 }

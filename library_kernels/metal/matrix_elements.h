@@ -3,9 +3,8 @@
 // nothing moves between lanes; else in Apple's, which `thread_elements` shows.
 #pragma once
 #include <metal_stdlib>
+#include <metalnb/unroll.h>
 using namespace metal;
-
-#define UNROLL _Pragma("clang loop unroll(full)")
 
 #ifdef METALNB_MATRIX_BLOCKS
 #define EACH_MATRIX UNROLL

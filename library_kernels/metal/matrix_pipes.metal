@@ -1,7 +1,7 @@
-// C = A B of half and bfloat as matrix_tiles.metal makes it, of factors that are read eight elements at a time: several strips
-// are on their way into threadgroup memory while one is multiplied, by copies that go on by themselves where the device has
-// them. So a strip is only half as deep, no register holds what is on its way, and one barrier a strip is enough: behind it all
-// have multiplied the strip whose room the next copies take.
+// C = A B of half and bfloat like matrix_tiles.metal, for factors that are read eight elements at a time: while one strip is
+// multiplied, several more are being copied into threadgroup memory, asynchronously if the device can. So a strip is only
+// half as deep, no registers are needed for loads in flight, and one barrier per strip is enough: after it all threads have
+// finished the strip that the next copies overwrite.
 //
 // Source: as matrix_tiles.metal; NVIDIA, "CUTLASS: efficient GEMM in CUDA", multistage pipelines.
 #include <metalnb/matrix_strips.h>

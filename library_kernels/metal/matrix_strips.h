@@ -89,7 +89,7 @@ METAL_FUNC void multiply_strips(thread simdgroup_float8x8 (&sum)[HIGH][WIDE], th
 }
 
 /// Write a SIMD-group's sums, c being where its first one goes, of which `rows` and `columns` are there: by way of threadgroup
-/// memory, eight rows at a time, since which thread has which element is nobody's business.
+/// memory, eight rows at a time, since the mapping of elements to threads is not specified.
 template <typename C, uint HIGH, uint WIDE>
 METAL_FUNC void store_sums(thread simdgroup_float8x8 (&sum)[HIGH][WIDE], threadgroup float* own, device memory_of<C>* c,
                            uint pitch, int rows, int columns, uint lane) {

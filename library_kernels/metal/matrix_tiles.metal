@@ -1,4 +1,4 @@
-// C = A B of half and bfloat where loads take long, by SIMD-group matrices: what a GPU multiplies in hardware of its own. A
+// C = A B of half and bfloat for devices with slow loads, by SIMD-group matrices: what a GPU multiplies in hardware of its own. A
 // threadgroup brings a strip of A and one of B into threadgroup memory, and reads the next ones into registers while it
 // multiplies. A strip lies there as its factor does in memory, so that neighbouring lanes read, and write, neighbours.
 //

@@ -1,4 +1,4 @@
-// Pooling: the largest element, or the mean, of each window of an image. Each thread goes through the window of one place.
+// Pooling: the largest element, or the mean, of each window of an image. Each thread computes one output element.
 // Source: PyTorch's max_pool2d and avg_pool2d.
 #include <metal_stdlib>
 #include <metalnb/storage.h>
@@ -11,10 +11,10 @@ struct Pooling {
     uint2 padding;
     uint2 dilation;
     uint counted;    // whether a mean counts the padding
-    float divisor;   // of means; 0: the number of elements
+    float divisor;   // of means; 0: the number of elements in the window
 };
 
-// What the sum of a window is divided by; one that reaches beyond the padding counts up to its end.
+// The divisor of a window's mean. A window that reaches beyond the padding counts elements only up to the padding's end.
 inline float counted(constant Pooling& p, int2 first) {
     const int2 low = p.counted ? first : max(first, int2(0));
     const int2 reach = int2(p.image) + (p.counted ? int2(p.padding) : int2(0));
@@ -22,7 +22,7 @@ inline float counted(constant Pooling& p, int2 first) {
     return p.divisor != 0.0f ? p.divisor : float(count.x * count.y);
 }
 
-// MAX: the largest, and NaN where there is one; else the mean.
+// MAX: the largest element, or NaN if the window has one; otherwise the mean.
 template <typename T, bool MAX>
 kernel void pool(device const memory_of<T>* x, device memory_of<T>* out, constant Pooling& p,
                  uint3 place [[thread_position_in_grid]], uint3 places [[threads_per_grid]]) {
@@ -45,11 +45,11 @@ kernel void pool(device const memory_of<T>* x, device memory_of<T>* out, constan
 struct Windowed {
     Pooling pooling;
     uint2 places;
-    ulong start;     // where the images begin in their memory
+    ulong start;     // offset of the first image, in elements
 };
 
-// The same of windows whose size the compiler knows, where loads take long: all of a window's are under way at once.
-// Grid: x is the place, y the image.
+// The same for window sizes known at compile time, on devices with slow loads: all loads of a window are in flight at once.
+// Grid: x is the output element, y the image.
 template <typename T, bool MAX, uint W, uint H>
 kernel void pool_windows(device const memory_of<T>* x, device memory_of<T>* out, constant Windowed& w,
                          uint2 at [[thread_position_in_grid]]) {
@@ -73,14 +73,14 @@ kernel void pool_windows(device const memory_of<T>* x, device memory_of<T>* out,
 }
 
 struct Lines {
-    uint columns, rows;  // places across and down
-    uint each;           // rows of places that a SIMD-group takes
+    uint columns, rows;  // of the output
+    uint each;           // output rows per SIMD-group
 };
 
-// The same, a SIMD-group for some rows of places of an image, one at a time: only columns have to be looked at by each lane.
-// On a CPU windows of a thread each take 1.1 to 3 times as long, from 56 × 56 on.
-// Threadgroups: x is the rows, y the image.
-template <typename T, bool MAX, uint stride>  // from one column to the next; 0: as it says
+// The same, with several output rows of an image per SIMD-group, one after another: lanes need to check columns only.
+// On a CPU one window per thread takes 1.1 to 3 times as long, from 56 × 56 on.
+// Threadgroups: x is the block of rows, y the image.
+template <typename T, bool MAX, uint stride>  // between columns; 0: not known at compile time, read from p.stride
 kernel void pool_lines(device const memory_of<T>* x, device memory_of<T>* out, constant Pooling& p, constant Lines& lines,
                        uint2 group [[threadgroup_position_in_grid]], uint lane [[thread_index_in_simdgroup]]) {
     const uint step = stride == 0 ? p.stride.x : stride;
@@ -92,7 +92,7 @@ kernel void pool_lines(device const memory_of<T>* x, device memory_of<T>* out, c
     for (uint y = group.x * lines.each; y < last; ++y) {
         const int top = int(y * p.stride.y) - int(p.padding.y);
         const int low = p.counted || top > 0 ? top : 0, end = height + (p.counted ? int(p.padding.y) : 0);
-        const int high = top + int(p.size.y) < end ? top + int(p.size.y) : end;  // of a window's rows that count
+        const int high = top + int(p.size.y) < end ? top + int(p.size.y) : end;  // low to high: the rows that count
         for (uint c = 0; c < lines.columns; c += 32) {
             const int left = int((c + lane) * step) - int(p.padding.x);
             float found = MAX ? -INFINITY : 0.0f;

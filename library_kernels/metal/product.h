@@ -2,9 +2,8 @@
 #pragma once
 #include <metal_stdlib>
 #include <metalnb/storage.h>
+#include <metalnb/unroll.h>
 using namespace metal;
-
-#define UNROLL _Pragma("clang loop unroll(full)")
 
 constant uint panel = 32;  // columns side by side: one for each lane of a SIMD-group
 

@@ -8,9 +8,8 @@
 // Source: the blocks are those of G. Gerganov's ggml, Q4_1 and Q8_1; E. Frantar et al., "GPTQ", ICLR 2023, has the kernel.
 #include <metal_stdlib>
 #include <metalnb/storage.h>
+#include <metalnb/unroll.h>
 using namespace metal;
-
-#define UNROLL _Pragma("clang loop unroll(full)")
 
 constant uint BLOCK = 32;  // elements that share a scale: one for each lane of a SIMD-group
 

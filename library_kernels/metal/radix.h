@@ -1,4 +1,4 @@
-// A pass of a radix sort: what its dispatches are told, and what a digit is. sort.metal and sort_serial.metal are two ways to
+// A pass of a radix sort: the parameters of its dispatches, and its digits. sort.metal and sort_serial.metal are two ways to
 // do it, and one launcher serves both.
 // Source: as sort.metal.
 #pragma once

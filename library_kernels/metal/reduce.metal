@@ -1,5 +1,5 @@
 // Reductions: many elements to one, by any monoid (a value to start from, and an associative way to combine two).
-// Idea: a SIMD-group walks one stretch of memory with eight loads under way and keeps a result for each lane; lanes meet
+// Idea: a SIMD-group walks one stretch of memory with eight loads in flight and keeps a result for each lane; lanes meet
 // once, at the end. What several stretches give is reduced again. No thread waits for another threadgroup's.
 // Source: M. Harris, "Optimizing Parallel Reduction in CUDA", 2007; the blocks within blocks that keep a long float sum
 // exact are N. Higham's, "The accuracy of floating point summation", SIAM J. Sci. Comput. 14 (1993).
@@ -9,8 +9,8 @@
 using namespace metal;
 
 constant constexpr uint LANES = 32;
-constant constexpr uint UNROLL = 8;         // loads under way in each lane
-constant constexpr uint STEP = LANES * UNROLL;
+constant constexpr uint IN_FLIGHT = 8;      // loads in flight per lane
+constant constexpr uint STEP = LANES * IN_FLIGHT;
 constant constexpr uint BLOCK = 16;         // steps that are combined before they join the total
 constant constexpr uint TILE_BYTES = 8192;  // a tile of columns in threadgroup memory
 
@@ -37,7 +37,7 @@ struct Reduction {
 // load      an element as a part; `about` is a value that belongs to its reduction, such as its mean: OWN
 // combine   associative and commutative             finish the total as a result
 
-// Is one of them a NaN? Where fast math may take that for false, it is told by the bits.
+// Is one of them a NaN? Fast math may assume not, so the bits decide.
 template <typename T> inline bool unordered(T, T) { return false; }
 #if __FINITE_MATH_ONLY__
 inline bool unordered(float a, float b) { return max(as_type<uint>(a) << 1, as_type<uint>(b) << 1) > 0xFF000000u; }
@@ -211,7 +211,7 @@ inline typename M::acc along_row(memory_in<M> x, uint count, uint lane, float ab
     }
     for (; step < steps; ++step) sum = M::combine(sum, eight<M>(x, step * STEP, LANES, 2 * LANES, about));
     const uint runs = count / LANES;
-    for (uint run = steps * UNROLL; run < runs; ++run) sum = M::combine(sum, fetch<M>(x, run * LANES, about));
+    for (uint run = steps * IN_FLIGHT; run < runs; ++run) sum = M::combine(sum, fetch<M>(x, run * LANES, about));
     if (lane < count - runs * LANES) sum = M::combine(sum, fetch<M>(x, runs * LANES, about));
     return M::combine(total, typename M::acc(sum));
 }
@@ -227,7 +227,7 @@ inline A across_group(A value, threadgroup A* shared, uint lane, uint simd, uint
     return total;
 }
 
-// What a SIMD-group takes of a row that is shared among those of a threadgroup: whole runs of 32, but for the last.
+// What a SIMD-group takes of a row that is shared among those of a threadgroup: whole runs of 32, except for the last.
 struct Part {
     uint first, count;
     Part(uint all, uint simd, uint simds) {
@@ -252,7 +252,7 @@ kernel void reduce_rows(device const memory_of<typename M::element>* x, device c
     if (lane == 0) out[place] = storage<typename M::result>::store(M::finish(total, r.scale, own));
 }
 
-// The same where loads take long and there are rows enough, or little of one: a threadgroup takes a row.
+// The same for devices with slow loads, if there are many rows, or a short one: a threadgroup takes a row.
 template <typename M>
 kernel void reduce_rows_shared(device const memory_of<typename M::element>* x, device const float* about,
                                device memory_of<typename M::result>* out, constant Reduction& r,
@@ -284,10 +284,10 @@ kernel void reduce_columns(device const memory_of<typename M::element>* x, devic
     if (M::OWN) about += outer * r.about_pitch + first;
     for (uint at = 0; at < width; at += LANES) totals[at + lane] = M::identity();  // TILE is a multiple of 32
 
-    const uint eights = full / UNROLL;
+    const uint eights = full / IN_FLIGHT;
     x += lane;  // the lane is added last, so that a SIMD-group is seen to read neighbours
     about += M::OWN ? lane : 0;
-    for (uint step = 0; step < eights; ++step, x += UNROLL * r.pitch) {
+    for (uint step = 0; step < eights; ++step, x += IN_FLIGHT * r.pitch) {
         for (uint at = 0; at < whole; at += LANES) {
             const auto sum = eight<M>(x, long(at), r.pitch, 2 * r.pitch, about[M::OWN ? at : 0]);
             totals[at + lane] = M::combine(totals[at + lane], typename M::acc(sum));
@@ -297,7 +297,7 @@ kernel void reduce_columns(device const memory_of<typename M::element>* x, devic
             totals[whole + lane] = M::combine(totals[whole + lane], typename M::acc(sum));
         }
     }
-    for (uint row = eights * UNROLL; row < count; ++row, x += r.pitch) {
+    for (uint row = eights * IN_FLIGHT; row < count; ++row, x += r.pitch) {
         const uint there = row < full || r.tail >= first + width ? width : r.tail > first ? r.tail - first : 0;
         for (uint at = 0; at < there; at += LANES) {
             if (lane < there - at) {
@@ -314,7 +314,7 @@ kernel void reduce_columns(device const memory_of<typename M::element>* x, devic
     }
 }
 
-// The same where loads take long: each thread goes down a stretch of one column. Neighbours read neighbours, and there are
+// The same for devices with slow loads: each thread goes down a stretch of one column. Neighbours read neighbours, and there are
 // so many of them that nothing need wait in threadgroup memory.
 template <typename M>
 kernel void reduce_down(device const memory_of<typename M::element>* x, device const float* about,
@@ -328,9 +328,9 @@ kernel void reduce_down(device const memory_of<typename M::element>* x, device c
     typename M::acc total = M::identity();
     typename M::part sum = typename M::part(M::identity());
     uint i = 0;
-    for (; i + UNROLL <= count; i += UNROLL, x += UNROLL * r.pitch) {
+    for (; i + IN_FLIGHT <= count; i += IN_FLIGHT, x += IN_FLIGHT * r.pitch) {
         sum = M::combine(sum, eight<M>(x, 0l, r.pitch, 2 * r.pitch, own));
-        if ((i / UNROLL + 1) % BLOCK == 0) {
+        if ((i / IN_FLIGHT + 1) % BLOCK == 0) {
             total = M::combine(total, typename M::acc(sum));
             sum = typename M::part(M::identity());
         }
@@ -349,7 +349,7 @@ kernel void reduce_each(device const memory_of<typename M::element>* x, device c
     const float own = about[M::OWN ? place : 0];
     typename M::acc total = M::identity();
     uint i = 0;
-    for (; i + UNROLL <= r.count; i += UNROLL)
+    for (; i + IN_FLIGHT <= r.count; i += IN_FLIGHT)
         total = M::combine(total, typename M::acc(eight<M>(x, i * r.pitch, r.pitch, 2 * r.pitch, own)));
     for (; i < r.count; ++i) total = M::combine(total, typename M::acc(fetch<M>(x, i * r.pitch, own)));
     out[place] = storage<typename M::result>::store(M::finish(total, r.scale, own));

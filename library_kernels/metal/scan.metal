@@ -53,10 +53,10 @@ kernel void scan_totals(device typename M::acc* totals, constant Scan& s, uint p
     device typename M::acc* total = totals + place / s.width * ulong(s.parts) * s.width + place % s.width;
     typename M::acc before = M::identity();
     uint part = 0;
-    for (; part + UNROLL <= s.parts; part += UNROLL) {
-        typename M::acc own[UNROLL];
-        for (uint k = 0; k < UNROLL; ++k) own[k] = total[k * s.width];
-        for (uint k = 0; k < UNROLL; ++k, total += s.width) {
+    for (; part + IN_FLIGHT <= s.parts; part += IN_FLIGHT) {
+        typename M::acc own[IN_FLIGHT];
+        for (uint k = 0; k < IN_FLIGHT; ++k) own[k] = total[k * s.width];
+        for (uint k = 0; k < IN_FLIGHT; ++k, total += s.width) {
             *total = before;
             before = M::combine(before, own[k]);
         }
@@ -78,7 +78,7 @@ template <typename A> inline A from_place(A value, ushort lane) {
     }
 }
 
-// The same where loads take long and the totals of a scan are many: a threadgroup for each scan, several totals to a thread at a time.
+// The same for devices with slow loads and scans of many totals: a threadgroup for each scan, several totals to a thread at a time.
 template <typename M>
 kernel void scan_totals_shared(device typename M::acc* totals, constant Scan& s,
                                uint row [[threadgroup_position_in_grid]], uint lane [[thread_index_in_simdgroup]],
@@ -147,7 +147,7 @@ kernel void scan_rows(device const memory_of<typename M::element>* x, device con
     }
 }
 
-// The same where loads take long, and rows begin at multiples of four elements: each lane scans fours by itself, so that the
+// The same for devices with slow loads, if rows begin at multiples of four elements: each lane scans fours by itself, so that the
 // lanes meet once for 128 elements rather than for 32. The last stretches are scanned first: they were read last when the
 // totals were found, and caches may still hold them.
 template <typename M>
@@ -238,7 +238,7 @@ kernel void scan_columns(device const memory_of<typename M::element>* x, device 
     }
 }
 
-// The same where loads take long: each thread goes down a stretch of one column, eight elements at a time.
+// The same for devices with slow loads: each thread goes down a stretch of one column, eight elements at a time.
 template <typename M>
 kernel void scan_down(device const memory_of<typename M::element>* x, device const typename M::acc* totals,
                       device memory_of<typename M::result>* out, constant Scan& s,
@@ -255,10 +255,10 @@ kernel void scan_down(device const memory_of<typename M::element>* x, device con
         out += s.width;
     }
     uint i = 0;
-    for (; i + UNROLL <= count; i += UNROLL) {
-        A own[UNROLL];
-        for (uint k = 0; k < UNROLL; ++k, x += s.pitch) own[k] = A(fetch<M>(x, 0, 0));
-        for (uint k = 0; k < UNROLL; ++k, out += s.width) {
+    for (; i + IN_FLIGHT <= count; i += IN_FLIGHT) {
+        A own[IN_FLIGHT];
+        for (uint k = 0; k < IN_FLIGHT; ++k, x += s.pitch) own[k] = A(fetch<M>(x, 0, 0));
+        for (uint k = 0; k < IN_FLIGHT; ++k, out += s.width) {
             running = M::combine(running, own[k]);
             *out = R::store(running);
         }

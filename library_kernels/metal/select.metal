@@ -16,7 +16,7 @@ struct Selection {
     uint n;      // keys of a row
     uint k;      // that are taken of each part
     uint parts;  // of a row, of one length or one less
-    uint among;  // whether keys are candidates, whose places in the row are told
+    uint among;  // whether keys are candidates, given with their positions in the row
 };
 
 /// The digit that the `left`-th of the counted keys has; `left` becomes what is left of it among those that have it.

@@ -1,10 +1,11 @@
-// A pass of the radix sort where loads take long, as sort.metal says it, by threadgroups of eight SIMD-groups. A tile's keys are
+// A pass of the radix sort of sort.metal for devices with slow loads, by threadgroups of eight SIMD-groups. A tile's keys are
 // ranked and put into the order of their digits in threadgroup memory, and then written: neighbours there are mostly neighbours
 // in the result. Each SIMD-group has counts of its own, so that none waits for another while it ranks. The counts of all tiles
 // lie digit by digit, and their running sum is where each tile's keys of each digit go.
 // Source: as sort.metal.
 #include <metalnb/lanes.h>
 #include <metalnb/radix.h>
+#include <metalnb/unroll.h>
 
 constant constexpr uint SIMDS = 8;
 constant constexpr uint THREADS = SIMDS * SIMD;
@@ -14,8 +15,6 @@ constant constexpr uint ROOM = 16384;
 
 // Keys of a thread: as many as there is room for, and for their indices.
 template <typename U> constexpr constant uint EACH = ROOM / THREADS / (sizeof(U) == 8 ? 8 : 4);
-
-#define UNROLL _Pragma("clang loop unroll(full)")
 
 // First dispatch of a pass: counts[row][digit][tile].
 template <typename U>
@@ -58,7 +57,7 @@ inline uint starts_of_digits(threadgroup uint (&counts)[SIMDS][DIGITS], threadgr
 
 // Last dispatch of a pass. `first` is the running sum of the counts.
 template <typename U>
-[[max_total_threads_per_threadgroup(4 * THREADS)]]  // registers for so many threads, so that four threadgroups take turns
+[[max_total_threads_per_threadgroup(4 * THREADS)]]  // limits registers, so that four threadgroups fit at once
 kernel void tile_scatter(device const U* keys [[buffer(0)]],
                          device U* sorted [[buffer(1)]],
                          device const uint* first [[buffer(2)]],

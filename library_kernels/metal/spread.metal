@@ -1,4 +1,4 @@
-// Variances and standard deviations that read each element once, where loads take long. A threadgroup keeps a chunk of a row
+// Variances and standard deviations that read each element once, for devices with slow loads. A threadgroup keeps a chunk of a row
 // in registers, and goes through it twice there: for its mean, and for the distances from that. The chunks of a longer row
 // are combined afterwards. No difference of two large sums is taken, so a mean far from 0 does no harm.
 //

@@ -1,4 +1,4 @@
-// C = A B where loads take long. A threadgroup makes a tile of C: it brings the next strips of A and B into threadgroup memory
+// C = A B for devices with slow loads. A threadgroup makes a tile of C: it brings the next strips of A and B into threadgroup memory
 // while it multiplies those that are there, and each thread keeps a block of 8 x 8 sums in registers. A SIMD-group makes 32
 // rows of 64 columns; its threads' rows and columns are fours, so that what they read of a tile lies in different banks.
 //

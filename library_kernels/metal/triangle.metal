@@ -1,4 +1,4 @@
-// Triangles of matrices: thread (x, y, z) writes element (row y, column x) of matrix z, what stands in the triangle or 0.
+// Triangles of matrices: thread (x, y, z) writes element (row y, column x) of matrix z, the matrix's element inside the triangle, else 0.
 // Neighbouring threads read and write neighbouring elements.
 // Source: NumPy's tril and triu.
 #include <metal_stdlib>

@@ -81,4 +81,4 @@ def one_hot(x: Array, /, num_classes: int = -1) -> Array:
             raise ValueError(f"one_hot: numbers from {low} to {high} have no place among {count} classes.")
     places = arange(count, device=x.device)
     made: Array = BY_NAME["equal"](converted(x, np.dtype(np.int64))[..., None], places)
-    return made.astype(np.int64)  # type: ignore[no-any-return]
+    return made.astype(np.int64)

@@ -28,7 +28,7 @@ __all__ = ["adaptive_avg_pool2d", "avg_pool1d", "avg_pool2d", "max_pool1d", "max
 
 _NARROW = 16  # places side by side that do not fill a SIMD-group, and
 _TOGETHER = 1024  # … places that are worth one
-_WINDOW = 64  # elements of a window whose loads a GPU has under way at once
+_WINDOW = 64  # elements of a window whose loads a GPU has in flight at once
 _WINDOWED = struct.Struct("<11If2IQ")
 _THREADS = 256  # of a GPU's threadgroup
 

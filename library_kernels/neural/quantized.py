@@ -35,7 +35,7 @@ _VECTOR = 16  # bytes that a lane reads at once, at most
 
 
 class Parts(NamedTuple):
-    """What stands for weights.
+    """Quantised weights.
 
     Attributes
     ----------

@@ -25,7 +25,7 @@ _DEPTHWISE = struct.Struct("<3Q4I2i8I")
 _HELD = 56  # elements of the image that a thread holds at most, and
 _PLACES = (4, 2, 1)  # … how many places of a column it makes of them
 _FEW, _ROWS = 16, 4  # larger windows are worth being laid out, fewer rows not worth going by them
-_WASTED = 8  # one of so many sums may be for nothing, for the sake of wider panels
+_WASTED = 8  # at most one of this many sums may be wasted on wider panels
 _LAID = 4096  # elements that a SIMD-group lays out
 _LARGE, _SMALL = 12, 8  # outputs of a SIMD-group, and
 _DEEP = 512  # … the products of each from which on the larger number pays
@@ -93,7 +93,7 @@ class ConvolutionPlan(NamedTuple):
     rows, panels : int
         Outputs and panels that a SIMD-group sums: which kernel it is.
     lengths : tuple of int
-        The kernel's record, but for where things begin.
+        The kernel's record, except for offsets.
     terms : numpy.ndarray of int64
         Where each term's elements begin, from the first place's on.
     grid : tuple of 3 int
@@ -181,7 +181,7 @@ class ChannelsPlan(NamedTuple):
     stride : int
         For which the kernel is made; 0: any.
     lengths : tuple of int
-        The kernel's record, but for where things begin.
+        The kernel's record, except for offsets.
     grid : tuple of 3 int
         Threads, for one image.
     """
@@ -216,7 +216,7 @@ class DepthwisePlan(NamedTuple):
     told : tuple of int
         The arguments of the kernel's template.
     lengths : tuple of int
-        The kernel's record, but for where things begin.
+        The kernel's record, except for offsets.
     threads : int
         For one image.
     """

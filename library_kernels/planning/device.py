@@ -39,7 +39,7 @@ class Device(NamedTuple):
         SIMD-groups of a threadgroup that work each by itself, where there are very many; an eighth of it where they are
         just enough to keep the device busy.
     waits : bool
-        Whether a thread's loads take long, and many threads at once make up for that: a GPU.
+        Whether loads have a high latency that many threads hide: a GPU.
     tile_places : int
         Threadgroups of 256 threads that keep it busy with tiles in threadgroup memory; 0 where tiles do not pay.
     rounds : int
@@ -50,7 +50,7 @@ class Device(NamedTuple):
     matrices : frozenset of str
         The element types whose SIMD-group matrices hardware of its own multiplies: as `Caps.matrices`.
     copies : bool
-        Whether copies into threadgroup memory go on by themselves: as `Caps.copies`.
+        Whether copies into threadgroup memory are asynchronous: as `Caps.copies`.
     """
 
     simd_groups: int

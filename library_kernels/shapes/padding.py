@@ -46,7 +46,7 @@ def pad(x: Array, pad_width: Any, /, mode: str = "constant", *, constant_values:
         Numbers; the outermost element again; the array mirrored at its outermost element, or beyond it; the array
         again; whatever the memory holds.
     constant_values : number, pair, or a pair for each axis
-        For ``constant``: what stands before and after.
+        For ``constant``: the values before and after.
 
     Returns
     -------

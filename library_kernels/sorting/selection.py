@@ -19,7 +19,7 @@ __all__ = ["TopK", "argpartition", "partition", "topk"]
 
 
 class TopK(NamedTuple):
-    """The first of the sorted elements, and where they were."""
+    """The top elements, sorted, and their indices."""
 
     values: Array
     indices: Array
@@ -36,7 +36,7 @@ def _topk(x: Any, k: int, axis: int = -1, largest: bool = True) -> Any:
 @op("sorting", reference=_topk, dtypes=ALL, kernels=("sort.metal", "gather.metal", "select.metal"), flops=0,
     cite="PyTorch, ``topk``")  # fmt: skip
 def topk(x: Array, k: int, /, axis: int = -1, *, largest: bool = True) -> TopK:
-    """Return the k largest elements along an axis, sorted, and where they are; of the largest ones NaN comes first.
+    """Return the k largest elements along an axis, sorted, and their indices; NaN counts as the largest.
 
     Parameters
     ----------
@@ -44,18 +44,18 @@ def topk(x: Array, k: int, /, axis: int = -1, *, largest: bool = True) -> TopK:
     k : int
     axis : int
     largest : bool
-        False: the smallest.
+        False selects the smallest.
 
     Returns
     -------
     values : Array
     indices : Array
-        int64. A few of many are selected; else the whole axis is sorted, which then takes less time.
+        int64. Few of many are selected; otherwise the whole axis is sorted, which is then faster.
 
     Raises
     ------
     ValueError
-        When the axis has not as many.
+        When the axis has fewer than k elements.
     """
     x = as_array("topk", x)
     along = axis_of("topk", axis, x.ndim)
@@ -85,14 +85,14 @@ def _checked(who: str, x: Any, kth: Any, axis: int | None) -> tuple[Array, int]:
 @op("sorting", reference=lambda x, kth, axis=-1: np.sort(x, axis), dtypes=ALL, kernels=("sort.metal",), flops=0,  # noqa: ARG005
     numpy=(np.partition,), cite="NumPy, ``partition``")  # fmt: skip
 def partition(x: Array, kth: Any, /, axis: int | None = -1) -> Array:
-    """Return the elements with the k-th where a sort would put it, none before it larger, none after it smaller.
+    """Return the elements with the k-th in its sorted position: none before it is larger, none after it smaller.
 
-    All are sorted, which is one of the orders that are asked for.
+    The result is fully sorted, which meets that condition.
 
     Raises
     ------
     ValueError
-        For a `kth` outside.
+        When `kth` is out of bounds.
     """
     x, at = _checked("partition", x, kth, axis)
     made: Array = sort(x, axis=at)
@@ -102,7 +102,7 @@ def partition(x: Array, kth: Any, /, axis: int | None = -1) -> Array:
 @op("sorting", reference=lambda x, kth, axis=-1: np.argsort(x, axis, kind="stable"), dtypes=ALL,  # noqa: ARG005
     kernels=("sort.metal",), flops=0, numpy=(np.argpartition,), cite="NumPy, ``argpartition``")  # fmt: skip
 def argpartition(x: Array, kth: Any, /, axis: int | None = -1) -> Array:
-    """Return the positions that put the k-th element where a sort would: those of `partition`, int64."""
+    """Return the indices that `partition` would put the elements in order by, int64."""
     x, at = _checked("argpartition", x, kth, axis)
     order: Array = argsort(x, axis=at)
     return order

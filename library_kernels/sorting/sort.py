@@ -17,7 +17,7 @@ __all__ = ["argsort", "sort"]
 
 
 def _argsorted(x: Any, axis: int = -1, *, descending: bool = False) -> Any:
-    """NumPy's stable argsort; descending, equal elements keep their order all the same, and NaN comes first."""
+    """NumPy's stable argsort; in descending order equal elements still keep their order, and NaN comes first."""
     if not descending:
         return np.argsort(x, axis=axis, kind="stable")
     turned = np.flip(x, axis)
@@ -90,7 +90,7 @@ def argsort(  # `stable` is the array API's
     axis : int or None
         None: the elements as one row.
     descending : bool
-        From the largest to the smallest; equal elements keep their order all the same.
+        From the largest to the smallest; equal elements still keep their order.
     stable : bool
         Equal elements keep their order either way.
 

@@ -106,7 +106,7 @@ def _quantile(who: str, x: Any, q: Any, axis: Any, method: str, *, keepdims: boo
     n = math.prod(x.shape[d] for d in axes)
     left = tuple(1 if d in axes else m for d, m in enumerate(x.shape)) if keepdims else shape
     if n == 0 or 0 in shape:
-        return asarray(np.full((*shares.shape, *left), math.nan, np.float32), device=x.device).astype(result)  # type: ignore[no-any-return]
+        return asarray(np.full((*shares.shape, *left), math.nan, np.float32), device=x.device).astype(result)
     rows = copied(x.viewed(x.host.transpose(*kept, *axes))) if x.ndim else x
     rows = sort(rows.reshape((*shape, n)))
     there = _there(rows, n, skip_nan=skip_nan)

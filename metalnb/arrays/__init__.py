@@ -9,10 +9,10 @@ promotion.py, dtype_info.py
 memory_pool.py
     Blocks of an engine's memory, pooled; who else is looking at them.
 stream.py
-    Dispatches under way: started in order, waited for when their results are read.
+    Dispatches in flight: started in order, waited for when their results are read.
 core.py
     Memory with a dtype, a shape, strides and an offset.
-implementations.py, operators.py, methods.py, protocols.py
+implementations.py, operators.py, op_methods.py, methods.py, protocols.py
     What Python's operators, NumPy's methods and other libraries' protocols do with an array.
 array.py, convert.py
     The class `Array`; arrays from other data.

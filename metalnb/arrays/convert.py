@@ -190,7 +190,7 @@ def _numbers(obj: Any, wanted: DType | None) -> np.ndarray[Any, Any]:
 
 
 def _plain(obj: Any) -> Any:
-    """Read the arrays that stand in nested sequences."""
+    """Read the arrays inside nested sequences."""
     if isinstance(obj, Array):
         return obj.read()
     return [_plain(o) for o in obj] if isinstance(obj, (list, tuple)) else obj

@@ -1,4 +1,4 @@
-"""A pool of an engine's memory: blocks are reused instead of allocated anew for each array."""
+"""A pool of an engine's memory: blocks are reused, not allocated for each array."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ class DeviceBlock(Block):
         self._fetched = self.ticket
 
     def settle(self) -> None:
-        """Wait until nothing is under way on it, and see what the last dispatch left there."""
+        """Wait until no dispatch uses it, and make its results visible."""
         super().settle()
         if self.lent or self._fetched is not self.ticket:
             self.engine.copy_out(self.memory, 0, self.host)
@@ -225,7 +225,7 @@ class Pool:
         return memory, host, None, self.engine.bind(host)
 
     def take_back(self, block: Block) -> None:
-        """Keep a block that is no longer used. Dispatches run in order, so those still under way on it do no harm."""
+        """Keep a block that is no longer used. Dispatches run in order, so those that still use it do no harm."""
         size = block.host.size
         ticket: Any = block.ticket
         if ticket is not None and type(ticket) is not _Former and not getattr(ticket, "done", False):

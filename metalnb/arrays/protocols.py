@@ -76,7 +76,7 @@ class Protocols(Core):
         if not self.engine.caps.shared or self.dtype.kind == "V":
             raise AttributeError(f"an array of {self.dtype} on {self.device!r} has no __array_interface__")
         interface = dict(self.read().__array_interface__)
-        if self.size:  # a buffer, not an address: whoever takes it keeps it
+        if self.size:  # a buffer, not an address: the consumer keeps it alive
             whole = np.asarray(Lease(self.block, {**self.block.host.__array_interface__, "version": 3}))
             self.block.settle()  # what was started before the hold was counted
             interface |= {"data": whole, "offset": self.offset}

@@ -1,4 +1,4 @@
-"""Dispatches under way: each engine runs them in the order in which they were started; reading waits for them."""
+"""Dispatches in flight: each engine runs them in the order in which they were started; reading waits for them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["clear_cache", "start", "synchronize"]
 
-_MOST = 64  # dispatches under way at once: the memory they use cannot be freed before they are done
+_MOST = 64  # dispatches in flight at once: the memory they use cannot be freed before they are done
 
 _under_way: defaultdict[str, deque[Ticket]] = defaultdict(deque)
 _lock = threading.Lock()  # so that a block's ticket is that of the last dispatch started
@@ -58,7 +58,7 @@ def start(
         if not seen:
             queue = _under_way[engine.name]
             if queue and getattr(queue[-1], "counted", False):
-                queue[-1] = ticket  # whoever waits for it waits for that one, too
+                queue[-1] = ticket  # waiting for it also waits for that one
             else:
                 queue.append(ticket)
                 oldest = queue.popleft() if len(queue) > _MOST else None

@@ -36,7 +36,7 @@ def arrays_of(value: Any) -> Iterator[Resident]:
 
 
 def address(value: Any, label: str) -> int:
-    """Return what stands for an array in a struct: where its elements start on the device.
+    """Return an array's value in a struct: the device address of its elements.
 
     Raises
     ------

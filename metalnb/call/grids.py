@@ -120,7 +120,7 @@ def check_shape(kernel: str, name: str, given: Any) -> Shape:
 def grid_of_call(
     signature: Signature, slots: Sequence[Slot], bound: Sequence[Any], grid: Any, shapes: Mapping[str, Any]
 ) -> tuple[Grid, Shape]:
-    """Return the grid of a call, and the shape in elements that stands for it.
+    """Return the grid of a call, and the corresponding shape in elements.
 
     Parameters
     ----------

@@ -137,7 +137,7 @@ class Kernel:
     -------
     None, array or tuple of arrays
         The buffers that were left out: NumPy's arrays, or `metalnb.Array` when one of the arguments is one. In that
-        case the call returns at once, and whoever reads an output waits for it.
+        case the call returns at once, and reading an output waits for it.
 
     Raises
     ------

@@ -61,9 +61,9 @@ def map_overlap(
 ) -> da.Array:  # fmt: skip
     """Run a kernel on each block together with its neighbours' edges: stencils and filters.
 
-    The kernel sees blocks that are ``depth`` larger on each side, and computes all of them; what it makes of the edges
-    is cut off. So its own treatment of an array's border never shows, but at the border of the whole, where
-    ``boundary`` says what stands beyond it.
+    The kernel gets blocks that are ``depth`` larger on each side and computes all of each; the margins are cut off
+    afterwards. So its treatment of an array's border has no effect, except at the border of the whole array;
+    ``boundary`` sets the values beyond that.
 
     Parameters
     ----------

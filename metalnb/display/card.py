@@ -211,7 +211,7 @@ def cards_html(cards: Sequence[Card], *, source: bool = True) -> str:
     cards : sequence of Card
         Of one program.
     source : bool, optional
-        False where the source stands above them.
+        False if the source is shown above them.
     """
     body = _listed_html(cards) if len(cards) > _FULL else "".join(map(_html, cards))
     return framed(body + (folded(cards[0].source) if source else ""), BUTTONS) if cards else ""

@@ -1,6 +1,6 @@
 """What runs kernels: the engines, and which one is in use.
 
-A compiled kernel's text comes in (a `Unit`), and memory, arguments and grids; a dispatch under way goes out.
+A compiled kernel's text comes in (a `Unit`), and memory, arguments and grids; a dispatch in flight goes out.
 Nothing here knows NumPy's dtype rules, arrays or kernels as callables. A new engine is a module or room beside the
 others and a row in `REGISTRY`; ``base.py`` is all that the rest of metalnb may use of it.
 """
@@ -159,7 +159,7 @@ def use(name: str | None) -> Engine:
 def engines() -> EngineList:
     """Return whether each engine can run here, on which device, or why not; a notebook shows a table.
 
-    Above it stands which engine is in use, and why: `use` chose it, ``METALNB_ENGINE`` names it, or it is the first of
+    The first line names the engine in use, and why: `use` chose it, ``METALNB_ENGINE`` names it, or it is the first of
     the table that can run here.
     """
     found = {}

@@ -52,7 +52,7 @@ class Caps:
         Whether each thread has a core of its own, so that one thread working step by step is faster than the lanes of
         a SIMD-group taking turns.
     processors : int
-        How many threadgroups run at once at the least, of any size: a GPU's processors; 0 when unknown.
+        The number of threadgroups of any size that run at once, at least: a GPU's processors; 0 when unknown.
     stops : bool
         Whether a checked kernel can be stopped: the ``timeout`` of a call.
     nominal : tuple of 2 float or None
@@ -66,7 +66,7 @@ class Caps:
     matrices : frozenset of str
         The element types, Metal's words, whose SIMD-group matrices hardware of its own multiplies.
     copies : bool
-        Whether copies from device to threadgroup memory go on by themselves while threads compute.
+        Whether copies from device to threadgroup memory are asynchronous: threads compute meanwhile.
     """
 
     device: str
@@ -108,15 +108,15 @@ class Binary(Protocol):
 
 
 class Ticket(Protocol):
-    """A dispatch under way. It keeps the memory in use alive: destroying it may block until the dispatch is done.
+    """A dispatch in flight. It keeps the memory in use alive: destroying it may block until the dispatch is done.
 
     Attributes
     ----------
     done : bool, optional
-        True for a dispatch that had ended when `Engine.launch` returned; otherwise it may be under way.
+        True for a dispatch that had ended when `Engine.launch` returned; otherwise it may still be running.
     counted : bool, optional
-        True for one that need not be kept: the engine bounds how many are under way, frees memory in their order, and
-        whoever waits for a later one waits for this one.
+        True for one that need not be kept: the engine bounds how many are in flight, frees memory in their order, and
+        waiting for a later one waits for this one.
     elapsed : callable
         Returns the seconds that the dispatch took: None while it runs, NaN when it failed. It is the device's time, or
         without a device clock the time from the launch to the end of the wait (see `Stopwatch`). It holds neither the
@@ -269,7 +269,7 @@ class Clocked(Engine, Protocol):
     def timed(
         self, binary: Any, arguments: Sequence[Any], grid: Grid, threadgroup: Grid, count: int,
     ) -> list[float]:  # fmt: skip
-        """Run a dispatch ``count`` times back to back; parameters as for `launch`. Observers are not told.
+        """Run a dispatch ``count`` times back to back; parameters as for `launch`. Observers are not called.
 
         All launches are prepared before the first may start, so that preparing them takes no processor time from the
         kernel.

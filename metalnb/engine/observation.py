@@ -25,7 +25,7 @@ class Observable:
     observers: tuple[Observer, ...] = ()
 
     def expect(self) -> None:
-        """A kernel will be compiled soon: an engine whose compiler takes long to start begins with that."""
+        """Announce that a kernel will be compiled soon: an engine whose compiler is slow to start can start it now."""
 
     def bind(self, memory: Any) -> Any:
         """Return what `launch` may be given for memory: the memory, unless the engine has a form that is faster."""

@@ -182,7 +182,7 @@ class Staging:
                 pending.wait()
 
     def expect(self, pending: Pending) -> None:
-        """Remember a dispatch until its results are copied back: whoever reads them must wait for it."""
+        """Remember a dispatch until its results are copied back: reading them must wait for it."""
         if pending.results:
             self._pending.add(pending)
 

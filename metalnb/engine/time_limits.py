@@ -1,6 +1,6 @@
 """How long a dispatch may run: a limit for all that is started meanwhile, which an engine that can stop one keeps.
 
-A dispatch has the limit that stood when it was started, so that one that nobody waits for at once has it, too.
+A dispatch has the limit in force when it was started, even if nobody waits for it at once.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _own = threading.local()
 
 
 class timeout:  # noqa: N801  (a function to those who call it)
-    """Let each checked dispatch run for so many seconds; then it is stopped, and whoever waits gets a `KernelFault`.
+    """Limit each checked dispatch to some seconds; it is then stopped, and waiting for it raises a `KernelFault`.
 
     A kernel that is not checked, as the library's are, does not look whether it is to stop, and runs on.
     It holds from the call on, in all threads; as a context manager it holds for the block.
@@ -77,7 +77,7 @@ def check_limit(unit: Unit, engine: Engine, seconds: float) -> None:
 
 
 class call_limit:  # noqa: N801
-    """The limit of one call, in its thread; None leaves the one that stands."""
+    """The limit of one call, in its thread; None keeps the current one."""
 
     def __init__(self, seconds: float | None) -> None:
         self._seconds = seconds

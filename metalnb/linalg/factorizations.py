@@ -132,7 +132,7 @@ def inv(x: Array, /) -> Array:
     return _given_back(np.linalg.inv(host), x)
 
 
-def pinv(x: Array, /, *, rtol: Any = None) -> Array:
+def pinv(x: Array, /, *, rtol: float | Array | None = None) -> Array:
     """Return the pseudoinverses of matrices (…, M, N); singular values up to rtol times the largest count as 0."""
     host, x = _matrix("pinv", x)
     least = max(host.shape[-2:]) * np.finfo(np.float32).eps if rtol is None else _host(rtol)
@@ -143,7 +143,7 @@ def _host(x: Any) -> Any:
     return x.read() if isinstance(x, Array) else x
 
 
-def matrix_rank(x: Array, /, *, rtol: Any = None) -> Array:
+def matrix_rank(x: Array, /, *, rtol: float | Array | None = None) -> Array:
     """Return how many singular values of matrices (…, M, N) are larger than rtol times the largest: int64."""
     host, x = _matrix("matrix_rank", x)
     values = np.linalg.svd(host, compute_uv=False)

@@ -1,10 +1,10 @@
-"""Norms, powers and cross products: on the engine, but for the norms that need singular values."""
+"""Norms, powers and cross products: on the engine, except for the norms that need singular values."""
 
 from __future__ import annotations
 
 import math
 import operator
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -54,7 +54,7 @@ def matrix_power(x: Array, n: int, /) -> Array:
     return made.copy() if made is x else made  # type: ignore[return-value]
 
 
-def matrix_norm(x: Array, /, *, keepdims: bool = False, ord: Any = "fro") -> Array:
+def matrix_norm(x: Array, /, *, keepdims: bool = False, ord: float | Literal["fro", "nuc"] = "fro") -> Array:
     """Return norms of matrices (…, M, N).
 
     Parameters
@@ -91,7 +91,7 @@ def matrix_norm(x: Array, /, *, keepdims: bool = False, ord: Any = "fro") -> Arr
     return found
 
 
-def norm(x: Array, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Array:
+def norm(x: Array, ord: float | Literal["fro", "nuc"] | None = None, axis: Any = None, keepdims: bool = False) -> Array:
     """Return norms as NumPy's function of this name does: of vectors along one axis, of matrices in two.
 
     Without an `ord` it is the root of the squares' sum, over all axes where none is named.
@@ -110,7 +110,7 @@ def norm(x: Array, ord: Any = None, axis: Any = None, keepdims: bool = False) ->
     return found.reshape(tuple(1 if d in axes else n for d, n in enumerate(x.shape))) if keepdims else found
 
 
-def cond(x: Array, p: Any = None, /) -> Array:
+def cond(x: Array, p: float | Literal["fro", "nuc"] | None = None, /) -> Array:
     """Return the condition numbers of matrices (…, M, N): by singular values, or norm times that of the inverse."""
     if p is None or p in {2, -2}:
         values = svdvals(x)

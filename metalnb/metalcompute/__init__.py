@@ -7,7 +7,7 @@ from metalcompute's source is cited as ``metalcompute.c`` and ``metalcompute.swi
 - A dispatch is one row of whole threadgroups, each as large as the kernel allows (1024 threads, or
   ``[[max_total_threads_per_threadgroup(n)]]`` rounded down to SIMD-groups of 32): ids at and above the count run too.
 - A plain Python buffer is copied in, and what the kernel writes to it is lost. An ``int`` where a buffer belongs
-  is a new buffer of so many zero bytes, not a scalar.
+  is a new buffer of that many zero bytes, not a scalar.
 - A call returns at once; deleting the handle waits. A handle nobody keeps is deleted on the spot, so the call waits.
 
 Where the double differs, because Metal leaves the behaviour undefined:

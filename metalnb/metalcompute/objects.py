@@ -39,7 +39,7 @@ def chosen(args: tuple[Any, ...], what: str) -> Any:
     error
         When there is no such device.
     SystemError
-        For anything but one integer: metalcompute.c goes on after PyArg_ParseTuple has failed.
+        For anything but one integer: metalcompute.c continues after PyArg_ParseTuple has failed.
     """
     try:
         index = _index(*args)
@@ -137,12 +137,12 @@ def _count(first: Any) -> int:
         raise failed(Code.COUNT_NOT_GIVEN)
     try:
         return int(first)
-    except (TypeError, ValueError) as reason:  # metalcompute.c goes on, and CPython finds the error at the end
+    except (TypeError, ValueError) as reason:  # metalcompute.c continues, and CPython finds the error at the end
         raise SystemError("<class 'metalcompute.Run'> returned a result with an exception set") from reason
 
 
 class Run:
-    """A run under way.
+    """A run in flight.
 
     Destroying it blocks until it is done, then releases the function and the buffers (metalcompute.c, Run_dealloc).
     """

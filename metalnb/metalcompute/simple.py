@@ -88,7 +88,7 @@ def run(given: Any, result: Any, count: int, /) -> None:
 
 
 def rerun(count: int, /) -> None:
-    """Run again on the buffers of the last `run`. What it writes cannot be had: metalcompute has no call for it."""
+    """Run again on the buffers of the last `run`. Its results cannot be read: metalcompute has no call for that."""
     _run(operator.index(count))
 
 

@@ -147,7 +147,7 @@ def _divergence(profile: Profile) -> Iterator[ProfileFinding]:
         if at:
             branch = next(b for b in profile.lines if b.line == at)
             said = f"line {at}: lanes part at {branch.divergent:,} of {branch.branches:,} branches; {few}. "
-            said += "Let the threads that go on be neighbours, so that whole SIMD-groups take one side."
+            said += "Let the threads that continue be neighbours, so that whole SIMD-groups take one side."
         elif threads % LANES:
             said = f"{few}: a threadgroup of {threads} threads is no multiple of {LANES}. Make it one."
         else:

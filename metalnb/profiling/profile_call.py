@@ -1,4 +1,4 @@
-"""`profile`: a call, run once more in the counted build, its counts put beside the author's lines."""
+"""`profile`: repeat a call in the counted build, and put its counts beside the author's lines."""
 
 from __future__ import annotations
 

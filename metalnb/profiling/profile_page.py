@@ -164,7 +164,7 @@ def _marked(text: str, accesses: tuple[AccessCost, ...], first: int, cut: int) -
 
 
 def _place(text: str, access: AccessCost, cut: int) -> tuple[int, int] | None:
-    """Return where the name of what is accessed stands in a line: at the access's column, or where it stands at all."""
+    """Return the position of an accessed name in a line: at the access's column, or its first occurrence."""
     places = [m.span() for m in re.finditer(rf"\b{re.escape(access.name)}\b", text)] if _WORD.match(access.name) else []
     return min(places, key=lambda place: abs(place[0] + cut - access.column + 1), default=None)
 

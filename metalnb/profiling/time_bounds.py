@@ -32,7 +32,7 @@ class ResourceBound:
     resource : {"memory", "loads and stores", "threadgroup memory", "arithmetic", "integers", "special functions"}
     seconds : float
     line : int
-        The line that takes most of it; 0 where that cannot be told.
+        The line that takes most of it; 0 where that is not known.
     why : str
         What of that line costs, if more than its operations.
     public : bool

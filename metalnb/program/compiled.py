@@ -56,7 +56,7 @@ class Program(Mapping[str, Kernel]):
 
     @property
     def source(self) -> str:
-        """The author's text, without the empty lines that stand for what a notebook's cell has above it."""
+        """The author's text, without the empty lines that represent what precedes it in a notebook's cell."""
         return self.recipe.source.lstrip("\n")
 
     @property
@@ -116,7 +116,7 @@ class Program(Mapping[str, Kernel]):
         return self.cards()
 
     def cards(self, *, source: bool = True) -> dict[str, str]:
-        """Return what a notebook shows of the program, by MIME type; ``source`` is False where it stands above that."""
+        """Return what a notebook shows of the program, by MIME type; ``source``: False if it is shown above."""
         return bundle([k.card for k in self.kernels.values()], source=source)
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -55,7 +55,7 @@ def read(recipe: Recipe, unknown: Callable[[], object] = lambda: None) -> tuple[
 
 
 def declared(recipe: Recipe) -> Reflection:
-    """Return what a recipe's cell declares, read anew and kept nowhere.
+    """Return what a recipe's cell declares, parsed again and not cached.
 
     Raises
     ------

@@ -30,7 +30,7 @@ def lanes_only(profile: Profile) -> str:
 
 
 def reads(name: str, most: float) -> Budget:
-    """Allow so many reads of each element of an array, on average."""
+    """Allow a number of reads of each element of an array, on average."""
 
     def budget(profile: Profile) -> str:
         size = next((b.nbytes for b in profile.buffers if b.name == name), 0)
@@ -43,7 +43,7 @@ def reads(name: str, most: float) -> Budget:
 
 
 def barriers(most: int) -> Budget:
-    """Allow so many barriers in each threadgroup."""
+    """Allow a number of barriers in each threadgroup."""
 
     def budget(profile: Profile) -> str:
         passed = sum(b.rounds for b in profile.barriers) / profile.groups
@@ -78,7 +78,7 @@ def coalesced(profile: Profile) -> str:
 
 
 def atomics(most: int) -> Budget:
-    """Allow so many atomic updates of device memory in each threadgroup."""
+    """Allow a number of atomic updates of device memory in each threadgroup."""
 
     def budget(profile: Profile) -> str:
         updates = sum(a.lanes for a in _of(profile, "device") if a.kind == "atomic") / profile.groups
@@ -90,7 +90,7 @@ def atomics(most: int) -> Budget:
 
 
 def shared_reads(most: float) -> Budget:
-    """Allow so many numbers read from threadgroup memory for each multiplication with its addition."""
+    """Allow a number of values read from threadgroup memory for each multiply-add."""
 
     def budget(profile: Profile) -> str:
         numbers = sum(a.asked for a in _of(profile, "threadgroup") if a.kind == "read") / 4

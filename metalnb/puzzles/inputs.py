@@ -121,7 +121,7 @@ SOFTMAX = (Case("rows that go from -150 to 150", 100, {"a": _WIDE.astype(np.floa
 
 
 def _falling_at(*places: int) -> dict[str, Any]:
-    """Return 64 numbers that rise, but for the places given, where one is smaller than the one before it."""
+    """Return 64 numbers that rise, except for the places given, where one is smaller than the one before it."""
     a = np.arange(64)
     for place in places:
         a[place:] -= 64

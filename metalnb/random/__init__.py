@@ -1,12 +1,11 @@
 """Random arrays: ``mnb.random.randn(1000)``. The same seed gives the same numbers on every engine.
 
-A generator is a key and a count of the blocks that it has used; the numbers themselves are made on the device, from
-counters (``random.metal``); of a few distributions by NumPy, on the host (``distributions``). Bits, integers and
-uniform floats are equal to the bit on every engine. Normal floats are made of operations that IEEE 754 rounds in one
-way, and so are equal too wherever an engine keeps to it; metalcompute compiles with fast math, which leaves the last
-bits open.
+A generator is a key and the number of blocks used so far. The device computes the numbers from counters
+(``random.metal``); for a few distributions NumPy does, on the host (``distributions``). Bits, integers and uniform
+floats are identical on every engine. Normal floats use only operations that IEEE 754 rounds exactly, so they are
+identical too on engines that follow it; metalcompute compiles with fast math, which may change the last bits.
 
-Comes in: a seed and shapes. Goes out: arrays, filled by one dispatch each. ``keys`` makes keys on the host, and
+Input: a seed and shapes. Output: arrays, filled by one dispatch each. ``keys`` makes keys on the host, and
 ``generator`` starts the kernels through `library_kernels.launching`.
 
 The functions of this module share one generator, which `seed` restarts; without it the first use takes a seed from the
@@ -15,6 +14,7 @@ system.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import Concatenate, ParamSpec, TypeVar
 
@@ -49,7 +49,7 @@ def default_rng(seed: int | None = None) -> Generator:
 
 
 def seed(seed: int | None = None) -> None:
-    """Restart the module's generator; without a seed, from one of the system's."""
+    """Restart the module's generator; without a seed, it takes one from the system."""
     global _own  # noqa: PLW0603
     _own = Generator(seed)
 
@@ -63,6 +63,9 @@ def _of_default(method: Callable[Concatenate[Generator, P], R]) -> Callable[P, R
     function.__name__ = function.__qualname__ = method.__name__
     function.__doc__ = method.__doc__
     function.__wrapped__ = method  # type: ignore[attr-defined]
+    signature = inspect.signature(method)
+    _, *own = signature.parameters.values()  # all but `self`
+    function.__signature__ = signature.replace(parameters=own)  # type: ignore[attr-defined]
     return function
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,9 @@ from metalnb.library_kernels.elementwise.by_name import BY_NAME
 
 from .keys import CHILD, block
 
-__all__ = ["Distributions"]
+__all__ = ["Distributions", "Size"]
+
+Size = int | Iterable[int] | None
 
 _FLOAT32 = np.dtype(np.float32)
 _LOG1P, _ABS = BY_NAME["log1p"], BY_NAME["abs"]
@@ -26,7 +29,7 @@ class Distributions:
     key: int
     device: str | None
 
-    def exponential(self, scale: float = 1.0, size: Any = None, dtype: Any = _FLOAT32) -> Array:
+    def exponential(self, scale: float = 1.0, size: Size = None, dtype: Any = _FLOAT32) -> Array:
         """Return floats from the exponential distribution with a mean: -scale log(1 - random()), at most 16.6 scale.
 
         Raises
@@ -38,11 +41,11 @@ class Distributions:
             raise ValueError(f"exponential: scale must be 0 or more; got {scale}.")
         return self._as("exponential", _LOG1P(-self._uniform(size)) * -float(scale), dtype)
 
-    def standard_exponential(self, size: Any = None, dtype: Any = _FLOAT32) -> Array:
+    def standard_exponential(self, size: Size = None, dtype: Any = _FLOAT32) -> Array:
         """Return floats from the exponential distribution with mean 1."""
         return self.exponential(1.0, size, dtype)
 
-    def laplace(self, loc: float = 0.0, scale: float = 1.0, size: Any = None, dtype: Any = _FLOAT32) -> Array:
+    def laplace(self, loc: float = 0.0, scale: float = 1.0, size: Size = None, dtype: Any = _FLOAT32) -> Array:
         """Return floats from the double exponential distribution about a mean.
 
         Raises
@@ -57,7 +60,7 @@ class Distributions:
         return self._as("laplace", BY_NAME["copysign"](distance, drawn) + float(loc), dtype)
 
     # ---- By NumPy, which rejects until it accepts: a stream of its own is taken for each call.
-    def gamma(self, shape: Any, scale: Any = 1.0, size: Any = None, dtype: Any = _FLOAT32) -> Array:
+    def gamma(self, shape: Any, scale: Any = 1.0, size: Size = None, dtype: Any = _FLOAT32) -> Array:
         """Return floats from the gamma distribution with a shape and a scale, numbers or arrays.
 
         Made on the host, by NumPy's `Generator`, in float64: the same seed gives the same numbers with the same NumPy.
@@ -69,11 +72,11 @@ class Distributions:
         """
         return self._by_numpy("gamma", size, dtype, shape, scale)
 
-    def standard_gamma(self, shape: Any, size: Any = None, dtype: Any = _FLOAT32) -> Array:
+    def standard_gamma(self, shape: Any, size: Size = None, dtype: Any = _FLOAT32) -> Array:
         """Return floats from the gamma distribution with a shape and scale 1; made on the host, as those of `gamma`."""
         return self.gamma(shape, 1.0, size, dtype)
 
-    def beta(self, a: Any, b: Any, size: Any = None, dtype: Any = _FLOAT32) -> Array:
+    def beta(self, a: Any, b: Any, size: Size = None, dtype: Any = _FLOAT32) -> Array:
         """Return floats on [0, 1] from the beta distribution; made on the host, as those of `gamma`.
 
         Raises
@@ -83,7 +86,7 @@ class Distributions:
         """
         return self._by_numpy("beta", size, dtype, a, b)
 
-    def poisson(self, lam: Any = 1.0, size: Any = None, dtype: Any = np.int64) -> Array:
+    def poisson(self, lam: Any = 1.0, size: Size = None, dtype: Any = np.int64) -> Array:
         """Return how often something happens that happens `lam` times on average; made on the host, as `gamma`.
 
         Raises
@@ -93,7 +96,7 @@ class Distributions:
         """
         return self._by_numpy("poisson", size, dtype, lam)
 
-    def binomial(self, n: Any, p: Any, size: Any = None, dtype: Any = np.int64) -> Array:
+    def binomial(self, n: Any, p: Any, size: Size = None, dtype: Any = np.int64) -> Array:
         """Return how many of n trials succeed, each with probability p; made on the host, as those of `gamma`.
 
         Raises
@@ -104,20 +107,20 @@ class Distributions:
         return self._by_numpy("binomial", size, dtype, n, p)
 
     # ---- NumPy's older names.
-    def random_sample(self, size: Any = None) -> Array:
+    def random_sample(self, size: Size = None) -> Array:
         """Return floats on [0, 1): `random` by an older name."""
         return self._uniform(size)
 
     ranf = sample = random_sample
 
-    def random_integers(self, low: int, high: int | None = None, size: Any = None) -> Array:
+    def random_integers(self, low: int, high: int | None = None, size: Size = None) -> Array:
         """Return integers from `low` up to and including `high`; from 1 up to `low` when `high` is left out."""
         low, high = (1, low) if high is None else (low, high)
         drawn: Array = self.randint(low, high, size, endpoint=True)  # type: ignore[attr-defined]
         return drawn
 
     # ---- How it is done.
-    def _uniform(self, size: Any) -> Array:
+    def _uniform(self, size: Size) -> Array:
         drawn: Array = self.random(size)  # type: ignore[attr-defined]
         return drawn
 
@@ -128,7 +131,7 @@ class Distributions:
         found: Array = made.astype(wanted, copy=False)
         return found
 
-    def _by_numpy(self, who: str, size: Any, dtype: Any, *parameters: Any) -> Array:
+    def _by_numpy(self, who: str, size: Size, dtype: Any, *parameters: Any) -> Array:
         wanted = as_dtype(dtype, who)
         words = block(self._take(1), self.key, CHILD)  # type: ignore[attr-defined]
         stream = np.random.Generator(np.random.Philox(key=words[0] | words[1] << 32))

@@ -6,7 +6,6 @@ import builtins
 import math
 import operator
 import threading
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -26,12 +25,10 @@ from metalnb.library_kernels.planning.device import LANES
 from metalnb.library_kernels.sorting.searching import searchsorted
 from metalnb.library_kernels.sorting.sort import argsort
 
-from .distributions import Distributions
+from .distributions import Distributions, Size
 from .keys import CHILD, block, key_of
 
 __all__ = ["Generator", "Size"]
-
-Size = int | Iterable[int] | None
 
 _ROWS = 32  # of blocks that a SIMD-group makes, as in random.metal
 _WORDS = 4
@@ -75,7 +72,7 @@ class Generator(Distributions):
     def spawn(self, n: int) -> list[Generator]:
         """Return `n` generators whose streams are independent of each other and of this one.
 
-        Their keys are taken from this stream, which goes on by as many blocks. A negative `n` is a ValueError.
+        Their keys are taken from this stream, which advances by `n` blocks. A negative `n` is a ValueError.
         """
         n = _count("spawn", n)
         first = self._take(n)

@@ -1,7 +1,7 @@
-"""When threads do what they do: each SIMD-group in lockstep, its lanes parting at branches and meeting behind them.
+"""The order of execution on a GPU: SIMD-groups in lockstep, lanes diverging at branches and converging after them.
 
-The traced build runs one thread after the other. A GPU runs the lanes of a SIMD-group together: those at the earliest
-place of the program go on, and the others wait until they have come as far. A place is earlier when it is in an earlier
+The traced build runs one thread after another. A GPU runs the lanes of a SIMD-group together: those at the earliest
+place in the program continue, and the others wait until these catch up. A place is earlier when it is in an earlier
 iteration of a loop, or further up in the same one. SIMD-groups run side by side, up to a barrier.
 """
 

@@ -28,7 +28,7 @@ _SEMICOLON = re.compile(r"(?:\s|/\*.*?\*/|//[^\n]*\n)*;", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """A place before which the kernel tells where it stands.
+    """A place at which the kernel records its position.
 
     Attributes
     ----------

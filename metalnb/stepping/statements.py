@@ -1,4 +1,4 @@
-"""A cell with a call before each statement, which tells where the thread stands and which variables it sees.
+"""A cell with a call before each statement, which records the thread's position and the variables in scope.
 
 The text that clang is given is edited, at the extents that libclang gives, so that templates, lambdas and helpers need
 nothing of their own: ``$step`` (engine/cpu/steps.h) is a template, to which clang gives the types. No line moves.
@@ -124,7 +124,7 @@ class _Writer(SourceMarks):
             self.lambdas(cursor)
 
     def tells_itself(self, cursor: Any, kind: str) -> bool:
-        """Return whether nothing is to be told before it: a loop whose condition tells, an empty declaration."""
+        """Return whether it needs no report before it: a loop, whose condition reports, or an empty declaration."""
         if kind == "DECL_STMT":
             return not _does_something(cursor)
         word = {"FOR_STMT": "for", "DO_STMT": "do", "WHILE_STMT": "while"}.get(kind, "")

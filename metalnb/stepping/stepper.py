@@ -100,7 +100,7 @@ def _page(trace: KernelTrace) -> dict[str, Any]:
 
 
 class _Places:
-    """The statements that threads stand at: line, column, width, function, variables in scope."""
+    """The statements that threads are at: line, column, width, function, variables in scope."""
 
     def __init__(self) -> None:
         self.rows: list[Any] = []
@@ -119,7 +119,7 @@ class _Places:
 
 
 def _changes(thread: Any, texts: _Texts) -> list[list[int]]:
-    """Return for each step the variables that are other than at the function's step before, name and value in turn."""
+    """Return the variables that changed since the function's previous step, for each step: names, values."""
     known: dict[tuple[int, str], str] = {}
     found = []
     for step in thread:
@@ -134,7 +134,7 @@ def _changes(thread: Any, texts: _Texts) -> list[list[int]]:
 
 
 def _touches(touched: Sequence[Any], texts: _Texts) -> list[tuple[int, int, int, int]]:
-    """Return what a statement reads and writes; the fields of a struct are of one element, which is told once."""
+    """Return what a statement reads and writes; the fields of one struct element are reported once."""
     rows = {}
     for touch in touched:
         value = touch.values[0] if touch.length == 1 and touch.values else touch.values
@@ -152,7 +152,7 @@ def _threads_with_variables(trace: KernelTrace) -> set[int]:
 
 
 def _span(trace: KernelTrace) -> tuple[int, int]:
-    """Return the first and the last line of the source that a thread stands on, with what leads there."""
+    """Return the first and the last line of the source that a thread reaches, and what leads there."""
     lines = [s.line for thread in trace.threads for s in thread]
     if not lines:
         return 1, trace.source.count("\n") + 1

@@ -1,4 +1,4 @@
-"""`trace`: one threadgroup of a call, run once more, statement by statement."""
+"""`trace`: repeat one threadgroup of a call, statement by statement."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def trace(kernel: Any, *args: Any, thread: Any = None, group: Any = None, **call
     """Run one threadgroup of a call, and keep what each of its threads did, statement by statement.
 
     A notebook shows the result as a stepper: the source with the current line, a thread's variables, the memory that
-    the threads share with who wrote each element, and where all threads stand.
+    the threads share with who wrote each element, and all threads' positions.
 
     Parameters
     ----------

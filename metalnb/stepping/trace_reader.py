@@ -1,4 +1,4 @@
-"""From what a traced threadgroup told, in the order in which it ran here, to each thread's steps, with their ticks."""
+"""Turn the records of a traced threadgroup, in the order in which it ran here, into each thread's steps with ticks."""
 
 from __future__ import annotations
 

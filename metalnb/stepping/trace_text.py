@@ -58,7 +58,7 @@ def trace_notes(trace: KernelTrace) -> list[str]:
 
 
 def _told(trace: KernelTrace, step: TraceStep) -> list[str]:
-    told: dict[object, str] = {}  # the fields of a struct are of one element, which is told once
+    told: dict[object, str] = {}  # the fields of one struct element are reported once
     for touch in step.touched:
         memory = trace.memory[touch.memory]
         if memory.space == "constant":

@@ -43,7 +43,7 @@ class Lead(NamedTuple):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Comparison(Rendered):
-    """Kernels and functions, timed in turn.
+    """Kernels and functions, timed alternately.
 
     Attributes
     ----------
@@ -118,13 +118,13 @@ class Comparison(Rendered):
 
     @property
     def tied(self) -> tuple[int, ...]:
-        """The places of what cannot be told from the best, and its own."""
+        """The indices of the best one and of those not significantly slower."""
         least = 1 + self.margin
         return tuple(i for i in range(len(self.names)) if i == self.best or not self.lead(i).low > least)
 
     @property
     def place(self) -> int | None:
-        """The place of the fastest one; None when that cannot be told."""
+        """The index of the fastest one; None when the difference is not significant."""
         return self.best if len(self.tied) == 1 else None
 
     @property
@@ -151,7 +151,7 @@ class Comparison(Rendered):
 
 
 def compare(kernels: Any, /, *args: Any, names: Sequence[str] | None = None, **launch: Any) -> Comparison:
-    """Time kernels and functions in turn and say which is the fastest, or that no difference can be seen.
+    """Time kernels and functions alternately and say which is the fastest, or that no difference can be seen.
 
     They alternate batch by batch, and the order changes each round, so that a drift of the machine's speed affects all
     alike. Only the ratios of a round's times count. A winner is named when the 95 % confidence intervals of the median
@@ -231,7 +231,7 @@ def _rounds(jobs: Sequence[Job], clocked: Mapping[int, Job]) -> tuple[list[list[
     """Run all in every round, in the order A B C, then C B A, and so from each on.
 
     Everything that any wrote is restored before each run: one may read what another writes. What has a clock of its
-    own, though all are timed by the wall clock, is run once more by that.
+    own, though all are timed by the wall clock, is measured again by that.
     """
     times: list[list[float]] = [[] for _ in jobs]
     own: dict[int, list[float]] = {i: [] for i in clocked}
@@ -252,14 +252,14 @@ def _rounds(jobs: Sequence[Job], clocked: Mapping[int, Job]) -> tuple[list[list[
 
 
 def _order(turn: int, count: int) -> list[int]:
-    """Return who runs first, second and so on: forward and backward in turn, of several each time from another on."""
+    """Return the order of a round: alternately forward and backward; with several, each starts with another one."""
     first = turn // 2 % count if count > 2 else 0
     order = [(first + n) % count for n in range(count)]
     return order[:: -1 if turn % 2 else 1]
 
 
 def _counts(jobs: Sequence[Job], told: Callable[[float], None] = lambda _: None) -> list[int]:
-    """Return the runs in a batch of each: as many for one as for another, unless it is much slower.
+    """Return the runs in a batch of each: the same for all, except for one that is much slower.
 
     A kernel that runs more often in a row finds more in the caches: it would seem the faster of two equal ones.
     """

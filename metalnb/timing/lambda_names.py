@@ -9,7 +9,7 @@ __all__ = ["lambda_text"]
 
 
 def lambda_text(function: Any) -> str:
-    """Return what stands behind a lambda's colon; an empty string where its source is not at hand."""
+    """Return the source of a lambda's body; an empty string where it is not available."""
     code = getattr(function, "__code__", None)
     if code is None:
         return ""

@@ -182,7 +182,7 @@ _recent: dict[str, tuple[float, Limits]] = {}
 
 
 def outdone(engine: str | None) -> Limits | None:
-    """Measure anew because a kernel was faster than the limits; None when they are not five minutes old."""
+    """Measure again because a kernel exceeded the limits; None if they are less than five minutes old."""
     key = _key(engines.named(engine))
     when, _ = _recent.get(key, (-math.inf, None))
     return None if time.monotonic() - when < _PASSING else limits(engine=engine, again=True)

@@ -7,7 +7,7 @@ import time
 
 __all__ = ["BUSY", "OtherProcesses"]
 
-BUSY = 0.10  # of all processors' time: when others used more, the reader is told
+BUSY = 0.10  # of all processors' time: when others used more, the result says so
 
 
 class OtherProcesses:

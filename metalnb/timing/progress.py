@@ -58,7 +58,10 @@ def _line_of_a_terminal(out: TextIO) -> Callable[[str], None]:
 
 
 def _output_of_a_cell() -> Callable[[str], None]:
-    """Show a text as an output of its own, which takes no room once it is empty: a line of the stream would stay."""
+    """Return what shows a text as an output of its own; without a text, the output is left with no data.
+
+    Jupyter cannot remove an output. One with no data takes no room; an empty text or an empty line of HTML would.
+    """
     from IPython.display import DisplayHandle
 
     handle = DisplayHandle()  # type: ignore[no-untyped-call]
@@ -66,8 +69,7 @@ def _output_of_a_cell() -> Callable[[str], None]:
 
     def show(text: str) -> None:
         nonlocal first
-        page = f"<pre>{html.escape(text)}</pre>" if text else '<span style="display: none"></span>'
-        data = {"text/html": page, "text/plain": text}
+        data = {"text/html": f"<pre>{html.escape(text)}</pre>", "text/plain": text} if text else {}
         (handle.display if first else handle.update)(data, raw=True)  # type: ignore[no-untyped-call]
         first = False
 

@@ -90,7 +90,7 @@ def counted(dispatch: Dispatch, known: Traffic) -> tuple[Traffic, tuple[str, ...
 
 
 def apart(dispatch: Dispatch) -> tuple[str, ...]:
-    """Say what a dispatch copies to a device and back besides: NumPy's memory, where the device does not work on it."""
+    """Describe what a dispatch also copies to a device and back: NumPy's memory that the device cannot use directly."""
     engine = dispatch.kernel.engine
     shared = engine.caps.shared
     copies = getattr(engine, "copies", lambda _: False) if shared else (lambda a: place_of(a) is None)

@@ -1,4 +1,4 @@
-"""A call made once more on its own device, under the device's own validation, and judged like a watched call.
+"""Repeat a call on its device, under the device's own validation, and judge it like a watched call.
 
 It tells less than the engine `cpu`'s checked build, which sees each access, and runs where that does not.
 """
@@ -47,7 +47,7 @@ class DeviceOutcome:
         return np.zeros(shape, np.bool), np.zeros(shape, np.bool)
 
     def writer(self, name: str, byte: int) -> tuple[int, int, None]:
-        """Return that nobody is known to have written a byte."""
+        """Return "unknown" for the writer of a byte."""
         del name, byte
         return _UNKNOWN, _UNKNOWN, None
 

@@ -1,4 +1,4 @@
-"""From the raw facts of a checked run to findings: what is a fault, what a note, and where in the cell it stands."""
+"""Turn the raw facts of a checked run into findings: faults and notes, each with its place in the cell."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["Judge", "in_grid"]
 Truth = np.ndarray[Any, np.dtype[np.bool]]
 
 _KINDS = {"wild": "beyond", "array index": "beyond", "own never written": "never written", "never set": "never written"}
-_UNSET = {"f4": 0xFFFFFFFF, "f2": 0xFFFF}  # what a variable holds that nobody has set: engine/cpu/runtime/hooks.h
+_UNSET = {"f4": 0xFFFFFFFF, "f2": 0xFFFF}  # the fill pattern of uninitialised variables: engine/cpu/runtime/hooks.h
 
 
 class Judge:
@@ -47,11 +47,11 @@ class Judge:
         self.outputs = [p for p in unit.signature.buffers if p.writable and p.name in facts.buffers]
 
     def contents(self, name: str) -> Bytes:
-        """Return what the run left of a buffer."""
+        """Return a buffer's facts after the run."""
         return self.facts.buffers[name].contents
 
     def findings(self) -> tuple[Finding, ...]:
-        """Return what was found: faults, then notes."""
+        """Return the findings: faults, then notes."""
         found: dict[object, Finding] = {}
         facts = [f for f in self.facts.found if f.kind != "own never written" or not self._given_unset]
         for each in (*map(self._finding, facts), *self._not_finite(), *self._missing()):
@@ -61,14 +61,14 @@ class Judge:
 
     @functools.cached_property
     def unwritten(self) -> dict[str, Truth]:
-        """Of each writable array, atomics left out, the elements that no thread wrote."""
+        """The elements that no thread wrote, for each writable array without atomics."""
         plain = [p for p in self.outputs if not self.facts.buffers[p.name].atomics]
         return {p.name: self.written(p.name, (-1,), p.type.size)[0] for p in plain}
 
     def written(self, name: str, shape: tuple[int, ...], size: int) -> tuple[Truth, Truth]:
         """Return which elements of an array no thread wrote, and which were written again before they were read.
 
-        Of a float3, whose fourth component is nobody's, any component will do.
+        A float3 counts as written when any component is: its fourth is padding.
         """
         seen = self.facts.buffers[name]
         per = max(1, size // seen.unit)
@@ -83,7 +83,7 @@ class Judge:
         return ~elements(seen.writers >= seen.oldest), elements(seen.again != 0)
 
     def writer(self, name: str, byte: int) -> tuple[int, int, Line | None]:
-        """Return the thread that wrote a byte of an array last, its threadgroup, and where; -1 for nobody."""
+        """Return the last thread to write a byte of an array, its threadgroup, and where; -1 if none did."""
         seen = self.facts.buffers[name]
         mark = seen.writers[byte // seen.unit]
         if mark < seen.oldest:
@@ -92,7 +92,7 @@ class Judge:
         return int(in_grid(thread, group, self.grid, self.threadgroup)), group, place
 
     def place(self, line: Line | None) -> tuple[int, int, str]:
-        """Return a place's line and column in the author's text, and that line."""
+        """Return the line and column in the author's text, and the text of that line."""
         if line is None:
             return 0, 0, ""
         cell = self.unit.headers.get(line.file, self.unit.cell)
@@ -126,7 +126,7 @@ class Judge:
 
     @functools.cached_property
     def _given_unset(self) -> bool:
-        """Whether an array that was given holds what a variable holds that nobody has set."""
+        """Whether an array passed in already holds the fill pattern of uninitialised variables."""
         for param in self.unit.signature.buffers:
             seen = self.facts.buffers.get(param.name)
             kind = _floats(param, seen) if seen else None
@@ -145,7 +145,7 @@ class Judge:
             now, then = seen.contents.view(kind), self.before[param.name].view(kind)
             bad = ~np.isfinite(now) & np.isfinite(then)
             if param.type.layout and param.type.layout.shape[-1:] == (3,) != param.type.layout.stride[-1:]:
-                bad[3::4] = False  # what fills a float3 up is nobody's
+                bad[3::4] = False  # padding of a float3
             new = np.flatnonzero(bad)
             if not new.size:
                 continue
@@ -154,12 +154,12 @@ class Judge:
                 yield from self._made(param, at * int(kind[1]), float(now[at]), unset=bool(unset[at]))
 
     def _made(self, param: Param, byte: int, value: float, *, unset: bool) -> Iterator[Finding]:
-        """Yield where what an output holds comes from."""
+        """Yield the finding for a bad value in an output: the operation that it came from."""
         thread, group, place = self.writer(param.name, byte)
         infinite = not np.isnan(value)
         index = byte // param.type.size
         if unset and not self._given_unset:
-            if not any(f.kind == "own never written" for f in self.facts.found):  # which is where it comes from
+            if not any(f.kind == "own never written" for f in self.facts.found):  # else that finding names the source
                 line, column, source = self.place(place)
                 yield Finding("never written", line, column, thread, group, source=source)
             return
@@ -174,7 +174,7 @@ class Judge:
                 yield self._from(earlier, thread, param.name, index)
 
     def _origin(self, thread: int, infinite: bool) -> tuple[int, Origin] | None:
-        """Find where a thread, or else another one, made a NaN or an infinity."""
+        """Find where a NaN or an infinity was produced: by this thread, else in its threadgroup, else anywhere."""
         for kind in (infinite, True) if not infinite else (True,):
             made = self.facts.made(kind)
             if made.size:
@@ -194,7 +194,7 @@ class Judge:
             operation=origin.operation, given=origin.given,
         )  # fmt: skip
 
-    # ---- What nobody wrote.
+    # ---- Elements that no thread wrote.
 
     def _missing(self) -> Iterator[Finding]:
         if not self.complete:
@@ -207,13 +207,13 @@ class Judge:
 
 
 def _spelled(name: str, source: str) -> str:
-    """Return a variable's name as its line has it: LLVM numbers those of one name."""
+    """Return a variable's name as the source spells it: LLVM numbers variables of the same name."""
     words = re.findall(r"\w+", source)
     return name if not name or name in words else re.sub(r"\d+$", "", name)
 
 
 def _floats(param: Param, seen: Seen) -> str | None:
-    """Return the NumPy type of a buffer's components when they are floats."""
+    """Return the NumPy type of a buffer's components if they are floats, else None."""
     layout = param.type.layout
     kind = {"float": "f4", "half": "f2"}.get(layout.scalar) if layout else None
     return kind if kind and seen.contents.size % int(kind[1]) == 0 else None
@@ -228,7 +228,7 @@ def _group_of(thread: Any, grid: Grid, threadgroup: Grid) -> Any:
 
 
 def in_grid(index: Any, group: Any, grid: Grid, threadgroup: Grid) -> Any:
-    """Return threads' linear positions in the grid from those in their threadgroups: numbers, or arrays of them."""
+    """Convert linear positions in threadgroups to linear positions in the grid; numbers, or arrays of them."""
     index, group = np.asarray(index, np.int64), np.asarray(group, np.int64)
     groups = [-(-g // t) for g, t in zip(grid, threadgroup, strict=True)]
     at = (group % groups[0], group // groups[0] % groups[1], group // (groups[0] * groups[1]))

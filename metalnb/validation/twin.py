@@ -1,4 +1,4 @@
-"""A kernel compiled once more from a rewritten text: for the same engine, with the same constants and math."""
+"""Compile a kernel again from a rewritten text: for the same engine, with the same constants and math."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def twin_of(kernel: Kernel, source: str, headers: Mapping[str, str] | None = Non
     source : str
         The rewritten text of its cell.
     headers : mapping of str to str, optional
-        What the text includes besides the cell's own headers.
+        Further headers that the text includes.
     """
     recipe = kernel.program.recipe
     try:

@@ -1,4 +1,4 @@
-"""A call made once more in the engine `cpu`'s checked build, on copies, and judged."""
+"""Repeat a call in the checked build of the engine `cpu`, on copies, and judge it."""
 
 from __future__ import annotations
 

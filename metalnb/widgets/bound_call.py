@@ -59,7 +59,7 @@ class BoundCall:
     Attributes
     ----------
     groups : int, tuple of int or None
-        The threadgroups of a call that said ``groups=``: another threadgroup has as many of them.
+        The number of threadgroups, for a call with ``groups=``: it is kept for other threadgroup sizes.
     """
 
     kernel: Kernel

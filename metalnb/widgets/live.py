@@ -21,7 +21,7 @@ class Live(ABC):
 
     The widget is created when it is first shown, so that a script needs none. A page that runs no widgets (GitHub,
     nbconvert, a terminal) shows what `html` and `text` returned at that moment, or at the last `_retake`. A notebook
-    draws the widget anew for that, so it waits until the widget rests and no hand is on it: see `_settled`.
+    redraws the widget for that, so it waits until the widget rests and no hand is on it: see `_settled`.
     """
 
     _REST = 1.0  # seconds without a change before the picture is taken again

@@ -26,7 +26,7 @@ class PageEvents(anywidget.AnyWidget):
     draws : bool
         Whether dragging on the picture draws into it.
     listens : str
-        The keys on the picture that Python is told.
+        The keys on the picture that are passed to Python.
     playing : bool
         Whether frames follow each other.
     frame : int

@@ -169,6 +169,7 @@ def test_bytes_that_are_read_as_bool_are_true_where_they_are_not_zero() -> None:
 # ---- Memory that is shared.
 
 
+@pytest.mark.usefixtures("shared_memory")
 def test_numpy_and_the_array_see_the_same_memory() -> None:
     host = np.arange(6, dtype=np.float32)
     x = mnb.asarray(host)
@@ -192,6 +193,7 @@ def test_any_buffer_is_taken(make: Any) -> None:
     assert x.tolist() == [1, 2, 3]
 
 
+@pytest.mark.usefixtures("shared_memory")
 def test_a_copy_is_made_where_it_must_be_and_refused_where_it_must_not() -> None:
     host = np.arange(6, dtype=np.float32)
     assert np.shares_memory(mnb.asarray(host, copy=False).numpy(), host)
@@ -239,6 +241,7 @@ def test_nested_sequences_of_arrays_are_taken() -> None:
     assert x.tolist() == [[0, 1], [5, 7]]
 
 
+@pytest.mark.usefixtures("shared_memory")
 def test_dlpack_goes_both_ways() -> None:
     x = mnb.arange(6, dtype="float32").reshape(2, 3)
     host = np.from_dlpack(x.T)
@@ -252,6 +255,7 @@ def test_dlpack_goes_both_ways() -> None:
     assert mnb.from_dlpack(x) is not x
 
 
+@pytest.mark.usefixtures("shared_memory")
 def test_pytorch_shares_memory() -> None:
     torch = pytest.importorskip("torch")
     x = mnb.arange(4, dtype="float32")
@@ -289,6 +293,7 @@ def test_bfloat16_goes_to_numpy_and_back() -> None:
     assert seen.tolist() == [2.0, 5.0, -6.0]
 
 
+@pytest.mark.usefixtures("shared_memory")
 def test_numpys_look_ends(program: Any) -> None:
     """A dispatch is waited for only as long as NumPy has the memory."""
     x = mnb.ones(8)
@@ -304,6 +309,7 @@ def test_numpys_look_ends(program: Any) -> None:
     assert x.block.ticket is not None
 
 
+@pytest.mark.usefixtures("shared_memory")
 def test_numpy_never_sees_memory_too_early(program: Any) -> None:
     for _ in range(20):
         x = mnb.zeros(256)

@@ -111,6 +111,7 @@ class Lent:
         return self.bits.__dlpack_device__()
 
 
+@pytest.mark.usefixtures("shared_memory")
 def test_bfloat16_goes_through_dlpack() -> None:
     bits = np.array([1.0, -2.5, np.nan], ml_dtypes.bfloat16).view(np.uint16)
     for take in (mnb.from_dlpack, mnb.asarray):
@@ -132,6 +133,7 @@ def test_jax_lends_and_takes_bfloat16() -> None:
     assert jnp.from_dlpack(mnb.asarray([1.5, 2], dtype="bfloat16")).tolist() == [1.5, 2]
 
 
+@pytest.mark.usefixtures("shared_memory")
 def test_the_array_interface_holds_the_memory() -> None:
     x = mnb.arange(12, dtype="float32").reshape(3, 4)
     for part in (x, x.T, x[::-1, 1::2], x[1], x[:0]):
@@ -149,6 +151,7 @@ def test_the_array_interface_holds_the_memory() -> None:
     assert np.asarray(mnb.ones(2, dtype="bfloat16")).dtype == ml_dtypes.bfloat16
 
 
+@pytest.mark.usefixtures("shared_memory")
 @pytest.mark.skipif(sys.version_info < (3, 12), reason="PEP 688: Python 3.12's buffer protocol")
 def test_an_array_is_a_buffer() -> None:
     x = mnb.arange(6, dtype="float32").reshape(2, 3)

@@ -44,7 +44,7 @@ def numbers(rng: np.random.Generator, shape: tuple[int, ...], dtype: str) -> Any
 def check(given: tuple[Any, ...], mask: Any = None, layout: str = "plain", **options: Any) -> None:
     """Hold a result to the reference.
 
-    Weights are rounded to the dtype, each by half an ulp of its own, and the mean of values once more, by half an ulp
+    Weights are rounded to the dtype, each by half an ulp of its own, and the mean of values again, by half an ulp
     of the largest. Sums are of float32: 16 ulp of it, as the op's row has it, are as nothing to the others. From 64
     products a score on they grow with the root of that number.
     """
@@ -106,7 +106,7 @@ def test_attention_with_masks_heads_and_layouts(
 @pytest.mark.long(unless=lambda dtype: dtype == "bfloat16")  # The parts are the same for each dtype
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
 def test_few_queries_over_many_keys(gpu: Any, planned: list[str], dtype: str, rng: np.random.Generator) -> None:
-    """Keys are cut into parts, of which some may be seen by nobody."""
+    """Keys are split into parts, some of which may be visible to no query."""
     gpu(MANY, CORES)
     for heads, shared, queries, keys, own, wide in FEW[: {"float32": 5, "float16": 2, "bfloat16": 1}[dtype]]:
         one, more = (heads, queries, own), ((shared, keys, own), (shared, keys, wide))
@@ -135,7 +135,7 @@ def test_what_is_not_a_number_stays_with_its_query(gpu: Any) -> None:
     gpu(MANY, CORES)
     for dtype, keys, queries in (("float16", 80, 40), ("float32", 80, 40), ("float32", 300, 2)):
         q, k, v = np.zeros((queries, 16), dtype), np.ones((keys, 16), dtype), np.ones((keys, 8), dtype)
-        q[1, 2], v[0, 5] = np.nan, np.inf  # what stands for values beyond the last must not be the first one
+        q[1, 2], v[0, 5] = np.nan, np.inf  # padding after the last values must not repeat the first one
         got = mnb.scaled_dot_product_attention(*map(laid, (q, k, v))).read()
         assert np.isnan(got[1]).all()
         assert (np.delete(got, 1, 0)[:, 5] == np.inf).all()

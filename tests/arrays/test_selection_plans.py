@@ -91,7 +91,7 @@ def test_rows_that_are_better_sorted(gpu: Any, selections: list[Any], rng: np.ra
 @pytest.mark.long(unless=lambda dtype: dtype == "float32")  # One text for all dtypes; float32 has NaN and two zeros
 @pytest.mark.parametrize("dtype", ["float32", "float16", "int8", "int64"])
 def test_rows_are_sorted_in_threadgroup_memory(gpu: Any, dtype: str, rng: np.random.Generator) -> None:
-    """Rows of as many keys as registers hold, and fewer; equal ones keep their order."""
+    """Rows that fill the registers, and shorter ones; equal keys keep their order."""
     gpu(MANY)
     assert radix_sort.device_of(mnb.zeros(1).engine.caps).tile_places
     for shape in ((3, 33), (2, 256), (2, 257), (1025,), (2, 2, 1500), (2, 2048), (4096,), (3, 4000)):

@@ -167,7 +167,7 @@ def test_the_words_are_those_of_the_packages_tables() -> None:
 
 
 def test_the_built_extension_is_of_these_sources() -> None:
-    """As far as can be told without building: every word of the table is in it, and the version that was built."""
+    """As far as can be checked without building: every word of the table is in it, and the version that was built."""
     built = "".join(path.read_text(encoding="utf-8") for path in EXTENSION.glob("static/*.js"))
     table = json.loads((ROOT / "labextension" / "src" / "words.json").read_text(encoding="utf-8"))
     assert not [word for words in table.values() for word in words if word not in built], "make labextension"

@@ -79,7 +79,7 @@ def test_a_comparison_of_several_has_strips_on_one_axis(page: Page) -> None:
     assert len({(x, width) for x, width, *_ in strips}) == 1
     assert all(dots >= 15 for *_, dots in strips)
     at = [middle for _, _, middle, _ in strips]
-    # They are ranked by their shares of each round, so of two that are nearly alike either may stand first.
+    # They are ranked by their shares of each round, so of two that are nearly alike either may appear first.
     assert at[0] - min(at) < (max(at) - min(at)) / 5, "the fastest stands first"
     said = page.evaluate(f"{card(7, '')}.innerText")
     assert "wall clock" in said

@@ -81,7 +81,7 @@ class Notebook:
         self.page = page
 
     def run(self, i: int, *, wait: bool = True) -> None:
-        """Run a cell, once more where it was run before."""
+        """Run a cell, again if it was run before."""
         self.page.evaluate(f"({PANEL}.content.activeCellIndex = {i}, {PANEL}.content.mode = 'command')")
         count = f"{ALL}[{i}].model.executionCount"
         before = json.dumps(self.page.evaluate(count))
@@ -241,7 +241,7 @@ PICTURE = f"{ALL}[{{}}].node.querySelector('.metalnb-picture')"
 
 
 def test_arrows_move_a_slider_by_a_hundredth_and_with_shift_by_a_thousandth(notebook: Notebook) -> None:
-    """And a screen reader is told which scalar it is."""
+    """And a screen reader names the scalar."""
     notebook.wait(EXPLORE, "e.querySelectorAll('.noUi-handle[aria-label]').length === 2")
     labels = notebook.wait(EXPLORE, "[...e.querySelectorAll('.noUi-handle')].map(h => h.ariaLabel)")
     assert labels == ["c.x", "c.y"]
@@ -335,7 +335,7 @@ def test_a_saved_notebook_keeps_the_last_state_of_each_widget(notebook: Notebook
     notebook.press(handle, -60)
     notebook.wait(BOARD, "/([2-9]|\\d\\d) runs/.test(e.innerText)")  # a slow machine shows values on the way too
     shown = notebook.settled(BOARD, "e.innerText.match(/grid ([\\d,]+),/)[1]")
-    assert f"grid {shown}," not in notebook.still(BOARD), "it would be drawn anew under the hand"
+    assert f"grid {shown}," not in notebook.still(BOARD), "it would be redrawn under the hand"
     notebook.away()
     kept = f"{ALL}[{BOARD}].model.outputs.get(0).toJSON().data['text/html']"
     notebook.page.wait(f"{kept}.includes({json.dumps(f'grid {shown},')})")
@@ -350,7 +350,7 @@ def test_the_widgets_in_both_themes_wide_and_narrow(notebook: Notebook, name: st
     page.call("Emulation.setDeviceMetricsOverride", width=width, height=1100, deviceScaleFactor=1, mobile=False)
     page.dress(name)
     notebook.away()
-    page.evaluate("new Promise(done => setTimeout(done, 500))")  # the page is laid out anew
+    page.evaluate("new Promise(done => setTimeout(done, 500))")  # the page is laid out again
     widgets = {"dashboard": BOARD, "monitor": WATCH, "tune": TUNE, "explore": EXPLORE, "window": WINDOW}
     for label, i in widgets.items():
         page.wait(f"{ALL}[{i}].node.querySelector('.metalnb-live') !== null")

@@ -458,7 +458,7 @@ kernel void two(device uint2* out, uint2 at [[thread_position_in_grid]], uint2 s
 
 def test_what_a_kernel_tells_of_itself(saxpy: mnb.Kernel) -> None:
     spelled = "saxpy(device const float* x, device const float* y, device float* out, constant float& a)"
-    assert repr(saxpy) == f"<metalnb.Kernel {spelled} on cpu>"
+    assert repr(saxpy) == f"<metalnb.Kernel {spelled} on {saxpy.engine.name}>"
     assert saxpy.__name__ == saxpy.__qualname__ == "saxpy"
     assert (saxpy.source, saxpy.name) == (SAXPY, "saxpy")
     assert str(saxpy.signature) == spelled
@@ -475,7 +475,7 @@ def test_what_a_program_tells_of_itself() -> None:
     assert (list(program), len(program), "both" in program) == (["saxpy", "both"], 2, True)
     assert {"saxpy", "both", "kernels", "source"} <= set(dir(program))
     assert (program.source, program.math, program.name, program.constants) == (SAXPY, "precise", "mine", {})
-    assert repr(program) == "<metalnb.Program saxpy, both on cpu>"
+    assert repr(program) == f"<metalnb.Program saxpy, both on {program.engine.name}>"
     assert program.saxpy is program["saxpy"] is program.kernels["saxpy"]
     assert program == program.saxpy.program
     with pytest.raises(TypeError):

@@ -111,7 +111,7 @@ print("right")
 """
 
 
-@pytest.mark.long  # Two threads do the same above; a cache of its own compiles the headers anew
+@pytest.mark.long  # Two threads do the same above; a cache of its own compiles the headers again
 def test_two_processes_with_an_empty_cache_compile_and_call_at_once(empty_cache: dict[str, str]) -> None:
     cell = CELL.format(salt="processes", a="AAA")
     command = [sys.executable, "-c", PROCESS.format(times=TIMES, texts=TEXTS)]
@@ -138,7 +138,7 @@ def test_python_goes_on_while_a_kernel_runs() -> None:
 
 
 def test_a_thread_that_compiles_leaves_the_warnings_of_others_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The filters are those of all threads: whoever puts his own in place and takes them back spoils another's."""
+    """Filters are shared by all threads: a thread that sets and restores them disturbs the others."""
     filters, touched = warnings.filters, []
     monkeypatch.setattr(warnings, "catch_warnings", lambda **_: touched.append(1) or contextlib.nullcontext())
     source = CELL.format(salt=time.time_ns(), a=5)

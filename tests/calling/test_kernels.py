@@ -42,7 +42,7 @@ def _verify(found: Check | Iterable[Check]) -> None:
         check.verify()
 
 
-# Each kernel at its largest size; the small ones are for what a tail may break.
+# Each kernel at its largest size; the small sizes look for faults in partial blocks.
 @pytest.mark.long(unless=lambda case, sizes: sizes is case.sizes[-1])
 @pytest.mark.parametrize(("case", "sizes"), _rows())
 def test_kernel(case: Case, sizes: dict[str, Any], rng: np.random.Generator) -> None:
@@ -51,7 +51,7 @@ def test_kernel(case: Case, sizes: dict[str, Any], rng: np.random.Generator) -> 
 
 @pytest.fixture(scope="module")
 def doubled() -> Iterator[None]:
-    """Let the names of a Mac's engines mean those over metalcompute, or its double, and over the double of Metal."""
+    """Put doubles behind the names of a Mac's engines: metalcompute's (or metalcompute itself), and Metal's."""
     opened: dict[str, Any] = {"metal:metalcompute": metalcompute_path.open_engine(module=metal_module())}
     opened["metal"] = metal.open_engine(module=metal_double)
     others = engines._open
@@ -60,7 +60,7 @@ def doubled() -> Iterator[None]:
         yield
 
 
-@pytest.mark.long(every=8)  # test_kernel has all of them; here it is the way to the device that is tested
+@pytest.mark.long(every=8)  # test_kernel runs all of them; this one tests the path to the device
 @pytest.mark.parametrize(("case", "sizes"), _rows(last=True))
 def test_kernel_through_metal(case: Case, sizes: dict[str, Any], rng: np.random.Generator, doubled: None) -> None:
     _verify(case.run(Bench(case.name, "metal", rng), **sizes))

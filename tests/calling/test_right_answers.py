@@ -22,7 +22,7 @@ def run(body: str, out: np.ndarray, math: mnb.program.Math, group: int, *arrays:
     mnb.compile(f"{HEAD}{source}{body}\n}}", math=math, engine="cpu").k(out, *arrays, grid=THREADS, threadgroup=group)
 
 
-# Inner loops whose trip count is cut to a power of two: clang narrowed it to so many bits. -------------------
+# Inner loops whose trip count is cut to a power of two: clang narrowed it to that many bits. -------------------
 
 CUTS = [f"c % {n}" for n in (4, 8, 16, 32, 64)] + [f"c & {n}" for n in (3, 7, 15, 31, 63)]
 
@@ -358,7 +358,7 @@ def test_a_reduction_with_constant_steps(group: int, math: mnb.program.Math, rng
 
 @pytest.mark.parametrize("group", GROUPS)
 def test_a_position_beside_a_dead_branch(group: int, math: mnb.program.Math) -> None:
-    """Where SIMD-groups of one threadgroup come to it in turn, each but the first had the first one's."""
+    """When SIMD-groups of one threadgroup reach it one after another, all but the first used to get the first one's."""
     source = """kernel void k(device uint* y, device atomic_uint* seen, uint i [[thread_position_in_grid]],
                      uint t [[thread_position_in_threadgroup]], uint size [[threads_per_threadgroup]]) {
         uint3 before = uint3(t, 1, 1) - uint3(1);

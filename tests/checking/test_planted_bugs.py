@@ -563,7 +563,7 @@ def test_a_learners_mistake_is_found(name: str, old: str, new: str, kind: str) -
 
 
 class _Watch:
-    """Runs each dispatch of the engine once more in the checked build, before it is started."""
+    """Repeats each dispatch of the engine in the checked build, before starting it."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.seen: list[tuple[str, Any]] = []

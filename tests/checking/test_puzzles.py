@@ -1,4 +1,4 @@
-"""The puzzles: every solution passes, and the mistakes that people make are told from each other in words."""
+"""The puzzles: every solution passes, and each common mistake gets a message of its own."""
 
 from __future__ import annotations
 

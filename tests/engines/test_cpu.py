@@ -1,4 +1,4 @@
-"""The engine `cpu`: what it makes of a kernel, and who takes part where lanes meet in divergent flow.
+"""The engine `cpu`: how it runs a kernel, and which lanes converge in divergent flow.
 
 That it does what an engine must is in `test_engine_conformance.py`.
 """

@@ -45,7 +45,7 @@ kernel void wrong(device float* x, uint i [[thread_position_in_grid]]) { x[i] = 
 
 @functools.cache
 def doubled(name: str) -> Engine:
-    """One of the engines of a Mac, over what stands in for the package that it needs."""
+    """One of a Mac's engines, over a stand-in for the package that it needs."""
     if name == "metal":
         return metal.open_engine(module=metal_double)
     return metalcompute_path.open_engine(module=metal_module())
@@ -95,7 +95,7 @@ def window(engine: Engine, nbytes: int) -> tuple[Any, np.ndarray]:
 
 
 def filled(engine: Engine, data: np.ndarray) -> tuple[Any, np.ndarray]:
-    """Memory of the engine with some data in it, and what stands for it among a launch's arguments."""
+    """Memory of the engine with some data in it, and the launch argument for it."""
     memory, view = window(engine, data.nbytes)
     engine.copy_in(memory, 0, data.view(np.uint8))
     return memory, view.view(data.dtype)

@@ -146,7 +146,7 @@ def test_a_known_call_of_an_engines_array_does_not_reach_beyond_it() -> None:
         with pytest.raises(mnb.KernelFault, match=r"y\[8\]|index 8|8 elements"):
             _ = beyond(y) or y.read()
     assert (y.block.host[32:] == 5).all()
-    for _ in range(70):  # the dispatches that may be under way at once, and more: a warning is not repeated
+    for _ in range(70):  # more dispatches than may be in flight at once: a warning is not repeated
         y = mnb.arange(3, device="cpu")
 
 

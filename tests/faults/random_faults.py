@@ -37,7 +37,7 @@ def index(rng: random.Random) -> int:
 
 
 def kernels(count: int, seed: int, engine: str) -> Iterator[tuple[int, str, Any]]:
-    """Yield so many compiled kernels, each with its number and its program's text."""
+    """Yield some compiled kernels, each with its number and its program's text."""
     for first in range(0, count, TOGETHER):
         rng = random.Random(f"{seed} {first}")
         numbers = range(first, min(first + TOGETHER, count))
@@ -50,7 +50,7 @@ def kernels(count: int, seed: int, engine: str) -> Iterator[tuple[int, str, Any]
 def run(
     count: int, amount: int, seed: int, engine: str = "cpu", until: float = float("inf"),
 ) -> tuple[int, int, int]:  # fmt: skip
-    """Make these calls, of so many kernels, as long as there is time; return how many kernels, calls and faults.
+    """Make these calls of some kernels, as long as there is time; return how many kernels, calls and faults.
 
     Raises
     ------

@@ -60,7 +60,7 @@ _WAYS = (
 
 
 def kernel_text(rng: random.Random, name: str) -> str:
-    """Return a kernel that `HEAD` must stand before."""
+    """Return a kernel, to be put after `HEAD`."""
     body = "\n    ".join(f"{{ {_statement(rng)} }}" for _ in range(rng.randint(1, 3)))
     return f"""kernel void {name}({_PARAMETERS}) {{
     float x = l; float q[8] = {{}}; threadgroup float w[32]; threadgroup atomic_uint m[8];

@@ -59,7 +59,7 @@ _AROUND = (
 
 
 def kernel_text(rng: random.Random, name: str) -> str:
-    """Return a kernel that `HEAD` must stand before."""
+    """Return a kernel, to be put after `HEAD`."""
     body = "\n    ".join(f"{{ {_filled(rng, rng.choice(_AROUND))} }}" for _ in range(rng.randint(1, 3)))
     return f"""kernel void {name}({_PARAMETERS}) {{
     uint x = q.x, j = p.x; uint w[16] = {{}}; w[q.x % 16] = p.x;

@@ -29,7 +29,7 @@ def kernels(engine: str, seed: int) -> Iterator[tuple[Affine, Any]]:
 
 
 def call(kernel: Any, each: Affine, length: int, shift: int) -> None:
-    """Call it with so many elements, between margins that it must not touch, and hold what it does against NumPy."""
+    """Call it with some elements between margins that it must not touch, and compare the result with NumPy's."""
     parts = {"float": 1, "uchar": 1, "float4": 4, "Pair": 2}[each.kind]
     whole = np.zeros((length + 2 * MARGIN, parts), np.uint8 if each.kind == "uchar" else np.float32)
     if not each.written:

@@ -125,7 +125,7 @@ def _content(rng: random.Random, size: int) -> bytes:
 
 
 def _placed(rng: random.Random, facts: LaunchFacts) -> tuple[dict[str, int], bytes]:
-    """Return where a thread stands, and its threadgroup's region."""
+    """Return a thread's position, and its threadgroup's region."""
     grid, group = facts.grid, facts.threadgroup
     where = [rng.choice((0, n - 1, rng.randrange(n))) for n in grid]
     first = [w // t for w, t in zip(where, group, strict=True)]

@@ -43,7 +43,7 @@ class ArmsGenerator(DenseGenerator):
         return [*super()._more(scope), *([] if scope.result else [(self._arms, 8)])]
 
     def _arms(self, scope: Scope) -> Stmt:
-        """Give a variable what a SIMD function makes of one value, or of another."""
+        """Assign to a variable the result of a SIMD function of one value, or of another."""
         kind = self.dice.choice(("int", "uint", "uint", "ushort"))
         names = [name for k, name in scope.variables if k == kind]
         if not names:

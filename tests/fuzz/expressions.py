@@ -8,7 +8,7 @@ from .tree import SIGNED, WIDTH, Expr, unsigned
 
 __all__ = ["ExpressionWriter"]
 
-# What may stand in braces: an operand by its number, `all` operands; the `type`, the unsigned type `u` in which it is
+# What may appear in braces: an operand by its number, `all` operands; the `type`, the unsigned type `u` in which it is
 # reckoned, `narrow` (the type, where C++ would make an int of it; else nothing), the `last` bit's number; the `name` of
 # a variable, what follows its dot (`part`), and the `text` itself.
 _FORMS = {

@@ -154,7 +154,7 @@ class Generator:
         return dice.choices(functions, weights)[0](scope)
 
     def _more(self, scope: Scope) -> list[Choice]:
-        """Return further statements that may stand here, each with its weight."""
+        """Return further statements that may appear here, each with its weight."""
         return []
 
     def _declare(self, scope: Scope) -> Stmt:

@@ -1,4 +1,4 @@
-// What a random kernel in Metal stands on; shared.h comes after it.
+// Included before a random kernel in Metal; shared.h follows.
 #include <metal_stdlib>
 using namespace metal;
 #define AS_UINT(x) as_type<uint>(x)

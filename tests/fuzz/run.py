@@ -36,7 +36,7 @@ from fuzz.trial import batch, batched  # noqa: E402
 
 BATCH = 20
 LIMIT = 120.0  # seconds for a program; one that takes longer hangs
-_ANEW = 25  # batches after which a process is started anew: what it loaded stays in memory
+_ANEW = 25  # batches after which a process is restarted: libraries that it loaded stay in memory
 _DONE = ".\n"  # ends what is said of a batch
 
 
@@ -111,7 +111,7 @@ def _campaign(given: argparse.Namespace) -> int:
 
 @contextlib.contextmanager
 def _written(path: Path | None) -> Iterator[Callable[[str], object]]:
-    """Yield what writes to a file as soon as it is told; without one, to nowhere."""
+    """Yield a function that writes to a file at once; without a file, one that discards."""
     if path is None:
         yield lambda _: None
         return
@@ -126,7 +126,7 @@ def judged(seeds: Sequence[int], engine: str) -> list[tuple[int, str, str]]:
 
 
 class Child:
-    """A process that runs programs, started when it is first asked, again when it died, and now and then anew."""
+    """A process that runs programs: started on first use, and restarted when it has died and every so often."""
 
     def __init__(self, engine: str) -> None:
         self.command = [sys.executable, str(HERE / "run.py"), "--engine", engine, "--worker"]

@@ -106,7 +106,7 @@ def _simpler(e: Expr) -> Iterator[Expr]:
 
 
 def _instead(e: Expr) -> Iterator[Expr]:
-    """Yield what may stand in an expression's place: its operands of the same type, and a literal."""
+    """Yield what may appear in an expression's place: its operands of the same type, and a literal."""
     if not e.op.startswith("simd_") and e.op not in {"call", "rawdiv", "rawrem"}:
         for part in e.args:
             if part.type == e.type:

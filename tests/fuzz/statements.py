@@ -11,8 +11,8 @@ from .tree import ATOMICS, INPUTS, LARGEST, SLOTS, STEPS, TREES, WIDTH, Helper, 
 __all__ = ["Writer", "bits_of", "inputs", "loop", "place", "uneven"]
 
 _MEET = "threadgroup_barrier(mem_flags::mem_threadgroup);"
-# Statements without blocks. In braces: an expression by its number; the statement's `text` and `type`, the unsigned
-# type `u` in which that is reckoned, and the number of a vector's `last` component.
+# Statements without blocks. In braces: an expression by its number; the statement's `text` and `type`; `u`, the
+# unsigned type that it is computed in; `last`, the index of a vector's last component.
 _FORMS = {
     "declare": "{type} {text} = {0};",
     "array": "{type} {text}[8]; for (uint j = 0; j < 8; ++j) {text}[j] = {type}({u}({0}) + j);",
@@ -48,8 +48,8 @@ _FORMS = {
     "store": f"out[i * {SLOTS} + {{0}}] = {{1}};",
     "exchange": f"shared[lid] = {{0}};\n{_MEET}\nuint {{text}} = shared[{{1}} % size];\n{_MEET}",
 }
-_OF_SEVERAL = {"move", "fill", "read", "own"}  # forms: the type tells which
-# Statements with one block: what opens it, and what closes it.
+_OF_SEVERAL = {"move", "fill", "read", "own"}  # the statement's type selects the form
+# Statements with one block: the text that opens it, and the text that closes it.
 _BLOCKS = {
     "for": ("for ({kind} {text} = {start}; {test}; {step}) {{", "}}"),
     "uneven": ("for (uint {text} = {start}; {test}; {step}) {{", "}}"),
@@ -64,10 +64,10 @@ _SIGNS = {"add": "+", "or": "|", "xor": "^", "and": "&"}
 class Writer(ExpressionWriter):
     """Writes statements as the host's C++; what differs elsewhere is overridden."""
 
-    reference: ClassVar[str] = ""  # what stands before a parameter that is passed by reference
+    reference: ClassVar[str] = ""  # the address space of parameters passed by reference
 
     def block(self, body: Iterable[Stmt], pad: str) -> str:
-        """Return the text of statements, each on lines of its own."""
+        """Return the text of statements, each starting on a new line."""
         return "".join(self.stmt(s, pad) for s in body)
 
     def stmt(self, s: Stmt, pad: str) -> str:
@@ -97,7 +97,7 @@ class Writer(ExpressionWriter):
         return form.format(*map(self.expr, s.exprs), **words)
 
     def atomic(self, s: Stmt) -> str:
-        """Return the text of an atomic operation, for the host as one of a single thread."""
+        """Return the text of an atomic operation; on the host a plain update, since it runs one thread."""
         cell = f"{s.type}[{place(s.text)} + ({self.expr(s.exprs[0])} & 1)]"
         value = self.expr(s.exprs[1])
         if s.text in {"min", "max"}:
@@ -137,7 +137,7 @@ class Writer(ExpressionWriter):
 
 
 def loop(s: Stmt, bound: str, name: str) -> tuple[str, str, str]:
-    """Return a for's first value, its test and its step."""
+    """Return the initial value, the test and the step of a `for`."""
     way, step = s.type.split()[1], s.exprs[1].text
     if way == "down":
         return bound, f"{name} >= {step}", f"{name} -= {step}"
@@ -146,19 +146,19 @@ def loop(s: Stmt, bound: str, name: str) -> tuple[str, str, str]:
 
 
 def uneven(s: Stmt, name: str) -> tuple[str, str, str]:
-    """Return the first value, the test and the step of a loop that folds."""
+    """Return the initial value, the test and the step of a reduction loop."""
     start, test, step = (part.format(k=name) for part in (*TREES, *STEPS)[int(s.type)])
     return start, test, step
 
 
 def _spelled_out(s: Stmt) -> tuple[Stmt, ...]:
-    """Return what filling, folding and reading threadgroup memory consists of."""
+    """Expand a reduction in threadgroup memory into its statements: fill, reduce, read."""
     way, sign, when, form, guard, result = s.type.split()
     meet, fold = Stmt("meet"), Stmt(guard, text=f"{s.text}k", type=sign)
     body = (meet, fold, *s.bodies[0]) if when == "early" else (*s.bodies[0], fold, meet)
     clear = () if guard == "fold" else (meet, Stmt("clear"))
     read = (meet, Stmt("read", s.exprs[1:], text=s.text, type=form))
-    own = (Stmt("own", text=s.text, type=result),)  # only its own thread has written there
+    own = (Stmt("own", text=s.text, type=result),)  # elements that only this thread has written
     return (
         *clear, meet, Stmt("fill", s.exprs[:1], type=form), meet, Stmt("uneven", (), (body,), f"{s.text}k", way),
         *(read if result == "any" else own), meet,
@@ -166,12 +166,12 @@ def _spelled_out(s: Stmt) -> tuple[Stmt, ...]:
 
 
 def place(atomic: str) -> int:
-    """Return the first of an atomic operation's two cells."""
+    """Return the index of the first of an atomic operation's two counters."""
     return 2 * list(ATOMICS).index(atomic)
 
 
 def bits_of(vectors: Iterable[str]) -> str:
-    """Return what makes one word of vectors of some types: see shared.h."""
+    """Return the macro calls that fold vectors of some types into one word: see shared.h."""
     return "".join(f"BITS_OF_{lanes(v)}({v})\n" for v in vectors)
 
 

@@ -25,7 +25,7 @@ VECTORS = tuple(f"{kind}{n}" for kind in ("int", "uint", "ushort", "uchar", "lon
 INPUTS = {"uint": "a", "int": "s", "long": "b", "float": "f", "uchar": "c"}  # the input array of each type
 LARGEST = 256  # threads in a threadgroup
 SLOTS = 4  # words of the output that belong to each thread
-# Atomic operations, each with what stands in its cells before. An operation has two cells that no other changes: the
+# Atomic operations, each with the initial value of its cells. An operation has two cells that no other changes: the
 # order in which threads come does not matter.
 ATOMICS = {"add": 0, "or": 0, "xor": 0, "max": 0, "min": 2**32 - 1, "and": 2**32 - 1}
 CELLS = 2 * len(ATOMICS)

@@ -24,7 +24,7 @@ __all__ = ["Launch", "Outcome", "batch", "batched", "expected", "launches"]
 
 T = TypeVar("T")
 
-# Kernels in a cell. For each of them clang reads all of the cell, and for each cell the prelude is read once more.
+# Kernels in a cell. Clang reads the whole cell for each kernel, and the prelude for each cell.
 CELL = 4
 
 # (threads of the grid, threads of a threadgroup): whole SIMD-groups, parts of one, and tails of both.

@@ -28,7 +28,7 @@ class WiderGenerator(Generator):
         self.reach: dict[str, Scope] = {}  # where each pointer was made
 
     def _more(self, scope: Scope) -> list[Choice]:
-        """Return further statements that may stand here, each with its weight."""
+        """Return further statements that may appear here, each with its weight."""
         if scope.result:
             return []
         found: list[Choice] = []

@@ -1,4 +1,4 @@
-"""Launches of checked kernels on a GPU whose driver is a double: what is read back, told, and stopped."""
+"""Launches of checked kernels on a GPU whose driver is a double: what is read back, reported, and stopped."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ def test_a_limit_stops_a_loop_and_names_it(driver: WatchingDriver) -> None:
 
 
 def test_an_interrupt_stops_what_is_before_a_dispatch(driver: WatchingDriver) -> None:
-    """What is interrupted is done all the same, behind what was stopped."""
+    """What was interrupted is still done, after what was stopped."""
     engine = CudaEngine(driver)
     endless, kernel, y = compiled(engine, "forever"), compiled(engine, "f"), np.zeros(64, np.float32)
     ticket = engine.launch(endless, [engine.alloc(4)], (1, 1, 1), (1, 1, 1))

@@ -212,7 +212,7 @@ def test_a_launch_of_what_lies_on_the_gpu_is_one_call_of_the_driver(driver: Any,
     engine.launch(program, (memory, kept), (1, 1, 1), (1, 1, 1))
     assert driver.calls - before == {"launch": 1}
     assert driver.entered > 0
-    driver.current.here = True  # in this thread, for good: nobody makes it so again
+    driver.current.here = True  # in this thread, for good: nothing sets it again
     CONTEXTS.append(driver)
     driver.entered = 0
     engine.launch(program, (memory, kept), (1, 1, 1), (1, 1, 1))

@@ -91,7 +91,7 @@ class LateDriver:
         return (0,)
 
     def run(self, until: int | None = None) -> None:
-        """Do what stands in the stream, up to a place."""
+        """Execute the stream, up to a position."""
         with self.lock:
             for copy in self.queue[self.done : until]:
                 ctypes.memmove(*copy)

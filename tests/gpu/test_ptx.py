@@ -170,7 +170,7 @@ def test_the_librarys_kernels_are_assembled_and_spill_nothing(ptx_engine: Any) -
 
 
 def test_what_long_rows_and_columns_are_given_leaves_a_processor_full(ptx_engine: Any) -> None:
-    """Reductions wait for memory with as many threads as a processor has, so each may have few registers."""
+    """Reductions need all threads of a processor to hide memory latency, so each may use few registers."""
     ptx_engine.seen.clear()
     mnb.use("ptx")
     try:
@@ -365,7 +365,7 @@ THREES = {
 
 @pytest.mark.parametrize("table", THREES)
 def test_a_table_that_clang_writes_without_padding_is_written_anew(table: str) -> None:
-    """What stands in the PTX is what the type has in memory."""
+    """The bytes in the PTX are those of the type in memory."""
     read = "constant uchar* b = (constant uchar*)t; for (uint j = 0; j < sizeof(t); ++j) y[j] = b[i + j];"
     text = ptx(unit_of(f"{table}\nkernel void k(device uchar* y, constant uint& i) {{ {read} }}"), 90)
     size, listed = re.search(r"\.b8 _ZL1t\[(\d+)\] = \{([^}]*)\}", text).groups()  # type: ignore[union-attr]

@@ -90,7 +90,7 @@ def shape(block: np.ndarray) -> tuple[int, int]:
 
 
 def gpu_of_a_worker() -> tuple[str, int, str]:
-    """Return what a worker was told to use, how many GPUs it sees, and which it is: on any machine its own."""
+    """Return the device that a worker was given, the number of GPUs it sees, and its GPU's identity."""
     from cuda.bindings import driver
 
     engines.named("cuda")

@@ -141,5 +141,5 @@ def kmeans(bench: Bench, n: int, k: int) -> list[Check]:
     np.add.at(
         fixed, nearest, np.concatenate([np.rint(points * np.float32(65536)), np.ones((n, 1))], -1).astype(np.int64)
     )
-    # Of two centres as near but for rounding either will do.
+    # Of two centres whose distances differ only by rounding, either is right.
     return [Check(chosen.astype(np.float32), distance.min(-1), roundings=16), Check(sums, fixed)]

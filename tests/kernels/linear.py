@@ -84,7 +84,7 @@ def gemm_tiled(
         want = np.maximum(want, 0)
     if activation == 2:
         want = want / (1 + np.exp(-want))
-    # One rounding a step of the sum, in float; a half result rounds once more, at half's own size.
+    # One rounding a step of the sum, in float; a half result rounds again, to half.
     single = dtype == np.float32
     return Check(d, want, roundings=k + 8 if single else 3, scale=magnitude if single else np.abs(want) + 0.01)
 

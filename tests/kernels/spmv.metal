@@ -1,4 +1,4 @@
-// y = A x for a sparse matrix by rows (CSR), one SIMD-group a row; the function that reads x is a template's parameter.
+// y = A x for a sparse matrix in CSR form, one SIMD-group per row; the function that reads x is a template parameter.
 #include <metal_stdlib>
 
 struct Csr {
@@ -10,7 +10,7 @@ METAL_FUNC float plain(device const float* x, uint i) { return x[i]; }
 METAL_FUNC float squared(device const float* x, uint i) { return x[i] * x[i]; }
 
 template <float (*read)(device const float*, uint)>
-[[kernel]] void spmv(device const uint64_t* starts [[buffer(0)]],   // one more than there are rows
+[[kernel]] void spmv(device const uint64_t* starts [[buffer(0)]],   // rows + 1 offsets
                      device const uint32_t* columns [[buffer(1)]],
                      device const half* values [[buffer(2)]],
                      device const float* x [[buffer(3)]],

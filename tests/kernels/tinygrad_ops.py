@@ -33,7 +33,7 @@ class Row:
         Of the oracle's arguments: what a rounding is relative to where it is not the result.
     epsilon : dtype
     shows : tuple of str
-        What must stand in the kernels that it becomes, for the op to test what it is here for.
+        Text that its kernels must contain, so that the op tests what it is meant to test.
     """
 
     name: str

@@ -19,7 +19,7 @@ ID = "uint i [[thread_position_in_grid]]"
 N = 64  # threads
 X = np.arange(N, dtype=np.float32) - 20
 
-# Name: the cell, and what its only kernel makes of X, an array that it changes where it lies.
+# Name: the cell, and what its only kernel computes from X, an array that it updates in place.
 Idiom = tuple[str, Callable[[np.ndarray], object]]
 
 ON_FLOATS: dict[str, Idiom] = {

@@ -41,7 +41,7 @@ HEADERS = {"shared.h": "struct Box { float3 low, high; };\ninline float cube(flo
 
 
 def at(typed: str, rest: str = "\n}\n") -> list[str]:
-    """What is offered after `typed`, which goes on from the cell."""
+    """The completions after `typed`, which is appended to the cell."""
     text = CELL + typed
     word, found = complete(text + rest, len(text), HEADERS)
     assert all(name.text.lower().startswith(word.lower()) for name in found)

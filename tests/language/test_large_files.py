@@ -84,7 +84,7 @@ template <typename T, int N> [[kernel]] void shift(device T* x [[buffer(0)]], {I
     ((tail, read),) = parsed
     assert (len(program), read) == (600, False)
     assert tail.count("template decltype(") == reflection.MADE
-    assert "(::shift<float, 599>);" in tail  # of each template one at the least
+    assert "(::shift<float, 599>);" in tail  # at least one of each template
     assert "template decltype" not in program["k_5"].unit.text
     for k in (0, 5, 300, 599):
         x = np.arange(9, dtype=np.float32 if k % 2 else np.int32)

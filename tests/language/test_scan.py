@@ -103,7 +103,7 @@ def test_an_edit_keeps_lines_and_columns() -> None:
     edited = EditedText(original, [Edit(3, 5, "longer"), Edit(6, 8, ""), Edit(1, 4, "")][:2])
     assert edited.text == "ab\nlonger  gh\nij"
     assert [edited.line(n) for n in (0, 1, 2, 3, 4)] == ["", "ab", "cd ef gh", "ij", ""]
-    # What stands in an edit is at its start; what stands after it is where the author wrote it.
+    # A position inside an edit maps to its start; a position after it maps to where the author wrote it.
     assert [edited.original_column(2, c) for c in (1, 6, 7, 8, 9, 10)] == [1, 1, 3, 6, 7, 8]
     assert edited.place(9) == (2, 7)
     assert edited.offset(2, 7) == 9

@@ -237,7 +237,7 @@ def test_a_backend_says_what_it_lacks_in_words(tmp_path: Path) -> None:
     assert found.hint
 
 
-# Texts that take long -------------------------------------------------------------------------------------------------
+# Slow texts ----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("declared", [True, False])

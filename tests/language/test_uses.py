@@ -35,7 +35,7 @@ ROWS = {
     "through a variable": ("device float* x, device float* y",
                            "device float* row = y + 4 * i; const device float* from = &x[i]; row[1] = from[0];",
                            "read write"),
-    "a variable set anew": ("device float* x, device float* y", "device float* p = x; p = y; p[i] = 1;", "write write"),
+    "variable set twice": ("device float* x, device float* y", "device float* p = x; p = y; p[i] = 1;", "write write"),
     "a reference to an element": ("device float* y", "device float& e = y[i]; e = e + 1;", "update"),
     "moved on": ("device const float* x, device float* y", "x += i; y += i; *y++ = *x++; *y = 2;", "read write"),
     "cast": ("device float* y", "device float4* v = (device float4*)y; v[i] = float4(1);", "write"),

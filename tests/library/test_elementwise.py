@@ -371,7 +371,7 @@ def test_rows_that_a_threadgroup_takes_together(shape: tuple[int, ...], rng: np.
     wide = rng.standard_normal((*shape[:-1], shape[-1] + 5)).astype(np.float32)
     x, given = wide[..., 2:-3], mnb.asarray(wide)[..., 2:-3]
     chained = mnb.fuse(lambda a, b: (a * b + a, a - b))
-    for d in range(len(shape)):  # an operand that is the same along each axis in turn, or along all others
+    for d in range(len(shape)):  # an operand that is constant along one axis, for each axis, or along all others
         for other in (x.take([0], d), x[tuple(slice(None) if e == d else slice(0, 1) for e in range(len(shape)))]):
             y = mnb.asarray(np.ascontiguousarray(other))
             assert np.array_equal((given + y).numpy(), x + other)

@@ -281,7 +281,7 @@ for name, shape1, layout1, shape2, layout2, _ in WAYS:
 @pytest.mark.skipif(sys.platform == "win32", reason="needs mprotect")
 @pytest.mark.usefixtures("shared_memory")
 def test_nothing_beyond_an_array_is_read(tmp_path: Path) -> None:
-    """The memory after each factor's last element is forbidden: whoever reads on ends the process."""
+    """The memory after each factor's last element is forbidden: a read beyond it ends the process."""
     script = tmp_path / "fenced.py"
     script.write_text(GUARD.format(tests=[str(folder) for folder in Path(__file__).parents[:2]]))
     done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=False)

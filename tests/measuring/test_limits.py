@@ -163,16 +163,16 @@ def test_progress_leaves_a_cell_without_a_line(monkeypatch: pytest.MonkeyPatch) 
     class Cell(io.StringIO):
         def set_parent(self) -> None: ...
 
-    shown: list[tuple[str, str]] = []
+    shown: list[tuple[str, str | None, int]] = []
     monkeypatch.setattr(progress, "_PATIENCE", -1.0)
     monkeypatch.setattr(progress.sys, "stdout", out := Cell())
     for kind in ("display", "update"):
-        note = lambda _, data, raw, kind=kind: shown.append((kind, data["text/plain"]))  # noqa: E731
+        note = lambda _, data, raw, kind=kind: shown.append((kind, data.get("text/plain"), len(data)))  # noqa: E731
         monkeypatch.setattr(f"IPython.display.DisplayHandle.{kind}", note)
     with progress.progress("counting") as told:
         told(0.25)
         told(0.5)
-    assert shown == [("display", "counting: 25 %"), ("update", "counting: 50 %"), ("update", "")]
+    assert shown == [("display", "counting: 25 %", 2), ("update", "counting: 50 %", 2), ("update", None, 0)]
     assert out.getvalue() == ""
 
 

@@ -1,4 +1,4 @@
-"""The tuner: what it tries, what it refuses to call best, and what is remembered of it."""
+"""The tuner: what it tries, what it rejects, and what later calls and processes remember."""
 
 import dataclasses
 import re
@@ -64,7 +64,7 @@ def program() -> mnb.Program:
 
 @pytest.fixture
 def forgotten(program: mnb.Program) -> Any:
-    """What a test applies is not remembered by the next one."""
+    """Keep what one test applies from the next one."""
     yield
     for kernel in program.values():
         kernel.keep_threadgroup((1, 1, 1), None)
@@ -85,7 +85,7 @@ def test_the_best_is_the_one_that_does_least(program: mnb.Program, forgotten: No
     assert [t.threadgroup for t in tuner.failures] == [(2048,), (32, 64)]
     assert all("2048 threads; Metal allows 1024" in t.error for t in tuner.failures)
     assert tuner.trials[0].seconds > tuner.best.seconds
-    assert tuner.gain > 1  # a quarter of the work that 256 make of it
+    assert tuner.gain > 1  # groups of 1024 do a quarter of the work of the default, 256
     assert (y == 0).all(), "the user's arrays are never changed"
     assert "best: threadgroup 1,024" in tuner.text()
     assert tuner.html().count("metalnb-best") == 1 + 1  # one cell, and its style
@@ -99,7 +99,7 @@ def test_arrays_of_a_device_are_copied_from_there(monkeypatch: pytest.MonkeyPatc
     scale = mnb.compile(text, engine="toy").scale
     x = mnb.asarray(np.arange(8, dtype=np.float32), device="toy")
     y = mnb.asarray(np.full(8, 3, np.float32), device="toy")
-    scale(x, y, 2.0)  # what the device has differs from what its window on the host was left with
+    scale(x, y, 2.0)  # the device's contents now differ from its window on the host
     call = bound_call("t", scale, (x, y[2:], 5.0), {"grid": 6})
     assert np.array_equal(call.parts[1].value, 2 * np.arange(2, 8))
     call.dispatch().run()
@@ -109,7 +109,7 @@ def test_arrays_of_a_device_are_copied_from_there(monkeypatch: pytest.MonkeyPatc
 
 def test_a_threadgroup_that_the_kernel_does_not_count_on_is_not_best(program: mnb.Program) -> None:
     tuner = swept(program.partial, X, np.zeros(64, np.float32), grid=4096, threadgroup=[32, 128])
-    shared = program.partial.engine.caps.offsets  # else the engine copies an array without what lies behind it
+    shared = program.partial.engine.caps.offsets  # else the engine copies an array without the bytes after it
     differs = "writes different results to 'out'"
     checked = program.partial.engine.name == "cpu"
     past = "partial, cell" if checked else "writes past the end of 'out'" if shared else differs
@@ -131,7 +131,7 @@ def test_a_threadgroup_that_the_kernel_does_not_count_on_is_not_best(program: mn
         guarded.reset()
         call.dispatch(guarded.values, threadgroup=group).run()
         assert (guarded.overrun(), guarded.differing(expected)) == (beyond, other)
-        assert guarded.overrun() == "", "told once"
+        assert guarded.overrun() == "", "reported once"
 
 
 def test_constants_are_swept_and_only_the_same_results_count(program: mnb.Program, forgotten: None) -> None:
@@ -163,7 +163,7 @@ def test_what_is_applied_is_taken_by_default_for_grids_of_as_many_dimensions(
     assert kernel.prepare(image).threadgroup == (32, 8, 1)
     tuner = swept(kernel, image, threadgroup=[(16, 4)])
     tuner.trials = [t for t in tuner.trials if t.threadgroup == (16, 4)]
-    tuner.baseline = tuner.trials[0]  # what is fastest is not the point here
+    tuner.baseline = tuner.trials[0]  # which one is fastest does not matter here
     assert tuner.apply() is kernel
     assert kernel.prepare(image).threadgroup == (16, 4, 1)
     assert kernel.prepare(image, threadgroup=(8, 8)).threadgroup == (8, 8, 1)
@@ -314,7 +314,7 @@ def test_the_heat_map_has_a_row_for_each_y_and_names_what_failed(program: mnb.Pr
 
 
 def test_the_kernel_as_it_is_gains_nothing_over_itself(program: mnb.Program, forgotten: None) -> None:
-    """Measured once, wherever it stands among the trials; who is slower, or faster by noise alone, is not the best."""
+    """It is measured once, wherever it is in the list; a slower trial, or one faster only by noise, does not win."""
     tuner = swept(program.plane, np.ones((64, 64), np.float32), threadgroup=[(8, 8), (32, 8), (16, 8)])
     place = next(i for i, t in enumerate(tuner.trials) if t.threadgroup == tuner.baseline.threadgroup)
     assert tuner.trials[place].timing is tuner.baseline.timing
@@ -397,7 +397,7 @@ def test_a_call_in_threadgroups_is_tried_in_as_many_of_them(forgotten: None) -> 
     assert {t.threadgroup for t in tuner.trials} >= {(32,), (64,), (1024,)}
     assert "3 threadgroups · " in str(tuner.text())
     assert "groups" not in str(swept(rows, x, np.zeros_like(x), groups=1, threadgroup=[64]).text())
-    # By default too, though no threadgroup of 1024 fits the grid of the call itself.
+    # By default too, although the call's own grid is too small for threadgroups of 1024.
     assert (1024,) in {t.threadgroup for t in mnb.tune(rows, x, np.zeros_like(x), groups=3, run=False).trials}
 
 
@@ -423,7 +423,7 @@ def test_the_gain_has_an_interval(program: mnb.Program) -> None:
 
 @pytest.mark.long  # Each configuration runs for a tenth of a second on all cores
 def test_what_is_far_slower_is_given_up_after_one_run() -> None:
-    """Where threadgroups of other sizes do ten thousand times the work, at a tenth of a second a run."""
+    """Here threadgroups of other sizes do ten thousand times the work, a tenth of a second per run."""
     kernel = mnb.compile("""
     kernel void uneven(device const float* x, device float* y, uint i [[thread_position_in_grid]],
                        uint n [[threads_per_threadgroup]]) {
@@ -448,7 +448,7 @@ def test_what_is_far_slower_is_given_up_after_one_run() -> None:
 
 
 def test_it_stops_between_two_dispatches(program: mnb.Program, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is measured when it is stopped counts for nothing, and is measured again."""
+    """A measurement in progress when the sweep is stopped is discarded and repeated."""
     from metalnb.widgets.tune import sweep as module
 
     tuner = mnb.tune(program.grouped, X, threadgroup=[(64,), (512,)], run=False)
@@ -477,7 +477,7 @@ def test_many_columns_are_laid_the_other_way_round(program: mnb.Program) -> None
 
 
 def test_a_configuration_that_is_refused_is_a_row_and_the_sweep_goes_on() -> None:
-    """Whether its function raises, gives no threadgroup, or the compiler and the launch refuse it."""
+    """Whether its function raises or returns no threadgroup, or the compiler or the launch refuses it."""
     kernel = mnb.compile(ROWS, constants={"EACH": 1}).sums
 
     def grid(EACH: int) -> int:

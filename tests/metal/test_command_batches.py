@@ -53,7 +53,7 @@ def test_small_dispatches_share_an_encoder_while_the_gpu_is_busy(busy: threading
     tickets = launched(70, x)
     assert (len(dispatches), len(encoders), len(commits)) == (70, 3, 2)
     assert [t._batch.command.status() == OPEN for t in tickets] == [False] * 64 + [True] * 6
-    assert len({id(t._batch) for t in tickets[:64]}) == 2  # both under way
+    assert len({id(t._batch) for t in tickets[:64]}) == 2  # both in flight
     busy.set()
     tickets[-1].wait()
     assert len(commits) == 3

@@ -30,7 +30,7 @@ def sampling() -> Iterator[set[int]]:
 
 @pytest.fixture
 def steady(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the host's clock go on by a microsecond each time that somebody looks at it."""
+    """Advance the host's clock by a microsecond each time it is read."""
     now = [0]
 
     def look() -> int:

@@ -1,4 +1,4 @@
-"""The engine `metal` over a strict double of PyObjC's module: what it asks of Metal, and what it makes of answers."""
+"""The engine `metal` over a strict double of PyObjC's module: its calls, and how it handles the results."""
 
 import dataclasses
 import itertools
@@ -545,7 +545,7 @@ def test_a_result_that_is_still_to_be_copied_is_waited_for() -> None:
 
 
 def test_what_a_call_copies_is_said() -> None:
-    """Whoever measures learns it: the GPU's clock does not count copies."""
+    """The measurement says so: the GPU's clock does not count copies."""
     add = metal(ADD).add
     x, within = pages(), pages(2)[1:][: PAGE // 4]
     there = f"{nbytes(PAGE)} to the device"

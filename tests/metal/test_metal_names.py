@@ -90,7 +90,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Wheel:
     command += ["--python-version", "311", "--timeout", "20", "--dest", str(folder), *PACKAGES]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
-        pytest.skip(f"PyObjC's wheel cannot be had: {done.stderr.strip().splitlines()[-1]}")
+        pytest.skip(f"PyObjC's wheel is not available: {done.stderr.strip().splitlines()[-1]}")
     return read(*(next(folder.glob(f"pyobjc_{name}*.whl")) for name in ("framework_metal", "framework_cocoa", "core")))
 
 

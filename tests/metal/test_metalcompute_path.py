@@ -1,4 +1,4 @@
-"""The metal engine: on real Metal where metalcompute can be imported, else over its double."""
+"""The engine ``metal:metalcompute``: on real Metal where metalcompute can be imported, else over its double."""
 
 import pickle
 import re
@@ -28,11 +28,11 @@ def metalcompute() -> ModuleType:
 
 @pytest.fixture(autouse=True)
 def metal_engine(metalcompute: ModuleType, monkeypatch: pytest.MonkeyPatch) -> MetalcomputeEngine:
-    """Let ``engine="metal:metalcompute"`` mean one over the metalcompute of these tests."""
+    """Make ``engine="metal:metalcompute"`` use the metalcompute of these tests."""
     opened = open_engine(module=metalcompute)
     others = engines._open
     monkeypatch.setattr(engines, "_open", lambda name: opened if name == "metal:metalcompute" else others(name))
-    compiled._programs.clear()  # a program that is kept belongs to the engine of an earlier test
+    compiled._programs.clear()  # cached programs belong to the engine of an earlier test
     return opened
 
 
@@ -111,7 +111,7 @@ def expected_places(dtype: np.dtype, grid: tuple, threadgroup: tuple) -> np.ndar
 
 @pytest.mark.parametrize("barrier", [False, True], ids=["", "barrier"])
 def test_every_input_is_metals_own(barrier: bool) -> None:
-    """A smaller threadgroup at the grid's edge is its first threads in order, and SIMD-groups are cut from them."""
+    """A smaller threadgroup at the grid's edge has the first threads in order; SIMD-groups are made from those."""
     source = INPUTS.replace("{\n", "{ threadgroup_barrier(mem_flags::mem_none);\n", 1) if barrier else INPUTS
     program = metal(source)
     grid, threadgroup = (19, 7, 3), (8, 5, 2)
@@ -193,7 +193,7 @@ def test_arguments_that_lie_partly_in_each_other() -> None:
 
 
 def test_arguments_from_one_arrays_start_are_bound_where_they_are() -> None:
-    """They overlap, and nothing is copied; a view from further on is a copy of what lies apart from the other."""
+    """They overlap, and nothing is copied; a view that starts later is copied, so it must not overlap the other."""
     source = "kernel void f(device float* x, device float* y, uint i [[thread_position_in_grid]]) { y[i] = x[i] + 1; }"
     f = metal(source).f
     x = mnb.zeros(8, dtype="float32", device="metal:metalcompute")
@@ -334,7 +334,7 @@ def test_too_much_threadgroup_memory() -> None:
         f(x, threadgroup=64, threadgroup_memory={"b": 32784})
 
 
-# ---- What is made again in the text ----------------------------------------------------------------------------------
+# ---- Rewritten in the text ----------------------------------------------------------------------------------
 
 
 def test_function_constants() -> None:
@@ -431,7 +431,7 @@ kernel void f(ARGS) { x[i] = 1; }"""
 
 
 def test_a_kernel_with_inputs_at_program_scope() -> None:
-    """MSL 2.3 has none: this path, which computes a thread's place itself, need not follow them into functions."""
+    """MSL 2.3 has none. This path computes a thread's position itself and does not pass it on to functions."""
     source = """uint i [[thread_position_in_grid]];
 float f() { return i; }
 kernel void k(device float* x) { x[i] = f(); }"""
@@ -533,7 +533,7 @@ template [[host_name("g")]] [[kernel]] decltype(f<float>) f<float>;"""
 
 
 def test_the_report_of_apples_compiler() -> None:
-    """As it is worded there: warnings and notes between, a place in metalnb's own text, the author's line elsewhere."""
+    """In Apple's wording: with warnings and notes in between, a place in metalnb's text, and the author's line."""
     cell = scan("kernel void f() {\n  oops;\n}")
     text = Assembly({})
     text.ours("struct ours {};\n")
@@ -587,7 +587,7 @@ kernel void f(device real* x, uint i [[thread_position_in_grid]]) { x[i] = __MET
 
 
 def test_metalcompute_compiles_the_branch_for_metalnb() -> None:
-    """Also where the kernel could go through as it is written."""
+    """Even if the kernel could be compiled unchanged."""
     source = """
 #ifdef METALNB
 [[max_total_threads_per_threadgroup(32)]] kernel void f(device float* x, device const float* y [[buffer(1)]],
@@ -627,7 +627,7 @@ def test_precise_math_is_refused() -> None:
 
 
 class _Broken:
-    """A metalcompute whose GPU does not run a kernel, or runs it in other threadgroups."""
+    """A metalcompute whose GPU does not run a kernel, or runs it in threadgroups of another size."""
 
     def __init__(self, module: ModuleType, damage: object) -> None:
         self.error, self.__name__, self._module, self._damage = module.error, "broken", module, damage
@@ -647,7 +647,7 @@ class _Broken:
 
 
 def test_a_pipeline_that_cannot_be_made(metalcompute: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Metalcompute makes it at every call, and words its failure by the wrong code."""
+    """Metalcompute makes it at every call, and reports a failure with the wrong error code."""
 
     class Refusing:
         def function(self, name: str) -> object:

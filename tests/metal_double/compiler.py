@@ -25,7 +25,7 @@ from .structures import CONSTANTS, SCALARS
 
 
 def engine() -> Engine:
-    """What stands for the GPU: it runs on NumPy's memory where it is."""
+    """The stand-in for the GPU: it runs on NumPy's memory in place."""
     return named(os.environ.get("METAL_DOUBLE_ENGINE", "cpu"))
 
 

@@ -97,7 +97,7 @@ class MTLDevice(ObjCObject):
         self, source: str, options: MTLCompileOptions | None, error: None
     ) -> tuple[MTLLibrary | None, NSError | None]:
         try:
-            warning = NSError("program_source:1:1: warning: it compiles all the same", 4)
+            warning = NSError("program_source:1:1: warning: it compiles anyway", 4)
             return library_of(source, options or MTLCompileOptions()), warning
         except CompileError as refused:
             return None, report(refused)

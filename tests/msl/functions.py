@@ -34,7 +34,7 @@ class Real:
     ulp : float
         The bound for float, in precise mode.
     domains : tuple
-        One an argument: an interval, or None for every finite number. Edge cases come besides.
+        One an argument: an interval, or None for every finite number. Edge cases are added.
     call : str
         The call, when it is not ``name(a, b, ...)``. `second` is a variable for a second result.
     second : str

@@ -2,7 +2,7 @@
 
 ``python tests/msl/page.py`` runs the tests that the chapters of the specification name, and writes the page and
 ``docs/msl.json``, the measurement; ``test_page.py`` holds the page to the tables. With ``--again`` it writes the page
-anew from the last measurement.
+again from the last measurement.
 """
 
 from __future__ import annotations
@@ -155,7 +155,7 @@ compared the results.
 cases (zeros, denormals, infinities, NaN, poles) and random arguments, scalars and vectors, against a float64 oracle.
 A *bound* is the specification's for precise math (tables 8.1 and 8.3); 0.5 is "correctly rounded", 0 is exact; one in
 parentheses is the test's own, where the specification gives none. Fast math (`math="fast"`, the default) is held to
-the same bounds, but for the four functions where the looser one of table 8.2 stands beside the figure. Reordering of
+the same bounds, except for the four functions where the looser one of table 8.2 stands beside the figure. Reordering of
 whole expressions, which fast math allows too, is not in these figures.
 
 Measured on {m.date}: {m.device}, {m.system}, cpu engine. On an Apple GPU the figures are Apple's.
@@ -371,7 +371,7 @@ def read() -> Measured:
 
 
 def main() -> int:
-    """Write the page, after measuring unless told ``--again``."""
+    """Write the page, after measuring unless ``--again`` is given."""
     measured = read() if "--again" in sys.argv[1:] else measure()
     if measured is None:
         return 1

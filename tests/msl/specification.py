@@ -30,7 +30,7 @@ class Entry:
     names : tuple of str
     since : str
     note : str
-        What the specification restricts, or calls it besides.
+        Restrictions by the specification, or other names in it.
     lack : str
         Why a cell does not find it; empty for what is supported.
     """
@@ -49,7 +49,7 @@ class Chapter:
     ----------
     section, title : str
     kind : {"function", "word", "attribute"}
-        How a name must stand in a cell to count as used: called, anywhere, or in double brackets.
+        How a name must appear in a cell to count as used: called, anywhere, or in double brackets.
     tests : tuple of str
         Where its names are shown, ``file`` or ``file::function``: a name's test is the first there that uses it.
     entries : tuple of Entry

@@ -31,7 +31,7 @@ def test_vectors_of_any_space_meet(kind: str, other: str) -> None:
     y = np.zeros_like(x)
     x[1] = 7
     kernel(x, x, y, grid=4)
-    parts = slice(3 if "3" in kind else None)  # the fourth of a half3 is padding, which is nobody's
+    parts = slice(3 if "3" in kind else None)  # the fourth of a half3 is padding
     assert (y[1, ..., parts] == x[1, ..., parts]).all()
     assert (y[1] != y[0]).any()
 

@@ -26,7 +26,7 @@ _BITS = {"float": 24, "half": 11, "bfloat": 8}  # of the significand
 
 
 def rounded(value: float, bits: int) -> float:
-    """Round to the nearest number of so many significant bits, ties to even (no constant is a denormal)."""
+    """Round to the nearest number of `bits` significant bits, ties to even (no constant is a denormal)."""
     fraction, exponent = math.frexp(value)
     return math.ldexp(round(math.ldexp(fraction, bits)), exponent - bits)
 

@@ -1,4 +1,4 @@
-"""Kernels and what stands around them: inputs, function constants, instantiations, buffers, headers (MSL 5)."""
+"""Kernels and their declarations: inputs, function constants, instantiations, buffers, headers (MSL 5)."""
 
 import itertools
 import time

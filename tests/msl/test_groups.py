@@ -74,7 +74,7 @@ def _fill(v: Values, lane: int, source: int, modulo: int) -> Any:
 
 
 def functions(prefix: str, size: int) -> list[Group]:
-    """Return the functions of SIMD-groups (32 threads) or quad-groups (4), which are the same but for their size."""
+    """Return the functions of SIMD-groups (32 threads) or quad-groups (4), which are the same except for their size."""
 
     def down(v: Values, n: int) -> Any:
         return v.get(n + 1) if n + 1 < size else v[n]

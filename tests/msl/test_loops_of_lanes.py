@@ -1,4 +1,4 @@
-"""SIMD functions on the way out of a loop are those of the lanes that leave in that turn."""
+"""SIMD functions on an exit path of a loop run with the lanes that leave in that iteration."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ def measured() -> Measured:
 
 
 def test_the_page_is_what_the_tables_and_the_measurement_make(measured: Measured) -> None:
-    assert (DOCS / "msl.md").read_text() == page(measured), "write it anew: make docs ARGS=--again"
+    assert (DOCS / "msl.md").read_text() == page(measured), "update it: make docs ARGS=--again"
 
 
 def test_every_name_is_shown_by_a_test_that_exists(measured: Measured) -> None:

@@ -1,4 +1,4 @@
-"""Each pass that edits a cell makes of its golden cell what the table says, alone and among the others."""
+"""Each pass that edits a cell turns its golden cell into what the table says, alone and with the others."""
 
 from __future__ import annotations
 

@@ -383,9 +383,9 @@ LACKED = (
     ),
 )  # fmt: skip
 
-# As above: not a rule of ours, so that docs/msl.md does not list it, and how such errors are told.
+# As above: not a rule of ours, so that docs/msl.md does not list it, and how such errors are reported.
 REFUSED_BY_CLANG = (
-    # What clang refuses unless it is told not to warn
+    # What clang refuses unless warnings are turned off
     ("a kernel with a value to return", "{ if (i == 0) §return 1; y[i] = 1; }",
      "void function 'k' should not return a value",
      "write return; alone: a kernel writes its results to buffers"),

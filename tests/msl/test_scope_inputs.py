@@ -195,8 +195,8 @@ _REFUSED = {
     "a default argument": ("uint f(uint a = §gid) { return a; }", "a default argument"),
     "a default argument that calls": (
         "uint f() { return gid; } uint g(uint a = §f()) { return a; }", "a default argument, through 'f'"),
-    "a member's initialiser": ("struct S { uint a = §gid; };", "what stands outside of all functions"),
-    "a constant": ("constant uint n = §gid;", "what stands outside of all functions"),
+    "a member's initialiser": ("struct S { uint a = §gid; };", "code outside all functions"),
+    "a constant": ("constant uint n = §gid;", "code outside all functions"),
     "a function's address": (
         "uint f() { return gid; } template <class F> uint g(F h) { return h(); } uint l() { return g(§f); }",
         "'f', which is not called here"),

@@ -8,7 +8,7 @@ from msl.cells import PRELUDE
 
 import metalnb as mnb
 
-# A number class with a constructor for each address space that an object of it may stand in (MSL 4).
+# A number class with a constructor for each address space that an object of it may appear in (MSL 4).
 NUMBER = """
     template <class T> struct number {
         T re, im;

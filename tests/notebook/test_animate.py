@@ -151,7 +151,7 @@ def test_a_slider_counts_from_the_next_step_on(program: mnb.Program, start: Any)
 
 
 def comes_to(live: Animation, frames: int) -> None:
-    """Wait until so many frames are made, and see that no more come in the time of many."""
+    """Wait until some frames are made, and check that no more follow in the time of many."""
     end = time.monotonic() + 30
     while live.frames < frames and time.monotonic() < end:
         time.sleep(0.01)

@@ -608,7 +608,7 @@ def test_a_picture_is_taken_again_when_the_hand_is_off(
     found.controls["gain"].value = 0.5
     assert found.wait(30)
     assert found._rest.wait(0)
-    assert Handle.taken == [], "the page draws the widget anew for it"
+    assert Handle.taken == [], "the page redraws the widget for it"
     told(found, "off")
     assert found._rest.wait(30)
     (text,) = Handle.taken

@@ -15,7 +15,7 @@ EXTRAS: dict[str, list[str]] = PROJECT["optional-dependencies"]
 
 DISTRIBUTION = {"PIL": "pillow", "distributed": "dask", "sklearn": "scikit-learn"}
 BY_ANOTHER = {"jupyter_client": "ipykernel", "nbconvert": "jupyterlab"}  # which depends on it
-# Gigabytes, and most of what they are tested with is a GPU: the machine of whoever has one brings them.
+# Gigabytes, and most of what they are tested with is a GPU: a machine with a GPU has them already.
 NOWHERE = {"jax", "torch"}
 
 

@@ -20,7 +20,7 @@ from metalnb.rendering import RENDERERS, Rendered
 ROOT = Path(__file__).resolve().parents[2]
 
 # From the bottom up. A name stands for a module, or for those modules of a room that have no longer name here. A new
-# room must be given its place: the lowest from which it can reach what it imports. What stands in one layer does not
+# room must be given its place: the lowest from which it can reach what it imports. Modules of one layer do not
 # import each other.
 LAYERS = (
     ("cache_upkeep",),
@@ -72,7 +72,7 @@ LAYERS = (
 )
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 
-# Imports that climb, run along a layer or close a circle all the same, each with its reason.
+# Imports that may climb, run along a layer or close a circle, each with its reason.
 ALLOWED = {
     ("rendering", "timing.views"): "by name, when a record is shown: a record must not know what renders it",
     ("rendering", "validation.report_view"): "likewise",
@@ -145,7 +145,7 @@ def is_own(name: str) -> bool:
 
 
 def graph(known: dict[str, Path]) -> dict[str, set[str]]:
-    """What each module imports, but for what `ALLOWED` names."""
+    """What each module imports, except for what `ALLOWED` names."""
     edges = {m: imported(m, ast.parse(path.read_text("utf-8")), known) for m, path in known.items()}
     return {m: {t for t in targets if allowed(m, t) is None} for m, targets in edges.items()}
 

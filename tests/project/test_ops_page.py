@@ -21,7 +21,7 @@ TESTED = ("-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/library/test_li
 
 
 def test_the_page_is_what_the_table_makes() -> None:
-    assert PAGE.read_text("utf-8") == page(), "write it anew: make docs"
+    assert PAGE.read_text("utf-8") == page(), "update it: make docs"
 
 
 def test_every_op_and_alias_is_a_function_of_metalnb_and_on_the_page() -> None:

@@ -1,4 +1,4 @@
-"""``metalnb/__init__.pyi`` is what the table of ops makes, and what a type checker of a user's script goes by."""
+"""The stubs are what the ops and the modules make, and what a type checker of a user's script goes by."""
 
 from __future__ import annotations
 
@@ -12,14 +12,26 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from public_stub import STUB, stub
+from public_stub import STUB, STUBS
+from stubs.method_stub import METHOD_STUB
+from stubs.module_stubs import MODULE_STUBS
 
 import metalnb as mnb
+from metalnb.arrays.implementations import implementations
+from metalnb.library_kernels import table
 from metalnb.library_kernels.op import Op
 
 ROOT = STUB.parent.parent
 TREE = ast.parse(STUB.read_text("utf-8"))
-FUNCTIONS = {node.name: node for node in TREE.body if isinstance(node, ast.FunctionDef) and node.decorator_list}
+
+
+def definitions(tree: ast.Module | ast.ClassDef, *, decorated: bool) -> dict[str, ast.FunctionDef]:
+    return {n.name: n for n in tree.body if isinstance(n, ast.FunctionDef) and bool(n.decorator_list) == decorated}
+
+
+FUNCTIONS = definitions(TREE, decorated=True)
+(CLASS,) = (node for node in ast.parse(METHOD_STUB.read_text("utf-8")).body if isinstance(node, ast.ClassDef))
+METHODS = definitions(CLASS, decorated=False)
 
 # What a user writes. A line that is wrong says how: mypy must report that error there, and no other.
 SCRIPT = """\
@@ -44,6 +56,13 @@ values: mnb.Array = mnb.topk(x, 2).values
 mnb.absolute(x), mnb.cumsum(x), mnb.max_pool2d(x, (2, 2), stride=None)
 noise: mnb.Array = mnb.random.randn(3, 4) @ (1 - x.T) > 0
 mnb.linalg.inv(x), mnb.pi, mnb.newaxis
+row: mnb.Array = x.sum(axis=1, keepdims=True).reshape(-1).astype(mnb.float16)
+row = x.mean(0).reshape(2, -1).reshape((4,)).std(ddof=1).round(2).clip(0, max=1).argsort().squeeze()
+places: tuple[mnb.Array, ...] = x.nonzero()
+size: mnb.Array = mnb.linalg.norm(x, axis=0) + mnb.linalg.norm(x, "fro") + mnb.linalg.matmul(x, x.T)
+vectors: mnb.Array = mnb.linalg.svd(np.ones((3, 3), np.float32), full_matrices=False).U
+noise = mnb.random.normal(0, 1, size=(2, 3), dtype=mnb.float16)
+noise = mnb.random.default_rng(7).integers(10, size=4)
 text: str = mnb.sum.source
 program: mnb.Program = mnb.compile("kernel void f() {}")
 
@@ -66,14 +85,33 @@ mnb.searchsorted(x, x, side="middle")  # wrong: arg-type
 number: int = mnb.sum(x)  # wrong: assignment
 x @= x.sauce  # wrong: attr-defined
 (x + 1).sauce  # wrong: attr-defined
+x.smu()  # wrong: attr-defined
+mnb.zeros(3).smu()  # wrong: attr-defined
+x.sum().smu()  # wrong: attr-defined
+x.reshape(2, -1).smu()  # wrong: attr-defined
+x.sum(axes=1)  # wrong: call-arg
+x.mean(axis="rows")  # wrong: arg-type
+x.argsort(kind="stable")  # wrong: call-arg
+x.searchsorted(x, side="middle")  # wrong: arg-type
+number = x.max()  # wrong: assignment
+mnb.linalg.nrom(x)  # wrong: attr-defined
+mnb.linalg.norm()  # wrong: call-arg
+mnb.linalg.norm(x, "forbenius")  # wrong: arg-type
+mnb.linalg.matmul(x)  # wrong: call-arg
+mnb.linalg.trace(x, axis=1)  # wrong: call-arg
+mnb.linalg.qr(x).Z  # wrong: attr-defined
+mnb.random.nromal(3)  # wrong: attr-defined
 mnb.random.randint()  # wrong: call-arg
+mnb.random.rand(3, size=2)  # wrong: call-arg
+mnb.random.shuffle(np.ones(3))  # wrong: arg-type
 mnb.sum.sauce  # wrong: attr-defined
 mnb.sum = mnb.max  # wrong: assignment
 """
 
 
-def test_the_stub_is_what_the_table_makes() -> None:
-    assert STUB.read_text("utf-8") == stub(), "write it anew: make docs"
+@pytest.mark.parametrize("path", STUBS, ids=lambda path: f"{path.parent.name}/{path.name}")
+def test_a_stub_is_what_the_code_makes(path: Path) -> None:
+    assert path.read_text("utf-8") == STUBS[path](), "update it: make docs"
 
 
 def test_every_public_name_is_declared() -> None:
@@ -115,6 +153,48 @@ def test_every_op_has_its_signature_and_docstring() -> None:
         parameters = op.__signature__.parameters.values()
         assert declared_parameters(node) == [(p.name, p.kind, p.default is not p.empty) for p in parameters], name
         assert ast.get_docstring(node) == inspect.cleandoc(op.__doc__), name
+
+
+def test_every_method_hands_the_op_what_the_stub_declares(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert METHODS.keys() == {name for name in dir(mnb.Array) if hasattr(getattr(mnb.Array, name), "op")}
+    for name, node in METHODS.items():
+        method = getattr(mnb.Array, name)
+        assert ast.get_docstring(node) == method.__doc__, name
+        signature = table.op(method.op).__signature__
+        monkeypatch.setitem(
+            implementations, method.op, lambda *args, bind=signature.bind, **options: bind(*args, **options).arguments
+        )
+        _, *declared = declared_parameters(node)
+        needed = [p for p, _, optional in declared if not optional]
+        assert set(method("the array", *needed).values()) >= {"the array", *needed}, name
+        first, *own = signature.parameters
+        assert {p for p, *_ in declared} - {"ddof"} == set(own), name
+        by_position = [p for p, kind, _ in declared if kind is not inspect.Parameter.KEYWORD_ONLY]
+        by_name = {p: p for p, kind, _ in declared if kind is not inspect.Parameter.POSITIONAL_ONLY and p != "ddof"}
+        for positions in (len(needed), len(by_position)):
+            args = by_position[:positions]
+            options = {p: p for p in by_name if p not in args}
+            assert method("the array", *args, **options) == {first: "the array", **{p: p for p in own}}, name
+    assert mnb.Array.std("the array", ddof=2)["correction"] == 2  # type: ignore[call-overload, arg-type]
+
+
+@pytest.mark.parametrize("path", MODULE_STUBS, ids=lambda path: path.parent.name)
+def test_a_module_declares_its_names_as_they_are(path: Path) -> None:
+    module, tree = MODULE_STUBS[path], ast.parse(path.read_text("utf-8"))
+    functions = definitions(tree, decorated=False)
+    ops = definitions(tree, decorated=True)
+    imported = {
+        alias.asname: node.module for node in tree.body if isinstance(node, ast.ImportFrom) for alias in node.names
+    }
+    imported = {name: source for name, source in imported.items() if name not in {None, "_bool"}}
+    assert functions.keys() | ops.keys() | imported.keys() == set(module.__all__)
+    for name, source in imported.items():
+        assert getattr(sys.modules[source], name) is getattr(module, name)
+    for name, node in (functions | ops).items():
+        found = getattr(module, name)
+        parameters = inspect.signature(found).parameters.values()
+        assert declared_parameters(node) == [(p.name, p.kind, p.default is not p.empty) for p in parameters], name
+        assert ast.get_docstring(node) == inspect.cleandoc(found.__doc__), name
 
 
 def check(folder: Path, script: str) -> list[tuple[int, str]]:

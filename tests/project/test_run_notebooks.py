@@ -64,3 +64,10 @@ def test_a_widget_is_kept_as_the_picture_beside_it(tmp_path: Path) -> None:
     assert "widgets" not in notebook.metadata
     (output,) = notebook.cells[1].outputs
     assert set(output.data) == {"text/html", "text/plain"}
+
+
+def test_a_progress_line_leaves_no_output(tmp_path: Path) -> None:
+    cell = "from metalnb.timing.progress import progress\nwith progress('counting', -1.0) as told: told(0.5)"
+    done, executed = run(tmp_path, cell)
+    assert done.returncode == 0, done.stderr
+    assert read(executed).cells[1].outputs == []

@@ -53,7 +53,7 @@ class Target:
     name : str
         Also the kind of its entries in the cache.
     prelude : Path
-        The header that stands before every cell: Metal's words, what the MSL headers stand on, the MSL headers, and
+        The header included before every cell: Metal's words, what the MSL headers rely on, the MSL headers, and
         ``entry_point.h``. It is precompiled once for each set of flags; its folder is searched for headers.
     flags : tuple of str
         The target triple, and what goes with it.

@@ -1,4 +1,4 @@
-// The entry point's tools: from where a thread stands to MSL's kernel inputs (MSL 5.2.3.6).
+// The entry point's tools: from a thread's position to MSL's kernel inputs (MSL 5.2.3.6).
 #pragma once
 
 // The I-th parameter type of a kernel function, and it as a pointer.
@@ -15,7 +15,7 @@ template <class T> struct $pointer<T&> { typedef T* type; };
 
 struct $uint3 { unsigned x, y, z; };
 
-// Where a thread stands in its dispatch.
+// A thread's position in its dispatch.
 struct $place {
   $uint3 position_in_grid, position_in_threadgroup, threadgroup_position;
   $uint3 threads_per_threadgroup;           // of this threadgroup: fewer at the grid's far edges

@@ -27,7 +27,7 @@ class Head:
     Attributes
     ----------
     kernel : str
-        What stands before ``void``.
+        The text before ``void``.
     lines : tuple of str
         The first lines of its body; they declare ``here``, a ``$place``.
     last : str

@@ -2,7 +2,7 @@
 
 Some passes of LLVM's code generators take time with the square of a block's length, and inlining makes one block of
 straight-line arithmetic: 16 products in a field of 384 bits are some 80,000 instructions. So, from some length on,
-functions that are called more than once stay functions, and what is longer all the same is compiled without the passes
+functions that are called more than once stay functions, and what is still too long is compiled without the passes
 that are to blame.
 """
 
@@ -85,7 +85,7 @@ def flags_for_vectors(text: str) -> tuple[str, ...]:
 def with_functions(text: str) -> str:
     """Return LLVM's text in which long functions that are called more than once stay functions, if all is very long.
 
-    One in which threads may wait for one another is inlined all the same: the runtime knows such calls by where they
+    One in which threads may wait for one another is still inlined: the runtime knows such calls by where they
     stand.
     """
     lines = text.splitlines()
@@ -128,7 +128,7 @@ def _read(line: int, group: str, body: Sequence[str]) -> _Function:
 
 
 def _iterations(body: Sequence[str]) -> list[int]:
-    """Return how often each line runs, as far as loops have a constant bound: they stand in order, one in another.
+    """Return how often each line runs, as far as loops have a constant bound: they are in order, nested.
 
     A loop counts from 0; by more than 1 where the text says so of the variable that it compares. That lies in memory as
     long as no pass has run.

@@ -1,4 +1,4 @@
-"""Keep what stands in a loop in the loop: the SIMD functions on a way out of it.
+"""Keep SIMD functions on an exit path of a loop inside the loop.
 
 ``for (;;) { if (x == simd_broadcast_first(x)) { s = simd_sum(v); break; } }`` takes the lanes of one value in each
 iteration. To a compiler the block that ends in ``break`` comes after the loop: no path leads from it into another
@@ -39,7 +39,7 @@ class _Edit(NamedTuple):
 
 
 class _Around(NamedTuple):
-    """What stands around a statement in a loop.
+    """The context of a statement in a loop.
 
     Attributes
     ----------

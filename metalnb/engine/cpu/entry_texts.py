@@ -67,7 +67,7 @@ def fiber_text(unit: Unit) -> str:
 
 
 def lane_text(unit: Unit) -> str:
-    """Write a unit for the vectoriser: the entry point is one thread, which asks where it stands."""
+    """Write a unit for the vectoriser: the entry point is one thread, which asks for its position."""
     cell = with_ways_back(unit.text) if unit.signature.simd else unit.text
     return _inline(unit) + around(
         unit,
@@ -84,7 +84,7 @@ def lane_text(unit: Unit) -> str:
 def _inline(unit: Unit) -> str:
     """Make every function part of the entry point: in one that is called from two places all lanes would converge.
 
-    So it is, too, with what the author asks not to be inlined, but for ``[[gnu::noinline]]``, of which no macro can
+    So it is, too, with what the author asks not to be inlined, except for ``[[gnu::noinline]]``, of which no macro can
     make nothing.
     """
     qualified = any("::noinline" in cell.edited.original for cell in (unit.cell, *unit.headers.values()))

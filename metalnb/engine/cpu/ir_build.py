@@ -46,7 +46,7 @@ def written(unit: Unit, text: str, how: tuple[str, ...]) -> bytes:
 def assembled(
     text: str, how: tuple[str, ...], unit: Unit, check: Callable[[str], str] = lambda _: "",
 ) -> bytes:  # fmt: skip
-    """Return what clang makes of LLVM's text with these flags, or what it made before.
+    """Compile LLVM's text with clang and these flags, or return the cached result.
 
     Raises
     ------

@@ -18,7 +18,7 @@ def reserved(nbytes: int) -> mmap.mmap:
     Raises
     ------
     OSError, ValueError
-        When there are not so many.
+        When there are not that many.
     """
     no_reserve = 0x4000  # MAP_NORESERVE, which Python has no name for before 3.13
     return mmap.mmap(-1, nbytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | no_reserve)

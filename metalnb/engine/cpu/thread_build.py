@@ -17,7 +17,7 @@ __all__ = ["checked_object", "thread_object"]
 # What a fiber calls, and a loop does not have.
 _CONVERGES = (b"metalnb_converge", b"metalnb_barrier", b"metalnb_lane", b"metalnb_storage", b"metalnb_print")
 _HINT = re.compile("barrier|simd|quad|threadgroup")
-_ATTRIBUTE = re.compile(r'\$attribute\("[^"]*"\)')  # where a thread stands: of that each way knows enough
+_ATTRIBUTE = re.compile(r'\$attribute\("[^"]*"\)')  # a thread's position, which both paths know
 # No function here depends on which threads call it, as clang takes it of OpenCL's: it would not vectorise them.
 _APART = ("-fno-convergent-functions",)
 _PRINTED = ("-mllvm", "-print-before=loop-vectorize", "-mllvm", "-filter-print-funcs=metalnb_threads")

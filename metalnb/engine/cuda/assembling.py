@@ -49,7 +49,7 @@ class CudaBinary:
     functions : dict
         By the most threads it was assembled for, and whether a threadgroup is launched as a row.
     records : list of LaunchRecord
-        Those that no launch fills at the moment: taken and put back without a lock, and made anew when there is none.
+        Free records: taken and put back without a lock, and made when none is left.
     """
 
     unit: Unit
@@ -119,7 +119,7 @@ class Assembler:
         return Function(handle, most, module)
 
     def function(self, binary: CudaBinary, threads: int, *, row: bool) -> Function:
-        """Return the function for threadgroups of so many threads."""
+        """Return the function for threadgroups of `threads` threads."""
         row = row and not binary.checked
         usual = binary.functions.get((0, row))
         if usual is None:

@@ -1,4 +1,4 @@
-// Copies from device to threadgroup memory that go on while threads compute. Part of metal_compute, in its namespace.
+// Copies from device to threadgroup memory that run while threads compute. Part of metal_compute, in its namespace.
 //
 // A thread begins copies, closes them into a group, and later waits until all but its last few groups are there; a barrier
 // then shows them to the others. Source: NVIDIA, "PTX ISA", "cp.async".

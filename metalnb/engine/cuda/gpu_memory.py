@@ -115,7 +115,7 @@ class GpuMemory:
             self._gpu.take(self._gpu.api.cuMemcpyDtoDAsync(to, of, nbytes, self._gpu.stream))
 
     def bind(self, memory: Any) -> Any:
-        """Return what stands for memory in launches: the copy on the GPU of a record that stays as it is."""
+        """Return the launch argument for memory: the GPU's copy of a record that does not change."""
         if own_address(memory) is not None:
             return memory
         made = self.alloc(memory.nbytes)

@@ -1,4 +1,4 @@
-// Where a thread stands in a dispatch: CUDA's grids are of whole blocks, Metal's are exact (MSL 5.2.3.6).
+// A thread's position in a dispatch: CUDA's grids are of whole blocks, Metal's are exact (MSL 5.2.3.6).
 #pragma once
 
 // What the launch says of the dispatch. A dispatch whose last threadgroups are smaller is several launches: in each all

@@ -52,7 +52,7 @@ class _Config(ctypes.Structure):
 
 
 class LaunchRecord:
-    """The parameters of one kernel, filled anew for each launch. The driver copies them before the launch returns.
+    """The parameters of one kernel, refilled for each launch. The driver copies them before the launch returns.
 
     Attributes
     ----------

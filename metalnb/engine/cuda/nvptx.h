@@ -36,7 +36,7 @@ $MATH2(atan2) $MATH2(fmod) $MATH2(nextafter) $MATH2(pow)
 #undef $MATH2
 extern "C" float __nv_ldexpf(float, int) __attribute__((const));
 inline float $nv_ldexp(float x, int k) { return __nv_ldexpf(x, k); }
-/// Its zeros and poles have the signs of IEEE 754's tanPi, but for which a quotient would do.
+/// Its zeros and poles have the signs of IEEE 754's tanPi, which a plain quotient would not give.
 inline float $nv_tanpi(float x) { return __nv_sinpif(x) / __nv_cospif(x); }
 /// exp(y log x): NaN where that is, unlike pow (IEEE 754, 9.2.1).
 inline float $nv_powr(float x, float y) {
@@ -51,7 +51,7 @@ inline float $rsqrt_rounded(float x) { return float(1 / __builtin_elementwise_sq
 inline long $mul_high(long x, long y) { return __nvvm_mulhi_ll(x, y); }
 inline metal::ulong $mul_high(metal::ulong x, metal::ulong y) { return __nvvm_mulhi_ull(x, y); }
 
-// ---- Where a thread stands in a block; the entry point's own is in grid_place.h.
+// ---- A thread's position in a block; the entry point's own is in grid_place.h.
 inline metal::size_t $index_here() {
     return ($register(tid_z) * $register(ntid_y) + $register(tid_y)) * $register(ntid_x) + $register(tid_x);
 }

@@ -1,4 +1,4 @@
-// What stands before every cell on the way to PTX: precompiled once for each set of flags.
+// Included before every cell that is compiled to PTX; precompiled once for each set of flags.
 #pragma once
 #include "target/words.h"
 #include "nvptx.h"
@@ -9,7 +9,7 @@
 #include "checked_kernels/faults.h"
 #endif
 
-// Never, which no compiler finds out: no threadgroup has 4 GiB of memory. See loop_exits.py.
+// Always false, which the compiler cannot know: no threadgroup has 4 GiB of memory. See loop_exits.py.
 inline bool $never() {
     metal::uint bytes;
     asm("mov.u32 %0, %%dynamic_smem_size;" : "=r"(bytes));

@@ -25,13 +25,13 @@ __all__ = [
 ]  # fmt: skip
 
 LEAST = 70  # compute capability 7.0, Volta: the first whose threads shuffle and vote by masks
-# Compute capabilities that clang knows, and the version of PTX that has each: a driver takes none newer than itself.
+# Compute capabilities that clang knows, and the first version of PTX with each: a driver rejects PTX newer than itself.
 # PTX for one GPU runs on all later ones.
 _KNOWN = {70: 63, 72: 63, 75: 65, 80: 70, 86: 71, 87: 74, 89: 78, 90: 78, 100: 86, 103: 88, 120: 87, 121: 88}
 
 _KERNEL, _BEYOND = 'extern "C" __attribute__((nvptx_kernel))', "if ($beyond(here.position_in_grid, launch)) return;"
 _LAUNCH, _SHARED = "const $launch launch", ("unsigned o{i}", "$dynamic_storage(o{i})")
-# The last parameters are for the checks that are put in later.
+# The last parameters are for the checks, which are inserted later.
 _CHECKED = Head(
     _KERNEL, ("$place here = $here(launch, launch.how & 2);", _BEYOND, "here = $known_place(here);"),
     f"{_LAUNCH}, const __global metal::ulong* limits, __global $fault* faults, const __global $flag* flag", _SHARED,
@@ -43,7 +43,7 @@ def _head(*, row: bool) -> Head:
     return Head(_KERNEL, (here, _BEYOND), _LAUNCH, _SHARED)
 
 
-# Square roots and quotients are rounded once, in fast math too, as the MSL headers have it.
+# Square roots and quotients are correctly rounded, even in fast math, as the MSL headers require.
 ROUNDED = ("-mllvm", "-nvptx-prec-sqrtf32=1", "-mllvm", "-nvptx-prec-divf32=2")
 
 
@@ -65,7 +65,7 @@ def libdevice() -> Path:
 
 
 def _toolkits() -> list[str]:
-    """List the folders in which a toolkit may stand: of the wheels, of the environment, of the system."""
+    """List the folders where a toolkit may be installed: the wheels', the environment's, the system's."""
     spec = importlib.util.find_spec("nvidia")
     wheels = list(spec.submodule_search_locations or ()) if spec else []
     inside = [str(path) for folder in wheels for path in (*Path(folder).glob("cu[0-9]*"), *Path(folder).glob("cuda_*"))]
@@ -74,7 +74,7 @@ def _toolkits() -> list[str]:
 
 
 def source(unit: Unit, *, row: bool = False, cell: str = "") -> str:
-    """Write the text that clang is given.
+    """Write the text for clang.
 
     Parameters
     ----------
@@ -82,13 +82,13 @@ def source(unit: Unit, *, row: bool = False, cell: str = "") -> str:
     row : bool
         For threadgroups that are launched as one row of threads.
     cell : str
-        The cell's text, where it was changed.
+        The cell's text, if it was changed.
     """
     return written(unit, _head(row=row), cell)
 
 
 def checked_source(unit: Unit, cell: str) -> str:
-    """Write the text that clang is given of a kernel to be checked, for threadgroups launched either way."""
+    """Write the text for clang of a kernel that will be checked; its threadgroups can be launched either way."""
     return written(unit, _CHECKED, cell)
 
 
@@ -118,7 +118,7 @@ def ptx(unit: Unit, capability: int, *, row: bool = False) -> str:
 
 
 def finished(unit: Unit, text: str, llvm: Callable[[], str]) -> str:
-    """Return clang's PTX as a driver is given it: its tables whole, and with the size of a threadgroup.
+    """Return clang's PTX ready for a driver: with its tables repaired, and the size of a threadgroup.
 
     Parameters
     ----------
@@ -140,7 +140,7 @@ def finished(unit: Unit, text: str, llvm: Callable[[], str]) -> str:
 
 
 def processor_flags(capability: int) -> tuple[str, ...]:
-    """Return the flags that name a GPU to clang."""
+    """Return clang's flags for a GPU."""
     known = _known(capability)
     return "--target=nvptx64-nvidia-cuda", f"-march=sm_{known}", f"--cuda-feature=+ptx{_KNOWN[known]}"
 
@@ -151,7 +151,7 @@ def _known(capability: int) -> int:
 
 @functools.cache
 def target(capability: int) -> Target:
-    """Return what clang is asked for."""
+    """Return clang's flags."""
     return Target(
         "ptx",
         Path(__file__).parent / "prelude.h",
@@ -169,28 +169,28 @@ _HEAD_END = re.compile(rf"(\.entry {ENTRY}\([^)]*\))")
 
 
 def bounded(text: str, threads: int) -> str:
-    """Return PTX for threadgroups of up to ``threads`` threads: the assembler then gives each fewer registers."""
+    """Return PTX for threadgroups of up to ``threads`` threads, by which the assembler limits registers per thread."""
     return _HEAD_END.sub(rf"\1\n.maxntid {threads}, 1, 1", text, count=1)
 
 
-_TWICE = 256  # threads of a threadgroup of which a processor is to hold two, where a kernel says how large they are
+_TWICE = 256  # threads of the largest threadgroup of which a processor is to hold two at once
 
 
 def _declared(text: str, threads: int) -> str:
-    """Return PTX that says what ``[[max_total_threads_per_threadgroup]]`` does: one computes while the other waits."""
+    """Return PTX with the limit of ``[[max_total_threads_per_threadgroup]]``; small groups run two to a processor."""
     if not threads:
         return text
     twice = "\n.minnctapersm 2" if threads <= _TWICE else ""
     return _HEAD_END.sub(rf"\1\n.maxntid {threads}, 1, 1{twice}", text, count=1)
 
 
-# What shows a kernel how its threads are grouped, but for its inputs.
+# What lets a kernel observe how its threads are grouped, besides its inputs.
 _GROUPED = re.compile(r"\.shared\.(?!align)|\bbar\.|\bvote\.|\bshfl\.|\bredux\.|\bactivemask\.|%laneid")
 _ALONE = frozenset({"thread_position_in_grid", "threads_per_grid", "grid_size", "grid_origin"})
 
 
 def cannot_tell(unit: Unit, text: str) -> bool:
-    """Return whether a kernel, with its PTX, cannot tell how large its threadgroups are.
+    """Return whether a kernel, judged by its PTX, cannot observe the size of its threadgroups.
 
     The last threadgroups of such a kernel are launched whole, and their threads beyond the grid return at once.
     """

@@ -1,4 +1,4 @@
-"""A dispatch under way on the GPU, and the events that mark its start and end in the stream.
+"""A dispatch in flight on the GPU, and the events that mark its start and end in the stream.
 
 An event costs the host as much as a small kernel, so most dispatches have none of their own: they are counted, and
 every few of them share one.
@@ -34,7 +34,7 @@ class Events:
     count : iterator
         The numbers of dispatches that have no events of their own.
     last : int
-        The last number that was given; as many are in the stream at the least.
+        The last number handed out; at least that many are in the stream.
     """
 
     def __init__(self, gpu: Gpu) -> None:
@@ -48,7 +48,7 @@ class Events:
         self._lock = threading.Lock()
 
     def mark(self, number: int) -> None:
-        """Put a shared event behind a dispatch; wait when too many are under way."""
+        """Record a shared event after a dispatch; wait when too many are in flight."""
         with self._lock:
             self._mark(number)
             first = self._marks[0][0]
@@ -62,7 +62,7 @@ class Events:
 
     def wait(self, number: int) -> tuple[Any, ...]:
         """Wait until a dispatch is done; return the driver's answer."""
-        if number <= self._done:  # as it is for most: whoever waited for a later one has waited for it
+        if number <= self._done:  # the common case: a wait for a later one has waited for it
             return (0,)
         self.gpu.settle()
         with self.gpu:
@@ -115,8 +115,8 @@ class Events:
                 flag.value = 1
 
 
-_MOST = 128  # dispatches under way at once, or little more
-_EVERY = 32  # dispatches to a shared event: fewer than are under way at once, so that whoever waits finds one
+_MOST = 128  # dispatches in flight at once, or a few more
+_EVERY = 32  # dispatches per shared event: fewer than are in flight at once, so that a wait always finds one
 
 
 class Span:
@@ -231,7 +231,7 @@ class CudaTicket:
 
 
 class StagedTicket:
-    """A dispatch under way that is timed by events, or has results to copy back.
+    """A dispatch in flight that is timed by events, or has results to copy back.
 
     Attributes
     ----------

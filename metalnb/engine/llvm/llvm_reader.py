@@ -52,7 +52,7 @@ def read(text: str, *, bodies: bool = True) -> IRModule:
 
 
 def _top(module: IRModule, line: str) -> bool:
-    """Keep a line that stands outside functions; False for one that is not known."""
+    """Keep a line outside functions; False for one that is not known."""
     if line.startswith("@") and (found := _GLOBAL.match(line)):
         module.globals[found[1]] = line
     elif line.startswith("declare ") and (found := _DECLARED.search(line)):
@@ -92,7 +92,7 @@ def _function(head: str, lines: Iterator[str], types: Mapping[str, IRType]) -> I
             open_switch += " " + line.strip()
             if not line.strip().startswith("]"):
                 continue
-            line, open_switch = open_switch, ""  # noqa: PLW2901  (the line goes on over several)
+            line, open_switch = open_switch, ""  # noqa: PLW2901  (the statement spans several lines)
         elif not line or line.lstrip().startswith((";", "#dbg")):
             continue
         elif not line.startswith(" ") and (named := _LABEL.match(line)):
@@ -113,7 +113,7 @@ def _function(head: str, lines: Iterator[str], types: Mapping[str, IRType]) -> I
 
 
 def _list_of(text: str) -> str:
-    """Return what stands before the bracket that closes a list of parameters."""
+    """Return the text up to the bracket that closes a list of parameters."""
     depth = 1
     quoted = False
     for i, mark in enumerate(text):

@@ -28,7 +28,7 @@ def open_engine(device: int = 0, *, module: Any = None) -> Engine:
     device : int, optional
         0 is the system's own choice; others count `MTLCopyAllDevices`.
     module : module, optional
-        What stands in for PyObjC's ``Metal``.
+        A stand-in for PyObjC's ``Metal``.
 
     Raises
     ------

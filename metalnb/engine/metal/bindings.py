@@ -1,4 +1,4 @@
-"""PyObjC's modules, and what must be told to PyObjC before Metal is used through it."""
+"""PyObjC's modules, and the metadata that PyObjC needs before Metal is used through it."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def bindings(module: Any = None) -> Bindings:
     Parameters
     ----------
     module : module, optional
-        What stands in for it, with an attribute ``objc``; by default what ``METALNB_METAL`` names, else PyObjC.
+        A stand-in for it, with an attribute ``objc``; by default what ``METALNB_METAL`` names, else PyObjC.
 
     Raises
     ------

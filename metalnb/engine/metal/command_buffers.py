@@ -1,4 +1,4 @@
-"""Command buffers: dispatches encoded, several under way. What becomes of one is its ticket's, ``metal_tickets``."""
+"""Command buffers: dispatches are encoded, several in flight at once. ``metal_tickets`` follows each of them."""
 
 from __future__ import annotations
 
@@ -131,9 +131,8 @@ class Batch:
 class Commands:
     """The queue of a device. Dispatches run in the order in which they are submitted.
 
-    A dispatch is committed at once when the GPU has nothing to do. While it has, small ones gather in one command
-    buffer, which is committed when it is full, when another dispatch has to be on its own, and by whoever asks for one
-    of them.
+    A dispatch is committed at once when the GPU is idle. While it is busy, small ones gather in one command buffer,
+    which is committed when it is full, when a dispatch needs its own buffer, or when someone waits for one of them.
 
     Parameters
     ----------

@@ -18,8 +18,8 @@ from .bindings import Bindings
 
 __all__ = ["DispatchClock", "clock_of"]
 
-_BASE = 0.02  # seconds between the two readings of both clocks, at the least
-_MORE = 1.05  # a dispatch takes no longer than its command buffer, but for the clocks' resolution,
+_BASE = 0.02  # minimum seconds between the two readings of both clocks
+_MORE = 1.05  # a dispatch takes no longer than its command buffer, up to the clocks' resolution,
 _TICK = 2e-6  # s
 
 

@@ -1,4 +1,4 @@
-"""What kernels log (MSL 6.17, since MSL 3.2): collected by Metal, shown by whoever waits for the dispatch."""
+"""What kernels log (MSL 6.17, since MSL 3.2): collected by Metal, shown when the dispatch is waited for."""
 
 from __future__ import annotations
 

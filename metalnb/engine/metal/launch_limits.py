@@ -22,7 +22,7 @@ _CONSTANT = 32  # likewise on others, the family Mac2
 
 
 def whole(nbytes: int) -> int:
-    """Return the length of threadgroup memory that Metal takes for so many bytes."""
+    """Round bytes of threadgroup memory up to a length that Metal accepts."""
     return -(-nbytes // _MULTIPLE) * _MULTIPLE
 
 

@@ -240,7 +240,7 @@ class MetalEngine(Observable, SharedMemory):
         return values, staged
 
     def bind(self, memory: Any) -> Any:
-        """Return what stands for memory in launches: a shared buffer with the bytes of a record that stays as it is."""
+        """Return the launch argument for memory: a shared buffer with the bytes of a record that does not change."""
         if self._staging.own(memory) is not None:
             return memory
         made = self.alloc(memory.nbytes)

@@ -1,4 +1,4 @@
-"""A dispatch under way: its time by the GPU's own clock, its results, and what became of it."""
+"""A dispatch in flight: its time by the GPU's clock, its results, and its errors."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class GpuTime:
 
 
 class MetalTicket:
-    """A dispatch under way.
+    """A dispatch in flight.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
-"""Pipelines on disk: what Metal's compiler made for this GPU, so that another process does not have it made again.
+"""Pipelines on disk: code that Metal has compiled for this GPU, so that other processes need not compile it again.
 
-Metal compiles in two steps: the author's text to a library, and a function of it to code of the GPU. A binary archive
-holds the second, which is the longer one. It is a file of its own in the cache for each kernel.
+Metal compiles in two steps: the author's text to a library, and a function of the library to GPU code. A binary archive
+holds the result of the second step, which takes longer. The cache has one file per kernel.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ class PipelineArchives:
         self._machine = f"{device.name()}, {platform.mac_ver()[0]}"
 
     def state(self, function: Any, *parts: str) -> Any:
-        """Return a function's pipeline, from the disk or put there; None where Metal makes no archive of it.
+        """Return a function's pipeline, from the disk or compiled and stored; None if Metal cannot archive it.
 
         Parameters
         ----------
         function : MTLFunction
         *parts : str
-            All that it was compiled from.
+            Everything that it was compiled from.
         """
         key = cache.digest(self._machine, *parts)
         kept = cache.store().get(key, _KIND)
@@ -50,13 +50,13 @@ class PipelineArchives:
             if kept is not None:
                 file.write_bytes(kept)
                 state = self._state(function, self._archive(file))
-                if state is not None:  # else Metal no longer takes it
+                if state is not None:  # else Metal no longer accepts it
                     return state
             return self._made(function, key, folder / "new.metallib")
         return None
 
     def _made(self, function: Any, key: str, file: Path) -> Any:
-        """Have a pipeline compiled into an archive, and keep that."""
+        """Compile a pipeline into an archive, and store that."""
         archive = self._archive(None)
         if archive is None:
             return None
@@ -69,7 +69,7 @@ class PipelineArchives:
         return self._state(function, archive)
 
     def _archive(self, file: Path | None) -> Any:
-        """Open an archive, or make an empty one; None when Metal does not."""
+        """Open an archive, or make an empty one; None when Metal refuses."""
         described = self._found.metal.MTLBinaryArchiveDescriptor.alloc().init()
         if file is not None:
             described.setUrl_(self._url(file))
@@ -77,7 +77,7 @@ class PipelineArchives:
         return archive
 
     def _state(self, function: Any, archive: Any) -> Any:
-        """Return the pipeline that an archive has; None when it has none."""
+        """Return the pipeline in an archive; None when it has none."""
         if archive is None:
             return None
         described = self._described(function)

@@ -1,6 +1,6 @@
-"""What a kernel's accesses and loops do in a dispatch, found on the host from LLVM's text: no engine is known here.
+"""Bounds and loop lengths of a kernel, proven on the host from LLVM's text for each dispatch; independent of engines.
 
-In comes a module that ``engine/llvm`` has read, with what an engine says of its entry point (`EntryPoint`). Out come
-its accesses, where its pointers come from, and for each dispatch a `Proof`: the accesses that are not known to be
-right, and the loops that are not known to be short. What cannot be proven is the engine's to check.
+Input: a module read by ``engine/llvm``, and an engine's description of its entry point (`EntryPoint`). Output: the
+kernel's accesses, where its pointers come from, and for each dispatch a `Proof`: the accesses not proven in bounds, and
+the loops not proven short. The engine checks those at run time.
 """

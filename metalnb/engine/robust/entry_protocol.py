@@ -1,4 +1,4 @@
-"""What an engine says of the entry points that it compiles: where memory comes from, and where a thread stands."""
+"""What an engine says of the entry points that it compiles: where memory comes from, and a thread's position."""
 
 from __future__ import annotations
 

@@ -82,7 +82,7 @@ def _width(x: int) -> int:
 
 
 def positions(form: SimdForm) -> dict[str, LaneShape]:
-    """Return how what says where a thread stands changes from lane to lane, by the call that asks."""
+    """Return how each of a thread's positions changes from lane to lane, by the call that returns it."""
     lane = LaneShape(1, 1 << 32, BOTH)
     from_start = LaneShape(1, form.width, BOTH)
     anywhere = LaneShape(1)

@@ -155,7 +155,7 @@ def variables_of(module: IRModule) -> list[tuple[int, int, int]]:
 
 
 def _begin(body: FunctionBody, function: IRFunction, form: SimdForm, *, coroutine: bool) -> None:
-    """Write what stands before the first block: the coroutine's frame, and where the threads stand."""
+    """Write the code before the first block: the coroutine's frame, and the threads' positions."""
     emitter = body.emitter
     if coroutine:
         begun(emitter)

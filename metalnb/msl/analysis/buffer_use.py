@@ -97,7 +97,7 @@ def _roles(cursor: Any, kind: str, role: _Role) -> Iterator[tuple[Any, _Role]]:
     elif kind == "BINARY_OPERATOR" and len(parts) == 2:
         if _operator(cursor, parts) == "=":
             yield from _assigned(*parts)
-        else:  # of a pointer and a number the pointer goes on
+        else:  # pointer plus number: follow the pointer
             yield from ((p, role if _is_pointer(p) else _READ) for p in parts)
     elif kind == "COMPOUND_ASSIGNMENT_OPERATOR" and len(parts) == 2:
         yield parts[0], _MOVE if _is_pointer(parts[0]) else _UPDATE

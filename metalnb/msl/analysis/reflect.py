@@ -72,7 +72,7 @@ def reflect(
     return Reflection(tuple(kernels), tuple(reader.types.structs.values()), constants, cautions(parsed, doubts))
 
 
-# From so many instantiations on each is checked when it is first called, and only so many when the cell is read.
+# With more instantiations than this, only this many are checked when the cell is read, the others when first called.
 MADE = 256
 
 

@@ -35,18 +35,18 @@ _VARIABLES = frozenset({"VAR_DECL", "PARM_DECL", "FIELD_DECL", "NON_TYPE_TEMPLAT
 
 @dataclass(frozen=True, slots=True)
 class _Reference:
-    """A name in an expression: the function that it is in, if any, and what else around it matters."""
+    """A name in an expression, with the function around it, if any, and whatever forbids an edit there."""
 
     cursor: Any
     name: str
-    token: tuple[str, int] | None  # of which text, and its place in the tree; None in a macro's definition
+    token: tuple[str, int] | None  # the text's name and the token's index; None in a macro's definition
     function: Any
     around: str
     input: int = -1
 
 
 class ScopeReferences:
-    """What was found.
+    """The inputs at program scope, and everything that refers to them.
 
     Attributes
     ----------
@@ -56,7 +56,7 @@ class ScopeReferences:
     uses : mapping of str to list of (int, int, int)
         By text: the number of an input, and the first and last token of a use of it.
     calls : mapping of str to list of int
-        By text: where the parentheses of calls open that must pass the inputs on.
+        By text: the opening parenthesis of each call that must pass inputs on.
     heads : mapping of str to list of (int, str)
         By text: where the parameters of functions open that reach an input, and their names.
     reached : mapping of str to set of int
@@ -132,7 +132,7 @@ class ScopeReferences:
                           "declare it as a parameter of the kernel (MSL 5.9)")  # fmt: skip
 
     def _lambda(self, cursor: Any) -> str:
-        """Return what a lambda is called that captures nothing by default."""
+        """Name a lambda without a capture default for a message; return "" for one that has it."""
         token = self._token(cursor.extent.start)
         captures = self.trees[token[0]].text(token[1] + 1) if token else ""
         return "" if captures in {"&", "="} else "a lambda that does not capture [=] or [&]"
@@ -147,7 +147,7 @@ class ScopeReferences:
         return _Reference(cursor, name, token if written == name else None, function, around, number)
 
     def _asked(self, cursor: Any) -> tuple[str, int] | None:
-        """Return the name of a member that a template leaves open, which clang does not tell."""
+        """Return the token of a dependent member's name, for which clang has no cursor."""
         base = next((c for c in cursor.get_children() if c.kind.is_expression()), None)
         at = self._original(base.extent.end) if base is not None else None
         if at is None:
@@ -194,7 +194,7 @@ class ScopeReferences:
         for each in self._references:
             if each.input < 0 and each.token is None and each.name in named and _is_variable(each.cursor):
                 self._problem(each.cursor, f"a macro names '{each.name}', which is a variable here and an input "
-                              "at program scope elsewhere", "give the two two names")  # fmt: skip
+                              "at program scope elsewhere", "rename one of them")  # fmt: skip
 
     def _head(self, function: Any) -> None:
         name = own_name(function.spelling)
@@ -211,7 +211,7 @@ class ScopeReferences:
     def _use(self, each: _Reference) -> None:
         name = f"'{self.inputs[each.input].name}'"
         if each.around or each.function is None:
-            self._refuse(each.cursor, name, each.around or "what stands outside of all functions")
+            self._refuse(each.cursor, name, each.around or "code outside all functions")
         elif each.token is None:
             self.in_macros.add(each.input)
         else:
@@ -228,7 +228,7 @@ class ScopeReferences:
             return
         opening = self._opening(each.token) if each.token else -1
         if each.around or each.function is None:
-            where = each.around or "what stands outside of all functions"
+            where = each.around or "code outside all functions"
             self._refuse(each.cursor, names, f"{where}, through '{each.name}'")
         elif each.token is None:
             self._refuse(each.cursor, names, f"'{each.name}', which a macro calls")
@@ -251,13 +251,13 @@ class ScopeReferences:
         return i if tree.text(i) == "(" and tree.close(i) >= 0 else -1
 
     def _token(self, location: Any) -> tuple[str, int] | None:
-        """Return the token that begins at a location: of what is given to a macro where it is written."""
+        """Return the token that begins at a location; for a macro's argument, where the argument is written."""
         at = self._original(location)
         i = self._starts[at[0]].get(at[1]) if at else None
         return None if at is None or i is None else (at[0], i)
 
     def _original(self, location: Any) -> tuple[str, int] | None:
-        """Return the author's text in which a location lies, and the offset there."""
+        """Return the name of the author's text that contains a location, and the offset in it."""
         cell = self.parsed.owner(location)
         if cell is None:
             return None
@@ -266,7 +266,7 @@ class ScopeReferences:
 
 
 def _declared(cell: Cell) -> Cell:
-    """Return a cell whose inputs are variables for the parser."""
+    """Return the cell with its inputs declared as plain variables, for the parser."""
     edits = (Edit(i.start, i.end, f"extern constant {i.type} {i.name}") for i in cell.scope_inputs)
     return replace(cell, edited=cell.edited.exchanged(edits))
 
@@ -277,7 +277,7 @@ def _is_variable(cursor: Any) -> bool:
 
 
 def _meant(cursor: Any) -> list[Any]:
-    """Return what a name may stand for; None where that is open."""
+    """Return the declarations that a name may refer to; None for one that is not resolved yet."""
     from clang import cindex
 
     library = cindex.conf.lib

@@ -21,7 +21,7 @@ def methods(text: str) -> dict[str, tuple[str, ...]]:
 
 
 def _declared(tree: Tree, brace: int, *, hidden: bool) -> list[str]:
-    """Return the words of a class that stand before a parenthesis, after what can be the end of a type."""
+    """Return the words of a class that precede a parenthesis, after what can be the end of a type."""
     names = []
     end = tree.close(brace)
     end = end if end > 0 else len(tree.texts)

@@ -116,7 +116,7 @@ def _names(draft: Draft) -> Iterator[tuple[int, str]]:
     first = start == offset and text[:offset].rstrip()[-1:] in {"(", ","}  # before an argument: the call is meant
     if name and not first:
         yield start, name
-    opened: list[Token] = []  # each bracket that is still open or, for a parenthesis, what stands before it
+    opened: list[Token] = []  # each bracket that is still open or, for a parenthesis, the token before it
     before: Token | None = None
     for token in tokenize(text[:offset]).program:
         if token.text in {"(", "[", "{"}:

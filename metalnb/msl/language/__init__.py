@@ -1,5 +1,5 @@
 """Tables of the specification: attributes, versions, the reference of names, and what metalnb does not support.
 
 Nothing comes in but a name or a cell's words; out comes what the specification says about them. A table is the only
-place where its facts stand: the editors' colours, completion, the documents and the rules all read them here.
+place for its facts: the editors' colours, completion, the documents and the rules all read them here.
 """

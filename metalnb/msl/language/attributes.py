@@ -1,4 +1,4 @@
-"""The one table of MSL's attributes: which there are, whether they take an argument, where they may stand.
+"""The one table of MSL's attributes: which there are, whether they take an argument, where they may appear.
 
 Source: Metal Shading Language specification, version 4, chapters 2 and 5.
 """

@@ -75,7 +75,7 @@ def _named(callee: Any) -> Any:
 
 
 def _overloads(callee: Any, count: int) -> Iterator[tuple[str, ...]]:
-    """Yield the parameters' types of the overloads that take so many scalars."""
+    """Yield the parameters' types of the overloads that take `count` scalars."""
     from clang import cindex
 
     library, named = cindex.conf.lib, _named(callee)

@@ -114,7 +114,7 @@ def _holds_values(tree: Tree, brace: int) -> bool:
 
 
 def _has_operator(tree: Tree, start: int, stop: int) -> bool:
-    """Return whether an operator may stand between two places, in no bracket, other than before an operand."""
+    """Return whether an operator may appear between two places, in no bracket, other than before an operand."""
     i = tree.after(start)
     while i < stop:
         if tree.texts[i] in _OPERATORS:

@@ -37,7 +37,7 @@ class Pass(NamedTuple):
     edits : callable
         From the text's trees to what is to be edited.
     cell, edited : str
-        The golden cell, and what this pass alone makes of it.
+        The golden cell, and the result of this pass alone.
     """
 
     section: str

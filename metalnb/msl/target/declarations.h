@@ -24,7 +24,7 @@ float $rsqrt_rounded(float) $pure;
 long $mul_high(long, long) $pure;
 metal::ulong $mul_high(metal::ulong, metal::ulong) $pure;
 
-// ---- Where a thread stands.
+// ---- A thread's position.
 metal::size_t $threads_here() $pure;  // of the threadgroup
 metal::size_t $index_here() $pure;    // in it
 metal::uint $simd_lane() $pure;

@@ -1,4 +1,4 @@
-"""The tree of a text: which bracket closes which, what stands inside what, and what is declared, as tokens can tell.
+"""The bracket tree of a text: which brackets match, how they nest, and the declarations that tokens reveal.
 
 A text is read once. Every pass that edits it, and every question that is asked before clang sees it, works from this.
 """

@@ -1,4 +1,4 @@
-"""Constants that a cell makes of its function constants, and what they are once those have values (MSL 5.8.1).
+"""Constants that a cell derives from its function constants, and their values once those are set (MSL 5.8.1).
 
 ``[[function_constant(ON)]]`` on a parameter may name such a constant: ``constant bool ON = A && N > 2;``. The caller
 must know whether the parameter is there before anything is compiled: so the expression is evaluated here, from tokens.
@@ -87,7 +87,7 @@ def evaluated(expression: str, values: Mapping[str, Any]) -> Any:
     ----------
     expression : str
     values : mapping of str to value
-        The function constants; None for one that has no value, which is 0 where it is used all the same.
+        The function constants; None for one that has no value, which is 0 if it is used anyway.
 
     Raises
     ------

@@ -49,7 +49,7 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class Omission:
-    """An edit that leaves out what is right in Metal and of no use here; the author is told.
+    """An edit that drops something valid in Metal but useless here, with a note to the author.
 
     Attributes
     ----------

@@ -1,7 +1,7 @@
-"""A kernel's head in the author's text, and the edits that change a kernel there.
+"""Find a kernel's head in the author's text, and make the edits that change it.
 
-What rewrites a kernel's text (the metal engine, `validate`, the puzzles) finds its head here, renames a parameter, adds
-one, and inserts statements at the start of the body.
+The passes that rewrite a kernel's text (the metal engine, `validate`, the puzzles) rename parameters, add some, and
+insert statements at the start of the body.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ __all__ = ["KernelHead", "ParameterText", "kernel_head", "kernel_heads", "withou
 
 @dataclass(frozen=True, slots=True)
 class ParameterText:
-    """One parameter of a kernel, as it is written.
+    """One parameter of a kernel, as written.
 
     Attributes
     ----------
@@ -87,7 +87,7 @@ class KernelHead:
 
     @cached_property
     def limits(self) -> tuple[tuple[int, int], ...]:
-        """Where ``max_total_threads_per_threadgroup(…)`` stands: with a comma, or the list if that holds no more."""
+        """The range of ``max_total_threads_per_threadgroup(…)`` with a comma; of the list, if it holds nothing else."""
         tree, found = self._tree, []
         for a, b in tree.attribute_lists(tree.statement(self._function.opening), self._function.end):
             for i in range(a, b):
@@ -112,7 +112,7 @@ class KernelHead:
         return Edit(at, at, statements)
 
     def fits(self, signature: Signature) -> bool:
-        """Return whether the head can be that of a kernel with this signature."""
+        """Return whether the head may belong to a kernel with this signature."""
         written = [i for i in signature.inputs if not i.scoped]
         count = signature.arity - len(signature.inputs) + len(written)
         if len(self.parameters) != count or not all(p.declarator for p in self.parameters):
@@ -128,7 +128,7 @@ class KernelHead:
 
 
 def kernel_head(source: str, signature: Signature) -> tuple[Tree, KernelHead] | None:
-    """Find the head of a kernel in a text; None for a template's, or where a macro makes it."""
+    """Find the head of a kernel in a text; None for a template, or a head that a macro writes."""
     if "<" in signature.function:
         return None
     tree = outline(source).program
@@ -136,7 +136,7 @@ def kernel_head(source: str, signature: Signature) -> tuple[Tree, KernelHead] | 
 
 
 def kernel_heads(tree: Tree, signature: Signature) -> Iterator[KernelHead]:
-    """Find the heads that fit a signature: by name (in a macro by the parameters alone)."""
+    """Find the heads that fit a signature: by name, or in a macro by the parameters alone."""
     name = re.sub(r"<.*", "", signature.function, flags=re.DOTALL).split("::")[-1].strip()
     for function in tree.functions:
         if tree.texts[function.end] == "{" and (tree.macro or tree.texts[function.name] == name):

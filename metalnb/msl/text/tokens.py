@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 __all__ = ["Directive", "Stream", "Token", "tokenize"]
 
-# A line that ends in a backslash goes on, in the middle of a word too, and clang lets spaces stand after the backslash.
+# A backslash at the end of a line continues it, even within a word, and clang allows spaces after the backslash.
 # It also takes Unicode's spaces for spaces, and $ and most of Unicode for letters. What is read otherwise here than
 # there could hide an #include: so, in doubt, this takes less for a comment or a raw string than clang does.
 _SPLICE = r"\\[ \t\f\v]*\n"

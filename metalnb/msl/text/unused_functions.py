@@ -99,7 +99,7 @@ def _left_out(sources: tuple[str, ...], function: str) -> list[list[tuple[int, i
     seeds = {*_UNNAMED, *_WORD.findall(function)}.union(*(parts.words for parts in every))
     for parts in every:
         for other in every:
-            if other is not parts:  # what stands in a text may be the other's macro
+            if other is not parts:  # a name in a text may be the other's macro
                 seeds.update(
                     f.name for f in parts.functions if f.name in other.macros or not f.head.isdisjoint(other.bold)
                 )

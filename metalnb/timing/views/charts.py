@@ -15,7 +15,7 @@ from ..units import rate, seconds
 
 __all__ = ["plot_timing", "roofline_figure", "roofline_names", "roofline_png", "svg"]
 
-_INK = "#565758"  # stands for the page's text colour: replaced by it in an SVG, a suitable grey in a PNG
+_INK = "#565758"  # represents the page's text colour: replaced by it in an SVG, a suitable grey in a PNG
 _ROOF, _POINT = "#3b82c4", "#d9822b"
 _DOT = "metalnb-dot-"  # the gid of a kernel's point, before its number
 _MARGIN = 4.0  # factor by which the axes extend beyond what is drawn

@@ -32,7 +32,7 @@ def timing_text(timing: Timing) -> str:
 
 
 def figures(timing: Timing) -> list[str]:
-    """Return what stands beside the median."""
+    """Return the text beside the median."""
     count = len(timing.seconds)
     of = f"{count} batches of {timing.batch:,}" if timing.batch > 1 else f"{count} runs"
     spread = f"p20 {seconds(timing.p20)}, p80 {seconds(timing.p80)}, best {seconds(timing.best)}"

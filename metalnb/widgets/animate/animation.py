@@ -82,7 +82,7 @@ class Animation(Live):
         return {k.label: self._frames.settings.get(k, k.value) for k in self._knobs}
 
     def play(self) -> None:
-        """Go on, until `pause`."""
+        """Play, until `pause`."""
         self._clock.play()
         self._show()
 

@@ -46,7 +46,7 @@ class Filmstrip:
 
 
 def thinned(array: Any) -> Any:
-    """Return every n-th row and column of an array, so many that it is a small picture."""
+    """Return every n-th row and column of an array, with n such that the picture is small."""
     by = -(-max(array.shape[:2]) // _THUMB)
     return array[::by, ::by]
 

@@ -25,7 +25,7 @@ class FrameClock:
     Parameters
     ----------
     work : callable
-        Called with True for a frame that goes on, with False to show again what is there; must not raise.
+        Called with True to advance a frame, with False to redraw the current one; must not raise.
     rate : float
         Frames per second.
     """
@@ -102,7 +102,7 @@ class FrameClock:
             self._work(onward)
 
     def _next(self) -> bool | None:
-        """Wait for what is to be done: a frame that goes on (True), the same again (False), or nothing (None)."""
+        """Wait for the next task: advance a frame (True), redraw the current one (False), or nothing (None)."""
         with self._changed:
             while True:
                 if self._single:

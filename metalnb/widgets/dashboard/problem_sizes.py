@@ -90,7 +90,7 @@ class Sizes:
         before = part.shape if len(shape) == len(part.shape) else (math.prod(part.shape),)
         given = part.value.reshape(before + part.inner)
         if shape[0] <= before[0] and shape[1:] == before[1:]:
-            return given[: shape[0]]  # its memory goes on, as the original's does
+            return given[: shape[0]]  # its memory continues, as the original's does
         memory = np.zeros(max(nbytes, part.value.nbytes), np.uint8)
         array = memory[:nbytes].view(part.value.dtype).reshape(full)
         for place in itertools.product(*(range(0, new, old) for new, old in zip(shape, before, strict=True))):

@@ -55,7 +55,7 @@ def monitor(*, engine: str | None = None, keep: int = 100_000) -> Monitor:
 class Monitor(DispatchRecorder, Live):
     """A `DispatchRecorder` as a widget: a table of the kernels that ran, with buttons to stop, to clear and to save."""
 
-    _REST = 5.0  # it is drawn anew for its picture, and cells follow each other fast
+    _REST = 5.0  # saving its picture redraws it, and cells can follow each other fast
 
     def __init__(self, engine: engines.Engine, found: Limits, keep: int) -> None:
         Live.__init__(self)

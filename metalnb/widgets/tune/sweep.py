@@ -1,4 +1,4 @@
-"""Running a sweep: every configuration is checked and measured, and the best ones are measured again."""
+"""Run a sweep: check and measure every configuration, then measure the best ones again."""
 
 from __future__ import annotations
 
@@ -29,20 +29,20 @@ T = TypeVar("T")
 
 EVEN = 1.02  # a gain below this is noise
 _FINALISTS = 3  # measured again at the end, alternating with the baseline
-_NEAR = 1.5  # times the best: slower ones are not measured again
+_NEAR = 1.5  # configurations slower than this times the best are not measured again
 _ROUNDS = 2
-_SECONDS = 0.08  # of a measurement
-_DUEL, _TURN = 1.5, 0.02  # seconds of all turns between the best and the kernel as it is, and of one
-_LEAST, _TURNS = 6, 15  # turns; six are the least that have an interval
-_HOPELESS, _LONG = 10, 0.02  # times the best, and seconds, from which one run is enough
-_USUAL = 256  # threads in a threadgroup: those of about as many are tried first
+_SECONDS = 0.08  # per measurement
+_DUEL, _TURN = 1.5, 0.02  # seconds: of the whole comparison with the baseline, and of one measurement in it
+_LEAST, _TURNS = 6, 15  # measurements in it; an interval needs six
+_HOPELESS, _LONG = 10, 0.02  # from this many times the best, and these seconds on, one run is enough
+_USUAL = 256  # threads per threadgroup: sizes near this are tried first
 
 
 class Sweep:
-    """Tries configurations one after another, and keeps what each one took.
+    """Tries configurations one after another, and records the time of each.
 
-    They are tried in their order, or with ``usual_first`` those of about 256 threads before the others: what is far
-    slower is then known by one run.
+    They are tried in order, or with ``usual_first`` starting with those of about 256 threads: with a good time known
+    early, one run is enough to reject a far slower configuration.
 
     Attributes
     ----------
@@ -51,11 +51,11 @@ class Sweep:
     done : int
         How many have been tried.
     baseline : Trial
-        The kernel as it is: with its own constants and its default threadgroup.
+        The kernel unchanged: with its own constants and its default threadgroup.
     ratios : tuple of float
-        The time of the kernel as it is over the best one's, of runs right after each other; see `interval`.
+        The baseline's time over the best one's, from pairs of consecutive measurements; see `interval`.
     error : str
-        Why the sweep in its thread ended early, such as a lack of memory for copies; empty when it did not.
+        Why a sweep in the background ended early, such as too little memory for copies; empty when it did not.
     """
 
     def __init__(
@@ -90,7 +90,7 @@ class Sweep:
     def start(self) -> Self:
         """Start, or continue after `stop`, in a background thread."""
         if self._stopping.is_set():
-            self.wait()  # for the configuration that was running
+            self.wait()  # for the configuration in progress
         if self._thread is None or not self._thread.is_alive():
             self._stopping.clear()
             self._thread = spawn(self._sweep_apart, self.stop)
@@ -107,7 +107,7 @@ class Sweep:
         return self
 
     def stop(self) -> Self:
-        """Stop after the dispatch that is running; what was found stays, and `start` continues."""
+        """Stop after the current dispatch; results are kept, and `start` continues."""
         self._stopping.set()
         return self
 
@@ -118,13 +118,13 @@ class Sweep:
         return self
 
     def _changed(self) -> None:
-        """Called after each configuration: there is something new to show."""
+        """Called after each configuration, when there is something new to show."""
 
     def _ended(self) -> None:
         """Called when the sweep is done, stopped or failed."""
 
     def _sweep_apart(self) -> None:
-        """Run the sweep in its thread, where nobody could catch an exception: it is shown instead."""
+        """Run the sweep in its thread; an exception, which nobody could catch there, is kept to be shown."""
         try:
             self._sweep()
         except Exception as error:  # noqa: BLE001
@@ -156,7 +156,7 @@ class Sweep:
             self._ended()
 
     def _measure_baseline(self, guarded: GuardedArguments) -> Mapping[str, Any] | None:
-        """Run the kernel as it is; return its results, or None when there is nothing to compare others with."""
+        """Run the baseline; return its results, or None when there is nothing to compare others with."""
         tried = self._tried(replace(self.baseline, timing=None, error=""), guarded, None)
         self.baseline = tried
         if self._reference and self.check:
@@ -201,14 +201,14 @@ class Sweep:
         return time.perf_counter() - start
 
     def _hopeless(self, trial: Trial, took: float) -> Timing | None:
-        """Return the timing of one run that is enough, because it took so much longer than the best; else None."""
+        """Return the timing of a single run, if it took so much longer than the best that it is enough; else None."""
         best = self.best
         if best is None or best.timing is None or took < max(_HOPELESS * best.timing.median, _LONG):
             return None
         return replace(best.timing, seconds=(took,), batch=1, clock="wall", threadgroup=trial.threadgroup)
 
     def _go_on(self, step: Callable[[], T]) -> T:
-        """Take a step of a configuration, unless the sweep is to stop: it begins again with that configuration."""
+        """Run one step of a configuration, unless the sweep is stopping; it would then restart with that one."""
         if self._stopping.is_set():
             raise Stopped
         return step()
@@ -217,7 +217,7 @@ class Sweep:
         return quick(self._dispatch(trial, self._guarded(trial, guarded)), total, self._stopping.is_set)
 
     def _guarded(self, trial: Trial, guarded: GuardedArguments) -> GuardedArguments:
-        """Return the copies for a configuration: others only where its launch depends on its constants."""
+        """Return the copies for a configuration; they are made anew only if the launch depends on its constants."""
         if self._rebound is None or trial is self.baseline or not trial.launch:
             return guarded
         if self._own is None or self._own[0] != (trial.threadgroup, dict(trial.constants)):
@@ -226,7 +226,7 @@ class Sweep:
         return self._own[1]
 
     def changes_nothing(self, trial: Trial) -> bool:
-        """Return whether a configuration is the kernel as it is: it is measured once, and gains nothing."""
+        """Return whether a configuration equals the baseline, which is measured only once and has no gain."""
         own = self.call.kernel.program.constants
         same = all(own.get(name) == value for name, value in trial.constants.items())
         return same and trial.threadgroup == self.baseline.threadgroup
@@ -235,7 +235,7 @@ class Sweep:
         return replace(trial, timing=self.baseline.timing, error=self.baseline.error)
 
     def _settle(self, guarded: GuardedArguments) -> None:
-        """Measure the best ones again, alternating with the baseline: one lucky measurement does not make the best."""
+        """Measure the best ones again, alternating with the baseline, so that one lucky measurement does not win."""
         other = [t for t in self.trials if t.timing and not t.once and not self.changes_nothing(t)]
         least = min(map(_seconds, [*other, *([self.baseline] if self.baseline.timing else [])]), default=0.0)
         ranked = sorted((t for t in other if _seconds(t) < _NEAR * least), key=_seconds)[:_FINALISTS]
@@ -257,7 +257,7 @@ class Sweep:
         self._duel(guarded)
 
     def _duel(self, guarded: GuardedArguments) -> None:
-        """Let the best and the kernel as it is alternate, for an interval of what is gained."""
+        """Alternate the best and the baseline, for a confidence interval of the gain."""
         best, base = self.best, self.baseline
         if best is None or best is base or base.timing is None:
             return
@@ -294,7 +294,7 @@ class Sweep:
 
     @property
     def gain(self) -> float | None:
-        """The speedup of the best over the kernel as it is."""
+        """The speedup of the best over the baseline."""
         best, base = self.best, self.baseline.seconds
         if best is None or best.seconds is None or base is None:
             return None
@@ -306,7 +306,7 @@ class Sweep:
         return median_interval(self.ratios) if self.ratios else None
 
     def apply(self, trial: Trial | None = None) -> Kernel:
-        """Make the best threadgroup the kernel's default, or that of another configuration.
+        """Make the best threadgroup the kernel's default, or another configuration's.
 
         It is kept on disk for the kernel's content, its constants and the device. A call without a threadgroup uses it
         for a grid with the same number of dimensions. `Kernel.keep_threadgroup` undoes this.

@@ -32,7 +32,7 @@ def tune(
     """Find the threadgroup and the function constants with which a kernel is fastest.
 
     Every threadgroup is tried with every combination of constants, on copies of the arrays and in the background. A
-    configuration that is refused is a row with its reason, and the sweep goes on. So is one that writes past the end
+    configuration that is refused is a row with its reason, and the sweep continues. So is one that writes past the end
     of an array, or that writes other results than the kernel as it is, because a kernel may rely on its threadgroup.
     One whose first run takes ten times as long as the best is not measured any further; by default those of about 256
     threads go first. The best three are measured again, alternating with the kernel as it is.

@@ -149,12 +149,12 @@ class Marks:
     moment: int = 0
 
 
-_MOST_KEPT = 64 << 20  # bytes of marks that the next run may have: to get them anew takes longer than most runs
+_MOST_KEPT = 64 << 20  # bytes of marks kept for the next run: allocating them takes longer than most runs
 _spare: list[Marks] = []
 
 
 def marks_for(count: int) -> Marks:
-    """Return memory for marks of so many units."""
+    """Return memory for the marks of a number of units."""
     found = next((m for m in _spare if m.memory.size >= count and m.moment < 1 << 27), None)
     _spare.clear()
     return found or Marks(np.zeros(count, _UNIT))

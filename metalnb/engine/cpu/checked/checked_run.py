@@ -1,4 +1,4 @@
-"""A dispatch in the checked build: every access watched, one threadgroup after the other. Raw facts come out."""
+"""Run a dispatch in the checked build: every access is watched, threadgroups run one at a time. Returns raw facts."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ from .checked_memory import (
 __all__ = ["run_checked"]
 
 _MOST = 256
-_EVENTS = 1 << 16  # accesses of buffers that are kept one by one
-_THREADS = 1 << 20  # whose first NaN is kept
-_GROUPS = 1 << 24  # threadgroups of which is kept when they were run
-_ACCESSES = 1 << 25  # after which no further threadgroup is begun: each element that is touched costs 24 bytes or more
+_EVENTS = 1 << 16  # buffer accesses recorded individually
+_THREADS = 1 << 20  # threads whose first NaN is recorded
+_GROUPS = 1 << 24  # threadgroups whose order of execution is recorded
+_ACCESSES = 1 << 25  # after which no threadgroup is started: each element touched costs 24 bytes or more
 _NONE = (1 << 32) - 1
 
 _EVENT = np.dtype([("thread", "u2"), ("what", "u2"), ("group", "u4"), ("offset", "i8")])
@@ -75,15 +75,15 @@ _lock = threading.Lock()
 def run_checked(
     unit: Unit, arguments: Sequence[Any], grid: Grid, threadgroup: Grid, seconds: float,
 ) -> Facts:  # fmt: skip
-    """Run a dispatch in the checked build, on copies: all of it, or as much as there is time for.
+    """Run a dispatch in the checked build, on copies: all of it, or as much as fits into the time.
 
     Parameters
     ----------
     unit, arguments, grid, threadgroup
         As for `Engine.compile` and `Engine.launch`.
     seconds : float
-        After which threads are stopped. When all threadgroups will take longer, half of those that will not are the
-        first ones, and the others lie evenly behind them.
+        After which threads are stopped. When all threadgroups would take longer, those that run are a sample: half of
+        them from the start of the grid, the others spread evenly over the rest.
 
     Raises
     ------
@@ -159,14 +159,14 @@ def run_checked(
     return facts
 
 
-# ---- As much as there is time for.
+# ---- As much as fits into the time.
 
 
 def _within(build: CheckedBuild, watch: _Watch, given: bytes, worker: int, groups: int, seconds: float) -> int:
-    """Run threadgroups, on another thread so that Ctrl-C is heard; return how many came to their end."""
+    """Run threadgroups on another thread, so that Ctrl-C works; return how many finished."""
     deadline = time.perf_counter() + seconds
     done, given_up = 0, False
-    running = threading.Lock()  # held as long as memory is in use
+    running = threading.Lock()  # held while the threadgroups use the memory
 
     def run() -> None:
         nonlocal done
@@ -185,7 +185,7 @@ def _within(build: CheckedBuild, watch: _Watch, given: bytes, worker: int, group
             runner.join(0.1)
             if time.perf_counter() > deadline:
                 watch.stopped = watch.stopped or 1
-    except BaseException:  # an interrupt, which may also come while the thread is started, and once more
+    except BaseException:  # an interrupt: it may also arrive while the thread starts, or a second time
         given_up = True
         watch.stopped = 2
         _wait_for(running)
@@ -203,7 +203,7 @@ def _wait_for(lock: threading.Lock) -> None:
 
 
 def _parts(groups: int, watch: _Watch, deadline: float) -> Iterator[tuple[int, int]]:
-    """Yield threadgroups, the first one and how many."""
+    """Yield ranges of threadgroups: the first one and how many."""
     if not groups:
         return
     first = min(groups, 8)
@@ -227,14 +227,14 @@ def _parts(groups: int, watch: _Watch, deadline: float) -> Iterator[tuple[int, i
 
 
 def _chunks(first: int, count: int) -> Iterator[tuple[int, int]]:
-    """Yield a row of threadgroups in pieces, so that what is done when time is over is known nearly."""
+    """Split a range of threadgroups, so that a run that is stopped knows roughly how far it got."""
     size = max(1, count // 16)
     for start in range(first, first + count, size):
         yield start, min(size, first + count - start)
 
 
 def _name_parts(events: np.ndarray[Any, Any], regions: list[WatchedRegion]) -> None:
-    """Let events name a part, counted through all regions, in place of a region, and count from its start."""
+    """Replace regions in events by parts, numbered across all regions, with offsets from the part's start."""
     numbers, offsets, written = events["what"] >> 2, events["offset"].copy(), (events["what"] & 1).astype(bool)
     first = 0
     for i, region in enumerate(regions):
@@ -262,7 +262,7 @@ def _fact(f: Any, regions: list[WatchedRegion], lines: DebugLines, unit: Unit, o
 
 
 def _values(f: Any, region: WatchedRegion, scalar: str) -> tuple[Any, ...]:
-    """Return what a thread read or wrote in a race, and what the other one did."""
+    """Return the two values of a race: the one that this thread read or wrote, and the other thread's."""
     if KINDS[f["kind"]] != "race" or not scalar:
         return ()
     kind = np.dtype(scalar)
@@ -272,6 +272,6 @@ def _values(f: Any, region: WatchedRegion, scalar: str) -> tuple[Any, ...]:
 
 
 def _author(lines: DebugLines, place: int, unit: Unit) -> Line | None:
-    """Return the innermost line that the author wrote; a place is where the call returns to."""
+    """Return the innermost line of the author's text; `place` is a return address."""
     own = {MAIN, *unit.headers}
     return next((line for line in lines.chain(place - 1) if line.file in own), None)

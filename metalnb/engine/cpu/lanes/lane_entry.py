@@ -1,4 +1,4 @@
-"""What the entry point for vector registers gives a kernel: arguments, threadgroup memory, where a thread stands.
+"""What the entry point for vector registers gives a kernel: arguments, threadgroup memory, a thread's position.
 
 See ``entry_texts.lane_text``, ``runtime/dispatch.h`` and ``collectives.h``.
 """

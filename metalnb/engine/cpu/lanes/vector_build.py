@@ -120,7 +120,7 @@ def object_of(made: Vectorised, unit: Unit, flags: tuple[str, ...] = ()) -> byte
 
 
 def _compiled(text: str, flags: tuple[str, ...], unit: Unit) -> bytes:
-    """Return what clang makes of LLVM's text, or what it made before."""
+    """Compile LLVM's text with clang, or return the cached result."""
 
     def build() -> bytes:
         with cache.store().scratch() as folder:

@@ -23,7 +23,7 @@ _SHOWN = 6  # lines that are named
 
 
 def how_it_runs(unit: Unit) -> list[tuple[str, str]]:
-    """Return facts for a kernel's card, each with its label. The kernel is compiled once more, with line tables.
+    """Return facts for a kernel's card, each with its label. The kernel is compiled again, with line tables.
 
     Raises
     ------

@@ -150,7 +150,7 @@ inline float $h_exp10(float x) {
     return $raised(p * r + 1, n, x < 0);
 }
 
-/// x^y where |x|^y is `value`, but for an x or y of 0, infinity or NaN: C99, F.9.4.4.
+/// x^y where |x|^y is `value`, except for an x or y of 0, infinity or NaN: C99, F.9.4.4.
 inline float $unusual_power(float x, float y, float value) {
     const metal::uint negative = $bits_of(x) & 0x80000000;
     const float size = __builtin_elementwise_abs(x), halved = y * 0.5f, sum = x + y, one = 1;

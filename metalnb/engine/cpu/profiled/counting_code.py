@@ -49,7 +49,7 @@ class CountingCode:
     private : list of IRInstruction
         Accesses of a thread's own arrays.
     in_order : bool
-        Whether an atomic load stands in a loop: it may wait for what a threadgroup before its own writes.
+        Whether an atomic load is in a loop: it may wait for what a threadgroup before its own writes.
     """
 
     def __init__(self, function: IRFunction, work: dict[str, int], *, waits: bool) -> None:

@@ -1,6 +1,6 @@
 """How many registers a thread needs, estimated: the most values alive at once in LLVM's text, in words of 32 bits.
 
-A GPU's compiler orders instructions anew, keeps what is uniform in registers of the SIMD-group, and may compute a value
+A GPU's compiler reorders instructions, keeps what is uniform in registers of the SIMD-group, and may compute a value
 twice to save one. So this is an estimate, and no compiler's figure.
 """
 

@@ -107,7 +107,7 @@ static void at_atomic(u64 at, u32 reads, u32 writes) {
     if (r || !reads) released[i].head = r;
 }
 
-/// Whether a thread was told, by fences, of what a mark is of.
+/// Whether fences have made the access of a mark visible to a thread.
 static int told_of(mark m, u32 thread, u32 shared) {
     if (lost) return 1;  // rather no finding than a wrong one
     static const known* left[1 << 14];

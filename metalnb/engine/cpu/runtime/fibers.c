@@ -21,7 +21,7 @@ typedef struct {
     u64 given[LANES], more[LANES], results[LANES];
     address site[LANES];
     resolve* how[LANES];
-    void* stack[LANES];  // where each lane goes on
+    void* stack[LANES];  // where each lane continues
 } simdgroup;
 
 typedef struct {
@@ -124,7 +124,7 @@ static int chosen(worker* w) {
 
 static void started(void);
 
-/// Where the chosen lane goes on: if it has not started, on a stack of its own.
+/// Where the chosen lane continues; a lane that has not started gets a new stack.
 static void* standing(worker* w) {
     simdgroup* g = w->here;
     const u32 lane = w->lane;

@@ -11,7 +11,7 @@
 
 typedef struct {  // as the kernel's text has it
     u64 start, limit;  // from where on, and how many elements of the access's size; 0 for no such place
-    const u8* units;   // marks, or what stands for them where none are made
+    const u8* units;   // marks, or a placeholder where none are made
     u64 mask;          // of an element's number
     u64 count;         // of loads that have found nothing to do
     u64 region;        // counted from 1

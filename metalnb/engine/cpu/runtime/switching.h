@@ -1,4 +1,4 @@
-// Stacks of our own: how the processor goes from one to another, and what the system has to be told.
+// Stacks for fibers: switching the processor between them, and registering them with the system.
 #pragma once
 #include "dispatch.h"
 
@@ -43,7 +43,7 @@ static void* prepared(address top, void (*start)(void)) {
 #endif
 
 // Windows looks up where the stack lies in the thread's own block when an exception is raised. For as long as fibers run
-// it is all of theirs, so that none of them has to say it anew.
+// it is all of theirs, so that none of them has to set it again.
 #if _WIN32
 #define BEGIN_STACKS(w) \
     const stack_bounds usual = bounds(); \

@@ -18,7 +18,7 @@ from .watch import Watch
 
 __all__ = ["BackgroundRun", "in_order"]
 
-_SHOWN = 5.0  # seconds after which a notebook is told
+_SHOWN = 5.0  # seconds after which a notebook shows a message
 _LOOK = 0.05  # seconds between two looks at the clock
 _queue: queue.SimpleQueue[BackgroundRun] = queue.SimpleQueue()
 _under_way: list[BackgroundRun] = []
@@ -102,12 +102,12 @@ class BackgroundRun:
 
 
 def in_order(work: Callable[..., None], *given: Any) -> None:
-    """Do some work after all dispatches that are under way.
+    """Do some work after all dispatches in flight.
 
     Raises
     ------
     KeyboardInterrupt
-        When the wait was interrupted: those dispatches were stopped, and the work is done all the same.
+        When the wait was interrupted: those dispatches were stopped, but the work is done.
     """
     if not _under_way:
         work(*given)
@@ -119,7 +119,7 @@ def in_order(work: Callable[..., None], *given: Any) -> None:
 
 
 def _finish_all() -> BaseException | None:
-    """Wait for all dispatches that are under way; return what interrupted the wait, when they were stopped."""
+    """Wait for all dispatches in flight; if the wait was interrupted, stop them and return the exception."""
     interrupt: BaseException | None = None
     while _under_way:
         with _lock:

@@ -1,4 +1,4 @@
-"""What the entry point for PTX gives a kernel that is to be checked: its arguments, and where a thread stands.
+"""What the entry point for PTX gives a kernel that is to be checked: its arguments, and a thread's position.
 
 See ``ptx.checked_source``, ``grid_place.h`` and ``nvptx.h``.
 """

@@ -30,7 +30,7 @@ class GpuTicket:
     Attributes
     ----------
     fault_told : bool
-        Whether a wait has raised its fault: who waits for it on the way to something else need not be told again.
+        Whether a wait has raised its fault: a later wait need not report it again.
     made : tuple of str
         The buffers that the caller left out, which were made: a fault of theirs says how to make them larger.
     """
@@ -56,7 +56,7 @@ class GpuTicket:
         KernelFault
             When it left its memory, was stopped, or failed.
         KeyboardInterrupt
-            When it was interrupted; it and those before it have ended all the same.
+            When it was interrupted; it and those before it have still ended.
         """
         with self._lock:
             if not self._ended:

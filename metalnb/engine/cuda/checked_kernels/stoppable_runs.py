@@ -1,4 +1,4 @@
-"""Dispatches under way whose loops can be ended: whoever waits behind one looks now and then, and hears signals."""
+"""Dispatches in flight whose loops can be stopped: waiting for one polls it, so that signals are handled."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .gpu_watch import GpuWatch
 
 __all__ = ["StoppableRun", "StoppableRuns"]
 
-_SHOWN = 5.0  # seconds after which a notebook is told
+_SHOWN = 5.0  # seconds after which a notebook shows a message
 _SOON, _LOOK = 1e-3, 1e-3  # seconds without a pause between two looks, and the pause after that
 
 

@@ -1,4 +1,4 @@
-"""A dispatch under way on metalcompute."""
+"""A dispatch in flight on metalcompute."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["MetalcomputeTicket"]
 
 
 class MetalcomputeTicket:
-    """A dispatch under way.
+    """A dispatch in flight.
 
     Attributes
     ----------

@@ -41,7 +41,7 @@ class Sum(NamedTuple):
 
 
 def every(bits: int, *, unsigned: bool) -> Interval:
-    """Return all integers of so many bits."""
+    """Return the range of all integers of `bits` bits."""
     return whole(bits) if unsigned else Interval(-(1 << bits - 1), (1 << bits - 1) - 1)
 
 
@@ -207,7 +207,7 @@ def power_of(value: Scalar, depth: int = _DEPTH) -> int:
 
 
 def _made(op: str, one: Sum, other: Sum, bits: int) -> Sum | None:
-    """Return what an instruction makes of two sums; None where that is not a sum."""
+    """Return the result of an instruction on two sums; None if that is not a sum."""
     if op in {"add", "sub"}:
         return one.plus(other, 1 if op == "add" else -1)
     if op == "mul" and other.terms:
@@ -232,7 +232,7 @@ def ordered(found: Interval, relation: str) -> Interval:
 
 
 def congruent(found: Interval, within: Interval, bits: int) -> Interval:
-    """Return which integers of a range are some of another one's, but for a multiple of 2^bits."""
+    """Return the integers of a range that are in another range, modulo 2^bits."""
     if found.high - found.low >= whole(bits).high:
         return within
     first, last = (within.low - found.high) >> bits, -((found.low - within.high) >> bits)

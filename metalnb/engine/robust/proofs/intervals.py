@@ -1,4 +1,4 @@
-"""Arithmetic on ranges of integers: each stands for a value of so many bits, up to a multiple of two to their number.
+"""Arithmetic on ranges of integers: each is a value of some number of bits n, modulo 2^n.
 
 A range is kept as it was computed, so that ``i + 4294967295`` stays ``i - 1``. Where it is needed as unsigned or as
 signed integers, that view of it is asked for: all that the width allows, if the range wraps there.
@@ -76,5 +76,5 @@ class Interval(NamedTuple):
 
 
 def whole(bits: int) -> Interval:
-    """Return all integers of so many bits, as unsigned."""
+    """Return the range of all unsigned integers of `bits` bits."""
     return Interval(0, (1 << bits) - 1)

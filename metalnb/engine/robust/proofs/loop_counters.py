@@ -22,7 +22,7 @@ VIEWS: tuple[View, View] = (Interval.signed, Interval.unsigned)
 
 
 class Test(NamedTuple):
-    """What a counter is compared with for a loop to go on: itself, or what it will be ``following``."""
+    """A loop's condition on its counter: on its value, or with ``following`` on its next value."""
 
     other: Scalar
     relation: str
@@ -47,7 +47,7 @@ class LoopCounters(DifferenceRanges):
         return (found.pop() or 0) if len(found) == 1 else 0
 
     def _tests(self, value: Scalar, again: Incoming) -> Iterator[Test]:
-        """Yield what a counter, or its next value, must be in each iteration for its loop to go on."""
+        """Yield the conditions on a counter, or on its next value, under which its loop continues."""
         flow, body, following = self._flow, self._flow.loops[value.block], {v for v, _ in again}
         for label in flow.exits[value.block]:
             branch = flow.branch(label)

@@ -19,7 +19,7 @@ _CONVERSIONS = frozenset({"zext", "sext", "trunc"})
 
 
 def endless(flow: Flow, ranges: Ranges, threads: int, pace: Pace) -> frozenset[str]:
-    """Return the headers of the loops that must be stoppable, for so many threads."""
+    """Return the headers of the loops that must be stoppable, given the number of threads."""
     times = {header: iterations(flow, ranges, header) for header in flow.loops}
     if not _long(flow, times, threads, pace):
         return frozenset()
@@ -117,7 +117,7 @@ def _counted(ranges: Ranges, phi: Scalar, following: Incoming) -> float:
 
 
 def _halved(ranges: Ranges, phi: Scalar, following: Incoming) -> float:
-    """Return how often a search runs that goes on in one half of what is left, or the other."""
+    """Bound the iterations of a binary search."""
     for value, label in following:
         here = ranges.of(phi, label)
         if here is None:
@@ -159,7 +159,7 @@ def _bare(value: Scalar) -> Scalar:
 
 
 def _steps(made: Scalar, counter: Scalar, here: Interval, ranges: Ranges, label: str) -> float:
-    """Return how often a counter may go on that so far has been in a range, by what makes its next value."""
+    """Bound the remaining iterations of a counter in a range, from the instruction that computes its next value."""
     bits = counter.bits
     if made.op in _SCALED and _bare(made.operands[0]) is counter:
         view, by = here.unsigned(bits), ranges.of(made.operands[1], label)

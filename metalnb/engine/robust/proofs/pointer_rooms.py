@@ -1,6 +1,6 @@
-"""How much memory there is before and behind a pointer, where it points into what is known: what an access may use.
+"""How many bytes lie before and after a pointer in its buffer: what an access through it may use.
 
-A pointer that a loop moves on is as far from its start as the loop's counter is from its own, times the step.
+A pointer that a loop advances has moved by the loop's iterations times the step.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ _Offset = Callable[[ScalarPlace, str], Interval | None]
 
 
 class Room(NamedTuple):
-    """Bytes before a pointer, and from it on."""
+    """The bytes before a pointer, and those from it to the end of its buffer."""
 
     before: int
     behind: int
 
     def shifted(self, offset: Interval) -> Room:
-        """Return the room of a pointer that is so far from this one."""
+        """Return the room of a pointer at an offset from this one."""
         return Room(self.before + offset.low, self.behind - offset.high)
 
     def met(self, other: Room) -> Room:
-        """Return what both have."""
+        """Return the intersection: the room that both pointers have."""
         return Room(min(self.before, other.before), min(self.behind, other.behind))
 
     def has(self, size: int) -> bool:
-        """Return whether so many bytes may be used."""
+        """Return whether an access of `size` bytes stays in bounds."""
         return self.before >= 0 and self.behind >= size
 
 
@@ -48,7 +48,7 @@ class PointerRooms:
         self._memo: dict[tuple[Scalar, str], Room | None] = {}
 
     def offset(self, place: ScalarPlace, label: str) -> Interval | None:
-        """Return how far a place is from its root, in bytes, where a block has it."""
+        """Return a place's offset from its root, in bytes, as a block sees it."""
         return self._ranges.asked(lambda: self._sum(place, lambda index: self._ranges.known(index, label)))
 
     def _sum(self, place: ScalarPlace, of: Callable[[Scalar], Interval]) -> Interval:
@@ -58,11 +58,11 @@ class PointerRooms:
         return total
 
     def guarded(self, place: ScalarPlace, label: str) -> Interval | None:
-        """Return the same by the conditions on sums of its parts, which takes longer."""
+        """Return the same, also from conditions on sums of its terms, which takes longer."""
         return self._ranges.asked(lambda: self._ranges.guarded(place, label))
 
     def of(self, pointer: Scalar, label: str, offset: _Offset | None = None) -> Room | None:
-        """Return the room of a pointer, where a block has it; None where nothing is known of it."""
+        """Return the room of a pointer as a block sees it; None when it is unknown."""
         place = self._roots.place_of(pointer)
         room = self._root(place.root, label)
         found = None if room is None else (offset or self.offset)(place, label)
@@ -71,7 +71,7 @@ class PointerRooms:
     def _root(self, root: Scalar, label: str) -> Room | None:
         key = root, label
         if key not in self._memo:
-            self._memo[key] = None  # what depends on itself is not known
+            self._memo[key] = None  # a pointer that depends on itself is unknown
             self._memo[key] = self._found(root, label)
         return self._memo[key]
 
@@ -90,7 +90,7 @@ class PointerRooms:
         return self._moved(root, label) if swapped is None else self._all(swapped)
 
     def _chosen(self, root: Scalar, label: str) -> Room | None:
-        """Return the room of one of two pointers, each where its condition holds."""
+        """Return the room of a select: of both pointers, each under the condition that selects it."""
         flag, *sides = root.operands
 
         def offset(condition: Condition) -> _Offset:
@@ -109,7 +109,7 @@ class PointerRooms:
         return _least([self.of(pointer, label) for pointer, label in pointers])
 
     def _swapped(self, root: Scalar) -> Incoming | None:
-        """Return what a loop's pointer is one of, which the loop swaps or sets anew; None for one that it moves on."""
+        """Return the pointers that a loop swaps or reassigns among; None when the loop advances the pointer."""
         starts: Incoming = []
         ahead, seen = [root], {root}
         while ahead:
@@ -126,7 +126,7 @@ class PointerRooms:
         return starts
 
     def _moved(self, root: Scalar, label: str) -> Room | None:
-        """Return the room of a pointer that a loop moves on."""
+        """Return the room of a pointer that a loop advances."""
         room = self._all(self._flow.incoming(root, again=False))
         if room is None:
             return None
@@ -145,7 +145,7 @@ class PointerRooms:
 
 
 def _least(rooms: list[Room | None]) -> Room | None:
-    """Return the room that all pointers have."""
+    """Return the intersection of all rooms; None when one is unknown."""
     found = rooms[0] if rooms else None
     for room in rooms[1:]:
         found = None if room is None or found is None else found.met(room)

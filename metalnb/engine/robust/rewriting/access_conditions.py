@@ -67,7 +67,7 @@ class ConditionWriter:
         return AccessCondition(self.fits(place, access.size), "", place)
 
     def fits(self, place: PointerPlace, size: int) -> str:
-        """Write whether so many bytes from a place on are in its root, or in one of those that it may be of."""
+        """Write the test whether an access at a place stays inside its root, or inside one of its possible roots."""
         root = self._roots.root(place.root)
         if root is None:
             start = self._code.number(self._pointers[place.root], place.root)

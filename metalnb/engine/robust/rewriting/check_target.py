@@ -23,7 +23,7 @@ class Started(Protocol):
 
 
 class CheckTarget(Protocol):
-    """An engine's way to hand arguments to a kernel, and to be told of a fault.
+    """How an engine passes arguments to a kernel, and how a kernel reports a fault.
 
     After the kernel's own arguments come two more: the limits, words of 64 bits that the kernel only reads, and the
     watch, in which faults are recorded.

@@ -180,7 +180,7 @@ class _Checks:
         code.keep(last)
 
     def _version(self, body: Sequence[IRInstruction], guarded: _Guarded) -> dict[str, str]:
-        """Write a block's instructions once more; return the new names of its values."""
+        """Duplicate a block's instructions; return the new names of its values."""
         names: dict[str, str] = {}
         for made in body:
             twin = self._code.again(made, names)

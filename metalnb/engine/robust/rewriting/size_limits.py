@@ -1,4 +1,4 @@
-"""Limits: how many indices are right in a buffer, computed by the host for each dispatch."""
+"""Limits: how many indices of a buffer are in bounds, computed by the host for each dispatch."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ __all__ = ["Limit", "limit_words"]
 
 
 class Limit(NamedTuple):
-    """How many indices are right, of an access to an argument.
+    """The number of in-bounds indices of an access to an argument.
 
     Attributes
     ----------
     number : int
-        The argument.
+        Of the argument.
     need : int
-        Bytes that index 0 needs, from the argument's start.
+        Bytes that the access needs at index 0, from the argument's start.
     step : int
-        Bytes from an index to the next.
+        Bytes between consecutive indices.
     """
 
     number: int
@@ -27,12 +27,12 @@ class Limit(NamedTuple):
     step: int
 
     def count(self, size: int) -> int:
-        """Return how many indices are right in so many bytes."""
+        """Return how many indices are in bounds for an argument of `size` bytes."""
         return (size - self.need) // self.step + 1 if size >= self.need else 0
 
 
 def limit_words(limits: Sequence[Limit], sizes: Sequence[int]) -> bytes:
-    """Return the limits of a dispatch as a kernel reads them.
+    """Pack the limits of a dispatch as the kernel reads them.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What a checked function computes before its first instruction: limits, and where its buffers begin."""
+"""Code at the entry of a checked function: it loads the limits and the buffers' addresses."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["StartCode"]
 
 
 class StartCode:
-    """Code for the start of a function, each value of it computed once.
+    """Entry code of a function, which computes each value once.
 
     Parameters
     ----------
@@ -24,7 +24,7 @@ class StartCode:
     Attributes
     ----------
     limits : list of Limit
-        Those that the code reads, in order.
+        The limits that the code reads, in order.
     """
 
     def __init__(self, function: IRFunction, target: CheckTarget) -> None:
@@ -38,29 +38,29 @@ class StartCode:
 
     @property
     def watch(self) -> str:
-        """The pointer to the watch."""
+        """The name of the pointer to the watch."""
         return self._pointer(self._target.count + 1)
 
     def address(self, root: Root) -> str:
-        """Return where a root begins, as an integer of 64 bits."""
+        """Return the address of a root, as a 64-bit integer."""
         return self._once(("address", root.name), lambda: self._code.number(
             root.type, self._pointer(root.number) if root.kind == "argument" else self._again(root.name),
         ))  # fmt: skip
 
     def variable(self, what: str) -> str:
-        """Return the pointer of a variable of the thread's: an ``i32``, 0 at first."""
+        """Return a pointer to a variable of the thread, an ``i32`` that starts at 0."""
         return self._once(("variable", what), self._variable)
 
     def stopped(self, code: WrittenCode) -> str:
-        """Write the question whether loops are to end, where another code has come to."""
+        """Append to `code` the test whether loops must stop; return its value."""
         return self._target.stopped(code, self)
 
     def limit(self, limit: Limit, bits: int) -> str:
-        """Return a limit, as an integer of so many bits."""
+        """Return a limit, as an integer of `bits` bits."""
         return self._once((limit, bits), lambda: self._load(limit, bits))
 
     def finish(self) -> None:
-        """Put the code behind the variables that the function begins with."""
+        """Insert the code after the function's leading allocas."""
         entry = self._function.blocks[self._function.entry]
         variables = next((i for i, made in enumerate(entry) if made.opcode != "alloca"), len(entry))
         entry[variables:variables] = self._made
@@ -86,7 +86,7 @@ class StartCode:
         return self._code.op(f"load i{bits}, {kind} {place}, align 8")
 
     def _again(self, name: str) -> str:
-        """Return a variable's pointer, computed here: where the function computes it need not dominate an access."""
+        """Recompute a variable's pointer at the entry: its definition need not dominate an access."""
         made = self._definitions.get(name)
         if made is None or made.opcode == "alloca":
             return name

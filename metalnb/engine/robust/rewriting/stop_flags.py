@@ -53,7 +53,7 @@ def _fold(block: list[IRInstruction], body: Collection[str], start: StartCode, c
     code.open(last.block, block)
     condition, (yes, no) = last.operands[0].text, last.targets
     stopped = start.stopped(code)
-    if yes in body:  # goes on while the condition holds
+    if yes in body:  # continues while the condition holds
         going_on = code.op(f"xor i1 {stopped}, true")
         joined = code.op(f"select i1 {condition}, i1 {going_on}, i1 false")
     else:

@@ -45,7 +45,7 @@ class WrittenCode:
         self._into = blocks[label] = []
 
     def open(self, label: str, block: list[IRInstruction]) -> None:
-        """Go on at the end of a block."""
+        """Continue at the end of a block."""
         self.label, self._into = label, block
 
     def keep(self, made: IRInstruction) -> None:

@@ -1,4 +1,4 @@
-"""What each instruction makes of scalars, component by component."""
+"""The result of each instruction in terms of scalars, component by component."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Divergence: where lanes that part at a branch come together again, and which loops they leave one by one.
 
 The lanes of a varying branch carry the label of the successor that they take. Where two labels come together is a
-join: what differs from path to path is varying there. In a loop, lanes that leave with one label while others go on
+join: what differs from path to path is varying there. In a loop, lanes that leave with one label while others continue
 with another leave it at different iterations: the loop is divergent, and so is what is alive after it (the sync
 dependence of J. Rosemann, S. Moll, S. Hack, "An Abstract Interpretation for SPMD Divergence on Reducible Control Flow
 Graphs", POPL 2021).

@@ -8,7 +8,7 @@ from .shape_solver import LaneShapes
 
 __all__ = ["alive_across_barriers"]
 
-# What LLVM would compute anew after a coroutine's suspension; all else it keeps.
+# Instructions that LLVM would recompute after a coroutine's suspension; it keeps the results of all others.
 _COMPUTED_ANEW = BINARY | CASTS | {"select", "fneg", "insertelement", "shufflevector", "extractelement"}
 _LAST = 1 << 30  # a phi uses its values at the end of a block
 

@@ -233,7 +233,7 @@ class ControlFlow:
             if target == level or not self.inside_loop(level, target):
                 found.append(_END)
             elif self.number[target] <= self.number[label]:
-                back.append(target)  # an inner loop's: it goes on at that loop's exits
+                back.append(target)  # an inner loop's: follow that loop's exits
             else:
                 found.append(target)
         if not self.successors[label]:
@@ -241,7 +241,7 @@ class ControlFlow:
         return found or self._past(level, back)
 
     def _past(self, level: str | None, headers: list[str]) -> list[str]:
-        """Return where lanes go on that enter these loops, inner ones of a level, once more: where they leave them."""
+        """Return where lanes continue that enter these loops, inner ones of a level, again: where they leave them."""
         found, entered = [], set(headers)
         while headers:
             for source, target in self.loops[headers.pop()].exits:

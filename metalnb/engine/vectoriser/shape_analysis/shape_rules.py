@@ -26,7 +26,7 @@ class ShapeFacts:
     width : int
         Lanes.
     given : mapping of str to LaneShape
-        Of the calls that say where a thread stands.
+        Of the calls that return a thread's position.
     interleaved : mapping of str to int
         See `interleaving.interleaved`.
     pure : frozenset of str

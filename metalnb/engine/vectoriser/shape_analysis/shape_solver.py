@@ -27,7 +27,7 @@ class LaneShapes:
     width : int
         Lanes.
     given : mapping of str to LaneShape
-        Of the calls that say where a thread stands.
+        Of the calls that return a thread's position.
     interleaved : mapping of str to int
         See `interleaving.interleaved`.
     pure : frozenset of str
@@ -67,7 +67,7 @@ class LaneShapes:
         return self._shapes.get(name, UNIFORM)
 
     def of_position(self, name: str) -> LaneShape:
-        """Return the shape of what says where a thread stands, by the call that asks."""
+        """Return the shapes of a thread's positions, by the call that returns each."""
         return self._facts.given[name]
 
     def at(self, text: str, label: str) -> LaneShape:

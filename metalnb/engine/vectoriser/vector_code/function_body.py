@@ -87,7 +87,7 @@ class FunctionBody:
     storage : dict of str to int
         Where in the threadgroup's memory each of its variables is, by the slot that names it.
     positions : dict of str to LaneValue
-        What the calls that ask where a thread stands give.
+        What the calls that ask for a thread's position return.
     """
 
     analysis: LaneShapes

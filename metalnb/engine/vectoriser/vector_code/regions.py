@@ -3,7 +3,7 @@
 A block is written inside the region of its immediate dominator, after its predecessors, so that every value it uses
 stands before it. Its mask is that of a dominator all of whose lanes come to it, if there is one; that of its
 predecessor behind a uniform branch, which stays a branch; else a variable that its edges are or-ed into, and the region
-is left out when that is empty. A loop goes on while any lane does; what is dominated by a block of the loop and lies
+is left out when that is empty. A loop continues while any lane does; what is dominated by a block of the loop and lies
 after it is written after the loop. Phis, the masks of lanes that leave, and values that leave a loop are variables in
 memory, of which clang makes registers again; all else is plain SSA (linearisation: R. Karrenberg, S. Hack,
 "Whole-Function Vectorization", CGO 2011).
@@ -277,7 +277,7 @@ class Regions:
     # ---- Edges.
 
     def _edges(self, label: str) -> None:
-        """Write where the lanes of a block go on, and the values that phis there take."""
+        """Write the jump to where the lanes of a block continue, and the values of the phis there."""
         last = self._flow.function.blocks[label][-1]
         self._body.current = label
         if last.opcode in {"ret", "unreachable"}:

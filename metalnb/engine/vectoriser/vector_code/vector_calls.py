@@ -1,4 +1,4 @@
-"""Calls: where a thread stands, SIMD functions, barriers, LLVM's intrinsics, and what is called lane by lane."""
+"""Calls: a thread's position, SIMD functions, barriers, LLVM's intrinsics, and what is called lane by lane."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def _own(body: FunctionBody, made: IRInstruction) -> None:
         record_fault(body, made)
     elif name == "metalnb_every":
         body.define_scalar(made, holds_for_all(body, made.operands[0].text))
-    elif name != "metalnb_simd_barrier":  # lanes go on together
+    elif name != "metalnb_simd_barrier":  # lanes run in lockstep
         collective(body, made)
 
 

@@ -45,9 +45,9 @@ def vector_target(macros: str) -> VectorTarget:
 def pin(emitter: Emitter, machine: VectorTarget, kind: IRType, vector: str) -> str:
     """Return a vector as it is here, once and for all.
 
-    LLVM computes what is alive across a coroutine's suspension anew after it, from operands that it keeps in its
+    LLVM recomputes values that live across a coroutine's suspension after it, from operands that it keeps in its
     place, and keeps a value where it is defined, which may be in a loop (CoroFrame, "rematerialization"). An empty
-    piece of assembly is neither computed anew nor moved, and costs nothing.
+    piece of assembly is neither recomputed nor moved, and costs nothing.
     """
     if kind.kind not in {"integer", "float"} or kind.bits not in {8, 16, 32, 64} or not vector.startswith("%"):
         return vector

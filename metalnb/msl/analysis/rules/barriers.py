@@ -1,7 +1,7 @@
 """Barriers that some threads of a threadgroup may never reach (MSL 6.9.1): a warning.
 
-All threads of a threadgroup must reach a barrier. Where some have returned, or take another branch, Apple's GPUs
-usually go on without them; the specification promises nothing, and the CPU engine loses the group's work.
+All threads of a threadgroup must reach a barrier. If some have returned or taken another branch, Apple's GPUs usually
+continue without them; the specification promises nothing, and the CPU engine loses the group's results.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .syntax_walk import CellSyntax, FunctionSyntax, marks
 
 __all__ = ["check"]
 
-# The inputs that differ among the threads of a threadgroup.
+# The inputs that differ between the threads of a threadgroup.
 _OWN = frozenset({"thread_position_in_grid", "thread_position_in_threadgroup", "thread_index_in_threadgroup"})
 _ADDRESSES = frozenset({"POINTER", "LVALUEREFERENCE"})
 _ASSIGNMENTS = frozenset({"BINARY_OPERATOR", "COMPOUND_ASSIGNMENT_OPERATOR"})
@@ -41,7 +41,7 @@ def _missed(parsed: Parsed, function: FunctionSyntax) -> Iterator[Diagnostic]:
             left[0].extent.start,
             f"{name}: threads that return here never reach the threadgroup_barrier on line {line}; all threads of a "
             "threadgroup must, and without them its results may be lost",
-            "guard the loads and stores instead of returning: a grid has no threads too many here (MSL 6.9.1)",
+            "guard the loads and stores instead of returning: here a grid has no surplus threads (MSL 6.9.1)",
             "warning",
         )
     inside = (b for b in function.barriers if any(start <= b.location.offset < end for start, end in threads.branches))
@@ -60,10 +60,10 @@ def _offset(statement: Any) -> int:
 
 
 class _Threads:
-    """What part of a kernel only some threads of a threadgroup run, as far as `if` statements decide it.
+    """The parts of a kernel that only some threads of a threadgroup run, as far as `if` statements decide it.
 
-    A variable differs among the threads once something that differs has been assigned to it, or once it has been
-    assigned to in such a part. Lambdas are not looked into: what returns there does not leave the kernel.
+    A variable is divergent once a divergent value has been assigned to it, or once it has been assigned to in such a
+    part. Lambdas are skipped: a return in one does not leave the kernel.
 
     Attributes
     ----------
@@ -87,7 +87,7 @@ class _Threads:
             ahead += reversed(self._statement(cursor, parted=parted))
 
     def _statement(self, cursor: Any, *, parted: bool) -> list[tuple[Any, bool]]:
-        """Take in one statement; return the statements in it, each with whether only some threads run it."""
+        """Analyse one statement; return the statements in it, each with whether only some threads run it."""
         kind = cursor.kind.name
         if kind == "RETURN_STMT":
             self.returns += [cursor] if parted else []
@@ -109,7 +109,7 @@ class _Threads:
         return [(c, parted) for c in children[first + 1 :]]
 
     def _assign(self, cursor: Any, kind: str, *, parted: bool) -> None:
-        """Note what an expression or declaration gives a value that differs."""
+        """Record the variables that an expression or declaration makes divergent."""
         if kind == "VAR_DECL":
             if self._differs(cursor):
                 self._differing.add(cursor.hash)
@@ -123,8 +123,8 @@ class _Threads:
                 self._differing.add(variable.hash)
 
     def _differs(self, cursor: Any) -> bool:
-        """Return whether an expression reads something that differs."""
-        ahead = [cursor]  # not recursive: a sum of thousands of terms is as deep as it is long
+        """Return whether an expression reads a divergent value."""
+        ahead = [cursor]  # iterative: the tree of a long sum is as deep as the sum is long
         while ahead and self._left > 0:
             self._left -= 1
             each = ahead.pop()
@@ -137,7 +137,7 @@ class _Threads:
 
 
 def _variable(target: Any) -> Any:
-    """Return the variable whose own memory is assigned to; None for what lies behind a pointer or a reference."""
+    """Return the variable that is itself assigned to; None for a store through a pointer or a reference."""
     while target.kind.name in {"UNEXPOSED_EXPR", "PAREN_EXPR", "MEMBER_REF_EXPR", "ARRAY_SUBSCRIPT_EXPR"}:
         target = next(iter(target.get_children()), None)
         if target is None:

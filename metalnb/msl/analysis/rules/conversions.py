@@ -118,7 +118,7 @@ def _bound(parsed: Parsed, found: CellSyntax) -> Iterator[Diagnostic]:
         values = [c for c in braces.get_children() if c.kind.is_expression()]
         for member, value in zip(braces.type.get_canonical().get_fields(), values, strict=False):
             if value.kind.name == "INIT_LIST_EXPR" or member.type.get_canonical().kind.name not in _ADDRESSES:
-                break  # from here on one may not stand beside the other
+                break  # from here on the two may not be mixed
             if _taken(member.type, value):
                 yield _not_constant(parsed, value, pointer=member.type.kind.name == "POINTER")
 

@@ -17,7 +17,7 @@ _WAYS_OUT = frozenset({"BREAK_STMT", "RETURN_STMT", "GOTO_STMT"})
 
 
 def check(parsed: Parsed, found: CellSyntax) -> Iterator[Diagnostic]:
-    """Warn of a loop that goes on while an unsigned number is 0 or more, and that nothing else ends."""
+    """Warn of a loop that runs while an unsigned number is 0 or more, with no other exit."""
     for comparison, loop in found.loops:
         number, zero = (_bare(side) for side in comparison.get_children())
         if integer_value(number) == 0:  # 0 <= k
@@ -33,7 +33,7 @@ def check(parsed: Parsed, found: CellSyntax) -> Iterator[Diagnostic]:
 
 
 def _bare(cursor: Any) -> Any:
-    """Return what stands inside conversions and parentheses."""
+    """Strip conversions and parentheses."""
     while cursor.kind.name in {"UNEXPOSED_EXPR", "PAREN_EXPR"}:
         inner = list(cursor.get_children())
         if len(inner) != 1:

@@ -11,7 +11,7 @@ from .syntax_walk import CellSyntax, walk
 
 __all__ = ["instantiated"]
 
-# Of one template so many instantiations are looked at: what they do with address spaces seldom depends on more.
+# Instantiations of one template that are examined: what they do with address spaces seldom depends on more.
 _OF_ONE = 16
 
 

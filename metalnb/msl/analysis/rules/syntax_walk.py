@@ -101,7 +101,7 @@ class CellSyntax:
     loops : list of (comparison, loop)
         The loops whose condition is a comparison by ``>=`` or ``<=``.
     simdgroups, names
-        As of a function, of what stands outside of all functions.
+        The same, for code outside all functions.
     """
 
     functions: list[FunctionSyntax] = field(default_factory=list)

@@ -1,8 +1,8 @@
 """Constructors qualified by an address space (MSL 4): ``number(float x) device`` beside ``number(float x) thread``.
 
-clang has one constructor for every space, and refuses the qualifier. So of those with the same parameters one stays,
-without its qualifier, and constructs objects wherever they are; the others get a first parameter for which no
-argument exists.
+In clang a constructor serves every address space, and the qualifier is an error. So of several constructors with the
+same parameters one is kept, without its qualifier; the others get an additional first parameter of a type that nobody
+can pass.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def _constructors(tree: Tree) -> list[_Constructor]:
 
 
 def constructor_spaces(text: Outline) -> Iterator[Edit]:
-    """Keep one constructor for all spaces."""
+    """Keep one constructor for all address spaces."""
     for tree in text.trees:
         made = _constructors(tree)
         seen = {c.key for c in made if not c.spaces or tree.texts[c.spaces[0]] == "thread"}
@@ -58,7 +58,7 @@ def constructor_spaces(text: Outline) -> Iterator[Edit]:
 
 
 def _hidden(tree: Tree, function: FunctionHead, which: int) -> Iterator[Edit]:
-    """Add to a constructor a first parameter for which no argument exists."""
+    """Add a first parameter to a constructor, of a type that nobody can pass."""
     at = tree.tokens[function.opening].end
     comma = "" if function.closing == function.opening + 1 else ", "
     yield Edit(at, at, f"$nothing<{which}>{comma}")

@@ -80,7 +80,7 @@ def parted_members(tree: Tree) -> list[Parted]:
 
 
 def renamed(tree: Tree, members: Sequence[Parted]) -> Iterator[Edit]:
-    """Edit the members of a text that are kept apart, but for their qualifiers."""
+    """Edit the members of a text that are kept apart, except for their qualifiers."""
     noted = set()
     for each in members:
         function, own = each.function, _own_name(tree, each)

@@ -1,0 +1,206 @@
+# Written by tests/public_stub.py from the module's public names (`make docs`). Do not edit.
+"""Random arrays: ``mnb.random.randn(1000)``. The same seed gives the same numbers on every engine.
+
+A generator is a key and the number of blocks used so far. The device computes the numbers from counters
+(``random.metal``); for a few distributions NumPy does, on the host (``distributions``). Bits, integers and uniform
+floats are identical on every engine. Normal floats use only operations that IEEE 754 rounds exactly, so they are
+identical too on engines that follow it; metalcompute compiles with fast math, which may change the last bits.
+
+Input: a seed and shapes. Output: arrays, filled by one dispatch each. ``keys`` makes keys on the host, and
+``generator`` starts the kernels through `library_kernels.launching`.
+
+The functions of this module share one generator, which `seed` restarts; without it the first use takes a seed from the
+system.
+"""
+
+from builtins import bool as _bool
+from metalnb import _ArrayLike
+from metalnb.arrays.array import Array
+from metalnb.random.generator import Generator as Generator
+from metalnb.random.generator import Size
+from numpy.typing import DTypeLike
+from typing import Any
+import builtins
+
+__all__ = [
+    "Generator", "beta", "binomial", "bytes", "choice", "default_generator", "default_rng", "exponential", "gamma",
+    "laplace", "normal", "permutation", "poisson", "rand", "randint", "randn", "random", "random_integers",
+    "random_sample", "ranf", "sample", "seed", "shuffle", "standard_exponential", "standard_gamma", "standard_normal",
+    "uniform",
+]
+
+def beta(a: Any, b: Any, size: Size = None, dtype: DTypeLike | None = ...) -> Array:
+    """Return floats on [0, 1] from the beta distribution; made on the host, as those of `gamma`.
+
+    Raises
+    ------
+    ValueError
+        For a or b of 0 or less.
+    """
+
+def binomial(n: Any, p: Any, size: Size = None, dtype: DTypeLike | None = ...) -> Array:
+    """Return how many of n trials succeed, each with probability p; made on the host, as those of `gamma`.
+
+    Raises
+    ------
+    ValueError
+        For a negative n, and a p outside [0, 1].
+    """
+
+def bytes(length: int) -> builtins.bytes:
+    """Return random bytes; a negative length is a ValueError."""
+
+def choice(a: Any, size: Size = None, replace: _bool = True, p: Any = None, axis: int = 0) -> Any:
+    """Choose among an array's rows, or the integers below a number.
+
+    Parameters
+    ----------
+    a : int, Array or sequence
+        Of what arrays cannot hold, such as text or float64, the result is a NumPy array.
+    size : int or tuple of int, optional
+    replace : bool
+        False: nothing is chosen twice.
+    p : sequence of float, optional
+        The probability of each; they sum to 1. Only with `replace`.
+    axis : int
+
+    Raises
+    ------
+    ValueError
+        When there is nothing to choose from, or not enough; or when `p` does not fit.
+    """
+
+def default_generator() -> Generator:
+    """Return the generator that the functions of this module share."""
+
+def default_rng(seed: int | None = None) -> Generator:
+    """Return a new generator, as NumPy's function of this name does."""
+
+def exponential(scale: float = 1.0, size: Size = None, dtype: DTypeLike | None = ...) -> Array:
+    """Return floats from the exponential distribution with a mean: -scale log(1 - random()), at most 16.6 scale.
+
+    Raises
+    ------
+    ValueError
+        When the mean is negative.
+    """
+
+def gamma(shape: Any, scale: Any = 1.0, size: Size = None, dtype: DTypeLike | None = ...) -> Array:
+    """Return floats from the gamma distribution with a shape and a scale, numbers or arrays.
+
+    Made on the host, by NumPy's `Generator`, in float64: the same seed gives the same numbers with the same NumPy.
+
+    Raises
+    ------
+    ValueError
+        For a negative shape or scale.
+    """
+
+def laplace(loc: float = 0.0, scale: float = 1.0, size: Size = None, dtype: DTypeLike | None = ...) -> Array:
+    """Return floats from the double exponential distribution about a mean.
+
+    Raises
+    ------
+    ValueError
+        When the scale is negative.
+    """
+
+def normal(loc: float = 0.0, scale: float = 1.0, size: Size = None, dtype: DTypeLike | None = ...) -> Array:
+    """Return floats from the normal distribution with a mean and a standard deviation.
+
+    Raises
+    ------
+    ValueError
+        When the standard deviation is negative.
+    """
+
+def permutation(x: int | _ArrayLike, axis: int = 0) -> Array:
+    """Return an array's rows, or the integers below a number, in random order; every order is equally likely."""
+
+def poisson(lam: Any = 1.0, size: Size = None, dtype: DTypeLike | None = ...) -> Array:
+    """Return how often something happens that happens `lam` times on average; made on the host, as `gamma`.
+
+    Raises
+    ------
+    ValueError
+        For a negative `lam`.
+    """
+
+def rand(*shape: int, dtype: DTypeLike | None = ...) -> Array:
+    """Return floats on [0, 1): ``rand(3, 4)``."""
+
+def randint(
+    low: int,
+    high: int | None = None,
+    size: Size = None,
+    dtype: DTypeLike | None = ...,
+    *,
+    endpoint: _bool = False,
+) -> Array:
+    """Return integers, all equally likely.
+
+    Parameters
+    ----------
+    low, high : int
+        From `low` up to but not including `high`; from 0 up to `low` when `high` is left out.
+    size : int or tuple of int, optional
+    dtype : dtype
+        Any integer dtype, or bool.
+    endpoint : bool
+        `high` is one of them.
+
+    Raises
+    ------
+    ValueError
+        When there is no such integer, or the dtype does not hold them all.
+    """
+
+def randn(*shape: int, dtype: DTypeLike | None = ...) -> Array:
+    """Return standard normal floats: ``randn(3, 4)``."""
+
+def random(size: Size = None, dtype: DTypeLike | None = ...) -> Array:
+    """Return floats, each equally likely on [0, 1): multiples of 2^-24, of float16 2^-11, of bfloat16 2^-8."""
+
+def random_integers(low: int, high: int | None = None, size: Size = None) -> Array:
+    """Return integers from `low` up to and including `high`; from 1 up to `low` when `high` is left out."""
+
+def random_sample(size: Size = None) -> Array:
+    """Return floats on [0, 1): `random` by an older name."""
+
+def ranf(size: Size = None) -> Array:
+    """Return floats on [0, 1): `random` by an older name."""
+
+def sample(size: Size = None) -> Array:
+    """Return floats on [0, 1): `random` by an older name."""
+
+def seed(seed: int | None = None) -> None:
+    """Restart the module's generator; without a seed, it takes one from the system."""
+
+def shuffle(x: Array, axis: int = 0) -> None:
+    """Put an array's rows in random order, in place.
+
+    Raises
+    ------
+    TypeError
+        For anything but a metalnb array.
+    ValueError
+        For a broadcast view, whose elements share memory.
+    """
+
+def standard_exponential(size: Size = None, dtype: DTypeLike | None = ...) -> Array:
+    """Return floats from the exponential distribution with mean 1."""
+
+def standard_gamma(shape: Any, size: Size = None, dtype: DTypeLike | None = ...) -> Array:
+    """Return floats from the gamma distribution with a shape and scale 1; made on the host, as those of `gamma`."""
+
+def standard_normal(size: Size = None, dtype: DTypeLike | None = ...) -> Array:
+    """Return floats from the normal distribution with mean 0 and standard deviation 1."""
+
+def uniform(low: float = 0.0, high: float = 1.0, size: Size = None, dtype: DTypeLike | None = ...) -> Array:
+    """Return floats on [low, high): ``low + (high - low) * random()``, which may round to `high`.
+
+    Raises
+    ------
+    ValueError
+        When a bound is not finite, or beyond the dtype, or they are further apart than float32 reaches.
+    """

@@ -1,0 +1,1 @@
+"""What `public_stub` writes stubs with."""
