@@ -11,7 +11,7 @@ import numpy as np
 from metalnb.engine.base import Grid
 from metalnb.rendering import Rendered
 
-__all__ = ["KernelTrace", "Touch", "TraceMemory", "TraceStep"]
+__all__ = ["KernelTrace", "Touch", "TraceAim", "TraceMemory", "TraceStep"]
 
 
 class Touch(NamedTuple):
@@ -35,6 +35,10 @@ class Touch(NamedTuple):
     length: int
     written: bool
     values: tuple[Any, ...]
+
+    def covers(self, element: int) -> bool:
+        """Return whether an element is among them."""
+        return self.first <= element < self.first + self.length
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +104,26 @@ class TraceMemory:
         return int(np.prod(self.shape, dtype=np.int64))
 
 
+@dataclass(frozen=True, slots=True)
+class TraceAim:
+    """An element that was asked for, and where it is written.
+
+    Attributes
+    ----------
+    memory, element : int
+        Which of `KernelTrace.memory`, and which of its elements.
+    tick : int
+        Before which the statement that writes it stands: there the stepper opens.
+    text : str
+        The same, as a sentence.
+    """
+
+    memory: int
+    element: int
+    tick: int
+    text: str
+
+
 @dataclass(frozen=True, repr=False)
 class KernelTrace(Rendered):
     """What the threads of one threadgroup did, statement by statement.
@@ -124,6 +148,8 @@ class KernelTrace(Rendered):
         Whether there was more than the log could hold.
     lost : tuple of int
         The threads that were ended where they left all memory.
+    aim : TraceAim or None
+        What ``until=`` asked for.
     """
 
     kernel: str
@@ -138,6 +164,7 @@ class KernelTrace(Rendered):
     ticks: int
     full: bool = False
     lost: tuple[int, ...] = field(default=())
+    aim: TraceAim | None = None
 
     def at(self, tick: int, name: str) -> tuple[list[Any], list[int]]:
         """Return an array's elements before a tick, and the thread that wrote each last.
