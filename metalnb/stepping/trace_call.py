@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from metalnb.arrays.stream import synchronize
@@ -12,12 +13,14 @@ from metalnb.engine.cpu.traced_run import TracedRun, run_traced
 from metalnb.engine.unit import Unit
 from metalnb.errors import ArgumentError, CompileError
 from metalnb.msl.libclang.parse import parse
+from metalnb.validation.expected_outputs import named_arrays
 
+from .array_images import images_of
 from .lockstep import LANES
 from .statements import Marked, marked
 from .struct_layouts import structs
 from .trace_reader import TraceReader
-from .trace_record import KernelTrace
+from .trace_record import KernelTrace, TraceMemory
 from .wrong_write import aim_at, wrong_element
 
 __all__ = ["trace"]
@@ -108,11 +111,23 @@ def trace(
     text, ran = _ran(parsed, unit, dispatch, number, range(count) if count <= _ALL else range(first, first + LANES))
     reader = TraceReader(unit, text, ran, structs(parsed), count)
     threads, ticks = reader.threads()
-    aim = aim_at(wanted, reader.memory, reader.sizes, threads, index) if wanted else None
+    memory = _with_images(reader, dispatch, args, call, threads)
+    aim = aim_at(wanted, memory, reader.sizes, threads, index) if wanted else None
     return KernelTrace(
         kernel.signature.name, unit.cell.edited.original, grid, threadgroup, place, size, index, threads,
-        tuple(reader.memory), ticks, ran.full, tuple(sorted(reader.lost)), aim,
+        memory, ticks, ran.full, tuple(sorted(reader.lost)), aim,
     )  # fmt: skip
+
+
+def _with_images(reader: TraceReader, dispatch: Any, args: Any, call: Any, threads: Any) -> tuple[TraceMemory, ...]:
+    """Return the memory that the threads share, arrays of two dimensions with their image."""
+    bound = {
+        p.name: a
+        for p, a in zip(dispatch.kernel.signature.params, dispatch.arguments, strict=True)
+        if a is not None and not isinstance(a, int) and not p.reference
+    }
+    images = images_of(named_arrays(dispatch, args, call), bound, reader.memory, reader.sizes, threads)
+    return tuple(replace(m, image=images.get(i)) for i, m in enumerate(reader.memory))
 
 
 def _ran(parsed: Any, unit: Unit, dispatch: Any, number: int, looked_at: range) -> tuple[Marked, TracedRun]:

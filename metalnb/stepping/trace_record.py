@@ -11,7 +11,7 @@ import numpy as np
 from metalnb.engine.base import Grid
 from metalnb.rendering import Rendered
 
-__all__ = ["KernelTrace", "Touch", "TraceAim", "TraceMemory", "TraceStep"]
+__all__ = ["KernelTrace", "Touch", "TraceAim", "TraceImage", "TraceMemory", "TraceStep"]
 
 
 class Touch(NamedTuple):
@@ -77,6 +77,31 @@ class TraceStep:
     touched: tuple[Touch, ...] = ()
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class TraceImage:
+    """An array of two dimensions, or the part of it that the threads touch, to be drawn as an image.
+
+    Attributes
+    ----------
+    shape : tuple of int
+        Rows and columns of the array, in pixels.
+    per : int
+        Elements of a pixel: 3 or 4 where the kernel takes an image's colours one by one.
+    first : tuple of int
+        The row and the column at which the part begins.
+    steps : tuple of int
+        Every how many rows and columns are kept.
+    values : numpy.ndarray
+        Shape (rows, columns, numbers of a pixel), before the run.
+    """
+
+    shape: tuple[int, int]
+    per: int
+    first: tuple[int, int]
+    steps: tuple[int, int]
+    values: np.ndarray[Any, Any]
+
+
 @dataclass(frozen=True, slots=True)
 class TraceMemory:
     """An array that the threads share.
@@ -90,6 +115,8 @@ class TraceMemory:
     shape : tuple of int
     initial : tuple or None
         The elements before the run; None where nothing is known of them, in threadgroup memory.
+    image : TraceImage or None
+        Of an array of two dimensions that the threads touch.
     """
 
     name: str
@@ -97,6 +124,7 @@ class TraceMemory:
     type: str
     shape: tuple[int, ...]
     initial: tuple[Any, ...] | None
+    image: TraceImage | None = None
 
     @property
     def size(self) -> int:
