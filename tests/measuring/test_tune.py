@@ -454,10 +454,10 @@ def test_it_stops_between_two_dispatches(program: mnb.Program, monkeypatch: pyte
     tuner = mnb.tune(program.grouped, X, threadgroup=[(64,), (512,)], run=False)
     usual = module.quick
 
-    def stopped_meanwhile(*args: Any) -> Any:
+    def stopped_meanwhile(*args: Any, **options: Any) -> Any:
         if args[0].threadgroup[0] == 512:
             tuner.stop()
-        return usual(*args)
+        return usual(*args, **options)
 
     monkeypatch.setattr(module, "quick", stopped_meanwhile)
     tuner.run()
