@@ -76,7 +76,7 @@ def _image(array: Any, bound: Any, size: int, touched: Any) -> TraceImage | None
 
 
 def _part(low: int, high: int, extent: int) -> tuple[int, int]:
-    """Return the first and the last row, or column, to draw: all of few, else those that are touched and some around."""
+    """Return where the rows, or columns, to draw begin and end: all of few, else those that are touched."""
     if extent <= _WHOLE:
         return 0, extent
     low, high = max(0, low - _AROUND), min(extent, high + _AROUND)

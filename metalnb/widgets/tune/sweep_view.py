@@ -103,18 +103,18 @@ def _faster(sweep: Sweep, trial: Trial) -> bool:
 
 
 def _heat(sweep: Sweep, *, live: bool) -> str:
-    """Render the configurations as a table, of two dimensions one for each engine; the faster, the deeper its colour."""
+    """Render the configurations; the faster, the deeper the colour. One table, or where y and x vary one an engine."""
     numbers = {id(t): i for i, t in enumerate(sweep.trials)} if live else {}
-    parts = [list(sweep.trials)]
-    if _is_plane(sweep.trials):
-        parts = [[t for t in sweep.trials if t.engine == engine] for engine in dict.fromkeys(t.engine for t in sweep.trials)]
-    tables = "".join(_table(sweep, part, numbers) for part in parts)
+    parts: dict[str, list[Trial]] = {}
+    plane = _is_plane(sweep.trials)
+    for trial in sweep.trials:
+        parts.setdefault(trial.engine if plane else "", []).append(trial)
+    tables = "".join(_table(sweep, trials, name, numbers) for name, trials in parts.items())
     hint = "point at a configuration to read it, click on it to apply it"
-    told = f'<div class="metalnb-soft metalnb-told">{hint}</div>' if live else ""
-    return f"{tables}{told}"
+    return tables + (f'<div class="metalnb-soft metalnb-told">{hint}</div>' if live else "")
 
 
-def _table(sweep: Sweep, trials: Sequence[Trial], numbers: Mapping[int, int]) -> str:
+def _table(sweep: Sweep, trials: Sequence[Trial], engine: str, numbers: Mapping[int, int]) -> str:
     corner, at = _places(trials)
     rows, columns = ([*dict.fromkeys(names)] for names in zip(*at, strict=True))
     if corner == _PLANE:
@@ -128,9 +128,9 @@ def _table(sweep: Sweep, trials: Sequence[Trial], numbers: Mapping[int, int]) ->
         cells = "".join(_cell(sweep, at.get((row, c)), numbers) for c in columns)
         lines.append(f"<tr><th>{escape(row)}</th>{cells}</tr>")
     head = f"<thead><tr><th>{escape(corner)}</th>{top}</tr></thead>"
-    name = f'<div class="metalnb-soft">on {escape(trials[0].engine)}</div>' if trials[0].engine else ""
+    name = f'<div class="metalnb-soft">on {escape(engine)}</div>' if engine else ""
     table = f'<table class="metalnb-map">{head}<tbody>{"".join(lines)}</tbody></table>'
-    return f'<div class="metalnb-part metalnb-scroll">{name if _is_plane(trials) else ""}{table}</div>'
+    return f'<div class="metalnb-part metalnb-scroll">{name}{table}</div>'
 
 
 def _is_plane(trials: Sequence[Trial]) -> bool:

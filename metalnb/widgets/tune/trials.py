@@ -108,7 +108,7 @@ def trials(
 
 
 def order(found: Sequence[Trial], *, usual_first: bool) -> list[int]:
-    """Return in which order to try configurations, by their places: the kernel's own engine, which is first, before others.
+    """Return in which order to try configurations, by their places: engine after engine, the kernel's own first.
 
     With ``usual_first`` those of about 256 threads go before the others; on another engine they always do, since it may
     be given up after a few.

@@ -177,7 +177,7 @@ def _engines(kernel: Any, asked: Sequence[str] | None, *, held: bool) -> list[st
             raise ArgumentError(f'tune: engines is a list of names, like ["cuda", "cpu"]; got {asked!r}.')
         names = list(dict.fromkeys(engine_room.named(name).name for name in asked))
         if held and names != [own]:
-            raise ArgumentError(f"tune: the arrays live on {own!r}, and stay there. For other engines pass NumPy arrays.")
+            raise ArgumentError(f"tune: the arrays live on {own!r} and stay there. Pass NumPy arrays for others.")
     elif held:
         names = [own]
     else:
