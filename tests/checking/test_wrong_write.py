@@ -47,8 +47,8 @@ def image() -> Any:
 
 def opens_at(seen: Any) -> tuple[tuple[int, int], int, Any]:
     """Return the thread at which a trace opens, the line, and what the statement leaves in the element."""
-    at = [g * t + n for g, t, n in zip(seen.group, seen.threadgroup, np.unravel_index(seen.thread, seen.size[::-1])[::-1],
-                                       strict=True)]  # fmt: skip
+    within = np.unravel_index(seen.thread, seen.size[::-1])[::-1]
+    at = [g * t + n for g, t, n in zip(seen.group, seen.threadgroup, within, strict=True)]
     (step,) = [s for s in seen.threads[seen.thread] if s.tick == seen.aim.tick]
     (touch,) = [t for t in step.touched if t.written and t.memory == seen.aim.memory and t.covers(seen.aim.element)]
     return (int(at[0]), int(at[1])), step.line, touch.values[seen.aim.element - touch.first]

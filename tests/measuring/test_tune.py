@@ -70,8 +70,8 @@ def forgotten(program: mnb.Program) -> Any:
         kernel.keep_threadgroup((1, 1, 1), None)
 
 
-def swept(*args: Any, **options: Any) -> Any:
-    return mnb.tune(*args, **options, run=False).run()
+def swept(kernel: Any, *args: Any, **options: Any) -> Any:
+    return mnb.tune(kernel, *args, **{"engines": [kernel.engine.name], **options}, run=False).run()
 
 
 X = np.linspace(0, 1, 1 << 12, dtype=np.float32)

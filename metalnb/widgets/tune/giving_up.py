@@ -1,4 +1,4 @@
-"""When a configuration is given up after one run, and an engine after a few: they take ten times as long as the best."""
+"""When a configuration is given up after one run, and an engine after a few: at ten times the time of the best."""
 
 from __future__ import annotations
 
