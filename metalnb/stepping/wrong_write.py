@@ -11,11 +11,13 @@ import numpy as np
 from metalnb.call.kernel import Dispatch
 from metalnb.engine.base import Grid
 from metalnb.errors import ArgumentError
+from metalnb.timing.units import trimmed
 from metalnb.validation.access_report import Difference, Validation
 from metalnb.validation.expected_outputs import named_arrays
 from metalnb.validation.watched_call import SECONDS, judged
 
 from .trace_record import TraceAim, TraceMemory, TraceStep
+from .variable_values import shown
 
 __all__ = ["WrongElement", "aim_at", "wrong_element"]
 
@@ -35,6 +37,8 @@ class WrongElement(NamedTuple):
         Where it lies in the array.
     thread : tuple of 3 int
         The position in the grid of the thread that wrote it last.
+    position : str
+        The same as text, ``"3, 5"``.
     line : int
         Where it did; 0 where that is not known.
     expected : str
@@ -45,6 +49,7 @@ class WrongElement(NamedTuple):
     label: str
     byte: int
     thread: Grid
+    position: str
     line: int
     expected: str
 
@@ -75,7 +80,8 @@ def wrong_element(until: Any, dispatch: Dispatch, args: Sequence[Any], call: dic
         _refuse(f"asks who wrote {label}, and no thread did: thread= shows the one that should have")
     x, y, _ = dispatch.grid
     at = (thread % x, thread // x % y, thread // (x * y))
-    return WrongElement(name, label, place, at, line, _number(found.expected) if found else "")
+    position = ", ".join(map(str, at[: len(trimmed(dispatch.grid))]))
+    return WrongElement(name, label, place, at, position, line, shown(found.expected) if found else "")
 
 
 def aim_at(
@@ -97,14 +103,14 @@ def aim_at(
     writes = [s for s in steps if any(t.written and t.memory == number and t.covers(element) for t in s.touched)]
     near = [s for s in steps if s.line == wanted.line]
     step = next(iter([*writes[::-1], *near[::-1], *steps[-1:]]), None)
-    text = f"Thread {', '.join(map(str, wanted.thread))} "
     if writes:
-        text += f"writes {wanted.label} on line {writes[-1].line}"
+        written = [t for t in writes[-1].touched if t.written and t.memory == number and t.covers(element)][-1]
+        deed = f"writes {shown(written.values[element - written.first])} to {wanted.label} on line {writes[-1].line}"
     else:
-        text += f"did not come to write {wanted.label} here, where no other threadgroup runs"
-    if wanted.expected:
-        text += f"; expected {wanted.expected}"
-    return TraceAim(number, element, step.tick if step else 0, f"{text}.")
+        deed = f"did not come to write {wanted.label} here, where no other threadgroup runs"
+    expected = f"; expected {wanted.expected}" if wanted.expected else ""
+    text = f"Thread {wanted.position} {deed}{expected}."
+    return TraceAim(number, element, step.tick if step else 0, text)
 
 
 def _difference(given: Validation | Difference) -> Difference:
@@ -134,10 +140,6 @@ def _place(name: str, index: Sequence[int], array: Any, size: int) -> int:
         _refuse(f"is beyond the end: {name} has shape {tuple(np.shape(array))}; got {name}{list(index)}")
     whole = (*index, *(0 for _ in shape[len(index) :]))
     return int(np.ravel_multi_index(whole, shape)) * item if shape else 0
-
-
-def _number(value: Any) -> str:
-    return f"{value:.7g}" if isinstance(value, float) else str(value)
 
 
 def _refuse(text: str) -> NoReturn:

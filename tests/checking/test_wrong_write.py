@@ -70,8 +70,9 @@ def test_it_opens_at_the_thread_and_the_statement_that_wrote_the_first_wrong_ele
     assert (seen.group, seen.size) == ((2, 0, 0), (8, 4, 1)), "the last threadgroup of a row is narrower"
     assert (thread, line) == ((38, 0), LINE), "the last of its two writes"
     assert value == report.differences[0].got
-    assert seen.aim.text.startswith(f"Thread 38, 0 writes out[{'38' if 'counts' in how else '0, 38'}] on line {LINE}")
-    assert ("; expected " in seen.aim.text) == (until is report or how == "difference")
+    label = "out[38]" if "counts" in how else "out[0, 38]"
+    expected = f"; expected {report.differences[0].expected:.6f}" if how in {"report", "difference"} else ""
+    assert seen.aim.text == f"Thread 38, 0 writes {value:.6f} to {label} on line {LINE}{expected}."
     for shown in (str(seen), seen._repr_html_()):
         assert seen.aim.text in shown
     assert "◀ here" in str(seen)
