@@ -11,9 +11,9 @@ from .trace_record import TraceImage, TraceMemory, TraceStep
 
 __all__ = ["images_of"]
 
-_WHOLE = 128  # rows and columns up to which an array is drawn as a whole
-_AROUND = 4  # pixels around what is touched
-_LEAST = 64  # rows and columns of a part, where the array has as many
+_WHOLE = 48  # rows and columns up to which an array is drawn as a whole
+_AROUND = 2  # pixels around what is touched
+_LEAST = 32  # rows and columns of a part, where the array has as many
 _MOST = 1 << 14  # numbers that a picture holds
 
 

@@ -1,5 +1,5 @@
 // An array of two dimensions as an image, with what the threads' statements touch marked on it.
-function metalnbImage(make, m, texts, element) {
+function metalnbImage(make, m, texts) {
   const {shape, per, first, steps, size: [rows, columns, parts], levels} = m.image;
   const bytes = Uint8Array.from(atob(m.image.values), c => c.charCodeAt(0));
   const before = levels ? bytes : new Float32Array(bytes.buffer);
@@ -37,9 +37,12 @@ function metalnbImage(make, m, texts, element) {
       picture.data[4 * i + 3] = Number.isFinite(values[i * parts]) ? 255 : 0;
     }
     context.putImageData(picture, 0, 0);
-    told.textContent = parts > 1 || low > high ? "\u00a0" : `black ${short(low)}, white ${short(high)}`;
+    const end = v => short(Math.abs(v) < (high - low) / 1000 ? 0 : v);
+    legend = parts > 1 || low > high ? "" : low === high ? `all ${short(low)}` : `black ${end(low)}, white ${end(high)}`;
+    told.textContent = legend || "\u00a0";
   };
   const short = v => String(+v.toPrecision(4));
+  let legend = "";
   const mark = (index, cls) => {
     const at = place(index);
     if (at < 0) return;
@@ -49,8 +52,6 @@ function metalnbImage(make, m, texts, element) {
     svg.append(rect);
   };
 
-  const said = () => told.textContent;
-  let legend = "";
   svg.addEventListener("pointermove", event => {
     const area = svg.getBoundingClientRect();
     const column = Math.min(columns - 1, Math.floor((event.clientX - area.x) / area.width * columns));
@@ -60,7 +61,7 @@ function metalnbImage(make, m, texts, element) {
     const who = writers.get(at);
     told.textContent = `row ${y}, column ${x}: ${value}${who === undefined ? "" : `, written by thread ${who}`}`;
   });
-  svg.addEventListener("pointerleave", () => { told.textContent = legend; });
+  svg.addEventListener("pointerleave", () => { told.textContent = legend || "\u00a0"; });
 
   const about = [`${shape[0]} × ${shape[1]}`];
   const span = (what, at, count, step, all) => {
@@ -85,7 +86,6 @@ function metalnbImage(make, m, texts, element) {
       else found.slice(0, parts).forEach((v, c) => { values[at * parts + c] = v; });
     }
     paint();
-    legend = said();
     svg.textContent = "";
     for (const [index, cls] of marks) mark(index, cls);
   };

@@ -141,7 +141,7 @@ function metalnbStepper(name, data) {
       memory.append(box);
       title.append(make("b", "", m.name), ` ${m.space} ${m.type}`, m.image ? "" : m.shape.map(n => `[${n}]`).join(""));
       if (m.image) {
-        const image = metalnbImage(make, m, texts, element);
+        const image = metalnbImage(make, m, texts);
         title.append(`, ${image.about}`);
         box.append(title, ...image.nodes);
         return {m, image};
@@ -171,7 +171,7 @@ function metalnbStepper(name, data) {
     if (pictures.length) {
       const key = make("div", "mt-key");
       for (const [cls, text] of [["mt-new", "changed by the last step"], ["mt-read", "this statement reads it"],
-                                 ["mt-mine", "this thread wrote it"], ...aim ? [["mt-wrong", "asked for"]] : []]) {
+                                 ["mt-writes", "this statement writes it"], ["mt-mine", "this thread wrote it"], ...aim ? [["mt-wrong", "asked for"]] : []]) {
         const part = make("span");
         part.append(make("span", `mt-swatch ${cls}`), text);
         key.append(part);
@@ -332,9 +332,10 @@ function metalnbStepper(name, data) {
           if (w[i] >= since) fresh.add(w[i + 2]);
         }
         const read = new Set(reads.filter(r => r[0] === m.number && !r[2]).map(r => r[1]));
+        const writes = new Set(reads.filter(r => r[0] === m.number && r[2]).map(r => r[1]));
         cells.forEach((cell, i) => {
           cell.className = "mt-cell" + (value[i] < 0 ? " mt-none" : "") + (fresh.has(i) ? " mt-new" : "") +
-            (read.has(i) ? " mt-read" : "") + (writer[i] === thread ? " mt-mine" : "") +
+            (writes.has(i) ? " mt-writes" : "") + (read.has(i) ? " mt-read" : "") + (writer[i] === thread ? " mt-mine" : "") +
             (aim?.memory === m.number && aim.element === i ? " mt-wrong" : "");
           cell.textContent = value[i] < 0 ? "·" : texts[value[i]];
           const who = writer[i] < 0 ? "" : `${position(writer[i])}`;

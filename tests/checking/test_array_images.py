@@ -36,11 +36,11 @@ def numbers(shape: tuple[int, ...], dtype: Any = np.float32) -> Any:
 
 
 def test_a_small_array_is_drawn_as_a_whole_with_what_it_held_before() -> None:
-    x = numbers((40, 60))
+    x = numbers((40, 48))
     seen = mnb.trace(mnb.compile(COPY).copy, x, np.zeros_like(x), threadgroup=(8, 4))
     found = images(seen)
     assert {name: (i.shape, i.first, i.steps, i.per) for name, i in found.items()} == dict.fromkeys(
-        "xy", ((40, 60), (0, 0), (1, 1), 1)
+        "xy", ((40, 48), (0, 0), (1, 1), 1)
     )
     np.testing.assert_array_equal(found["x"].values[..., 0], x)
     assert not found["y"].values.any(), "the run is made on copies"
@@ -48,19 +48,19 @@ def test_a_small_array_is_drawn_as_a_whole_with_what_it_held_before() -> None:
     sent = np.frombuffer(base64.b64decode(page["values"]), "<f4").reshape(page["size"])
     np.testing.assert_array_equal(sent[..., 0], x)
     writes = np.array(paged(seen)["y"]["writes"]).reshape(-1, 4)
-    assert sorted(writes[:, 2]) == [r * 60 + c for r in range(4) for c in range(8)]
+    assert sorted(writes[:, 2]) == [r * 48 + c for r in range(4) for c in range(8)]
 
 
 def test_of_a_large_array_the_part_around_the_threadgroup_is_drawn() -> None:
     x = numbers((300, 1000))
     seen = mnb.trace(mnb.compile(COPY).copy, x, np.zeros_like(x), threadgroup=(16, 16), thread=(990, 150))
     image = images(seen)["x"]
-    assert (image.values.shape, image.steps) == ((64, 64, 1), (1, 1))
+    assert (image.values.shape, image.steps) == ((32, 32, 1), (1, 1))
     row, column = image.first
-    assert row <= 144 - 4
-    assert row + 64 >= 160 + 4
-    assert column == 1000 - 64
-    np.testing.assert_array_equal(image.values[..., 0], x[row : row + 64, column : column + 64])
+    assert row <= 144 - 2
+    assert row + 32 >= 160 + 2
+    assert column == 1000 - 32
+    np.testing.assert_array_equal(image.values[..., 0], x[row : row + 32, column : column + 32])
 
 
 def test_what_is_too_wide_for_a_picture_is_thinned_out() -> None:

@@ -63,7 +63,7 @@ def test_the_kernels_own_engine_is_tried_first_and_then_the_others_that_answer(
     ]
     ordered = [tuner.trials[i] for i in tuner._order]
     assert [t.engine for t in ordered] == ["cpu"] * 3 + [second_engine] * 3
-    assert [t.threadgroup[0] for t in ordered] == [64, 512, 256, 256, 64, 512], "the usual one first on another engine"
+    assert [t.threadgroup[0] for t in ordered] == [64, 512, 256, 256, 512, 64], "the usual one first on another engine"
     assert not tuner.failures
     assert {t.timing.engine for t in tuner.trials} == {"cpu", second_engine}
     assert {t.timing.clock for t in tuner.trials} == {"wall"}, "the second has no other, and like is held against like"
@@ -116,7 +116,7 @@ def test_what_an_engine_cannot_compile_is_a_row(
     program: mnb.Program, second_engine: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuses(*_: Any) -> Any:
-        raise mnb.CompileError("cuda: no such thing here")
+        raise EngineUnavailable("cuda: no such thing here")
 
     monkeypatch.setattr(SecondEngine, "compile", refuses)
     fresh = mnb.compile(SOURCE.replace("2 * x", "3 * x"), engine="cpu")
