@@ -38,11 +38,13 @@ function metalnbImage(make, m, texts) {
     }
     context.putImageData(picture, 0, 0);
     const end = v => short(Math.abs(v) < (high - low) / 1000 ? 0 : v);
-    legend = parts > 1 || low > high ? "" : low === high ? `all ${short(low)}` : `black ${end(low)}, white ${end(high)}`;
-    told.textContent = legend || "\u00a0";
+    const range = parts > 1 || low > high ? "" : low === high ? `all ${short(low)}` : `black ${end(low)}, white ${end(high)}`;
+    legend = [drawn.join(", "), range].filter(Boolean).join("; ") || "\u00a0";
+    told.textContent = legend;
   };
   const short = v => String(+v.toPrecision(4));
   let legend = "";
+  const strong = new Set(["mt-read", "mt-writes", "mt-wrong"]);
   const mark = (index, cls) => {
     const at = place(index);
     if (at < 0) return;
@@ -61,15 +63,15 @@ function metalnbImage(make, m, texts) {
     const who = writers.get(at);
     told.textContent = `row ${y}, column ${x}: ${value}${who === undefined ? "" : `, written by thread ${who}`}`;
   });
-  svg.addEventListener("pointerleave", () => { told.textContent = legend || "\u00a0"; });
+  svg.addEventListener("pointerleave", () => { told.textContent = legend; });
 
-  const about = [`${shape[0]} × ${shape[1]}`];
-  const span = (what, at, count, step, all) => {
-    if (count * step < all) about.push(`${what} ${at} to ${Math.min(all, at + count * step) - 1}`);
-    if (step > 1) about.push(`one in ${step} ${what}`);
-  };
-  span("rows", first[0], rows, steps[0], shape[0]);
-  span("columns", first[1], columns, steps[1], shape[1]);
+  // What of the array is drawn, in words.
+  const span = (what, at, count, step, all) => [
+    count * step < all ? `${what} ${at} to ${Math.min(all, at + count * step) - 1}` : "",
+    step > 1 ? `one in ${step} ${what}` : "",
+  ];
+  const drawn = [...span("rows", first[0], rows, steps[0], shape[0]), ...span("columns", first[1], columns, steps[1], shape[1])]
+    .filter(Boolean);
 
   // What was written before a tick, and marks: pairs of an element and its class, the last on top.
   const draw = (tick, marks, position) => {
@@ -87,7 +89,10 @@ function metalnbImage(make, m, texts) {
     }
     paint();
     svg.textContent = "";
-    for (const [index, cls] of marks) mark(index, cls);
+    for (const [index, cls] of marks) {
+      if (strong.has(cls)) mark(index, "mt-halo");
+      mark(index, cls);
+    }
   };
-  return {nodes: [box, told], about: about.join(", "), draw};
+  return {nodes: [box, told], draw};
 }

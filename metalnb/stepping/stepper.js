@@ -139,10 +139,10 @@ function metalnbStepper(name, data) {
       const box = make("div", "mt-mem"), title = make("div", "mt-title"), grid = make("div", "mt-grid");
       box.dataset.memory = m.name;
       memory.append(box);
-      title.append(make("b", "", m.name), ` ${m.space} ${m.type}`, m.image ? "" : m.shape.map(n => `[${n}]`).join(""));
+      title.append(make("b", "", m.name), ` ${m.space} ${m.type}`, 
+        m.image ? `, ${m.image.shape.join(" × ")}` : m.shape.map(n => `[${n}]`).join(""));
       if (m.image) {
         const image = metalnbImage(make, m, texts);
-        title.append(`, ${image.about}`);
         box.append(title, ...image.nodes);
         return {m, image};
       }
