@@ -11,8 +11,9 @@ from second_engine import SecondEngine
 import metalnb as mnb
 from metalnb import engine as engines
 from metalnb.errors import ArgumentError, EngineUnavailable
+from metalnb.widgets.tune import giving_up
 from metalnb.widgets.tune import sweep as module
-from metalnb.widgets.tune.giving_up import engine_given_up
+from metalnb.widgets.tune.giving_up import engine_given_up, hopeless
 from metalnb.widgets.tune.trials import Trial
 
 SOURCE = """
@@ -156,6 +157,37 @@ def test_an_engine_is_given_up_for_three_hopeless_runs_or_one_long_one() -> None
     assert engine_given_up([timed(2.0, engine="cuda", once=True)], "cuda")
     assert not engine_given_up([timed(2.0, engine="cuda", once=True), timed(0.01, engine="cuda")], "cuda")
     assert not engine_given_up([timed(2.0, engine="cpu", once=True)], "cuda")
+
+
+def test_a_long_first_run_counts_by_the_clock_of_the_others(
+    program: mnb.Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Most of it may be copies to a device: the kernel itself may be the fastest."""
+    took = 1e-4
+
+    class Job:
+        clock = "device"
+
+        def __init__(self, _dispatch: Any, *, wall: bool) -> None:
+            assert not wall
+
+        def run(self, count: int) -> float:
+            return took * count
+
+    monkeypatch.setattr(giving_up, "DispatchJob", Job)
+    dispatch = program.line.prepare(X, X.copy(), threadgroup=64)
+
+    def asked(first: float) -> Any:
+        return hopeless(timed(1e-4), dispatch, first, lambda step: step(), wall=False)
+
+    assert asked(0.5) is None
+    assert asked(0.01) is None, "so short that measuring it costs nothing"
+    took = 0.05
+    found = asked(0.5)
+    assert (found.clock, found.seconds, found.threadgroup) == ("device", (0.05,), (64,))
+    found = asked(3.0)
+    assert (found.clock, found.seconds) == ("wall", (3.0,)), "what runs for seconds is run once"
+    assert hopeless(None, dispatch, 3.0, lambda step: step(), wall=False) is None
 
 
 def test_an_engine_that_does_not_answer_is_not_tried(program: mnb.Program, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from metalnb.call.kernel import Dispatch
 from metalnb.timing.records import Timing
 from metalnb.timing.sampling import DispatchJob
+from metalnb.timing.units import trimmed
 
 from .trials import Trial
 
@@ -48,7 +49,7 @@ def hopeless(
     engine = dispatch.kernel.engine
     return replace(
         best.timing, engine=engine.name, device=engine.caps.device, clock=clock, seconds=(took,), batch=1,
-        threadgroup=dispatch.threadgroup,
+        threadgroup=trimmed(dispatch.threadgroup),
     )  # fmt: skip
 
 
