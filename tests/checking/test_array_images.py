@@ -92,6 +92,17 @@ def test_colours_are_one_pixel(kind: str, shape: tuple[int, ...], dtype: Any, pe
     np.testing.assert_array_equal(image.values, x.reshape(rows, 30, parts))
 
 
+@pytest.mark.parametrize(("kind", "at"), [("uchar", "3 * (150 * 300 + 200 + i)"), ("uchar4", "150 * 300 + 200 + i")])
+def test_the_part_of_a_large_image_in_colours_is_the_one_that_is_touched(kind: str, at: str) -> None:
+    x = numbers((200, 300, 4 if kind == "uchar4" else 3), np.uint8)
+    text = f"kernel void k(device {kind}* x, uint i [[thread_position_in_grid]]) {{ x[{at}] = 0; }}"
+    image = images(mnb.trace(mnb.compile(text).k, x, grid=8, threadgroup=8))["x"]
+    (row, column), (rows, columns, _) = image.first, image.values.shape
+    assert row < 150 < row + rows
+    assert column < 200 < 207 < column + columns
+    np.testing.assert_array_equal(image.values, x[row : row + rows, column : column + columns])
+
+
 def test_a_few_numbers_are_shown_as_numbers_in_the_rows_of_their_array() -> None:
     x = numbers((4, 6))
     seen = mnb.trace(mnb.compile(COPY).copy, x, np.zeros_like(x), threadgroup=(6, 4))
