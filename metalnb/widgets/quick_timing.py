@@ -26,7 +26,9 @@ class Stopped(Exception):
     """A measurement was stopped."""
 
 
-def quick(dispatch: Dispatch, total: float = _SECONDS, stopped: Callable[[], bool] = lambda: False) -> Timing:
+def quick(
+    dispatch: Dispatch, total: float = _SECONDS, stopped: Callable[[], bool] = lambda: False, *, wall: bool = False
+) -> Timing:
     """Time a dispatch for about ``total`` seconds. Of one that was profiled the operations are known.
 
     With a device clock each dispatch is one value; with the wall clock each batch is. Arrays that the kernel writes are
@@ -38,13 +40,15 @@ def quick(dispatch: Dispatch, total: float = _SECONDS, stopped: Callable[[], boo
     total : float
     stopped : callable, optional
         Asked between dispatches, or batches of short ones.
+    wall : bool, optional
+        Whether to go by the wall clock, though the device has one of its own.
 
     Raises
     ------
     KernelFault
     Stopped
     """
-    job = sampling.DispatchJob(dispatch)
+    job = sampling.DispatchJob(dispatch, wall=wall)
     with sampling.restored(job):
         seconds, batch = (_device if job.clock == "device" else _wall)(job, total, stopped)
     counted = traffic.of_dispatch(dispatch)

@@ -70,8 +70,8 @@ def forgotten(program: mnb.Program) -> Any:
         kernel.keep_threadgroup((1, 1, 1), None)
 
 
-def swept(*args: Any, **options: Any) -> Any:
-    return mnb.tune(*args, **options, run=False).run()
+def swept(kernel: Any, *args: Any, **options: Any) -> Any:
+    return mnb.tune(kernel, *args, **{"engines": [kernel.engine.name], **options}, run=False).run()
 
 
 X = np.linspace(0, 1, 1 << 12, dtype=np.float32)
@@ -454,10 +454,10 @@ def test_it_stops_between_two_dispatches(program: mnb.Program, monkeypatch: pyte
     tuner = mnb.tune(program.grouped, X, threadgroup=[(64,), (512,)], run=False)
     usual = module.quick
 
-    def stopped_meanwhile(*args: Any) -> Any:
+    def stopped_meanwhile(*args: Any, **options: Any) -> Any:
         if args[0].threadgroup[0] == 512:
             tuner.stop()
-        return usual(*args)
+        return usual(*args, **options)
 
     monkeypatch.setattr(module, "quick", stopped_meanwhile)
     tuner.run()

@@ -84,4 +84,5 @@ class SweepButtons:
         name = escape(kernel.signature.name)
         with_constants = f" with {escape(', '.join(named(chosen.constants)))}" if chosen and chosen.constants else ""
         group = threads(chosen.threadgroup) if chosen else ""
-        self._note.value = f"{name}{with_constants} now uses threadgroup {group} by default"
+        on = f" on {escape(kernel.engine.name)}" if chosen and chosen.engine else ""
+        self._note.value = f"{name}{with_constants} now uses threadgroup {group} by default{on}"
