@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from metalnb.timing.units import percent
 
 from .cost_records import LANES, LINE, SECTOR, AccessCost, LineCost
+from .device_table import device_of
 from .profile_record import Profile
+from .time_bounds import busy_processors, time_bounds
 
 __all__ = ["ProfileFinding", "findings"]
 
@@ -18,8 +20,14 @@ _APART = 1.5  # times the sectors that would do
 _FEW_LANES = 24
 _WAITED = 0.15
 _REREAD = 8  # times that each byte travels
+_AGAIN = 4  # times that a sector travels which is used piece by piece
 _CACHED = 8 << 10  # bytes that the least of first-level caches keeps
 _STAGE = "Stage a tile through threadgroup memory, or keep it in registers"
+_TOGETHER = (
+    "Let the lanes of a SIMD-group go along it together, neighbours on neighbouring elements, and add up with simd_sum; "
+    "or stage a tile through threadgroup memory"
+)
+_LAUNCH = 1e-5  # seconds: a kernel that takes less needs no more processors
 _VERBS = {"read": "read", "write": "write", "atomic": "update"}
 
 
@@ -30,7 +38,7 @@ class ProfileFinding:
     Attributes
     ----------
     line : int
-    kind : {"uncoalesced", "conflicts", "atomics", "divergence", "waiting", "reread", "narrow", "private"}
+    kind : {"uncoalesced", "conflicts", "atomics", "divergence", "waiting", "reread", "narrow", "private", "idle"}
     sentence : str
         Line, count and cure; also what `str` gives.
     cycles : float
@@ -54,6 +62,7 @@ def findings(profile: Profile) -> tuple[ProfileFinding, ...]:
     found += _divergence(profile)
     found += _waiting(profile)
     found += _reread(profile)
+    found += _idle(profile)
     found += [_private(line) for line in profile.lines if line.private]
     total = sum(line.cycles for line in profile.lines)
     best: dict[tuple[int, str], ProfileFinding] = {}
@@ -65,7 +74,7 @@ def findings(profile: Profile) -> tuple[ProfileFinding, ...]:
 
 def _of_access(access: AccessCost, profile: Profile) -> Iterator[ProfileFinding]:
     if access.sectors > _APART * access.least_sectors:
-        yield _uncoalesced(access)
+        yield _uncoalesced(access, profile)
     elif access.space == "device" and access.kind != "atomic" and access.size < 4 and access.stride == access.size:
         yield _narrow(access)
     if access.conflicts:
@@ -74,7 +83,7 @@ def _of_access(access: AccessCost, profile: Profile) -> Iterator[ProfileFinding]
         yield _atomics(access)
 
 
-def _uncoalesced(access: AccessCost) -> ProfileFinding:
+def _uncoalesced(access: AccessCost, profile: Profile) -> ProfileFinding:
     lanes, sectors, lines = (_mean(n, access.runs) for n in (access.lanes, access.sectors, access.lines))
     use = access.used / max(1, access.lines)
     stride = access.stride
@@ -87,10 +96,26 @@ def _uncoalesced(access: AccessCost) -> ProfileFinding:
     elif abs(stride) >= LINE:
         cure = "Swap the indices, or stage the tile through threadgroup memory"
         said += f"; neighbours are {abs(stride):,} bytes apart"
+        if _goes_along(access, profile):
+            said += f", and each goes along memory by itself, {_mean(access.runs, _simd_groups(profile))} steps"
+            cure = _TOGETHER
     else:
         cure = f"Let each lane {verb} a whole vector, or store each field in an array of its own"
         said += f"; neighbours are {abs(stride):,} bytes apart"
     return ProfileFinding(access.line, "uncoalesced", f"{said}. {cure}.", (access.sectors - access.least_sectors) / 2)
+
+
+def _simd_groups(profile: Profile) -> int:
+    x, y, z = profile.threadgroup
+    return profile.groups * -(-x * y * z // LANES)
+
+
+def _goes_along(access: AccessCost, profile: Profile) -> bool:
+    """Return whether each thread of a row of threads reads its own stretch of memory, piece by piece, in a loop."""
+    if access.kind != "read" or profile.grid[1] > 1 or access.runs < _REREAD * _simd_groups(profile):
+        return False
+    own = sum(b.read for b in profile.buffers if b.name == access.name and b.space == access.space)
+    return access.travelled >= _AGAIN * own
 
 
 def _narrow(access: AccessCost) -> ProfileFinding:
@@ -180,6 +205,22 @@ def _reread(profile: Profile) -> Iterator[ProfileFinding]:
         cure = "Let a larger tile, or several results of each thread, share it" if staged else _STAGE
         said += f"{travelled:,} bytes for {buffer.read:,}. {cure}."
         yield ProfileFinding(most.line, "reread", said, (travelled - buffer.read) / SECTOR / 2)
+
+
+def _idle(profile: Profile) -> Iterator[ProfileFinding]:
+    """Yield that there are fewer threadgroups than a device has processors, of the device that is filled least."""
+    devices = [device_of(name) for name in profile.devices]
+    idle = [d for d in devices if busy_processors(profile, d) < d.processors.value]
+    device = max(idle, key=lambda d: d.processors.value, default=None)
+    if device is None or max(b.seconds for b in time_bounds(profile, device)) < _LAUNCH:
+        return
+    most = max(profile.lines, key=lambda line: line.cycles)
+    there = int(device.processors.value)
+    said = f"line {most.line}, the costliest: the grid has {profile.groups} threadgroup{'s' * (profile.groups > 1)}, "
+    said += f"so that {there - profile.groups} of the {there} processors of an {device.name} have nothing to do. "
+    cure = "Let more threads share the work: a SIMD-group what one thread does now; or make threadgroups smaller."
+    total = sum(line.cycles for line in profile.lines)
+    yield ProfileFinding(most.line, "idle", said + cure, total * (1 - profile.groups / there))
 
 
 def _private(line: LineCost) -> ProfileFinding:

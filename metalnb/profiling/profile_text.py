@@ -66,7 +66,7 @@ def _filled(profile: Profile) -> Iterator[str]:
     for device in profile.devices:
         full = occupancy(profile, device)
         if full is not None:
-            fit = f"{full.groups} threadgroup{'s' * (full.groups != 1)} to a processor of the {device}"
+            fit = f"{full.groups} threadgroup{'s' * (full.groups != 1)} fit a processor of the {device}"
             doubt = "" if full.public else ", by figures that are not public"
             yield f"{fit}, {percent(full.share)} of its threads (limited by {full.limit}{doubt})"
 
