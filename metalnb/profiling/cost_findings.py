@@ -10,6 +10,7 @@ from metalnb.timing.units import percent
 from .cost_records import LANES, LINE, SECTOR, AccessCost, LineCost
 from .device_table import device_of
 from .profile_record import Profile
+from .spread_access import padding_for, spread_words
 from .time_bounds import busy_processors, time_bounds
 
 __all__ = ["ProfileFinding", "findings"]
@@ -20,13 +21,8 @@ _APART = 1.5  # times the sectors that would do
 _FEW_LANES = 24
 _WAITED = 0.15
 _REREAD = 8  # times that each byte travels
-_AGAIN = 4  # times that a sector travels which is used piece by piece
 _CACHED = 8 << 10  # bytes that the least of first-level caches keeps
 _STAGE = "Stage a tile through threadgroup memory, or keep it in registers"
-_TOGETHER = (
-    "Let the lanes of a SIMD-group go along it together, neighbours on neighbouring elements, and add up with simd_sum; "
-    "or stage a tile through threadgroup memory"
-)
 _LAUNCH = 1e-5  # seconds: a kernel that takes less needs no more processors
 _VERBS = {"read": "read", "write": "write", "atomic": "update"}
 
@@ -55,21 +51,21 @@ class ProfileFinding:
 
 
 def findings(profile: Profile) -> tuple[ProfileFinding, ...]:
-    """Return what costs most, at most three findings, the costliest first."""
+    """Return what costs most, at most three findings, the costliest first; that processors are idle comes last."""
     found: list[ProfileFinding] = []
     for access in profile.accesses:
         found += _of_access(access, profile)
     found += _divergence(profile)
     found += _waiting(profile)
     found += _reread(profile)
-    found += _idle(profile)
     found += [_private(line) for line in profile.lines if line.private]
     total = sum(line.cycles for line in profile.lines)
     best: dict[tuple[int, str], ProfileFinding] = {}
     for one in sorted(found, key=lambda f: -f.cycles):
         if one.cycles > _WORTH * total:
             best.setdefault((one.line, one.kind), one)
-    return tuple(best.values())[:_MOST]
+    idle = tuple(_idle(profile))
+    return *tuple(best.values())[: _MOST - len(idle)], *idle
 
 
 def _of_access(access: AccessCost, profile: Profile) -> Iterator[ProfileFinding]:
@@ -86,36 +82,10 @@ def _of_access(access: AccessCost, profile: Profile) -> Iterator[ProfileFinding]
 def _uncoalesced(access: AccessCost, profile: Profile) -> ProfileFinding:
     lanes, sectors, lines = (_mean(n, access.runs) for n in (access.lanes, access.sectors, access.lines))
     use = access.used / max(1, access.lines)
-    stride = access.stride
-    verb = _VERBS[access.kind]
-    said = f"line {access.line}: {lanes} lanes {verb} {lines} lines of {LINE} bytes ({sectors} sectors of {SECTOR}) of "
-    said += f"{access.name} and use {_number(use)} byte{'s' * (use >= 1.05)} of each"
-    if stride is None:
-        cure = "Sort what is looked up, or stage it through threadgroup memory"
-        said += "; the lanes' addresses are scattered"
-    elif abs(stride) >= LINE:
-        cure = "Swap the indices, or stage the tile through threadgroup memory"
-        said += f"; neighbours are {abs(stride):,} bytes apart"
-        if _goes_along(access, profile):
-            said += f", and each goes along memory by itself, {_mean(access.runs, _simd_groups(profile))} steps"
-            cure = _TOGETHER
-    else:
-        cure = f"Let each lane {verb} a whole vector, or store each field in an array of its own"
-        said += f"; neighbours are {abs(stride):,} bytes apart"
+    how, cure = spread_words(access, profile)
+    said = f"line {access.line}: {lanes} lanes {_VERBS[access.kind]} {lines} lines of {LINE} bytes ({sectors} sectors of "
+    said += f"{SECTOR}) of {access.name} and use {_number(use)} byte{'s' * (use >= 1.05)} of each; {how}"
     return ProfileFinding(access.line, "uncoalesced", f"{said}. {cure}.", (access.sectors - access.least_sectors) / 2)
-
-
-def _simd_groups(profile: Profile) -> int:
-    x, y, z = profile.threadgroup
-    return profile.groups * -(-x * y * z // LANES)
-
-
-def _goes_along(access: AccessCost, profile: Profile) -> bool:
-    """Return whether each thread of a row of threads reads its own stretch of memory, piece by piece, in a loop."""
-    if access.kind != "read" or profile.grid[1] > 1 or access.runs < _REREAD * _simd_groups(profile):
-        return False
-    own = sum(b.read for b in profile.buffers if b.name == access.name and b.space == access.space)
-    return access.travelled >= _AGAIN * own
 
 
 def _narrow(access: AccessCost) -> ProfileFinding:
@@ -123,8 +93,8 @@ def _narrow(access: AccessCost) -> ProfileFinding:
     moved = round(access.used / access.runs)
     kind = "char4" if access.size == 1 else "a vector of two or four"
     each = f"{access.size} byte{'s' * (access.size > 1)} each"
-    said = f"line {access.line}: {lanes} lanes {_VERBS[access.kind]} {each} of {access.name}, {moved} at once, "
-    said += f"{access.runs:,} times; a SIMD-group can ask for {LANES * 16}. "
+    said = f"line {access.line}: {lanes} lanes {_VERBS[access.kind]} {each} of {access.name}, {moved} bytes in all, "
+    said += f"{access.runs:,} times; a SIMD-group can ask for {LANES * 16} at once. "
     cost = access.runs * (1 - moved / LINE)
     return ProfileFinding(access.line, "narrow", said + f"Let each lane take {kind} at a time.", max(0.0, cost))
 
@@ -133,14 +103,18 @@ def _conflicts(access: AccessCost, profile: Profile) -> ProfileFinding:
     lanes, passes, least = (_mean(n, access.runs) for n in (access.lanes, access.passes, access.least))
     said = f"line {access.line}: {lanes} lanes need {passes} passes over the banks of threadgroup memory "
     said += f"({access.name}) where {least} would do: {access.conflicts:,} passes more"
-    stride = access.stride
-    if stride is not None and stride % 4 == 0:
-        words = abs(stride) // 4
-        said += f"; neighbours are {words} words apart, and there are {profile.banks} banks"
-    cure = "Make the array's rows one element longer, so that a column lies in different banks"
-    if stride is None:
+    apart, padding = access.apart, padding_for(access, profile.banks)
+    if apart is not None:
+        most = "" if access.stride == apart else "most "
+        far = f"{abs(apart)} bytes" if apart % 4 else f"{abs(apart) // 4} words"
+        said += f"; {most}neighbours are {far} apart, and there are {profile.banks} banks of a word"
+        cure = "Let neighbouring lanes take neighbouring words"
+    else:
         said += "; the lanes' addresses are scattered"
         cure = "Padding does not help: sort what is looked up, or give groups of lanes copies of their own"
+    if padding:
+        longer = f"{padding} elements" if padding > 1 else "one element"
+        cure = f"Make the array's rows {longer} longer, so that a column lies in different banks"
     return ProfileFinding(access.line, "conflicts", f"{said}. {cure}.", float(access.conflicts))
 
 

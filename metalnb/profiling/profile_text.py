@@ -55,8 +55,10 @@ def totals(profile: Profile) -> Iterator[tuple[str, str]]:
         yield "threadgroup memory", f"{nbytes(profile.threadgroup_bytes)} for each threadgroup; {passes}"
     if any(line.branches for line in profile.lines):
         yield "branches", f"at {percent(profile.branch_efficiency)} of them all lanes go one way"
-    estimate = f"some {profile.registers} of 32 bits for each thread, an estimate"
-    yield "registers", "; ".join([estimate, *_filled(profile)])
+    yield "registers", f"some {profile.registers} of 32 bits for each thread, an estimate"
+    filled = "; ".join(_filled(profile))
+    if filled:
+        yield "occupancy", filled
     for device in profile.devices:
         yield "time", estimate_text(profile, device)
 

@@ -14,7 +14,7 @@ from math import ceil
 
 from metalnb.timing.units import percent, seconds
 
-from .cost_records import LANES
+from .cost_records import LANES, LINE
 from .device_table import DeviceFigures, device_of
 from .profile_record import Profile
 
@@ -171,12 +171,12 @@ def _most(profile: Profile, name: str) -> int:
 
 
 def _scattered(profile: Profile) -> tuple[int, str]:
-    """Return the line whose accesses touch most lines of memory, and how many they touch each time."""
+    """Return the line whose accesses touch most lines of memory, and how many each time, if fewer would do."""
     access = max(profile.accesses, key=lambda a: a.lines, default=None)
     if access is None or not access.lines:
         return 0, ""
-    lines = access.lines / access.runs
-    return access.line, f"{lines:.0f} lines of memory an access" if lines >= _SEVERAL else ""
+    lines, least = access.lines / access.runs, ceil(access.used / access.runs / LINE)
+    return access.line, f"{lines:.0f} lines of memory an access" if lines >= _SEVERAL * least else ""
 
 
 def _shared(profile: Profile) -> tuple[int, str]:
