@@ -107,7 +107,7 @@ def _conflicts(access: AccessCost, profile: Profile) -> ProfileFinding:
     if apart is not None:
         most = "" if access.stride == apart else "most "
         far = f"{abs(apart)} bytes" if apart % 4 else f"{abs(apart) // 4} words"
-        said += f"; {most}neighbours are {far} apart, and there are {profile.banks} banks of a word"
+        said += f"; {most}neighbours are {far} apart, and there are {profile.banks} banks"
         cure = "Let neighbouring lanes take neighbouring words"
     else:
         said += "; the lanes' addresses are scattered"

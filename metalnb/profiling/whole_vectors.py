@@ -14,11 +14,11 @@ def as_whole_vector(unit: Unit, counts: Counts, one: AccessCount) -> AccessCount
     """Return an access as the source has it.
 
     Of ``uint4 v = x[i]``, whose components a loop picks by ``v[j]``, clang makes four loads at one place. A GPU loads
-    the vector at once.
+    the vector at once, if it is aligned: a packed vector is not.
     """
     layout = unit.signature.params[one.region].type.layout if one.region >= 0 else None
     line = counts.lines.get(one.line)
-    if layout is None or line is None or len(layout.shape) != 1 or one.kind == ATOMIC:
+    if layout is None or line is None or len(layout.shape) != 1 or layout.alignment < layout.size or one.kind == ATOMIC:
         return one
     parts, component = layout.shape[0], layout.size // layout.stride[0]
     if one.size != component or one.runs != parts * line.runs:
