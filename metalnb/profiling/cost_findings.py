@@ -103,12 +103,12 @@ def _conflicts(access: AccessCost, profile: Profile) -> ProfileFinding:
     lanes, passes, least = (_mean(n, access.runs) for n in (access.lanes, access.passes, access.least))
     said = f"line {access.line}: {lanes} lanes need {passes} passes over the banks of threadgroup memory "
     said += f"({access.name}) where {least} would do: {access.conflicts:,} passes more"
-    apart, padding = access.apart, padding_for(access, profile.banks)
+    apart, padding = access.apart, padding_for(access, profile)
     if apart is not None:
         most = "" if access.stride == apart else "most "
         far = f"{abs(apart)} bytes" if apart % 4 else f"{abs(apart) // 4} words"
         said += f"; {most}neighbours are {far} apart, and there are {profile.banks} banks"
-        cure = "Let neighbouring lanes take neighbouring words"
+        cure = "Padding does not help: let neighbouring lanes take neighbouring words"
     else:
         said += "; the lanes' addresses are scattered"
         cure = "Padding does not help: sort what is looked up, or give groups of lanes copies of their own"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 
 from .cost_records import LANES, LINE, AccessCost
 from .profile_record import Profile
@@ -61,36 +62,38 @@ def _goes_along(access: AccessCost, profile: Profile, steps: float) -> bool:
     return steps >= _STEPS and access.travelled >= _AGAIN * own
 
 
-def padding_for(access: AccessCost, banks: int) -> int:
+def padding_for(access: AccessCost, profile: Profile) -> int:
     """Return by how many elements to make the rows of an array in threadgroup memory longer, to avoid conflicts.
 
-    Rows are taken to be as long as neighbours lie apart, and are made whole words. 0 where no padding takes half of the
-    conflicts away.
+    Rows are taken to be as long as neighbours lie apart, and are made whole words. What else touches the array is
+    counted, too: a padding may help a column and harm a row. 0 where none takes half of the conflicts away.
     """
     row = abs(access.apart or 0)
     if row < access.size:
         return 0
-    first = min(at for at in access.sample if at is not None)
-    places = [None if at is None else divmod(at - first, row) for at in access.sample]
+    array = [a for a in profile.accesses if (a.name, a.space, a.size) == (access.name, access.space, access.size)]
 
-    def passes(padding: int) -> int:
+    def conflicts(padding: int) -> int:
         longer = row + padding * access.size
-        return _passes([None if p is None else p[0] * longer + p[1] for p in places], access.size, banks)
+        return sum(one.runs * _conflicts(one, row, longer, profile.banks) for one in array)
 
-    best = min((n for n in range(1, _MOST_PADDING + 1) if (row + n * access.size) % 4 == 0), key=passes)
-    least = _passes([None if at is None else i * access.size for i, at in enumerate(access.sample)], access.size, banks)
-    return best if 2 * (passes(best) - least) <= passes(0) - least else 0
+    best = min((n for n in range(1, _MOST_PADDING + 1) if (row + n * access.size) % 4 == 0), key=conflicts)
+    return best if 2 * conflicts(best) <= conflicts(0) else 0
 
 
-def _passes(addresses: list[int | None], size: int, banks: int) -> int:
-    """Return the passes over the banks, as the counts have them: of accesses of 8 bytes, half a SIMD-group at a time."""
-    at_once = LANES * 4 // max(4, min(size, 16))
-    total = 0
+def _conflicts(access: AccessCost, row: int, longer: int, banks: int) -> int:
+    """Return the passes that the sample of an access would not need, with longer rows; as the counts have them.
+
+    Of accesses of 8 bytes, half a SIMD-group's are made at a time; of 16, a quarter.
+    """
+    places = [None if at is None else at // row * longer + at % row for at in access.sample]
+    at_once = LANES * 4 // max(4, min(access.size, 16))
+    more = 0
     for start in range(0, LANES, at_once):
         words = {
-            word for at in addresses[start : start + at_once] if at is not None
-            for word in range(at // 4, (at + size - 1) // 4 + 1)
+            word for at in places[start : start + at_once] if at is not None
+            for word in range(at // 4, (at + access.size - 1) // 4 + 1)
         }  # fmt: skip
-        given = [word % banks for word in words]
-        total += max(map(given.count, set(given)), default=0)
-    return total
+        most = max(Counter(word % banks for word in words).values(), default=0)
+        more += max(0, most - 1)
+    return more
