@@ -39,12 +39,15 @@ class ProfileFinding:
         Line, count and cure; also what `str` gives.
     cycles : float
         What it costs, as `LineCost.cycles` counts.
+    access : AccessCost or None
+        The access that it is about, if it is about one.
     """
 
     line: int
     kind: str
     sentence: str
     cycles: float
+    access: AccessCost | None = None
 
     def __str__(self) -> str:
         return self.sentence
@@ -85,7 +88,8 @@ def _uncoalesced(access: AccessCost, profile: Profile) -> ProfileFinding:
     how, cure = spread_words(access, profile)
     said = f"line {access.line}: {lanes} lanes {_VERBS[access.kind]} {lines} lines of {LINE} bytes ({sectors} sectors of "
     said += f"{SECTOR}) of {access.name} and use {_number(use)} byte{'s' * (use >= 1.05)} of each; {how}"
-    return ProfileFinding(access.line, "uncoalesced", f"{said}. {cure}.", (access.sectors - access.least_sectors) / 2)
+    cost = (access.sectors - access.least_sectors) / 2
+    return ProfileFinding(access.line, "uncoalesced", f"{said}. {cure}.", cost, access)
 
 
 def _narrow(access: AccessCost) -> ProfileFinding:
@@ -96,7 +100,7 @@ def _narrow(access: AccessCost) -> ProfileFinding:
     said = f"line {access.line}: {lanes} lanes {_VERBS[access.kind]} {each} of {access.name}, {moved} bytes in all, "
     said += f"{access.runs:,} times; a SIMD-group can ask for {LANES * 16} at once. "
     cost = access.runs * (1 - moved / LINE)
-    return ProfileFinding(access.line, "narrow", said + f"Let each lane take {kind} at a time.", max(0.0, cost))
+    return ProfileFinding(access.line, "narrow", said + f"Let each lane take {kind} at a time.", max(0.0, cost), access)
 
 
 def _conflicts(access: AccessCost, profile: Profile) -> ProfileFinding:
@@ -115,7 +119,7 @@ def _conflicts(access: AccessCost, profile: Profile) -> ProfileFinding:
     if padding:
         longer = f"{padding} elements" if padding > 1 else "one element"
         cure = f"Make the array's rows {longer} longer, so that a column lies in different banks"
-    return ProfileFinding(access.line, "conflicts", f"{said}. {cure}.", float(access.conflicts))
+    return ProfileFinding(access.line, "conflicts", f"{said}. {cure}.", float(access.conflicts), access)
 
 
 def _atomics(access: AccessCost) -> ProfileFinding:
@@ -127,7 +131,7 @@ def _atomics(access: AccessCost) -> ProfileFinding:
     cure = "Add up in the SIMD-group first (simd_sum)"
     if space == "device":
         cure += ", or in threadgroup memory, and update device memory once"
-    return ProfileFinding(access.line, "atomics", f"{said}{cure}.", float(access.meeting))
+    return ProfileFinding(access.line, "atomics", f"{said}{cure}.", float(access.meeting), access)
 
 
 def _divergence(profile: Profile) -> Iterator[ProfileFinding]:
@@ -178,7 +182,7 @@ def _reread(profile: Profile) -> Iterator[ProfileFinding]:
         staged = any(a.space == "threadgroup" for a in profile.accesses)
         cure = "Let a larger tile, or several results of each thread, share it" if staged else _STAGE
         said += f"{travelled:,} bytes for {buffer.read:,}. {cure}."
-        yield ProfileFinding(most.line, "reread", said, (travelled - buffer.read) / SECTOR / 2)
+        yield ProfileFinding(most.line, "reread", said, (travelled - buffer.read) / SECTOR / 2, most)
 
 
 def _idle(profile: Profile) -> Iterator[ProfileFinding]:
