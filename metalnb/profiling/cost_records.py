@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from dataclasses import dataclass, field
 from math import ceil
 
@@ -89,6 +90,13 @@ class AccessCost:
         """Bytes from each lane of the sample to the next, if they are alike."""
         apart = {b - a for a, b in itertools.pairwise(self.sample) if a is not None and b is not None}
         return apart.pop() if len(apart) == 1 else None
+
+    @property
+    def apart(self) -> int | None:
+        """Bytes from each active lane of the sample to the next, if at least half of them are alike."""
+        places = [at for at in self.sample if at is not None]
+        found = Counter(b - a for a, b in itertools.pairwise(places)).most_common(1)
+        return found[0][0] if found and 2 * found[0][1] >= len(places) - 1 else None
 
     @property
     def cycles(self) -> float:

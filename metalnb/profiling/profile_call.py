@@ -19,6 +19,7 @@ from .cost_records import SECTOR, AccessCost, BarrierCost, BufferUse, LineCost
 from .device_table import device_of
 from .latest_counts import remember
 from .profile_record import DEVICES_SHOWN, Profile
+from .whole_vectors import as_whole_vector
 
 __all__ = ["profile", "profiled"]
 
@@ -114,7 +115,7 @@ def _record(dispatch: Dispatch, counts: Counts, banks: int, devices: tuple[str, 
     unit = dispatch.kernel.unit
     scale = Fraction(counts.groups, counts.sampled)
     given = sum(a for a in dispatch.arguments if isinstance(a, int))
-    accesses = [_access(unit, counts, one, scale) for one in counts.accesses]
+    accesses = [_access(unit, counts, as_whole_vector(unit, counts, one), scale) for one in counts.accesses]
     return Profile(
         unit.signature.name, unit.cell.edited.original, dispatch.grid, dispatch.threadgroup, counts.groups,
         counts.sampled, tuple(_lines(counts, accesses, scale)),
