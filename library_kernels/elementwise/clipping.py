@@ -14,15 +14,15 @@ from ..op import NUMERIC, op
 from .by_name import BY_NAME
 from .elementwise_op import Elementwise
 from .elementwise_text import Formula
-from .op_facts import Facts
+from .op_info import OpInfo
 
 __all__ = ["clip", "nan_to_num"]
 
-_CLIP = Elementwise(Formula("clip", "clip_of(x, y, z)", kinds="iuf", operands=("x", "y", "z")), Facts(np.clip))
+_CLIP = Elementwise(Formula("clip", "clip_of(x, y, z)", kinds="iuf", operands=("x", "y", "z")), OpInfo(np.clip))
 _NUMBERED = Elementwise(
     Formula("nan_to_num", "x != x ? nan : x == INFINITY ? posinf : x == -INFINITY ? neginf : x",
             parameters={"nan": 0.0, "posinf": 3.40282347e38, "neginf": -3.40282347e38}),
-    Facts(np.nan_to_num, ulp=0),
+    OpInfo(np.nan_to_num, ulp=0),
 )  # fmt: skip
 
 

@@ -14,7 +14,7 @@ from ..reductions import basic_reductions
 from .by_name import BY_NAME
 from .elementwise_op import Elementwise
 from .elementwise_text import Formula
-from .op_facts import Facts
+from .op_info import OpInfo
 
 __all__ = ["allclose", "array_equal", "isclose"]
 
@@ -26,7 +26,7 @@ _NEAR = (
 _PLAIN, _WITH_NAN = (
     Elementwise(
         Formula("isclose", near, operands=("x", "y"), result="bool", parameters={"rtol": 1e-5, "atol": 1e-8}),
-        Facts(np.isclose),
+        OpInfo(np.isclose),
     )
     for near in _NEAR
 )

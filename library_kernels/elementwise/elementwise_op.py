@@ -26,7 +26,7 @@ from ..op import Op
 from ..planning.device import NEVER, device_of
 from ..planning.elementwise_plan import Strip, plan_elementwise, stretched
 from .elementwise_text import Formula
-from .op_facts import Facts, row_of
+from .op_info import OpInfo, row_of
 from .operands import Taken, take
 
 __all__ = ["Elementwise", "strip"]
@@ -61,22 +61,22 @@ class Elementwise(Op):
     ----------
     formula : Formula
         Its MSL.
-    facts : Facts
+    info : OpInfo
         The same in NumPy, and what the catalogue says.
     """
 
-    def __init__(self, formula: Formula, facts: Facts) -> None:
+    def __init__(self, formula: Formula, info: OpInfo) -> None:
         self.formula = formula
         self.operands = formula.operands
         self.masks = frozenset(formula.masks)
         self.parameters = formula.parameters
         self.kinds = formula.kinds
-        self.domain = facts.domain
-        self._check = facts.check
+        self.domain = info.domain
+        self._check = info.check
         self._count = len(formula.operands)
         self._defaults = _packed(formula.parameters)
         self._plans: dict[Any, _Call] = {}
-        row = row_of(formula, facts)
+        row = row_of(formula, info)
         super().__init__(described(formula, row, dict(formula.parameters)), row)
 
     # --- kernels ---------------------------------------------------------------------------------------------------

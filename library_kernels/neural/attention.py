@@ -15,7 +15,7 @@ from ...arrays.promotion import common, is_float
 from ..elementwise.by_name import BY_NAME
 from ..elementwise.elementwise_op import Elementwise
 from ..elementwise.elementwise_text import Formula
-from ..elementwise.op_facts import Facts
+from ..elementwise.op_info import OpInfo
 from ..launching.attention_launch import attended
 from ..launching.copying import as_array, contiguous, converted, copied, fill_with
 from ..linear_algebra.matrix_products import matmul
@@ -170,7 +170,7 @@ def _composed(q: Array, k: Array, v: Array, mask: Array | None, share: int, scal
 
 _TURN = Elementwise(
     Formula("rope", "fma(x, c, -(y * s))", operands=("x", "y", "c", "s")),
-    Facts(lambda x, y, c, s: x * c - y * s),
+    OpInfo(lambda x, y, c, s: x * c - y * s),
 )
 
 

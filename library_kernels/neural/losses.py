@@ -14,7 +14,7 @@ from ...arrays.promotion import floating, is_integer
 from ..elementwise.by_name import BY_NAME
 from ..elementwise.elementwise_op import Elementwise
 from ..elementwise.elementwise_text import Formula
-from ..elementwise.op_facts import Facts
+from ..elementwise.op_info import OpInfo
 from ..indexing.take_and_put import take, take_along_axis
 from ..launching.copying import as_array, converted
 from ..op import FLOATS, Op, op
@@ -31,7 +31,7 @@ _WHERE = BY_NAME["where"]
 _FLOAT = np.dtype(np.float32)
 _TOLERANCE = {"float32": 16.0, "float16": 1.0, "bfloat16": 1.0}
 _two = functools.partial(Formula, operands=("x", "y"))
-_facts = functools.partial(Facts, family="neural")
+_info = functools.partial(OpInfo, family="neural")
 
 
 def _smooth(x: Any, y: Any, beta: float = 1.0) -> Any:
@@ -56,28 +56,28 @@ def _divergence(x: Any, y: Any) -> Any:
     return np.where(y > 0, y * (np.log(np.where(y > 0, y, 1)) - x), 0)
 
 
-_SQUARES = Elementwise(_two("mse_loss", "(x - y) * (x - y)"), _facts(lambda x, y: (x - y) ** 2))
-_DISTANCES = Elementwise(_two("l1_loss", "abs(x - y)"), _facts(lambda x, y: np.abs(x - y)))
+_SQUARES = Elementwise(_two("mse_loss", "(x - y) * (x - y)"), _info(lambda x, y: (x - y) ** 2))
+_DISTANCES = Elementwise(_two("l1_loss", "abs(x - y)"), _info(lambda x, y: np.abs(x - y)))
 _SMOOTH = Elementwise(
     _two("smooth_l1_loss", "abs(x - y) < beta ? 0.5f * (x - y) * (x - y) / beta : abs(x - y) - 0.5f * beta",
          parameters={"beta": 1.0}),
-    _facts(_smooth),
+    _info(_smooth),
 )  # fmt: skip
 _HUBER = Elementwise(
     _two("huber_loss", "abs(x - y) <= delta ? 0.5f * (x - y) * (x - y) : delta * (abs(x - y) - 0.5f * delta)",
          parameters={"delta": 1.0}),
-    _facts(_huber),
+    _info(_huber),
 )  # fmt: skip
 # Logarithms stop at -100, as PyTorch's do: of 0 they would be infinite, and 0 times that NaN.
 _BINARY = Elementwise(
     _two("binary_cross_entropy", "-(y * maximum_of(log(x), -100.0f) + (1.0f - y) * maximum_of(log1p_of(-x), -100.0f))"),
-    _facts(_binary),
+    _info(_binary),
 )  # fmt: skip
 _LOGITS = Elementwise(
     _two("binary_cross_entropy_with_logits", "maximum_of(x, 0.0f) - x * y + log1p_unit(exp(-abs(x)))"),
-    _facts(_logits),
+    _info(_logits),
 )  # fmt: skip
-_DIVERGENCE = Elementwise(_two("kl_div", "y > 0.0f ? y * (log(y) - x) : y == 0.0f ? 0.0f : NAN"), _facts(_divergence))
+_DIVERGENCE = Elementwise(_two("kl_div", "y > 0.0f ? y * (log(y) - x) : y == 0.0f ? 0.0f : NAN"), _info(_divergence))
 
 
 def _reduced(who: str, loss: Array, reduction: str) -> Array:

@@ -15,7 +15,7 @@ from ..creation.filled import full
 from ..elementwise.by_name import BY_NAME
 from ..elementwise.elementwise_op import Elementwise
 from ..elementwise.elementwise_text import Formula
-from ..elementwise.op_facts import Facts
+from ..elementwise.op_info import OpInfo
 from ..launching.copying import as_array, converted, copied, copy_into
 from ..launching.normalization_launch import group_normalized
 from ..op import FLOATS, op
@@ -29,7 +29,7 @@ _FLOAT = np.dtype(np.float32)
 _RSQRT = BY_NAME["rsqrt"]
 _SCALED = Elementwise(
     Formula("batch_norm", "fma(x - m, s, b)", operands=("x", "m", "s", "b")),
-    Facts(lambda x, m, s, b: (x - m) * s + b),
+    OpInfo(lambda x, m, s, b: (x - m) * s + b),
 )  # fmt: skip
 _TOLERANCE = {"float32": 16.0, "float16": 2.0, "bfloat16": 2.0}
 

@@ -11,13 +11,13 @@ import numpy as np
 from ..op import ALL, OpRow
 from .elementwise_text import LOOPS, Formula
 
-__all__ = ["Facts", "row_of"]
+__all__ = ["OpInfo", "row_of"]
 
 _HALVES = {"float16": 2.0**-13, "bfloat16": 2.0**-16}  # an ulp of float32 in ulp of these
 
 
 @dataclass(frozen=True)
-class Facts:
+class OpInfo:
     """The same op in NumPy, how close the kernels come to it, and what the catalogue says.
 
     Attributes
@@ -48,16 +48,16 @@ class Facts:
     flops: float = 1
 
 
-def row_of(formula: Formula, facts: Facts) -> OpRow:
+def row_of(formula: Formula, info: OpInfo) -> OpRow:
     """Return an op's row of the table."""
     takes = [dtype for kind in formula.kinds for dtype in LOOPS[kind]]
     rounds = formula.result == "same" and "f" in formula.kinds
     return OpRow(
-        facts.family, facts.reference,
+        info.family, info.reference,
         dtypes=ALL if formula.kinds == "f" else tuple(d for d in ALL if d in takes),
-        tolerance=_tolerance(facts.ulp) if rounds else {},
-        kernels=("elementwise.h",), aliases=facts.aliases, numpy=_implemented(facts),
-        flops=facts.flops, cite=facts.cite, native=facts.native, size=facts.size,
+        tolerance=_tolerance(info.ulp) if rounds else {},
+        kernels=("elementwise.h",), aliases=info.aliases, numpy=_implemented(info),
+        flops=info.flops, cite=info.cite, native=info.native, size=info.size,
     )  # fmt: skip
 
 
@@ -65,6 +65,6 @@ def _tolerance(ulp: float) -> dict[str, float]:
     return {"float32": ulp, **{dtype: 0.5 + ulp * part for dtype, part in _HALVES.items()}}
 
 
-def _implemented(facts: Facts) -> tuple[Callable[..., Any], ...]:
+def _implemented(info: OpInfo) -> tuple[Callable[..., Any], ...]:
     """Return NumPy's functions that an op implements: the reference, when it is one of them."""
-    return (*((facts.reference,) if isinstance(facts.reference, np.ufunc) else ()), *facts.numpy)
+    return (*((info.reference,) if isinstance(info.reference, np.ufunc) else ()), *info.numpy)
