@@ -214,6 +214,7 @@ def test_dispatches_of_many_threads_are_all_seen(program: mnb.Program) -> None:
             program.saxpy(X, y, 1.0)
 
     threads = [threading.Thread(target=work) for _ in range(4)]
+    began = time.time()
     with mnb.monitor() as seen:
         for t in threads:
             t.start()
@@ -221,8 +222,7 @@ def test_dispatches_of_many_threads_are_all_seen(program: mnb.Program) -> None:
             t.join()
     assert counted(seen, "saxpy") == 800
     started = [s.started for s in seen.seen]
-    assert max(started) <= time.time() + 1
-    assert min(started) > time.time() - 60
+    assert began - 1 <= min(started) <= max(started) <= time.time() + 1
 
 
 def test_the_widget_fills_from_its_own_thread(program: mnb.Program) -> None:
@@ -231,7 +231,7 @@ def test_the_widget_fills_from_its_own_thread(program: mnb.Program) -> None:
     shown = seen._controls
     assert "nothing yet" in shown._view.value
     program.saxpy(X, X.copy(), 1.0)
-    end = time.monotonic() + 60
+    end = time.monotonic() + 300
     while "saxpy" not in shown._view.value and time.monotonic() < end:
         time.sleep(0.01)
     assert "1 dispatch," in shown._view.value

@@ -145,8 +145,7 @@ def runtime_object(name: str, given: tuple[str, ...] = ()) -> bytes:
     """Compile a part of the runtime, ``"fibers"``, or return it as kept; by default with this machine's flags."""
     wanted = given or flags()
     source = _RUNTIME / f"{name}.c"
-    every = sorted(_RUNTIME.glob("*.[ch]"))
-    key = cache.digest(name, *(s.read_bytes() for s in every), driver.version(), *wanted)
+    key = cache.digest(name, _runtime_text(), driver.version(), *wanted)
 
     def build() -> bytes:
         with cache.store().scratch() as folder:
@@ -155,6 +154,12 @@ def runtime_object(name: str, given: tuple[str, ...] = ()) -> bytes:
             return out.read_bytes()
 
     return cache.store().make(key, "cpu-runtime", build)
+
+
+@functools.cache
+def _runtime_text() -> str:
+    """Return a name for the runtime's sources."""
+    return cache.digest(*(source.read_bytes() for source in sorted(_RUNTIME.glob("*.[ch]"))))
 
 
 def library(code: bytes) -> ctypes.CDLL:
