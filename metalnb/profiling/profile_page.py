@@ -87,7 +87,8 @@ def _table(profile: Profile) -> str:
     )
     top = f'<tr><th title="the order of the source"><button type="button">line</button></th>{titles}'
     rows = []
-    starts = dict(zip(by_line, itertools.accumulate((len(line.accesses) for line in profile.lines), initial=0)))
+    counts = itertools.accumulate((len(line.accesses) for line in profile.lines), initial=0)
+    starts = dict(zip(by_line, list(counts)[:-1], strict=True))  # the number of a line's first access
     source = profile.source.split("\n")
     span = list(_span(profile, source))
     texts = dict(zip(span, _dedented([source[n - 1] if n else _NO_LINE for n in span]), strict=True))
