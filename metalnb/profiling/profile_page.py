@@ -124,7 +124,7 @@ def _dedented(lines: list[str]) -> list[str]:
 
 
 def _span(profile: Profile, source: list[str]) -> Iterator[int]:
-    """Yield the lines to show: those that anything is known of, what lies between, and what leads there."""
+    """Yield the lines to show: those that anything is known of, what lies between, and what leads there; or all."""
     numbers = [line.line for line in profile.lines]
     known = [n for n in numbers if 0 < n <= len(source)]
     if known:
@@ -132,6 +132,8 @@ def _span(profile: Profile, source: list[str]) -> Iterator[int]:
         while first > max(1, min(known) - _AROUND) and source[first - 2].strip():
             first -= 1
         yield from range(first, min(len(source), max(known) + 1) + 1)
+    else:
+        yield from range(1, len(source) + 1)
     if 0 in numbers:
         yield 0
 

@@ -177,9 +177,12 @@ def test_the_page_marks_accesses_in_the_source_and_holds_their_pictures(tile: Pr
 
 
 def test_a_kernel_that_does_nothing_has_a_page() -> None:
-    found = profiled("kernel void f(device float* out, uint i [[thread_position_in_grid]]) {}", np.zeros(64, np.float32))
+    found = profiled("kernel void f(device float* out) {}", np.zeros(64, np.float32), grid=64)
     assert findings(found) == ()
-    assert "nothing that takes time" in found._repr_html_()
+    page = found._repr_html_()
+    assert "nothing that takes time" in page
+    assert page.count("<tbody") == 3
+    assert "nothing that takes time" in repr(found)
 
 
 def test_comments_are_marked_and_what_stands_before_a_line_takes_no_room() -> None:
