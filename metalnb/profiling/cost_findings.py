@@ -86,8 +86,8 @@ def _uncoalesced(access: AccessCost, profile: Profile) -> ProfileFinding:
     lanes, sectors, lines = (_mean(n, access.runs) for n in (access.lanes, access.sectors, access.lines))
     use = access.used / max(1, access.lines)
     how, cure = spread_words(access, profile)
-    said = f"line {access.line}: {lanes} lanes {_VERBS[access.kind]} {lines} lines of {LINE} bytes ({sectors} sectors of "
-    said += f"{SECTOR}) of {access.name} and use {_number(use)} byte{'s' * (use >= 1.05)} of each; {how}"
+    said = f"line {access.line}: {lanes} lanes {_VERBS[access.kind]} {lines} lines of {LINE} bytes ({sectors} sectors "
+    said += f"of {SECTOR}) of {access.name} and use {_number(use)} byte{'s' * (use >= 1.05)} of each; {how}"
     cost = (access.sectors - access.least_sectors) / 2
     return ProfileFinding(access.line, "uncoalesced", f"{said}. {cure}.", cost, access)
 
@@ -190,7 +190,7 @@ def _idle(profile: Profile) -> Iterator[ProfileFinding]:
     devices = [device_of(name) for name in profile.devices]
     idle = [d for d in devices if busy_processors(profile, d) < d.processors.value]
     device = max(idle, key=lambda d: d.processors.value, default=None)
-    if device is None or max(b.seconds for b in time_bounds(profile, device)) < _LAUNCH:
+    if device is None or max((b.seconds for b in time_bounds(profile, device)), default=0.0) < _LAUNCH:
         return
     most = max(profile.lines, key=lambda line: line.cycles)
     there = int(device.processors.value)

@@ -87,7 +87,8 @@ def _table(profile: Profile) -> str:
     )
     top = f'<tr><th title="the order of the source"><button type="button">line</button></th>{titles}'
     rows = []
-    starts = dict(zip(by_line, itertools.accumulate((len(line.accesses) for line in profile.lines), initial=0)))
+    counts = itertools.accumulate((len(line.accesses) for line in profile.lines), initial=0)
+    starts = dict(zip(by_line, list(counts)[:-1], strict=True))  # the number of a line's first access
     source = profile.source.split("\n")
     span = list(_span(profile, source))
     texts = dict(zip(span, _dedented([source[n - 1] if n else _NO_LINE for n in span]), strict=True))
@@ -123,7 +124,7 @@ def _dedented(lines: list[str]) -> list[str]:
 
 
 def _span(profile: Profile, source: list[str]) -> Iterator[int]:
-    """Yield the lines to show: those that anything is known of, what lies between, and what leads there."""
+    """Yield the lines to show: those that anything is known of, what lies between, and what leads there; or all."""
     numbers = [line.line for line in profile.lines]
     known = [n for n in numbers if 0 < n <= len(source)]
     if known:
@@ -131,6 +132,8 @@ def _span(profile: Profile, source: list[str]) -> Iterator[int]:
         while first > max(1, min(known) - _AROUND) and source[first - 2].strip():
             first -= 1
         yield from range(first, min(len(source), max(known) + 1) + 1)
+    else:
+        yield from range(1, len(source) + 1)
     if 0 in numbers:
         yield 0
 

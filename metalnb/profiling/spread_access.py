@@ -17,8 +17,8 @@ _LOOKED_UP = "Sort what is looked up, or stage it through threadgroup memory"
 _WIDER = f"Make threadgroups {LANES} wide, so that a SIMD-group stays in one row"
 _SWAP = "Swap the indices, or stage the tile through threadgroup memory"
 _TOGETHER = (
-    "Let the lanes of a SIMD-group go along it together, neighbours on neighbouring elements, and add up with simd_sum; "
-    "or stage a tile through threadgroup memory"
+    "Let the lanes of a SIMD-group go along it together, neighbours on neighbouring elements, and add up with "
+    "simd_sum; or stage a tile through threadgroup memory"
 )
 
 

@@ -139,7 +139,8 @@ def _busy(profile: Profile, bounds: tuple[ResourceBound, ...], device: DeviceFig
         yield f"memory is busy at most {percent(memory.seconds / bounds[0].seconds)} of the time"
     busy, there = busy_processors(profile, device), int(device.processors.value)
     if busy < there:
-        yield f"{busy} threadgroup{'s' * (busy > 1)} for {there} processors leave{'s' * (busy == 1)} {there - busy} idle"
+        given = "1 threadgroup" if busy == 1 else f"{busy} threadgroups"
+        yield f"{given} for {there} processors leave{'s' * (busy == 1)} {there - busy} idle"
 
 
 def occupancy(profile: Profile, device: str | DeviceFigures) -> Occupancy | None:
