@@ -99,7 +99,8 @@ def test_the_part_of_a_large_image_in_colours_is_the_one_that_is_touched(kind: s
     image = images(mnb.trace(mnb.compile(text).k, x, grid=8, threadgroup=8))["x"]
     (row, column), (rows, columns, _) = image.first, image.values.shape
     assert row < 150 < row + rows
-    assert column < 200 < 207 < column + columns
+    assert column < 200
+    assert column + columns > 207
     np.testing.assert_array_equal(image.values, x[row : row + rows, column : column + columns])
 
 
@@ -110,7 +111,7 @@ def test_a_few_numbers_are_shown_as_numbers_in_the_rows_of_their_array() -> None
     assert [(page[n]["columns"], "image" in page[n]) for n in "xy"] == [(6, False)] * 2, "what is only read, too"
 
 
-def test_what_is_not_touched_or_has_no_two_dimensions_is_no_image() -> None:
+def test_an_array_that_is_not_touched_or_has_one_dimension_is_not_an_image() -> None:
     text = """kernel void k(device const float* x, device const float* never, device float* line, device float* column,
                             uint i [[thread_position_in_grid]]) { line[i] = x[i]; column[i] = 1; }"""
     x = numbers((30, 30))
