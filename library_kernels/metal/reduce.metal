@@ -315,7 +315,7 @@ kernel void reduce_columns(device const memory_of<typename M::element>* x, devic
 }
 
 // The same for devices with slow loads: each thread goes down a stretch of one column. Neighbours read neighbours, and there are
-// so many of them that nothing need wait in threadgroup memory.
+// so many threads that nothing has to be kept in threadgroup memory.
 template <typename M>
 kernel void reduce_down(device const memory_of<typename M::element>* x, device const float* about,
                         device memory_of<typename M::result>* out, constant Reduction& r,
