@@ -305,7 +305,7 @@ def argsort(x: _ArrayLike, /, axis: int | None = -1, *, descending: _bool = Fals
     axis : int or None
         None: the elements as one row.
     descending : bool
-        From the largest to the smallest; equal elements keep their order all the same.
+        From the largest to the smallest; equal elements still keep their order.
     stable : bool
         Equal elements keep their order either way.
 
@@ -332,7 +332,7 @@ def array_equal(x1: _ArrayLike, x2: _ArrayLike, /, *, equal_nan: _bool = False) 
 
 @_op
 def array_split(x: _ArrayLike, indices_or_sections: Any, /, axis: int = 0) -> tuple[Array, ...]:
-    """Return the parts of an array along an axis, as views: so many, the first ones longer by one; or cut at places."""
+    """Split an array along an axis into views: a number of parts, the first ones longer by one, or at indices."""
 
 @_op
 def asin(x: _Operand, /, *, out: Array | None = None) -> Array:
@@ -1233,7 +1233,7 @@ def diff(
     n : int
         How often.
     prepend, append : Array, optional
-        What stands before and after it along the axis.
+        The values before and after it along the axis.
 
     Raises
     ------
@@ -1329,8 +1329,8 @@ def einsum(subscripts: str, /, *operands: _ArrayLike, optimize: _bool = True) ->
     Parameters
     ----------
     subscripts : str
-        For each operand a letter an axis, then ``->`` and the axes of the result; left out, those that stand once, in
-        the order of the alphabet. ``...`` stands for all other axes, which broadcast.
+        One letter per axis for each operand, then ``->`` and the axes of the result; by default, the letters that occur
+        once, in alphabetical order. ``...`` stands for all other axes, which broadcast.
     *operands : Array
     optimize : bool
         Choose the order of the products by their sizes; else from left to right.
@@ -3301,7 +3301,7 @@ def pad(x: _ArrayLike, pad_width: Any, /, mode: str = 'constant', *, constant_va
         Numbers; the outermost element again; the array mirrored at its outermost element, or beyond it; the array
         again; whatever the memory holds.
     constant_values : number, pair, or a pair for each axis
-        For ``constant``: what stands before and after.
+        For ``constant``: the values before and after.
 
     Returns
     -------
@@ -4207,7 +4207,7 @@ def sort(x: _ArrayLike, /, axis: int | None = -1, *, descending: _bool = False, 
 
 @_op
 def split(x: _ArrayLike, indices_or_sections: Any, /, axis: int = 0) -> tuple[Array, ...]:
-    """Return the parts of an array along an axis, as views: so many equal ones, or cut at places.
+    """Split an array along an axis into views: a number of equal parts, or at indices.
 
     Parameters
     ----------

@@ -1,13 +1,12 @@
 # Written by tests/public_stub.py from the module's public names (`make docs`). Do not edit.
 """Random arrays: ``mnb.random.randn(1000)``. The same seed gives the same numbers on every engine.
 
-A generator is a key and a count of the blocks that it has used; the numbers themselves are made on the device, from
-counters (``random.metal``); of a few distributions by NumPy, on the host (``distributions``). Bits, integers and
-uniform floats are equal to the bit on every engine. Normal floats are made of operations that IEEE 754 rounds in one
-way, and so are equal too wherever an engine keeps to it; metalcompute compiles with fast math, which leaves the last
-bits open.
+A generator is a key and the number of blocks used so far. The device computes the numbers from counters
+(``random.metal``); for a few distributions NumPy does, on the host (``distributions``). Bits, integers and uniform
+floats are identical on every engine. Normal floats use only operations that IEEE 754 rounds exactly, so they are
+identical too on engines that follow it; metalcompute compiles with fast math, which may change the last bits.
 
-Comes in: a seed and shapes. Goes out: arrays, filled by one dispatch each. ``keys`` makes keys on the host, and
+Input: a seed and shapes. Output: arrays, filled by one dispatch each. ``keys`` makes keys on the host, and
 ``generator`` starts the kernels through `library_kernels.launching`.
 
 The functions of this module share one generator, which `seed` restarts; without it the first use takes a seed from the
@@ -175,7 +174,7 @@ def sample(size: Size = None) -> Array:
     """Return floats on [0, 1): `random` by an older name."""
 
 def seed(seed: int | None = None) -> None:
-    """Restart the module's generator; without a seed, from one of the system's."""
+    """Restart the module's generator; without a seed, it takes one from the system."""
 
 def shuffle(x: Array, axis: int = 0) -> None:
     """Put an array's rows in random order, in place.
