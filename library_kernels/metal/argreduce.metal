@@ -33,7 +33,7 @@ template <typename Order, typename T, typename V>
 inline uint search(device const memory_of<T>* x, uint count, V best, uint lane) {
     const uint steps = count / STEP;
     x += lane;
-    for (uint step = 0; step < steps; ++step) {  // from behind, so that the first is met last
+    for (uint step = 0; step < steps; ++step) {  // backwards, so that the first comes last
         uint first = STEP;
         for (uint k = IN_FLIGHT; k-- > 0;)
             first = Order::better(best, storage<T>::load(x[step * STEP + k * LANES])) ? first : k * LANES + lane;

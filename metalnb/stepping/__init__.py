@@ -3,7 +3,7 @@
 ``trace_call`` makes the call once more: ``statements`` puts a call before each statement of the cell, the engine
 ``cpu`` runs that (its `traced_run`), ``trace_reader`` reads what it told, ``variable_values`` the variables, and
 ``lockstep`` says when each thread does what it does. ``trace_record`` is the record, which ``trace_text`` shows as text
-and ``stepper`` as a page that needs no kernel behind it. The call runs on copies: nothing of the
+and ``stepper`` as a page that needs no kernel. The call runs on copies: nothing of the
 caller's may change here.
 """
 

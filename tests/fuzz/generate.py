@@ -214,7 +214,7 @@ class Generator:
         return Expr(self.dice.choice(_COMPARE), "bool", (var("uint", "n"), self._literal("uint")))
 
     def _divide(self, scope: Scope) -> Stmt:
-        """Divide behind a guard, as in ``if (b > 0) v = 127 % b;``."""
+        """Divide under a guard, as in ``if (b > 0) v = 127 % b;``."""
         kind = self.dice.choice(self.kinds)
         by = self._leaf(kind, scope)
         names = [name for k, name in scope.variables if k == kind]

@@ -439,7 +439,7 @@ TURNS = {
 
 @pytest.mark.parametrize("loop", TURNS.values(), ids=TURNS.keys())
 def test_what_stands_on_the_way_out_of_a_loop_stays_in_it(loop: str) -> None:
-    """Behind a loop threads meet again: the sum would be one of all lanes, and it was (seen in the machine's code)."""
+    """After a loop threads converge again: the sum would be over all lanes, as it was once (seen in machine code)."""
     unit = mnb.compile(f"{KERNEL}{loop} }}", engine="ptx").k.unit
     sums, again = ways_on(ptx(unit, 90), "redux.sync.add")
     assert again >= max(1, sums - 1), "a sum from which no other turn is reached"  # but the last of a counted loop

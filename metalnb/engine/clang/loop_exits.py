@@ -101,7 +101,7 @@ class _Loops:
         self._branches: list[tuple[int, int]] = []  # where branches begin and end
 
     def edits(self) -> set[_Edit]:
-        """Return what is put before and behind tokens. What looks like a function's head in a body is read twice."""
+        """Return the text to insert before and after tokens; heads of functions inside bodies are read twice."""
         for head in self._tree.functions:
             brace = self._tree.find(head.end, frozenset({"{", ";"}))
             if self._tree.text(brace) == "{":

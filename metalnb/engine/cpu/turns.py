@@ -3,7 +3,7 @@
 The runtime tells apart the SIMD functions of a program by their places, and serves the first at which lanes wait. In a
 loop that is not enough: after ``continue`` or around an ``if``, a lane may come to a SIMD function in its second
 iteration while others wait there in their first. So ``$turned()`` stands at the end of each iteration, as a SIMD
-function of no value: behind every place in the loop's body and before every place after the loop. A loop whose body
+function of no value: after every place in the loop's body and before every place after the loop. A loop whose body
 always runs whole, in a straight line, needs none.
 """
 

@@ -88,7 +88,7 @@ def _declaration(tree: Tree, at: int, words: Mapping[str, bool]) -> list[Edit]:
 
 
 def _zeros(tree: Tree, i: int) -> int:
-    """Return the place behind an initializer of zeros; the place itself if it is none."""
+    """Return the place after an initializer of zeros; the place itself if it is none."""
     end = tree.find(i, frozenset({",", ";"}))
     inside = tree.texts[i:end]
     return end if all(t in {"=", "{", "}", ","} or _ZERO.fullmatch(t) for t in inside) else i
@@ -132,7 +132,7 @@ def _joined(tree: Tree, start: int, end: int) -> str:
 
 
 def _skip_aligned(tree: Tree, i: int, found: list[_Specifier]) -> int:
-    """Return the place behind the specifiers at a place, which are noted."""
+    """Return the place after the specifiers at a place, which are recorded."""
     each = _specifier(tree, i)
     while each is not None:
         found.append(each)

@@ -168,7 +168,7 @@ class EditedText:
     def span(self, start: int, end: int) -> tuple[int, int] | None:
         """Map a part of the author's text to the edited text, with all that was edited in it; None if an end is inside.
 
-        What was put in at its end stays behind it.
+        Text inserted at its end stays after it.
         """
         first, last = (bisect_left(self._edits, at, key=lambda e: e.start) for at in (start, end))
         if any(i and self._edits[i - 1].end > at for i, at in ((first, start), (last, end))):
