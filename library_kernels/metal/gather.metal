@@ -138,7 +138,7 @@ kernel void combine_indices(device const long* indices [[buffer(0)]],
 // does it): 256 buckets, and starts[b] is where the b-th begins. A SIMD-group has one bucket, so nobody else writes to its
 // places, and it goes through the updates in order. Where a thread is a core, scatter_serial.metal does the elements.
 
-// Elements: of 32 updates at a time, those to one place take turns.
+// Elements: of 32 updates at a time, those to one place are applied one after another.
 template <typename Op>
 inline void scatter_elements(device typename Op::Memory* x, device const uint* places,
                              device const typename Op::Memory* values, constant Updates& updates, uint begin, uint end,

@@ -217,7 +217,7 @@ inline typename M::acc along_row(memory_in<M> x, uint count, uint lane, float ab
 }
 
 // The SIMD-groups' values combined, through threadgroup memory; every thread has the result. For kernels whose threadgroups
-// take a row each: a GPU waits long for a load, and then many threads to a row read it in fewer turns.
+// take a row each: on a GPU loads are slow, and with many threads per row it is read in fewer iterations.
 template <typename M, typename A = typename M::acc>
 inline A across_group(A value, threadgroup A* shared, uint lane, uint simd, uint simds) {
     if (lane == 0) shared[simd] = value;

@@ -144,7 +144,7 @@ def _forward(axes: Sequence[Axis], offset: int) -> tuple[list[Axis], int]:
 def _by_turns(
     axes: list[Axis], offset: int, size: int, scale: float, device: Device
 ) -> tuple[ReductionStep, ...] | None:
-    """Reduce axes that do not lie as one in turn, those with the least stride first."""
+    """Reduce axes that cannot be merged one by one, those with the least stride first."""
     ahead = sorted((i for i, a in enumerate(axes) if a.gone), key=lambda i: axes[i].stride)
     now = {ahead[0]}
     reach = axes[ahead[0]]

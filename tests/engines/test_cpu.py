@@ -113,7 +113,7 @@ def test_larger_threadgroups_than_metals_are_refused() -> None:
         engine.launch(engine.compile(kernel.unit), [np.zeros(4, np.float32)], (4, 1, 1), (2048, 1, 1))
 
 
-# ---- Threads that meet -----------------------------------------------------------------------------------------------
+# ---- Threads that synchronise ----------------------------------------------------------------------------------------
 
 LANES = np.arange(32)
 

@@ -8,7 +8,7 @@ of a loop that a flag ends is opaque: else clang would go straight out from wher
 is each target's own.
 
 A loop is changed only where a SIMD function, or a function of the cell that calls one, stands on the way out alone: in
-the block that ends in leaving, or in the branch that sets the flag.
+the block that ends with the exit, or with the branch that sets the flag.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class _Around(NamedTuple):
     switch : bool
         Whether a ``break`` would leave a switch.
     asked : bool
-        Whether the branch's condition calls a function of the cell in which lanes meet.
+        Whether the branch's condition calls a function of the cell in which lanes converge.
     """
 
     start: int
@@ -139,7 +139,7 @@ class _Loops:
         return end + 1
 
     def _leaves_with_lanes(self, i: int, end: int, around: _Around) -> bool:
-        """Say whether a statement leaves a loop, and lanes may meet on the way there alone: in its own block."""
+        """Return whether a statement leaves a loop, and lanes may converge only on the path to it: in its own block."""
         word = self._tree.text(i)
         if word == "return" or (word == "break" and not around.switch):
             return around.asked or self._meets(around.start, end)
@@ -169,7 +169,7 @@ class _Loops:
         return end
 
     def _condition(self, opening: int, closing: int, start: int, end: int) -> None:
-        """Make the condition between two tokens opaque, if a branch in which lanes meet sets what it asks for."""
+        """Make the condition between two tokens opaque, if a branch in which lanes converge sets a variable in it."""
         tree = self._tree
         asked = {*tree.texts[opening + 1 : closing]}
         if not asked or "=" in asked:
@@ -183,6 +183,6 @@ class _Loops:
         return any(self._tree.text(k) in _FLAGS for k in range(start, end))
 
     def _meets(self, start: int, end: int) -> bool:
-        """Say whether lanes may meet between two places."""
+        """Return whether lanes may converge between two places."""
         words = self._tree.texts[start:end]
         return any(word in self._own or is_collective(word) for word in words)

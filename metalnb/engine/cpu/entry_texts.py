@@ -27,7 +27,7 @@ _INLINE = "#pragma clang attribute push(__attribute__((always_inline)), apply_to
 
 
 def loop_text(unit: Unit, *, independent: bool) -> str:
-    """Write a unit for threads that never meet: the entry point is a loop over a threadgroup.
+    """Write a unit for threads that never synchronise: the entry point is a loop over a threadgroup.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ def loop_text(unit: Unit, *, independent: bool) -> str:
 
 
 def fiber_text(unit: Unit) -> str:
-    """Write a unit for threads that meet: the entry point is one thread."""
+    """Write a unit for threads that synchronise: the entry point is one thread."""
     return _inline(unit) + around(
         unit,
         cell=with_turns(unit.text).text,
@@ -82,7 +82,7 @@ def lane_text(unit: Unit) -> str:
 
 
 def _inline(unit: Unit) -> str:
-    """Make every function part of the entry point: in one that is called from two places all lanes would meet.
+    """Make every function part of the entry point: in one that is called from two places all lanes would converge.
 
     So it is, too, with what the author asks not to be inlined, except for ``[[gnu::noinline]]``, of which no macro can
     make nothing.

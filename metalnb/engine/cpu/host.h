@@ -1,7 +1,7 @@
 // What the MSL headers need of a target, on the host: it defines what msl/target/declarations.h declares.
 //
 // Mathematics is our own (mathematics/): straight code that is inlined and vectorised like the author's, the same on every
-// machine. Where threads meet, they call the runtime (runtime/fibers.c).
+// machine. To synchronise, threads call the runtime (runtime/fibers.c).
 #pragma once
 #include "$scalars"
 
@@ -102,7 +102,7 @@ template <int id, metal::size_t... aligned> struct $threadgroup_storage {
     }
 };
 
-// ---- Barriers and fences. Fibers of a threadgroup share one core, so that they meet without fences.
+// ---- Barriers and fences. Fibers of a threadgroup share one core, so that they synchronise without fences.
 enum { $device_scope = 1, $threadgroup_scope = 2, $simdgroup_scope = 3 };
 enum { $acquire_release = 0x8, $sequential = 0x10, $threadgroup_memory = 0x100, $device_memory = 0x200 };
 inline __attribute__((convergent)) void $threadgroup_barrier(metal::uint) { metalnb_barrier(); }

@@ -65,7 +65,7 @@ $REDUCE(and, a & b) $REDUCE(or, a | b) $REDUCE(xor, a ^ b)
 #undef $RULE
 #undef $each_active
 
-// The end of a loop's turn (turns.py). Its line is beyond all others': in a macro, where every place is the macro's, it
-// comes last.
+// The end of a loop's iteration (turns.py). Its line is beyond all others: in a macro, where every place is the macro's,
+// it comes last.
 #line 1000000
 inline __attribute__((convergent)) void $turned() { metalnb_meet(0, 0, $by_nothing); }

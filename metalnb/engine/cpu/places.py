@@ -1,4 +1,4 @@
-"""Where lanes meet: every call of ``metalnb_meet`` in a kernel's code, with its place in the program's order.
+"""Where lanes converge: every call of ``metalnb_meet`` in a kernel's code, with its rank in program order.
 
 Machine code is no witness of that order: clang moves blocks, unrolls loops and writes code twice. The lines and columns
 that it keeps for debuggers are: a call's place is the chain of lines from the kernel down to it, and two calls of one

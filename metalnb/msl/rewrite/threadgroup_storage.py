@@ -2,8 +2,8 @@
 
 ``threadgroup T (&a)[N] = $threadgroup_storage<…>();``: what the storage is, each target says.
 
-A variable that is declared with zeros, ``threadgroup T a[N] = {0};``, has them: all threads write them, and meet. So it
-has to stand where every thread comes by, in the kernel's own block and before any ``return``.
+A variable declared with zeros, ``threadgroup T a[N] = {0};``, has them: all threads write them, and synchronise.
+So the declaration must be where every thread gets, in the kernel's own block and before any ``return``.
 
 Its alignment, ``threadgroup T a[N] __attribute__((aligned(16)));`` or ``alignas(16)``, goes to the storage: a reference
 has none of its own.

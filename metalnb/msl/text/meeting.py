@@ -1,4 +1,4 @@
-"""Where the lanes of a SIMD-group may meet: SIMD-group functions, and what of a text's own calls them, by name."""
+"""Where the lanes of a SIMD-group may converge: SIMD-group functions, and the text's own functions that call them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def is_collective(text: str) -> bool:
 
 
 def meeting(read: Outline) -> set[str]:
-    """Return the names of a text's own functions and macros in which lanes may meet."""
+    """Return the names of a text's own functions and macros in which lanes may converge."""
     bodies = [(tree.texts[0], frozenset(tree.texts[tree.first :])) for tree in read.macros]
     for tree in read.trees:
         for head in tree.functions:

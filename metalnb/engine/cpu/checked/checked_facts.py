@@ -38,7 +38,7 @@ class Fact:
     name : str
         Of the buffer or threadgroup variable; empty where there is none.
     offset : int
-        In bytes from its start; of an array's index, the index; of a shift, its count; of a loop, its turns; of a
+        In bytes from its start; of an array's index, the index; of a shift, its count; of a loop, its iterations; of a
         shuffle, the lane that it reads.
     element : int
         Bytes of an element of it.

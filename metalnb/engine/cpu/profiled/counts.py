@@ -105,7 +105,7 @@ class AccessCount:
     passes, least : int
         Over the banks of threadgroup memory; without a conflict.
     meeting, repeated : int
-        Of an atomic operation: lanes that meet another one at their address; the most lanes at one.
+        Of an atomic operation: lanes that share their address with another one; the most lanes at one address.
     sample : tuple of (int or None)
         The addresses of the costliest one, None for an inactive lane: from the region's start.
     group : int

@@ -25,7 +25,7 @@ typedef struct {
     stretch stretches[LANES];  // of memory: lanes side by side are one
 } pattern;
 #define PATTERNS 128  // bytes of a line
-#define SETS 2        // one for all lanes, one for fewer: at a grid's edges they come by turns
+#define SETS 2        // one for all lanes, one for fewer: at a grid's edges they alternate
 
 typedef struct {
     u32 size, kind, region, mask;  // bytes of a lane's access; of the sample, its mask

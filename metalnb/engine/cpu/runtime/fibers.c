@@ -1,10 +1,10 @@
-// Kernels whose threads meet: each thread of a threadgroup is a fiber, with a stack of its own. All fibers of a
-// threadgroup run on one core, one at a time, until they meet or end.
+// Kernels whose threads synchronise: each thread of a threadgroup is a fiber, with a stack of its own. All fibers of a
+// threadgroup run on one core, one at a time, until they synchronise or end.
 //
 // Who takes part in a SIMD function: a SIMD-group's lanes run one after the other, each up to a SIMD function, a barrier
 // or its end. Then, of the calls at which lanes wait, the first in the program's order (places.py) is done, for the lanes
-// that wait at it: these are the active threads. So the lanes of a branch meet before those that went past it, and those
-// in a loop before those that have left it. A barrier is passed when every thread of the threadgroup is at one, or has
+// that wait at it: these are the active threads. So the lanes of a branch converge before those that went past it, and
+// those in a loop before those that have left it. A barrier opens when every thread of the threadgroup is at one, or has
 // ended.
 #include "faults.h"
 
