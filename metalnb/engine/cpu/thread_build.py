@@ -1,4 +1,4 @@
-"""A kernel a thread at a time: as a loop over threads, or as fibers where its threads converge."""
+"""Compile a kernel one thread at a time: as a loop over threads, or as fibers if its threads converge."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .watched.thread_checks import CheckedThread, checked_thread
 
 __all__ = ["checked_object", "thread_object"]
 
-# What a fiber calls, and a loop does not have.
+# Names that fibers call, and loops do not have.
 _MEETING = (b"metalnb_meet", b"metalnb_barrier", b"metalnb_lane", b"metalnb_storage", b"metalnb_print")
 _HINT = re.compile("barrier|simd|quad|threadgroup")
 _ATTRIBUTE = re.compile(r'\$attribute\("[^"]*"\)')  # a thread's position, which both paths know
@@ -24,7 +24,7 @@ _PRINTED = ("-mllvm", "-print-before=loop-vectorize", "-mllvm", "-filter-print-f
 
 
 def thread_object(unit: Unit) -> tuple[bytes, bool]:
-    """Compile a unit's object file, in the form that it needs; True for fibers.
+    """Compile a unit's object file; return it, and True if it is for fibers.
 
     Raises
     ------
@@ -33,7 +33,7 @@ def thread_object(unit: Unit) -> tuple[bytes, bool]:
     if any(p.space == "threadgroup" for p in unit.signature.params):
         return _fibers(unit), True
     if any(_HINT.search(_ATTRIBUTE.sub("", text)) for text in texts(unit)) and _may_meet(unit):
-        code = _fibers(unit)  # rather likely: and if not, nothing but time is lost
+        code = _fibers(unit)  # likely; a wrong guess costs only time
         if any(name in code for name in _MEETING):
             return code, True
     code = _loop(unit)
@@ -41,7 +41,7 @@ def thread_object(unit: Unit) -> tuple[bytes, bool]:
 
 
 def _may_meet(unit: Unit) -> bool:
-    """Look into what the first of two steps has written; it is kept."""
+    """Read the (cached) result of the first of the two steps."""
     text = written(unit, fiber_text(unit), _FIBERS)
     return any(name in text for name in _MEETING)
 
@@ -68,13 +68,13 @@ def _loop(unit: Unit) -> bytes:
 
 
 def _own_memory(printed: str) -> str:
-    """Say whether a thread's own array is left in memory: one place for all threads, which then are not independent."""
+    """Return whether a thread's array is left in memory: all threads share it, so they are not independent."""
     _, _, code = printed.partition(DUMP)
     return "an array of a thread's own is in memory" if " alloca " in code else ""
 
 
 def checked_object(unit: Unit) -> tuple[bytes, CheckedThread] | None:
-    """Compile a unit with its checks, for fibers; None where its text is not understood.
+    """Compile a unit with its checks, for fibers; None if its text cannot be analysed.
 
     Raises
     ------

@@ -95,7 +95,7 @@ def _zeros(tree: Tree, i: int) -> int:
 
 
 def _meets(tree: Tree, at: int) -> bool:
-    """Return whether all threads come by a place: it is in a kernel's own block, and none has returned before."""
+    """Return whether all threads reach a place: it is in a kernel's own block, with no return before it."""
     brace = tree.around(at, "{")
     for function in tree.functions:
         if function.end == brace and brace >= 0:
@@ -158,7 +158,7 @@ def _aligned_before(tree: Tree, at: int) -> list[_Specifier]:
 
 
 def _declarators(tree: Tree, at: int, words: Mapping[str, bool], aligned: list[_Specifier]) -> int | None:
-    """Find the first name in a declaration, or what aligns it alone; note what aligns all its names."""
+    """Find the first name in a declaration, or its own alignment; record the alignment of all its names."""
     ahead = min((each.start for each in aligned), default=at)
     while ahead > tree.first and tree.texts[ahead - 1] in _SPECIFIERS:
         ahead -= 1
