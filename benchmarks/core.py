@@ -79,7 +79,7 @@ def child(cache: str, source: str = SAXPY) -> dict[str, float]:
 
 
 def start_up(runs: int) -> list[Row]:
-    """Measure importing, a cell met for the first time, and the same cell from the disk cache."""
+    """Measure importing, a cell compiled for the first time, and the same cell from the disk cache."""
     cold, fresh, warm = [], [], []
     with tempfile.TemporaryDirectory() as folder:
         for i in range(runs):

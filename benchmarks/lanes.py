@@ -234,7 +234,7 @@ def row(pair: Pair, runs: int, clock: Callable[[], float]) -> tuple[Row, float]:
 
 
 def report(group: str, options: argparse.Namespace) -> int:
-    """Measure a group and print its rows, its mean and those behind; return how many aims were missed."""
+    """Measure a group and print its rows, its mean and the slow ones; return how many aims were missed."""
     rows, ratios = [], {}
     clock = time.process_time if options.busy else time.perf_counter
     for pair in GROUPS[group](options):

@@ -59,7 +59,7 @@ def _reading(a: Any) -> Callable[[], Any]:
 
 
 def _full(runs: int, x: np.ndarray) -> list[Row]:
-    """Hold whole reductions to plain reading in the same turns: a limit is the best of its runs, these are medians.
+    """Hold whole reductions to plain reading in the same rounds: a limit is the best of its runs, these are medians.
 
     All read one array, so other memory goes through the cache before each of them.
     """

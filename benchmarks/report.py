@@ -1,7 +1,7 @@
 """What every benchmark shares: interleaved runs, medians, and one table.
 
 Times are wall-clock (`time.perf_counter`). Peers are measured in the same process, alternately (A B A B …), so that a
-drift of the machine's speed meets both alike.
+drift of the machine's speed affects both alike.
 """
 
 from __future__ import annotations

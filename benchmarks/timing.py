@@ -162,7 +162,7 @@ def comparisons(trials: int) -> list[Row]:
 
 
 def watching(rounds: int) -> list[Row]:
-    """Take turns launching with a monitor and without, over an engine that does nothing: the rest would be noise."""
+    """Launch alternately with a monitor and without, over an engine that does nothing: anything else would be noise."""
 
     class Idle(Observable):
         def start(self, *_: Any) -> Any:

@@ -61,7 +61,7 @@ class Call:
 
 
 def parsed(magic: str, text: str) -> Call:
-    """Read one call; a semicolon behind it is left out.
+    """Read one call; a semicolon after it is dropped.
 
     Raises
     ------

@@ -155,7 +155,7 @@ class LineMagics(Magics):
     @line_magic("metal")
     def metal(self, line: str) -> Any:
         """Show engines, kernels, source, header cells and the cache."""
-        words = sorted(line.split(), key="--lowered".__eq__)  # argparse would take no word behind an option
+        words = sorted(line.split(), key="--lowered".__eq__)  # argparse accepts no word after an option
         options = parse_argstring(self.metal, " ".join(words))
         command = COMMANDS.get(options.command)
         if command is None:

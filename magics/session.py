@@ -73,7 +73,7 @@ class Session:
         return found
 
     def keep_header(self, name: str, text: str, **options: Any) -> Header:
-        """Check the text of a header cell as a usual cell would meet it, behind the standard library; and keep it.
+        """Check the text of a header cell as a cell would include it, after the standard library; and keep it.
 
         Raises
         ------

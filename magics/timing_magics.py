@@ -169,7 +169,7 @@ def _parted(line: str) -> tuple[str, str]:
 
 
 def _value(text: str) -> tuple[str, str]:
-    """Part an option's value, in quotes or up to a space, from what comes behind it."""
+    """Split an option's value, in quotes or up to a space, from what follows."""
     end = text.find(text[0], 1) + 1 if text[:1] in {"'", '"'} else 0
     end = end or len(text.partition(" ")[0])
     return text[:end], text[end:]

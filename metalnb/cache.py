@@ -38,12 +38,12 @@ def digest(*parts: str | bytes) -> str:
 
 
 def _seal(key: str, kind: str, body: bytes) -> bytes:
-    """Return what precedes an entry: a digest of it and of where it belongs."""
+    """Return the header of an entry: a digest of its contents and of its name."""
     return hashlib.blake2b(f"{kind}/{key}\0".encode() + body, digest_size=_DIGEST).digest()
 
 
 def fingerprint(files: Iterable[Path]) -> str:
-    """Return a name for the state of files: from their names, sizes and times, without reading them."""
+    """Return a digest of the state of files: of their names, sizes and times, without reading them."""
     parts = []
     for path in sorted(files):
         status = path.stat()
@@ -77,7 +77,7 @@ class Store:
 
     @functools.cached_property
     def is_open(self) -> bool:
-        """Whether other users can write to the folder: then nothing in it can be believed. Said once, as a warning."""
+        """Whether other users can write to the folder, so that nothing in it can be trusted; warns once."""
         try:
             status = self.root.stat()
         except OSError:

@@ -1,7 +1,7 @@
 """What keeps a cache within its limit: a count of what is written, and from time to time a scan that removes entries.
 
 Those used longest ago are removed first. The time of an entry's file is that of its last use, to ten minutes. The count
-is one file that all processes append to, a byte for each 1024 that they store, behind what the last scan found; so a
+is one file that all processes append to, a byte for each 1024 that they store, after the result of the last scan; so a
 process reads the folder only when the limit is reached, or an hour has passed. Nothing here needs a lock: two scans at
 once remove the same entries, and a count that is lost is made by the next scan.
 """

@@ -84,7 +84,7 @@ def output_text(output: nbformat.NotebookNode) -> str:
 
 
 def summary(notebook: nbformat.NotebookNode) -> Iterator[str]:
-    """Yield what the cells put out, each behind its number, clipped to a few lines."""
+    """Yield the cells' outputs, each after its number, clipped to a few lines."""
     for cell in notebook.cells:
         text = "\n".join(map(output_text, cell.get("outputs", ())))
         lines = [line.rstrip() for line in text.splitlines() if line.strip()]

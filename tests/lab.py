@@ -120,7 +120,7 @@ class Cell:
         self.page.evaluate(f"{CELLS}[{self.index}].model.sharedModel.setSource({json.dumps(text)})")
 
     def go(self, before: str) -> None:
-        """Put the cursor behind a text."""
+        """Put the cursor after a text."""
         self.page.evaluate(f"""(() => {{
           const notebook = {PANEL}.content;
           notebook.activeCellIndex = {self.index};
@@ -155,7 +155,7 @@ class Cell:
         self.page.wait(f"!document.querySelector('{COMPLETER}, .jp-Tooltip')")
 
     def colour(self, word: str, after: str = "") -> str:
-        """Return the colour of a token, the first behind `after`."""
+        """Return the colour of a token, the first one after `after`."""
         self.page.wait(f"{COLOURS}({self.index}).length > 1")
         found = self.page.evaluate(f"{COLOURS}({self.index})")
         words = [text for text, _ in found]

@@ -13,9 +13,9 @@ __all__ = ["mark_long_tests"]
 
 
 def mark_long_tests(items: Iterable[pytest.Item]) -> None:
-    """Leave the mark ``long`` on the cases that are long, where a test's mark says which are not.
+    """Keep the mark ``long`` only on the cases that are long, according to the mark's arguments.
 
-    ``long(every=n)`` spares the first case and each n-th after it; ``long(unless=condition)`` those whose parameters,
+    ``long(every=n)`` exempts the first case and each n-th after it; ``long(unless=condition)`` those whose parameters,
     which the condition names as its own, fulfil it.
     """
     seen: collections.Counter[str] = collections.Counter()

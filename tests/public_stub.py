@@ -1,6 +1,6 @@
-"""Make the stubs of `metalnb` and of what it fills in while it runs, from the public names and the ops (`make docs`).
+"""Make the stubs of `metalnb` and of its modules, from the public names and the ops (`make docs`).
 
-``metalnb/__init__.py`` finds its names on first use, which no type checker can follow. Its stub states them: where a
+``metalnb/__init__.py`` looks its names up on first use, which no type checker can follow. Its stub states where a
 name is imported from, the signature and docstring of every op, the dtypes and the constants. `stubs` has the others:
 the methods of an array that are ops, `metalnb.linalg`, `metalnb.random`.
 """

@@ -27,7 +27,7 @@ def _one(name: str) -> Callable[..., Any]:
 
 
 class TracedOperators:
-    """What a stand-in does as an array: each operator is the op of the library that is named here."""
+    """The placeholder of an array: each operator is the library's op named here."""
 
     __slots__ = ()
 
@@ -62,7 +62,7 @@ class TracedOperators:
                         "Index before the call, or after it.")  # fmt: skip
 
     def __getattr__(self, name: str) -> Any:
-        if name == "trace":  # asked for while one is being made
+        if name == "trace":  # looked up while one is being constructed
             raise AttributeError(name)
         where = self.trace.where()
         fused = "elementwise ops are fused, astype, and at the end sum, max, min and mean over the last axis"

@@ -1,7 +1,7 @@
 // Where the largest (or smallest) element of a reduction is: the first one, when several are equal.
 // Idea: what it is takes a reduction; then only the first stretch that has it is searched for where. In columns each lane
-// keeps the best element it has met and where that was; stretches are compared by element and, where those are equal, by
-// place: so it does not matter in which order they meet. A NaN is better than any number.
+// keeps the best element so far and its position; stretches are compared by element and, where those are equal, by
+// place: so the order in which they are combined does not matter. A NaN is better than any number.
 // Source: as reduce.metal; the pair of value and index is the usual monoid of "argmax".
 #pragma once
 #include <metalnb/reduce.metal>
@@ -33,7 +33,7 @@ template <typename Order, typename T, typename V>
 inline uint search(device const memory_of<T>* x, uint count, V best, uint lane) {
     const uint steps = count / STEP;
     x += lane;
-    for (uint step = 0; step < steps; ++step) {  // from behind, so that the first is met last
+    for (uint step = 0; step < steps; ++step) {  // backwards, so that the first comes last
         uint first = STEP;
         for (uint k = IN_FLIGHT; k-- > 0;)
             first = Order::better(best, storage<T>::load(x[step * STEP + k * LANES])) ? first : k * LANES + lane;
@@ -199,7 +199,7 @@ kernel void argreduce_merge(device const V* values, device const ulong* places, 
     out[place] = long(places[best]);
 }
 
-// The same where they are many: a SIMD-group goes through those of one column, its lanes in turn.
+// The same for many of them: a SIMD-group goes through those of one column, interleaved over its lanes.
 template <typename Order, typename V>
 kernel void argreduce_merge_lanes(device const V* values, device const ulong* places, device long* out,
                                   constant Reduction& r, uint group [[threadgroup_position_in_grid]],

@@ -33,7 +33,7 @@ inline void add_terms(thread Acc (&sum)[R][W], device const memory_of<T>* a, dev
     }
 }
 
-/// R x W dot products of rows of A with columns of B: the lanes walk along K side by side, and meet at the end. What is read
+/// R x W dot products of rows of A with columns of B: the lanes walk along K side by side, and combine their sums at the end. What is read
 /// by fours is read some steps ahead.
 template <typename T, typename Acc, typename C, ushort R, ushort W, ushort V>
 inline void dot_tile(device const memory_of<T>* a, device const memory_of<T>* b, device memory_of<C>* c,

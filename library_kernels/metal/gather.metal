@@ -14,7 +14,7 @@ struct Axis {
     uint inner;
 };
 
-// What a thread has: element i of the row that index k names, in block o. Threads lie along x as elements do in memory.
+// A thread's element: i of the row that index k names, in block o. Threads along x follow the elements in memory.
 struct Item {
     uint i, k, o, inner;
 
@@ -73,7 +73,7 @@ kernel void take_several(device const T* x [[buffer(0)]],
     bool wild = false;
     _Pragma("clang loop unroll(full)") for (uint i = 0; i < SEVERAL; ++i) {
         const ulong k = first + i * THREADS;
-        index[i] = indices[k < count ? k : count - 1];  // beyond the end the last again: a branch would part the loads
+        index[i] = indices[k < count ? k : count - 1];  // beyond the end repeat the last: a branch would separate the loads
     }
     _Pragma("clang loop unroll(full)") for (uint i = 0; i < SEVERAL; ++i) {
         uint place;
@@ -138,7 +138,7 @@ kernel void combine_indices(device const long* indices [[buffer(0)]],
 // does it): 256 buckets, and starts[b] is where the b-th begins. A SIMD-group has one bucket, so nobody else writes to its
 // places, and it goes through the updates in order. Where a thread is a core, scatter_serial.metal does the elements.
 
-// Elements: of 32 updates at a time, those to one place take turns.
+// Elements: of 32 updates at a time, those to one place are applied one after another.
 template <typename Op>
 inline void scatter_elements(device typename Op::Memory* x, device const uint* places,
                              device const typename Op::Memory* values, constant Updates& updates, uint begin, uint end,

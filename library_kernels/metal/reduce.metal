@@ -217,7 +217,7 @@ inline typename M::acc along_row(memory_in<M> x, uint count, uint lane, float ab
 }
 
 // The SIMD-groups' values combined, through threadgroup memory; every thread has the result. For kernels whose threadgroups
-// take a row each: a GPU waits long for a load, and then many threads to a row read it in fewer turns.
+// take a row each: on a GPU loads are slow, and with many threads per row it is read in fewer iterations.
 template <typename M, typename A = typename M::acc>
 inline A across_group(A value, threadgroup A* shared, uint lane, uint simd, uint simds) {
     if (lane == 0) shared[simd] = value;
@@ -315,7 +315,7 @@ kernel void reduce_columns(device const memory_of<typename M::element>* x, devic
 }
 
 // The same for devices with slow loads: each thread goes down a stretch of one column. Neighbours read neighbours, and there are
-// so many of them that nothing need wait in threadgroup memory.
+// so many threads that nothing has to be kept in threadgroup memory.
 template <typename M>
 kernel void reduce_down(device const memory_of<typename M::element>* x, device const float* about,
                         device memory_of<typename M::result>* out, constant Reduction& r,

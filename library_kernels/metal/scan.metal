@@ -148,7 +148,7 @@ kernel void scan_rows(device const memory_of<typename M::element>* x, device con
 }
 
 // The same for devices with slow loads, if rows begin at multiples of four elements: each lane scans fours by itself, so that the
-// lanes meet once for 128 elements rather than for 32. The last stretches are scanned first: they were read last when the
+// lanes combine once for 128 elements, not for 32. The last stretches are scanned first: they were read last when the
 // totals were found, and caches may still hold them.
 template <typename M>
 kernel void scan_rows_wide(device const memory_of<typename M::element>* x, device const typename M::acc* totals,

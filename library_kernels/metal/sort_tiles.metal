@@ -136,7 +136,7 @@ inline void rank_keys(thread const U (&key)[N], thread uint (&place)[N], threadg
                       uint count, uint shift, uint t) {
     const uint lane = t % SIMD, simd = t / SIMD;
     UNROLL for (uint k = 0; k < N; ++k) place[k] = peers_of(digit_of(key[k], shift), own + k * SIMD < count, 8);
-    UNROLL for (uint k = 0; k < N; ++k) {  // by turns: where a key goes depends on those before
+    UNROLL for (uint k = 0; k < N; ++k) {  // in order: where a key goes depends on those before
         const bool valid = own + k * SIMD < count;
         const uint digit = digit_of(key[k], shift), peers = place[k];
         const uint so_far = counts[simd][digit];

@@ -188,8 +188,8 @@ inline float gelu_of(float x) {
     return x >= 0.0f ? x * fma(-half_way, part, 1.0f) : -t * part * half_way;
 }
 
-// The same by the formula with tanh, to 6 ulp: it is x sigmoid(w), w = 2 sqrt(2 / pi) (x + 0.044715 x^3). exp makes of
-// w's error one |w| times as large, so w is computed in two floats (O. Moeller's two-sum, and fused products).
+// The same by the formula with tanh, to 6 ulp: it is x sigmoid(w), w = 2 sqrt(2 / pi) (x + 0.044715 x^3). exp amplifies
+// w's error by |w|, so w is computed in two floats (O. Moeller's two-sum, and fused products).
 inline float gelu_tanh_of(float x) {
     const float t = clamp(x, -15.0f, 15.0f);
     const float s = t * t, s_low = fma(t, t, -s);

@@ -1,5 +1,5 @@
 // Fewer elements with the same distinct values: before unique sorts, what has been seen lately is dropped.
-// Idea: a thread goes through a tile with a small table of the elements that it has met, each in the slot that its hash
+// Idea: a thread goes through a tile with a small table of the elements seen so far, each in the slot that its hash
 // names. One that stands in its slot already is dropped; any other takes the slot, and is kept. Who is pushed out and comes
 // again is kept twice, which does no harm. So few elements are left of many equal ones, in one pass: of 2^18 to 2^24 numbers
 // with 1,000 values, unique_values takes 7 to 16 times as long without. Every thread is to be a core of its own.

@@ -3,7 +3,7 @@
 // rows of 64 columns; its threads' rows and columns are fours, so that what they read of a tile lies in different banks.
 //
 // Source: V. Volkov, J. Demmel, "Benchmarking GPUs to Tune Dense Linear Algebra", SC 2008 (blocks in registers);
-// G. Tan et al., "Fast Implementation of DGEMM on Fermi GPU", SC 2011 (two strips of each factor, in turns).
+// G. Tan et al., "Fast Implementation of DGEMM on Fermi GPU", SC 2011 (two strips of each factor, alternating).
 #include <metalnb/tile_loads.h>
 
 #ifndef B_WINDOWS  // whether B is made of windows: see tile_loads.h

@@ -89,7 +89,7 @@ class ConvolutionPlan(NamedTuple):
     laying : Laying or None
         None where the images are read as they lie.
     spare : int
-        Elements behind the last image that may be read.
+        Elements after the last image that may be read.
     rows, panels : int
         Outputs and panels that a SIMD-group sums: which kernel it is.
     lengths : tuple of int
@@ -121,7 +121,7 @@ class _Axis(NamedTuple):
     phases: tuple[int, ...]  # those that a window reads
     starts: tuple[tuple[int, int], ...]  # for each element of a window, its phase and where in it the first place reads
     full: int  # elements of a phase that windows reach
-    least: int  # fewer may do where the next row's zeros stand for the padding behind this one's
+    least: int  # may be fewer where the next row's zeros serve as this one's padding
 
 
 def _count(n: int, size: int, stride: int, dilation: int, padding: tuple[int, int]) -> int:

@@ -61,7 +61,7 @@ def reduction(
 
     Notes
     -----
-    16-bit floats are combined in float32. In which order elements meet is not defined, but the same in every run.
+    16-bit floats are combined in float32. The order of combination is not defined, but the same in every run.
 
     Examples
     --------

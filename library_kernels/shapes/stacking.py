@@ -20,7 +20,7 @@ __all__ = [
 
 
 def _deep(who: str, arrays: Any, rank: int, *, after: int = 0) -> Any:
-    """Give arrays at least `rank` axes: new ones first, but the last `after` of them behind."""
+    """Give arrays at least `rank` axes: new ones first, except the last `after` of them, which come last."""
     made = []
     for given in arrays:
         x = given if isinstance(given, Array) else as_array(who, np.asarray(given))

@@ -30,7 +30,7 @@ def _sorted(x: Any, axis: int = -1, **options: Any) -> Any:
 
 
 def _turned(who: str, x: Any, axis: int | None) -> tuple[Array, int]:
-    """Return the array with the axis to sort moved last; without an axis, the elements as one row."""
+    """Return the array with the axis to sort moved last; without an axis, the flattened array."""
     x = as_array(who, x)
     if axis is None:
         return x.reshape(-1), 0
@@ -59,7 +59,7 @@ def sort(  # `stable` is the array API's
     ----------
     x : Array
     axis : int or None
-        None: the elements as one row.
+        None sorts the flattened array.
     descending : bool
         From the largest to the smallest.
     stable : bool
@@ -88,7 +88,7 @@ def argsort(  # `stable` is the array API's
     ----------
     x : Array
     axis : int or None
-        None: the elements as one row.
+        None sorts the flattened array.
     descending : bool
         From the largest to the smallest; equal elements still keep their order.
     stable : bool

@@ -28,13 +28,13 @@ __all__ = [
 _KERNELS = ("search.metal", "sort.metal", "sort_serial.metal", "radix.h", "order.h")
 _VALUES = ("search.metal", "thin_serial.metal", *_KERNELS[1:])
 _INT64, _UINT32 = np.dtype(np.int64), np.dtype(np.uint32)
-_LITTLE, _MOST = 1 << 17, 1 << 31  # elements that are worth searching for duplicates before the sort
-_SAMPLES, _SAMPLE = 16, 4096  # tiles that are searched for an estimate, and their elements
+_LITTLE, _MOST = 1 << 17, 1 << 31  # from this many elements on it pays to search for duplicates before the sort
+_SAMPLES, _SAMPLE = 16, 4096  # tiles sampled for an estimate, and elements per tile
 _TILE = 1 << 18
 
 
 class UniqueAll(NamedTuple):
-    """Distinct values, where each first occurs, the position of each element among them, how often each occurs."""
+    """Distinct values, their first occurrences, each element's index among them, their counts."""
 
     values: Array
     indices: Array
@@ -57,7 +57,7 @@ class UniqueInverse(NamedTuple):
 
 
 class _Runs(NamedTuple):
-    """A flattened array, sorted, and its runs of equal elements."""
+    """A flattened array, sorted, with its runs of equal elements."""
 
     values: Array
     starts: Array
@@ -104,7 +104,7 @@ def _values(who: str, x: Any, *, equal_nan: bool = False) -> Array:
 
 
 def _thinned(x: Array) -> Array:
-    """Drop most of the duplicates of a row before it is sorted, where there are many and it is quick."""
+    """Drop most of the duplicates of a row before it is sorted, if there are many and that is fast."""
     if not x.engine.caps.serial or not _LITTLE <= x.size < _MOST:
         return x
     sample = {"n": x.size, "tile": _SAMPLE, "step": x.size // _SAMPLES}
@@ -123,7 +123,7 @@ def _thinned(x: Array) -> Array:
 
 
 def _thin(x: Array, thinning: dict[str, int], tiles: int) -> tuple[Array, Array]:
-    """Return the elements kept, those of each tile at its start, and how many each tile keeps."""
+    """Return the remaining elements, at the start of each tile, and their number in each tile."""
     bits = as_bits(x)
     out = empty((tiles * thinning["tile"],), bits.dtype, x.engine)
     counts = empty((tiles + 1,), _UINT32, x.engine)

@@ -19,7 +19,7 @@ Shape = tuple[int, ...]
 
 
 class ArrayForm:
-    """All that a plan depends on, dtype, shape, strides, offset and engine: an object, by which plans are found."""
+    """Everything that a plan depends on: dtype, shape, strides, offset and engine. Plans are found by it."""
 
     __slots__ = ("contiguous", "strides")
 
@@ -50,7 +50,7 @@ class Core:
         self.contiguous = strides is None or _is_whole(shape, strides, whole)
 
     def formed(self) -> ArrayForm:
-        """Return its form, the same object for arrays that differ in nothing but their elements."""
+        """Return its form: the same object for arrays that differ only in their elements."""
         if self.form is None:
             self.form = form_of(self.dtype, self.shape, self.strides, self.offset, self.block.engine)
         return self.form
@@ -117,7 +117,7 @@ class Core:
         if not self.engine.caps.shared:
             return self.read().copy()
         interface = {**self.host.__array_interface__, "version": 3}
-        # bfloat16 has no name in the interface: it goes as bytes and is seen as what it is afterwards.
+        # bfloat16 has no name in the interface: it is passed as bytes and viewed as bfloat16 afterwards.
         if self.dtype.kind == "V":
             interface["typestr"], interface["descr"] = "<u2", [("", "<u2")]
         seen = np.asarray(Lease(self.block, interface))
@@ -136,11 +136,11 @@ class Core:
 
 
 def form_of(dtype: np.dtype[Any], shape: Shape, strides: Shape, offset: int, engine: Any) -> ArrayForm:
-    """Return the form of arrays like one."""
+    """Return the form of arrays with these properties."""
     return _form(dtype, shape, strides, offset, engine)
 
 
-@functools.lru_cache(4096)  # a form that was forgotten stays what it is: an equal array is planned for again
+@functools.lru_cache(4096)  # an evicted form stays valid: an equal array gets a new one and is planned again
 def _form(dtype: np.dtype[Any], shape: Shape, strides: Shape, _offset: int, _engine: Any) -> ArrayForm:
     return ArrayForm(dtype, shape, strides)
 

@@ -1,6 +1,6 @@
 """A call of a kernel: from Python's arguments to a dispatch.
 
-A compiled kernel and a caller's arguments come in; a checked `Dispatch` goes out, in the order compile, bind, launch.
+Input: a compiled kernel and a caller's arguments. Output: a checked `Dispatch`; the order is compile, bind, launch.
 ``kernel.py`` is the callable; ``binding.py`` and ``packing.py`` turn values into memory, ``grids.py``, ``outputs.py``
 and ``threadgroup_memory.py`` fill in what the caller leaves out. Engines are used through ``engine/base.py`` alone,
 arrays through ``engine_arrays.py``; nothing here reads MSL's text or knows the program that a kernel is one of.

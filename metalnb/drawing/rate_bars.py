@@ -58,7 +58,7 @@ def ladder(rates: Mapping[str, float], limit: float, *, unit: str = "B/s", best:
     axes.set_yticklabels(list(rates), color=INK, fontsize=9)
     axes.set_xlabel(f"a grid line is ten times the one before; dashed: {rate(limit, unit)}, the limit")
     axes.xaxis.label.set(color=INK, fontsize=9)
-    axes.set_xticks([10.0**e for e in range(floor(log10(low)) + 1, ceil(log10(right)))])  # none behind the figures
+    axes.set_xticks([10.0**e for e in range(floor(log10(low)) + 1, ceil(log10(right)))])  # none beyond the figures
     axes.xaxis.set_major_formatter(lambda value, _place: rate(value, unit))
     axes.tick_params(which="both", colors=INK, length=0, labelsize=9)
     axes.grid(axis="x", which="major", color=INK, alpha=0.25)

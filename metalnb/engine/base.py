@@ -195,7 +195,7 @@ class Engine(Protocol):
         ...
 
     def expect(self) -> None:
-        """Get ready to compile: a cell is being read that was not met before. Must return at once, and not raise."""
+        """Get ready to compile: a new cell is being parsed. Must return at once, and not raise."""
         ...
 
     def compile(self, unit: Unit) -> Binary:

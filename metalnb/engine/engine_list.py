@@ -1,4 +1,4 @@
-"""What can run on this machine, as records."""
+"""Records of the engines that can run on this machine."""
 
 from __future__ import annotations
 

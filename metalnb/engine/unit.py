@@ -37,7 +37,7 @@ class Unit:
         Those that have none.
     math : {"fast", "precise", "scalar"}
         ``scalar`` is precise, and lets the device make scalar code of a kernel whose threadgroups have one thread. It
-        is for those of the library's kernels that take turns, whose tests cover that code; no cell can ask for it.
+        is for those of the library's kernels that synchronise, whose tests cover that code; no cell can ask for it.
     version : tuple of int
         Of the language, as the cell sees it.
     checked : bool

@@ -13,7 +13,7 @@ from metalcompute's source is cited as ``metalcompute.c`` and ``metalcompute.swi
 Where the double differs, because Metal leaves the behaviour undefined:
 
 - Each buffer is followed by `memory.PADDING` spare bytes, where the threads above the count read zeros and write
-  without harm. On a GPU they meet the rest of the last page, or are dropped.
+  without harm. On a GPU they hit the rest of the last page, or are dropped.
 - A kernel with more arguments than buffers is not run, and a ``RuntimeWarning`` says so; metalcompute reports nothing.
 - A ``[[threadgroup(n)]]`` argument, and a maximum of fewer than 32 threads, raise `error`; metalcompute gives the
   first no memory, and ends the process at the second.

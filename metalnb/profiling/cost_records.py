@@ -10,9 +10,9 @@ from math import ceil
 __all__ = ["LANES", "LINE", "SECTOR", "AccessCost", "BarrierCost", "BufferUse", "LineCost"]
 
 LANES = 32
-SECTOR, LINE = 32, 128  # bytes that travel at least, and of a cache line
+SECTOR, LINE = 32, 128  # the smallest unit of transfer, and a cache line, in bytes
 
-# What things cost a GPU's processor in cycles, to sort lines by: what the device table's figures have in common.
+# Costs in cycles of a GPU's processor, to sort lines by: typical of the figures in the device table.
 _OPERATION, _SPECIAL, _SECTOR, _PASS = 1 / 4, 2.0, 1 / 2, 1.0
 
 
@@ -67,27 +67,27 @@ class AccessCost:
 
     @property
     def asked(self) -> int:
-        """Bytes that lanes ask for, each lane's own."""
+        """Bytes that lanes ask for, summed over lanes."""
         return self.lanes * self.size
 
     @property
     def travelled(self) -> int:
-        """Bytes that travel, in sectors."""
+        """Bytes transferred, in sectors."""
         return self.sectors * SECTOR
 
     @property
     def conflicts(self) -> int:
-        """Passes over the banks that would not be needed."""
+        """Avoidable passes over the banks."""
         return self.passes - self.least
 
     @property
     def least_sectors(self) -> int:
-        """Sectors that would do if what a SIMD-group uses lay together."""
+        """Sectors needed if the bytes that a SIMD-group uses were contiguous."""
         return min(self.sectors, self.runs * ceil(self.used / self.runs / SECTOR)) if self.runs else 0
 
     @property
     def stride(self) -> int | None:
-        """Bytes from each lane of the sample to the next, if they are alike."""
+        """Bytes between consecutive lanes of the sample, if constant."""
         apart = {b - a for a, b in itertools.pairwise(self.sample) if a is not None and b is not None}
         return apart.pop() if len(apart) == 1 else None
 
@@ -154,12 +154,12 @@ class LineCost:
 
     @property
     def travelled(self) -> int:
-        """Bytes of device memory that travel, in sectors of 32."""
+        """Bytes of device memory transferred, in sectors of 32."""
         return sum(a.travelled for a in self.accesses)
 
     @property
     def conflicts(self) -> int:
-        """Passes over the banks of threadgroup memory that would not be needed."""
+        """Avoidable passes over the banks of threadgroup memory."""
         return sum(a.conflicts for a in self.accesses)
 
     @property
@@ -169,7 +169,7 @@ class LineCost:
 
     @property
     def cycles(self) -> float:
-        """What it costs a processor, to sort lines by; a lane that takes no part costs as much as one that does."""
+        """Its cost to a processor, to sort lines by; inactive lanes cost as much as active ones."""
         share = LANES / max(1.0, self.lanes) / LANES
         plain = self.operations - self.special
         own = share * (plain * _OPERATION + self.special * _SPECIAL + self.private * _SECTOR)
@@ -186,9 +186,9 @@ class BarrierCost:
     rounds : int
         How often a threadgroup passed it.
     waited : float
-        The part of its SIMD-groups' time since the barrier before that they wait here, by operations executed.
+        The fraction of its SIMD-groups' time since the previous barrier spent waiting here, by operations executed.
     slowest : int
-        The SIMD-group of a threadgroup that executed most before it.
+        The SIMD-group of a threadgroup that executed the most operations before it.
     """
 
     line: int

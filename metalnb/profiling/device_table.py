@@ -1,6 +1,6 @@
-"""GPUs: the figures that a profile is held against, each with its source and whether its maker publishes it.
+"""GPUs: the figures that a profile is compared with, each with its source and whether its maker publishes it.
 
-A figure that no maker publishes was measured by others, or follows from one that was: `Figure.public` is False, and
+A figure that its maker does not publish was measured by others, or derived: `Figure.public` is False, and
 what is computed from it says so.
 """
 

@@ -174,7 +174,7 @@ def _stray(event: Event, spans: dict[str, Any], rows: dict[str, int]) -> str:
 
 
 def _beyond(index: int, cells: list[tuple[float, float]]) -> tuple[float, float]:
-    """Return where an element beyond an array is drawn: behind its last one, or before its first; and its width."""
+    """Return where an element beyond an array is drawn: after its last one, or before its first; and its width."""
     (first, width), (last, _) = cells[0], cells[-1]
     width = max(width, 10.0)
     if index < 0:

@@ -193,7 +193,7 @@ PUZZLES = (
         shown=32,
         hints=(
             "(1u << lane) - 1 has the bits of the lanes before one's own; popcount counts bits.",
-            "An element above 0 goes to place popcount(votes & below), another one behind all of these.",
+            "An element above 0 goes to place popcount(votes & below), another one after all of these.",
             "Of the lanes before it, lane - popcount(votes & below) have no element above 0.",
         ),
         budgets=(budgets.lanes_only, budgets.reads("a", 1)),

@@ -35,7 +35,7 @@ class StepPlaces:
         self._calls = 0
 
     def enter(self) -> None:
-        """A function is entered: its steps come behind the step that called it."""
+        """A function is entered: its steps come after the step that called it."""
         self._calls += 1
         self._frames.append(_Frame((*self._last, self._calls), {}, set()))
 

@@ -206,7 +206,7 @@ class Validation(Rendered):
     buffers : tuple of WatchedBuffer
         The arrays, in the order of the signature.
     findings : tuple of Finding
-        Faults, in the order in which they were met, then notes. At most 256 kinds and places of them are kept.
+        Faults, in the order in which they were found, then notes. At most 256 kinds and places of them are kept.
     unwritten : dict of str to list of int
         The elements that no thread wrote, of each writable array that has any; atomics are left out.
     accesses : int

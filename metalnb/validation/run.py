@@ -40,7 +40,7 @@ def validate(
     - ``endless``: a loop that was not over when the time was.
 
     Notes, which a right kernel may show too, are ``missing write``, elements of an output that no thread wrote, and
-    ``written twice``, elements that another thread wrote again, behind a barrier, before anybody had read them.
+    ``written twice``, elements that another thread wrote again, after a barrier, before anybody had read them.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ def validate(
         and 1e-3. Integers must be equal.
     seconds : float
         Time to run for. A grid that would take longer is sampled: its first threadgroups, and some that lie evenly
-        behind them.
+        after them.
     device : bool, optional
         True runs the call on the kernel's own device, under Metal's shader validation, where the engine `metal` and
         macOS 15 have it. It is what a Mac has of this function: findings of the kind ``reported``, in Apple's words.

@@ -91,7 +91,7 @@ def _lane(found: Finding) -> str:
     takes = f"thread {found.thread} takes a value from lane {lane} of its SIMD-group"
     if lane >= found.size:
         return f"{takes}, which has {found.size} lane{'s' * (found.size != 1)}: the value is undefined"
-    cure = "let all lanes come here, and choose from the values behind it"
+    cure = "let all lanes come here, and choose from the values after it"
     return f"{takes}, which takes no part: it is on another path or has ended, and the value is undefined; {cure}"
 
 

@@ -22,7 +22,7 @@ SECONDS = 5.0
 
 
 class Outcome(Protocol):
-    """What a run left in memory, and who wrote it as far as that is known: see `Judge`."""
+    """The contents of memory after a run, and its writers where known: see `Judge`."""
 
     def contents(self, name: str) -> Bytes:
         """Return a buffer's bytes."""
@@ -50,7 +50,7 @@ def watch(dispatch: Dispatch, seconds: float = SECONDS) -> Validation:
 
 
 def judged(dispatch: Dispatch, seconds: float) -> tuple[Validation, Judge]:
-    """Run a call watched; return also the judge, who knows what it left in memory and who wrote it."""
+    """Run a call watched; also return the judge, which knows the contents of memory and their writers."""
     kernel, grid, threadgroup = dispatch.kernel, dispatch.grid, dispatch.threadgroup
     if dispatch.residents and not kernel.engine.caps.shared:
         message = (
@@ -59,10 +59,10 @@ def judged(dispatch: Dispatch, seconds: float) -> tuple[Validation, Judge]:
         )
         raise ArgumentError(message)
     if dispatch.residents:
-        synchronize(kernel.engine.name)  # what was started before may still be writing
+        synchronize(kernel.engine.name)  # earlier dispatches may still be writing
     signature = kernel.signature
     before = {
-        p.name: np.frombuffer(np.ascontiguousarray(a), np.uint8)  # the call itself has copies
+        p.name: np.frombuffer(np.ascontiguousarray(a), np.uint8)  # the call works on copies
         for p, a in zip(signature.params, dispatch.arguments, strict=True)
         if a is not None and not isinstance(a, int)
     }
@@ -81,7 +81,7 @@ def judged(dispatch: Dispatch, seconds: float) -> tuple[Validation, Judge]:
     unwritten = {name: np.flatnonzero(none).tolist() for name, none in judge.unwritten.items() if none.any()}
     events, names, sizes = facts.events, facts.names, {p.name: max(1, p.type.size) for p in arrays}
 
-    def log() -> Log:  # which holds none of the memory that was watched
+    def log() -> Log:  # which does not keep the watched memory alive
         return _log(events, names, sizes, grid, threadgroup)
 
     found = Validation(
@@ -93,7 +93,7 @@ def judged(dispatch: Dispatch, seconds: float) -> tuple[Validation, Judge]:
 def _log(
     kept: np.ndarray[Any, Any], names: tuple[str, ...], sizes: dict[str, int], grid: Grid, threadgroup: Grid,
 ) -> Log:  # fmt: skip
-    """Return the accesses of arrays, as `Validation.log` has them."""
+    """Return the accesses of arrays, in the form of `Validation.log`."""
     places = np.full(max(1, len(names)), -1, np.int64)
     element = np.ones(len(places), np.int64)
     for i, name in enumerate(names):

@@ -101,6 +101,11 @@ def test_parts_that_overlap_are_read_before_they_are_written(to: slice, of: slic
         want[to] = want[of].copy()
         x[to] = x[of]
         assert np.array_equal(x.read(), want)
+
+
+@pytest.mark.usefixtures("shared_memory")
+def test_arrays_over_numpys_memory_may_overlap() -> None:
+    host = np.arange(5000, dtype=np.float32)
     memory = host.copy()
     one, other = mnb.asarray(memory[1:]), mnb.asarray(memory[:-1])
     one[...] = other

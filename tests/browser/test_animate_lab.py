@@ -1,4 +1,4 @@
-"""`animate` as a person meets it: in JupyterLab, played, drawn into and saved, in the light theme and in the dark one.
+"""`animate` as a user sees it: in JupyterLab, played, drawn into and saved, in the light theme and in the dark one.
 
 The screenshots are left in ``build/screenshots``.
 """

@@ -1,4 +1,4 @@
-"""The widgets as a person meets them: in JupyterLab, turned with the mouse, in the light theme and in the dark one.
+"""The widgets as a user sees them: in JupyterLab, turned with the mouse, in the light theme and in the dark one.
 
 The screenshots are left in ``build/screenshots``.
 """

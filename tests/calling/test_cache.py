@@ -177,7 +177,7 @@ def test_the_kept_library_shows_only_in_a_cell_that_asks_for_it(folder: Path, tm
 def test_without_a_cache_all_still_works(place: str, tmp_path: Path) -> None:
     if not Path(place).parent.parent.exists():
         pytest.skip("no such place here")
-    code = f"import metalnb as mnb\nprint(mnb.compile({cell(7, tmp_path)!r}).k(grid=2).tolist())"
+    code = f"import metalnb as mnb\nprint(mnb.compile({cell(7, tmp_path)!r}, engine='cpu').k(grid=2).tolist())"
     environment = {**os.environ, "METALNB_CACHE": place}
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, env=environment)
     assert (done.stdout, done.stderr) == ("[7, 7]\n", "")

@@ -47,7 +47,7 @@ def at_once(works: list[Callable[[], None]]) -> None:
 
 
 def test_two_threads_compile_and_call_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing is kept in memory, so that both threads meet in every stage of a program's making."""
+    """Nothing is kept in memory, so that both threads compete in every stage of a program's making."""
     x = np.arange(100, dtype=np.int32)
     monkeypatch.setenv("METALNB_CACHE", str(tmp_path / "cache"))
     for a in (n % TEXTS for n in range(TIMES)):

@@ -49,7 +49,7 @@ def test_their_bodies_and_bounds(kind: str, outer: str, group: int, math: mnb.pr
     np.testing.assert_array_equal(y, sums[np.arange(THREADS)] if outer == "i" else np.full(THREADS, sums[100]))
 
 
-# A value met with its complement. ----------------------------------------------------------------------------
+# A value combined with its complement. ----------------------------------------------------------------------------
 
 
 def bits_of(x: np.ndarray) -> np.ndarray:
@@ -232,7 +232,7 @@ COUNTERS = {
 }
 
 
-@pytest.mark.long(every=3)  # Sizes and dtypes by turns
+@pytest.mark.long(every=3)  # Sizes and dtypes alternate
 @pytest.mark.parametrize("group", [1, 8, 32, 64, 256])
 @pytest.mark.parametrize("meets", ["before", "after"])
 @pytest.mark.parametrize("way", COUNTERS)

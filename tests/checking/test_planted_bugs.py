@@ -403,7 +403,7 @@ RIGHT = {
 }
 
 
-@pytest.mark.long(every=3)  # Right kernels by turns
+@pytest.mark.long(every=3)  # Right kernels alternate
 @pytest.mark.parametrize("name", RIGHT)
 def test_a_right_kernel_is_left_alone(name: str) -> None:
     found = seen(RIGHT[name])

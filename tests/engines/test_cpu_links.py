@@ -146,7 +146,7 @@ def test_for_a_mac(triple: str, kernel: str) -> None:
 @one_mac
 @pytest.mark.parametrize("triple", [LINUX, WINDOWS, *MACS])
 def test_the_order_of_meetings_is_read_from_each_kind_of_file(triple: str) -> None:
-    """The SIMD function, and the end of a turn without it; all copies of a call have one rank."""
+    """The SIMD function, and the end of an iteration without it; all copies of a call have one rank."""
     code, file, unit = made(triple, "meeting")
     ranks = np.frombuffer(call_site_ranks(code, file, with_iteration_ends(unit.cell.edited.text).ends), np.uint32)
     assert sorted({*ranks[ranks > 0].tolist()}) == [1, 2]

@@ -214,7 +214,7 @@ def test_inverse_roots_in_fast_math(processor: str) -> None:
     assert distance(y, (whole.astype(np.float64) - 1) / np.sqrt(whole.astype(np.float64))).max() <= 2
 
 
-@pytest.mark.long(every=4)  # Likewise, by turns
+@pytest.mark.long(every=4)  # Likewise, alternating
 @pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int16, np.uint16, np.int32, np.uint32])
 def test_quotients_and_remainders_are_exact(processor: str, dtype: type[np.signedinteger]) -> None:
     """Of numbers at powers of 2, any others, and beside multiples; by a divisor of each lane's, and a uniform one."""
@@ -251,7 +251,7 @@ def dividends(dtype: type[np.signedinteger]) -> tuple[NDArray[Any], NDArray[Any]
     return a.astype(dtype), np.concatenate([np.tile(edges, len(listed)), by, by]), edges
 
 
-@pytest.mark.long(every=5)  # Likewise, by turns
+@pytest.mark.long(every=5)  # Likewise, alternating
 @pytest.mark.parametrize("meets", [False, True])
 @pytest.mark.parametrize("machine", MACHINES)
 def test_no_function_of_a_library_is_called(machine: str, meets: bool) -> None:

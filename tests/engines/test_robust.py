@@ -257,7 +257,7 @@ def test_a_kernel_that_is_not_understood_says_that_it_is_not_checked(monkeypatch
         kernel(np.zeros(4, np.float32))
 
 
-@pytest.mark.long(every=3)  # Right kernels by turns, on each engine
+@pytest.mark.long(every=3)  # Right kernels alternate, on each engine
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("body", RIGHT)
 def test_a_right_kernel_raises_no_alarm(body: str, engine: str) -> None:

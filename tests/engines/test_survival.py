@@ -109,7 +109,7 @@ for d in (0, 1, -1, 5):
      ("long", "12 12 12 12")],
 )
 def test_a_division_that_a_guard_keeps_from_0(kind: str, wanted: str) -> None:
-    """Whatever moves a division out from behind its guard, the process must not end with SIGFPE."""
+    """Even if a division is moved out of its guard, the process must not end with SIGFPE."""
     text = "#include <metal_stdlib>\nusing namespace metal;" + GUARDED.replace("KIND", kind)
     done = subprocess.run([sys.executable, "-c", CHILD], input=text, text=True, capture_output=True, check=False)
     assert (done.returncode, done.stdout.split()) == (0, wanted.split()), done.stderr[-300:]
@@ -128,7 +128,7 @@ def test_integer_division_has_one_result(name: str, threadgroup: int) -> None:
     q, r = kernel(a, b, threadgroup=threadgroup)
     assert (q[::4] == least).all()  # INT_MIN / -1 wraps round
     assert (r[::4] == 0).all()
-    assert (q[1::4] == 7).all()  # by 0 as by 1, in vector code and behind it
+    assert (q[1::4] == 7).all()  # by 0 as by 1, in vector code and after it
     assert (q[3::4] == kinds.max).all()
     assert (r[1::2] == 0).all()
     assert (q[2::4] == 3).all()  # the neighbours of a division by zero are right

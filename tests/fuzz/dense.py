@@ -18,7 +18,7 @@ _OPS = (*REDUCE, *ACTIVE, "simd_broadcast_first")
 
 
 class DenseGenerator(WiderGenerator):
-    """Throws the dice of one short program, whose SIMD-groups always meet."""
+    """Throws the dice of one short program, whose SIMD-groups always converge."""
 
     def __init__(self, seed: int) -> None:
         super().__init__(seed)

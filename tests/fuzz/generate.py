@@ -214,7 +214,7 @@ class Generator:
         return Expr(self.dice.choice(_COMPARE), "bool", (var("uint", "n"), self._literal("uint")))
 
     def _divide(self, scope: Scope) -> Stmt:
-        """Divide behind a guard, as in ``if (b > 0) v = 127 % b;``."""
+        """Divide under a guard, as in ``if (b > 0) v = 127 % b;``."""
         kind = self.dice.choice(self.kinds)
         by = self._leaf(kind, scope)
         names = [name for k, name in scope.variables if k == kind]
@@ -317,7 +317,7 @@ class Generator:
         return Stmt("declare", (made,), text=name, type=made.type)
 
     def _exchange(self, scope: Scope) -> Stmt:
-        """Put a value into threadgroup memory, meet, and take another thread's."""
+        """Put a value into threadgroup memory, synchronise, and take another thread's."""
         name = self._name("v")
         made = Stmt("exchange", (self._expr("uint", scope, 2), self._expr("uint", scope, 1)), text=name, type="uint")
         scope.variables.append(("uint", name))
@@ -412,7 +412,7 @@ class Generator:
         return made
 
     def _met(self, kind: str, scope: Scope, depth: int) -> Expr:
-        """Return one value met with what is made of it: x and ~x, x and -1 - x."""
+        """Return one value combined with one derived from it: x and ~x, x and -1 - x."""
         value = self._leaf(kind, scope)
         if self.dice.random() < 0.6:
             other = Expr("not", kind, (value,))

@@ -1,4 +1,4 @@
-// Metal's types and functions for the host, spelled out without any library; shared.h comes after it.
+// Metal's types and functions for the host, written without any library; shared.h follows.
 typedef unsigned char uchar;
 typedef unsigned short ushort;
 typedef unsigned uint;
@@ -8,7 +8,7 @@ typedef _Float16 half;
 #define NAN __builtin_nanf("")
 #define AS_UINT(x) __builtin_bit_cast(uint, x)
 
-// The compiler calls these of its own accord.
+// The compiler inserts calls of these.
 extern "C" void* memset(void* to, int value, ulong count) {
   for (ulong i = 0; i < count; ++i) ((volatile char*)to)[i] = value;
   return to;
@@ -18,7 +18,7 @@ extern "C" void* memcpy(void* to, const void* from, ulong count) {
   return to;
 }
 
-// Nothing is contracted here.
+// No contraction into fused multiply-adds.
 inline float K(float x, uint) { return x; }
 inline half K(half x, uint) { return x; }
 
@@ -82,7 +82,7 @@ VECTORS_OF(uchar) MIN_AND_MAX_OF(uchar)
 VECTORS_OF(long) MIN_AND_MAX_OF(long)
 VECTORS_OF(float)
 
-// SIMD functions, for a whole threadgroup: `given` and `out` have a place for each thread, `on` tells who takes part.
+// SIMD functions, for a whole threadgroup: `given` and `out` have one element per thread, `on` marks the active ones.
 #define REDUCTION(name, step) \
   template <class T, class R> void name(const T* given, const bool* on, R* out, uint size) { \
     for (uint first = 0; first < size; first += 32) { \

@@ -157,7 +157,7 @@ class LockstepWriter(Writer):
         return text + (self._each(after, inner, alive) if after else "") + f"{pad}}}\n"
 
     def _turns(self, s: Stmt, n: str) -> tuple[str, str, str, str]:
-        """Return the type of a loop's counter, its first value, the test before a turn, and what is done after one."""
+        """Return the type of a loop's counter, its first value, the test before an iteration, and the step after it."""
         x, counter = [self.expr(e) for e in s.exprs], f"{s.text}[t]"
         if s.kind == "for":
             start, test, step = loop(s, x[0], counter)

@@ -38,7 +38,7 @@ _OF_SIGNED_VECTORS = {"vadd": "{type}(u{type}({0}) + u{type}({1}))", "vsub": "{t
 
 
 def cell(kernels: Iterable[str]) -> str:
-    """Return kernels behind what they stand on; of the vectors only what is used, as each costs clang 4 ms."""
+    """Return kernels with the definitions that they need; only the vectors in use, as each costs clang 4 ms."""
     text = "".join(kernels)
     used = set(re.findall(r"\w+", text)).intersection(VECTORS)
     return f"{_PRELUDE}{bits_of(sorted(used))}{text}"

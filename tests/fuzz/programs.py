@@ -11,7 +11,7 @@ __all__ = ["ARMS", "DENSE", "STEPPED", "WIDER", "generate"]
 
 # From this seed on programs have atomics, pointers, shuffles, and loops with barriers that count unevenly.
 WIDER = 10_000
-# And from this one on they are short, and their SIMD-groups always meet.
+# And from this one on they are short, and their SIMD-groups always converge.
 DENSE = 10_000_000
 # And from this one on both arms of their branches do the same SIMD functions.
 ARMS = 20_000_000

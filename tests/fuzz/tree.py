@@ -29,7 +29,7 @@ SLOTS = 4  # words of the output that belong to each thread
 # order in which threads come does not matter.
 ATOMICS = {"add": 0, "or": 0, "xor": 0, "max": 0, "min": 2**32 - 1, "and": 2**32 - 1}
 CELLS = 2 * len(ATOMICS)
-# Loops in which threads meet, as (first value, test, step) of a counter {k}.
+# Loops in which threads synchronise, as (first value, test, step) of a counter {k}.
 TREES = (
     ("size / 2", "{k} > 0", "{k} /= 2"), ("size / 2", "{k} != 0", "{k} >>= 1"), ("size", "{k} >= 1", "{k} /= 3"),
     ("128", "{k} > 0", "{k} /= 2"), ("n % 64", "{k} > 0", "{k} = {k} / 2"), ("100", "{k} > 2", "{k} -= {k} / 3"),
@@ -103,7 +103,7 @@ class Program:
     seed : int
         What it was made from.
     together : bool
-        Whether its threads meet: it has barriers or SIMD functions, and the host runs it in lockstep.
+        Whether its threads synchronise: it has barriers or SIMD functions, and the host runs it in lockstep.
     math : {"fast", "precise"}
     """
 

@@ -14,7 +14,7 @@ ACTIVE = ("simd_last", "simd_product", "simd_prefix_inclusive_sum", "simd_prefix
 
 
 class WiderGenerator(Generator):
-    """Throws the dice of one program; its threads meet more often."""
+    """Throws the dice of one program; its threads synchronise more often."""
 
     given: ClassVar[tuple[str, ...]] = ("i", "n", "lid", "size")
 
@@ -58,13 +58,13 @@ class WiderGenerator(Generator):
         return Stmt("atomic", given, text=self.dice.choice(list(ATOMICS)), type="held" if near else "cells")
 
     def _gather(self, scope: Scope) -> Stmt:
-        """Meet, and read a cell of the threadgroup's."""
+        """Synchronise, and read a cell of the threadgroup's."""
         where = const("uint", str(self.dice.randrange(CELLS)))
         made = Stmt("gather", (where,), text=self._name("v"), type="uint")
         scope.variables.append(("uint", made.text))
         return made
 
-    # Threads that meet ---------------------------------------------------------------------------
+    # Threads that synchronise ---------------------------------------------------------------------------
 
     def _lanes(self, scope: Scope) -> Stmt:
         """Take another lane's value: in uniform flow any lane's, elsewhere that of lanes that are there."""

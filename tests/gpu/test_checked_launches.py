@@ -153,7 +153,7 @@ def test_an_interrupt_stops_what_is_before_a_dispatch(driver: WatchingDriver) ->
 
 
 def test_what_need_not_be_copied_waits_for_nothing(driver: WatchingDriver) -> None:
-    """A number and the GPU's own memory go behind a dispatch that runs for ever."""
+    """A number and the GPU's own memory can be queued after a dispatch that never ends."""
     engine = CudaEngine(driver)
     endless, kernel, y = compiled(engine, "forever"), compiled(engine, "f"), engine.alloc(4 * 64)
     engine.launch(endless, [y], (1, 1, 1), (1, 1, 1))

@@ -99,7 +99,7 @@ def test_every_root_is_found(body: str) -> None:
 
 
 def test_addresses_that_the_compiler_knows_have_roots() -> None:
-    """Clang writes them as constant expressions: another address space's pointer, bytes behind a variable."""
+    """Clang writes them as constant expressions: another address space's pointer, an offset from a variable."""
     body = """struct S { float a; float4 v; };
 constant S c = {1, float4(2)};
 kernel void f(device float* y, uint i [[thread_position_in_grid]]) {

@@ -417,13 +417,13 @@ def test_most_dispatches_have_no_event_and_each_can_be_waited_for(driver: Any) -
     with driver:
         numbers = [CudaTicket(events, "k").number for _ in range(80)]
     assert numbers == list(range(1, 81))
-    assert driver.calls == {"cuEventCreate": 2, "cuEventRecord": 2}  # behind 32 and 64
+    assert driver.calls == {"cuEventCreate": 2, "cuEventRecord": 2}  # after 32 and 64
     events.wait(40)
     assert driver.calls["cuEventSynchronize"] == 1
     for number in (1, 32, 64):  # all done, as 64 is
         events.wait(number)
     assert driver.calls["cuEventSynchronize"] == 1
-    events.wait(65)  # behind no event yet: one is put there, for all until now
+    events.wait(65)  # no event follows it yet: one is recorded now
     assert driver.calls["cuEventRecord"] == 3
     events.wait(80)
     assert driver.calls == {"cuEventCreate": 2, "cuEventRecord": 3, "cuEventSynchronize": 2}  # one of the two, again

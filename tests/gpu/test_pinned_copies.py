@@ -1,4 +1,4 @@
-"""Copies through pinned memory, with a driver that does each as late as it may: when what is behind it is waited for.
+"""Copies through pinned memory, by a driver that does each as late as possible: when something after it is waited for.
 
 So a buffer that is filled again before the GPU has read it, or emptied before the GPU has filled it, shows in what
 arrives.

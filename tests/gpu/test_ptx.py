@@ -42,7 +42,7 @@ MOST_REGISTERS = 160  # of a thread; the suite's winograd, which holds a tile in
 ALL_REGISTERS = 255  # of a kernel that keeps 64 x 64 sums of a SIMD-group in them, or attention's
 FULL = ("matrix_tiles", "matrix_pipes", "attend_tiles", "attend_matrices")
 MOST_SHARED = 32768  # Metal's threadgroup memory
-# Kernels that spill, and the bytes that they may: with 64 registers, so that four threadgroups take turns, a sort of
+# Kernels that spill, and the bytes that they may: with 64 registers, so that four threadgroups fit, a sort of
 # 2^28 takes 9.0 ms, with 80 and nothing spilled 10.6 ms (H200).
 SPILLS = {
     "tile_scatter_8": 80, "tile_scatter_16": 180, "tile_scatter_32": 108, "tile_scatter_64": 8, "tile_rows_8_8": 28,
@@ -423,7 +423,7 @@ KERNEL = """#include <metal_stdlib>
 using namespace metal;
 kernel void k(device uint* out, device const uint* id, device const uint* v, uint i [[thread_position_in_grid]]) {
 """
-# By turns, each lane is given the sum over those that leave with it: a sum, and a way from it into another turn.
+# Alternating: each lane gets the sum over those that leave with it; a sum, and a path from it into another iteration.
 TURNS = {
     "break": "for (;;) { uint f = simd_broadcast_first(id[i]); if (id[i] == f) { out[i] = simd_sum(v[i]); break; } }",
     "return": "while (true) if (id[i] == simd_broadcast_first(id[i])) { out[i] = simd_sum(v[i]); return; }",
@@ -439,10 +439,10 @@ TURNS = {
 
 @pytest.mark.parametrize("loop", TURNS.values(), ids=TURNS.keys())
 def test_what_stands_on_the_way_out_of_a_loop_stays_in_it(loop: str) -> None:
-    """Behind a loop threads meet again: the sum would be one of all lanes, and it was (seen in the machine's code)."""
+    """After a loop threads converge again: the sum would be over all lanes, as it was once (seen in machine code)."""
     unit = mnb.compile(f"{KERNEL}{loop} }}", engine="ptx").k.unit
     sums, again = ways_on(ptx(unit, 90), "redux.sync.add")
-    assert again >= max(1, sums - 1), "a sum from which no other turn is reached"  # but the last of a counted loop
+    assert again >= max(1, sums - 1), "a sum from which no other iteration is reached"  # but the last of a counted loop
     assembled(unit, 90)
 
 

@@ -53,7 +53,7 @@ def test_what_is_computed_on_a_gpu_stays_there(rng: np.random.Generator) -> None
 
 
 def test_two_threads_use_a_gpu_each(rng: np.random.Generator) -> None:
-    """At the same time, in each thread's turn another: what one leaves current is not what the other finds."""
+    """Concurrently, each thread switches between them: a thread does not see the other's current device."""
     x = rng.random((300, 200), np.float32)
     kernels = {name: mnb.compile(FIVE, engine=name).five for name in GPUS}
 

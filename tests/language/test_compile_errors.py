@@ -342,7 +342,7 @@ def test_the_place_the_words_and_the_cure(name: str) -> None:
 
 
 def test_an_instantiation_that_fails_is_told_where_it_stands_alone() -> None:
-    """What is asked of libclang behind the cell's own text repeats the author's errors there."""
+    """A query to libclang, appended to the cell's text, repeats the author's errors."""
     made = 'template [[host_name("k_int")]] [[kernel]] decltype(k<int, 3>) k<int, 3>;'
     with pytest.raises(mnb.CompileError) as caught:
         mnb.compile(f"template <class T> kernel void k(device T* x) {{ }}\n{made}")

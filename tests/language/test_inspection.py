@@ -230,7 +230,7 @@ def test_a_question_mark_tells_of_metal_where_python_has_no_such_name(
 
 
 class Kernel:
-    """As much of a Jupyter kernel as inspection meets."""
+    """As much of a Jupyter kernel as inspection needs."""
 
     def __init__(self, shell: InteractiveShell) -> None:
         self.shell = shell

@@ -233,7 +233,7 @@ def short(monkeypatch: pytest.MonkeyPatch) -> bool:
     return serial
 
 
-@pytest.mark.long(every=4)  # Lengths and offsets by turns
+@pytest.mark.long(every=4)  # Lengths and offsets alternate
 @pytest.mark.parametrize("start", [0, 1, 7, 15, 16])
 @pytest.mark.parametrize("n", [5, 17, 40, 1027, 70003])
 def test_results_written_past_the_caches(short: bool, start: int, n: int, rng: np.random.Generator) -> None:

@@ -54,7 +54,7 @@ def test_reading_by_arrays_is_numpys(name: str, layout: str) -> None:
         assert np.array_equal(got.read(), X[key])
 
 
-@pytest.mark.long(every=3)  # Indices by turns
+@pytest.mark.long(every=3)  # Indices alternate
 @pytest.mark.parametrize("layout", ["plain", "transposed", "reversed"])
 @pytest.mark.parametrize("name", KEYS)
 def test_writing_by_arrays_is_numpys(name: str, layout: str, rng: np.random.Generator) -> None:
@@ -253,7 +253,7 @@ def test_searching_with_a_sorter_and_mixed_dtypes(rng: np.random.Generator) -> N
         mnb.searchsorted(mnb.asarray(x), 5, side="middle")
 
 
-@pytest.mark.long(every=3)  # Lengths by turns
+@pytest.mark.long(every=3)  # Lengths alternate
 @pytest.mark.parametrize("n", [1, 32, 1023, 1024, 1025, 16_384, 700_001])
 @pytest.mark.parametrize("share", [0, 0.01, 0.5, 1])
 def test_compaction_of_every_length(n: int, share: float, rng: np.random.Generator) -> None:
@@ -275,7 +275,7 @@ def test_what_is_zero() -> None:
 
 
 # ---- Unique.
-@pytest.mark.long(every=3)  # Lengths by turns
+@pytest.mark.long(every=3)  # Lengths alternate
 @pytest.mark.parametrize("n", [0, 1, 33, 3000, 100_000])
 def test_unique_with_all_that_goes_with_it(n: int, rng: np.random.Generator) -> None:
     x = rng.integers(-50, 50, (n, 2)).astype(np.float32)

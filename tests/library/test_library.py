@@ -31,7 +31,7 @@ KINDS = {dtype: kind for kind, dtypes in LOOPS.items() for dtype in dtypes}
 def in_short() -> Iterator[tuple[str, str]]:
     """Yield each op with a dtype for each of its expressions, and each dtype with an op of each family.
 
-    That dtype is float32 if the expression is for it, else the one that its family has met least. What is lost is a
+    That dtype is float32 if the expression is for it, else the one used least in its family so far. What is lost is a
     dtype on one op: an expression is one text for its dtypes, and what a dtype needs (a type, a conversion, an
     overload) its family shares. The other files here have dtypes, too.
     """

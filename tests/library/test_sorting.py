@@ -23,7 +23,7 @@ def few(rng: np.random.Generator, shape: tuple[int, ...], dtype: str) -> np.ndar
     return rng.integers(-3, 4, shape).astype(dtype)
 
 
-@pytest.mark.long(every=5)  # Lengths between powers of 2, by turns
+@pytest.mark.long(every=5)  # Lengths between powers of 2, alternating
 @pytest.mark.parametrize("dtype", ["float32", "int8", "uint64"])
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_rows_of_every_length_are_sorted_stably(shape: tuple[int, int], dtype: str, rng: np.random.Generator) -> None:
@@ -51,7 +51,7 @@ def test_every_bit_of_a_float_survives_and_zeros_and_nans_keep_their_order(
     assert np.array_equal(mnb.argsort(mnb.asarray(x)).read(), order)
 
 
-@pytest.mark.long(every=3)  # Forms by turns
+@pytest.mark.long(every=3)  # Forms alternate
 @pytest.mark.parametrize("dtype", ["int16", "uint32", "int64", "float32"])
 def test_a_long_array(dtype: str, rng: np.random.Generator) -> None:
     """Hundreds of tiles, each with digits of its own: the places are right however many threadgroups run at once."""

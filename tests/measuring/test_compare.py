@@ -70,7 +70,7 @@ def test_the_interval_holds_the_median_as_often_as_it_says(n: int, rng: np.rando
 
 
 def test_equal_kernels_are_not_called_different(rng: np.random.Generator) -> None:
-    """With 5 % of noise, and a drift that meets both: of 2,000 comparisons none goes wrong."""
+    """With 5 % of noise, and a drift that affects both: of 2,000 comparisons none goes wrong."""
     called = 0
     for _ in range(2000):
         drift = 1 + 0.5 * rng.random(15)

@@ -299,5 +299,5 @@ def test_threadgroup_memory_limits_occupancy() -> None:
     assert (full.groups, full.limit) == (3, "threadgroup memory")
     full = occupancy(replace(found, threadgroup_bytes=100 << 8), "RTX 4090")
     assert full is not None
-    assert full.groups == 3  # four would fit, but for the 1,024 bytes that the system takes for each
+    assert full.groups == 3  # four would fit without the 1,024 bytes that the system takes for each
     assert occupancy(found, "M3") is None  # sets nothing aside

@@ -1,4 +1,4 @@
-"""metalcompute's API: on real Metal where metalcompute can be imported, else the double, held to the same answers."""
+"""metalcompute's API: on real Metal where metalcompute can be imported, else on the double, with the same results."""
 
 import gc
 import math
@@ -16,7 +16,7 @@ from metalnb.metalcompute.memory import PADDING
 
 mc: ModuleType = metal_module()
 DOUBLE = mc.__name__ != "metalcompute"
-only_double = pytest.mark.skipif(not DOUBLE, reason="holds the double to what was read in metalcompute's source")
+only_double = pytest.mark.skipif(not DOUBLE, reason="checks the double against metalcompute's source")
 
 HEAD = "#include <metal_stdlib>\nusing namespace metal;\n"
 SIN = HEAD + """
@@ -119,7 +119,7 @@ def test_a_buffer_with_a_copy_of_another(dev: object, given: object) -> None:
 
 @pytest.mark.parametrize(("given", "nbytes"), [(7, 7), (7.9, 7), ("12", 12), (True, 1), (np.int64(5), 8)])
 def test_what_stands_for_a_number_of_bytes(dev: object, given: object, nbytes: int) -> None:
-    """Whatever int() takes; but NumPy's scalars have the buffer protocol, and that is looked at first."""
+    """Anything that int() accepts; but NumPy's scalars have the buffer protocol, which takes precedence."""
     assert memoryview(dev.buffer(given)).nbytes == nbytes
 
 
@@ -182,7 +182,7 @@ def test_a_number_for_a_buffer_is_so_many_zero_bytes(dev: object) -> None:
 
 
 def test_handles_queue_and_deleting_waits(dev: object) -> None:
-    """They run one after the other: each adds to what the one before wrote."""
+    """They run in order: each adds to the result of the one before."""
     count = 1 << 16
     buffer = dev.buffer(count * 4)
     step = kernel(dev, "for (uint k = 0; k < 50; ++k) out[id] = out[id] * 3 + 1;")
@@ -250,7 +250,7 @@ COUNT_BODY = """atomic_fetch_add_explicit(&seen[id], 1u, memory_order_relaxed);
 
 
 def over_dispatch(dev: object, count: float, limit: int) -> tuple[int, list[int]]:
-    """How many threads ran, each once; and threads in a threadgroup, threadgroups, lanes in a SIMD-group."""
+    """Return the number of threads, each of which ran once, and the sizes of threadgroups, grid and SIMD-groups."""
     attribute = f"[[max_total_threads_per_threadgroup({limit})]]" if limit else ""
     seen, last = dev.buffer(8192 * 4), dev.buffer(12)
     kernel(dev, COUNT_BODY, COUNT, attribute)(count, seen, last)
@@ -397,7 +397,7 @@ def test_the_functions(simple: ModuleType) -> None:
 
 
 def test_the_functions_out_of_order(simple: ModuleType) -> None:
-    """The texts are those of other errors: metalcompute's two halves count some codes differently."""
+    """The messages belong to other errors: metalcompute's two halves number some codes differently."""
     floats = array("f", [0, 1])
 
     def refused(text: str, call: object, *args: object) -> None:

@@ -37,7 +37,7 @@ MTLCommandEncoderErrorStateAffected=2 MTLCommandEncoderErrorStatePending=3 MTLCo
 """
 CONSTANTS = {name: int(value) for name, _, value in (word.partition("=") for word in _CONSTANTS.split())}
 
-# MTLDataType: each scalar's first number, and its vectors of 2, 3 and 4 behind it.
+# MTLDataType: each scalar's number, followed by its vectors of 2, 3 and 4.
 SCALARS = {
     "Float": (3, "f"), "Half": (16, "e"), "Int": (29, "i"), "UInt": (33, "I"), "Short": (37, "h"), "UShort": (41, "H"),
     "Char": (45, "b"), "UChar": (49, "B"), "Bool": (53, "?"), "Long": (81, "q"), "ULong": (85, "Q"),

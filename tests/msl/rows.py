@@ -86,7 +86,7 @@ class Table:
         ]
 
     def _is_short(self, space: str, index: int) -> bool:
-        """Return whether `make test` takes a row in a space: in two spaces, by turns."""
+        """Return whether `make test` takes a row in a space: in two spaces, alternating."""
         return (self.spaces.index(space) - index) % len(self.spaces) < 2
 
     def check(self, space: str, index: int) -> None:

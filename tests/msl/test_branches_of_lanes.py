@@ -66,7 +66,7 @@ def test_a_maximum_in_a_sum(loop: str, turns: int) -> None:
 
 
 def test_a_value_that_a_condition_knows_is_still_each_lanes_own() -> None:
-    """A call of a function in which lanes meet was written twice, once with 0 for what is 0 on one way to it."""
+    """A call of a function in which lanes converge was written twice, once with 0 for what is 0 on one way to it."""
     between = """
     threadgroup uint tile[256];
     uint width = min(32u, size - lid / 32 * 32);

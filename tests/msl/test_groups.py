@@ -173,7 +173,7 @@ CASES += [("float", branch, size) for branch in BRANCHES for size in ROWS] + [
 ]
 
 
-@pytest.mark.long(every=4)  # A second each: dtypes and widths by turns
+@pytest.mark.long(every=4)  # A second each: dtypes and widths alternate
 @pytest.mark.parametrize(("kind", "branch", "size"), CASES)
 def test_groups_answer_for_their_active_threads(kind: str, branch: str, size: int) -> None:
     dtype = TYPES[kind]

@@ -81,7 +81,7 @@ def _source(members: str, definitions: str, statements: list[str]) -> str:
     }}"""
 
 
-@pytest.mark.long(every=5)  # Sets of spaces and kinds of members by turns
+@pytest.mark.long(every=5)  # Sets of spaces and kinds of members alternate
 @pytest.mark.parametrize(("spaces", "const"), _SETS)
 @pytest.mark.parametrize("what", _MEMBERS)
 def test_a_member_is_the_one_of_its_object(what: str, spaces: tuple[str, ...], const: str) -> None:

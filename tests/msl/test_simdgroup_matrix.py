@@ -68,7 +68,7 @@ def test_load_and_store_at_an_origin_with_a_stride_and_transposed(space: str) ->
     np.testing.assert_array_equal(out[10:18, 8:], block.T)
 
 
-MIXES = {  # of the result, the factors, and what is added
+MIXES = {  # of the result, the factors, and the addend
     "float": ("float", "float", "float", "float"),
     "half": ("half", "half", "half", "half"),
     "bfloat": ("bfloat", "bfloat", "bfloat", "bfloat"),

@@ -535,7 +535,7 @@ def test_a_point_under_the_wheel_stays_where_it_is(origin: str) -> None:
     told(found, "move", dx=0.1, dy=0.2, by=1, x=0, y=0)
     assert under(0.6, -0.05) == pytest.approx(before), "a drag takes the point with it"
     top = found._values[0][0 if origin == "upper" else -1, 0] - down * 0.05
-    assert top == pytest.approx(under(0, -0.5)[1], abs=1e-6), "the kernel was told"
+    assert top == pytest.approx(under(0, -0.5)[1], abs=1e-6), "the kernel got it"
     told(found, "reset")
     assert found.settings == {"centre.x": 1, "centre.y": 2, "height": 4, "tint.x": 0, "tint.y": 0, "tint.z": 0}
     with pytest.raises(mnb.ArgumentError, match=r"window is the names of three scalars.*got \('a', 'b', 'c'\).*height"):

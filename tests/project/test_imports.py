@@ -2,7 +2,7 @@
 
 The graph is read from the source with `ast`, so that an import inside a function, or for types only, counts like any
 other, and so does a module that a table names by a string (the lazy names of ``metalnb/__init__.py``, the registry of
-engines, the renderers, the modules of ops). The rooms at the root are met through their links.
+engines, the renderers, the modules of ops). The rooms at the root are found through their links.
 """
 
 import ast
@@ -89,7 +89,7 @@ ALLOWED = {
 
 
 def modules(package: Path) -> dict[str, Path]:
-    """Every module below `package` by its dotted name within it; the rooms are met through their links."""
+    """Every module below `package` by its dotted name within it; the rooms are found through their links."""
     found = {}
     for folder, _, files in os.walk(package, followlinks=True):
         for file in files:

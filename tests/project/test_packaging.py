@@ -56,7 +56,7 @@ def shared_data(wheel: Path) -> dict[str, bytes]:
 
 
 def package_files() -> set[str]:
-    """Every file of the package in the tree, the rooms met through their links."""
+    """Every file of the package in the tree, the rooms found through their links."""
     found = set()
     for folder, folders, files in os.walk(PACKAGE, followlinks=True):
         folders[:] = [f for f in folders if f not in {"__pycache__", ".ipynb_checkpoints"}]

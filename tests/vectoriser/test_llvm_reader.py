@@ -1,4 +1,4 @@
-"""LLVM's text as it is read: instructions, layouts, control flow."""
+"""Reading LLVM's text: instructions, layouts, control flow."""
 
 import ctypes
 import dataclasses

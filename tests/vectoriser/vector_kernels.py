@@ -1,4 +1,4 @@
-"""What the tests of the vectoriser share: a kernel of some lines, and its text."""
+"""Shared by the vectoriser's tests: make a kernel from a few lines, and get its text."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Write one source text for a target: the cell behind the MSL headers, and an entry point for one kernel.
+"""Write one source text for a target: the MSL headers, the cell, and an entry point for one kernel.
 
 A kernel becomes an ordinary function. The entry point takes every buffer as an untyped pointer, gives each
 the type that the kernel asks for, computes the kernel's inputs, and calls it.
@@ -60,7 +60,7 @@ def written(unit: Unit, head: Head, cell: str = "") -> str:
 
 
 def around(unit: Unit, entry: str, cell: str = "") -> str:
-    """Return a unit's text, with an entry point behind the cell: the same for every target.
+    """Return a unit's text, followed by an entry point; the same for every target.
 
     A target that changes the cell hands in its text, with every line where it was.
     """

@@ -8,7 +8,7 @@ of a loop that a flag ends is opaque: else clang would go straight out from wher
 is each target's own.
 
 A loop is changed only where a SIMD function, or a function of the cell that calls one, stands on the way out alone: in
-the block that ends in leaving, or in the branch that sets the flag.
+the block that ends with the exit, or with the branch that sets the flag.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ class _Loops:
         self._branches: list[tuple[int, int]] = []  # where branches begin and end
 
     def edits(self) -> set[_Edit]:
-        """Return what is put before and behind tokens. What looks like a function's head in a body is read twice."""
+        """Return the text to insert before and after tokens; heads of functions inside bodies are read twice."""
         for head in self._tree.functions:
             brace = self._tree.find(head.end, frozenset({"{", ";"}))
             if self._tree.text(brace) == "{":

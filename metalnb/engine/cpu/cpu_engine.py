@@ -116,7 +116,7 @@ class CpuEngine(Observable, SharedMemory):
         )  # fmt: skip
 
     def text(self, unit: Unit) -> str:
-        """Return the cell with its entry point behind it: one thread of a threadgroup."""
+        """Return the cell followed by its entry point, for one thread of a threadgroup."""
         return fiber_text(unit)
 
     def compile(self, unit: Unit) -> ThreadBinary | VectorBinary:

@@ -1,4 +1,4 @@
-"""Loops in which lanes converge: after each iteration the lanes that are still in the loop converge once more.
+"""Loops in which lanes converge: after each iteration the lanes that are still in the loop converge again.
 
 The runtime tells apart the SIMD functions of a program by their places, and serves the first at which lanes wait. In a
 loop that is not enough: after ``continue`` or around an ``if``, a lane may come to a SIMD function in its second

@@ -1,4 +1,4 @@
-"""A kernel a thread at a time: as a loop over threads, or as fibers where its threads converge."""
+"""Compile a kernel one thread at a time: as a loop over threads, or as fibers if its threads converge."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _PRINTED = ("-mllvm", "-print-before=loop-vectorize", "-mllvm", "-filter-print-f
 
 
 def thread_object(unit: Unit) -> tuple[bytes, bool]:
-    """Compile a unit's object file, in the form that it needs; True for fibers.
+    """Compile a unit's object file; return it, and True if it is for fibers.
 
     Raises
     ------
@@ -68,13 +68,13 @@ def _loop(unit: Unit) -> bytes:
 
 
 def _own_memory(printed: str) -> str:
-    """Say whether a thread's own array is left in memory: one place for all threads, which then are not independent."""
+    """Return whether a thread's array is left in memory: all threads share it, so they are not independent."""
     _, _, code = printed.partition(DUMP)
     return "an array of a thread's own is in memory" if " alloca " in code else ""
 
 
 def checked_object(unit: Unit) -> tuple[bytes, CheckedThread] | None:
-    """Compile a unit with its checks, for fibers; None where its text is not understood.
+    """Compile a unit with its checks, for fibers; None if its text cannot be analysed.
 
     Raises
     ------

@@ -81,7 +81,7 @@ _PLAIN = (
 
 
 # For fibers: what says where in the program each call stands, no call that is a jump, and no two calls made one: of
-# `if (c) y = simd_sum(a); else y = simd_sum(b);` the machine code had one call, at which all lanes met.
+# `if (c) y = simd_sum(a); else y = simd_sum(b);` the machine code had one call, at which all lanes converged.
 ORDERED = ("-gdwarf-4", "-gline-tables-only", "-fno-optimize-sibling-calls", "-mllvm", "-enable-tail-merge=false")
 
 

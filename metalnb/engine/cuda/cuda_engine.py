@@ -68,7 +68,7 @@ class CudaEngine(GpuMemory, Observable):
     # ---- Compiling
 
     def text(self, unit: Unit) -> str:
-        """Return the cell with the entry point behind it."""
+        """Return the cell followed by the entry point."""
         return source(unit)
 
     def compile(self, unit: Unit) -> CudaBinary | CheckedBinary:

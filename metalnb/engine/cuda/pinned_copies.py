@@ -107,7 +107,7 @@ class PinnedCopies:
 
 
 class _Buffer:
-    """A piece of pinned memory, and the event behind the last copy of the GPU's that touches it."""
+    """A piece of pinned memory, and the event after the GPU's last copy that touches it."""
 
     __slots__ = ("_event", "_gpu", "address")
 

@@ -44,7 +44,7 @@ class Events:
         self.count = itertools.count(1)
         self.last = 0
         self._done = 0  # dispatches that are known to be done
-        self._marks: deque[tuple[int, Any]] = deque()  # events, each behind all dispatches up to a number
+        self._marks: deque[tuple[int, Any]] = deque()  # events, each after all dispatches up to a number
         self._lock = threading.Lock()
 
     def mark(self, number: int) -> None:
@@ -79,7 +79,7 @@ class Events:
             return answer
 
     def record(self, *, timed: bool) -> Any:
-        """Put an event into the stream, behind all that was launched."""
+        """Record an event in the stream, after all launches so far."""
         api = self.gpu.api
         try:
             event = self._free[timed].pop()

@@ -109,7 +109,7 @@ class IRInstruction:
 
     @property
     def beside(self) -> str:
-        """Its place as it is written behind another instruction that stands beside it."""
+        """Its debug location, as written after an instruction."""
         return f", {self.place}" if self.place else ""
 
     @property

@@ -1,4 +1,4 @@
-"""LLVM's text line by line, for what changes some instructions of it and leaves the rest as it is."""
+"""LLVM's text line by line, for passes that change some instructions and leave the rest."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["lines_of"]
 
 
 def lines_of(text: str, opcodes: frozenset[str]) -> Iterator[tuple[str, IRInstruction | None]]:
-    """Yield each line of a text, with the instruction that it holds, if it is one of these.
+    """Yield each line of a text, with its instruction if that is one of these.
 
     Raises
     ------

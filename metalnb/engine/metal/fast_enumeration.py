@@ -1,4 +1,4 @@
-"""Containers that Objective-C iterates over and PyObjC does not: they have nothing but fast enumeration.
+"""Iterate over containers that support only Objective-C's fast enumeration, which PyObjC does not use.
 
 Source: Apple, *NSFastEnumeration*; PyObjC, *objc.pyobjc_id* and *objc.objc_object* with ``c_void_p``.
 """

@@ -1,4 +1,4 @@
-"""What is known of a kernel's accesses and loops: which are right, and which end soon, in a dispatch."""
+"""Analysis of a kernel's accesses and loops: which ones are in bounds, and which are short, in a dispatch."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ __all__ = ["Analysis", "Proof"]
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """What was proven of a kernel for a dispatch.
+    """The result of the proofs about a kernel for a dispatch.
 
     Attributes
     ----------
     wrong : frozenset of int
-        The accesses that were not proven right, by their numbers.
+        The accesses that were not proven in bounds, by their numbers.
     stops : frozenset of str
         The headers of the loops that were not proven short. The rest is right if these loops are also left by any of
         their exits, or if threads return from them, whatever the conditions say.
@@ -72,7 +72,7 @@ class Analysis:
         self.accesses = [Access(n, a.made, a.pointer, a.size, a.kind) for n, a in enumerate(found)]
 
     def _is_known(self, pointer: str) -> bool:
-        """Return whether a pointer leads to the kernel's own memory, as far as the launch tells of it."""
+        """Return whether a pointer leads to memory that the launch describes."""
         root = self.roots.place_of(self.roots.values.named(pointer)).root
         return not (root.op == "parameter" and root.word in self.entry.own) and not self.roots.leads_elsewhere(pointer)
 
@@ -82,7 +82,7 @@ class Analysis:
         return Flow(self._function, self.roots.order, self.roots.values)
 
     def proof(self, facts: LaunchFacts) -> Proof:
-        """Find the accesses that are right whatever the kernel reads."""
+        """Find the accesses that are in bounds whatever the kernel reads."""
         flow = self.flow
         flow.stop(frozenset())
         ranges = again = Ranges(flow, self.roots, self.entry, facts)
@@ -107,5 +107,5 @@ class Analysis:
 
     @property
     def everything(self) -> Proof:
-        """What is proven of a dispatch of which nothing is known."""
+        """The proofs that hold for every dispatch."""
         return Proof(frozenset(a.number for a in self.accesses), frozenset(self.flow.loops), ())

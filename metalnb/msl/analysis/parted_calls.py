@@ -188,7 +188,7 @@ class _Finder:
         return cursor.kind.is_expression() and cursor.type.kind.name not in _BUILT_IN
 
     def _written(self, start: Any, end: Any | None) -> str:
-        """Return the text between two locations, without the spaces around it; the text behind one."""
+        """Return the text between two locations, without the spaces around it; or the text after one."""
         cell = self.parsed.owner(start)
         if cell is None:
             return ""
@@ -210,7 +210,7 @@ class _Finder:
         return word is None or word[0] not in self._macros
 
     def _note(self, cursor: Any, name: str, call: str, *, seen: bool, empty: bool = False) -> None:
-        """Note an object, by where it begins and ends in its author's text; `seen` is it if its member is behind it."""
+        """Note an object, by where it begins and ends in its author's text; `seen` if its member follows it."""
         while cursor.kind.name == "PAREN_EXPR":
             cursor = next(iter(children_of(cursor)))
         cell = self.parsed.owner(cursor.extent.start)

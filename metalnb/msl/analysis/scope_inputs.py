@@ -1,6 +1,6 @@
 """Hand the inputs that a cell declares at program scope from its kernels to the functions that use them (MSL 5.9).
 
-A kernel that reaches such an input gets it as a parameter, behind its own. A function that does gets all the cell's
+A kernel that reaches such an input gets it as a parameter, after its own. A function that does gets all the cell's
 inputs as its first parameter, which every call of it passes on, and ``gid`` is read from there::
 
     uint3 gid [[thread_position_in_grid]];    struct gid;

@@ -214,7 +214,7 @@ def _written(cursor: Any, cell: Cell, start: int) -> str:
 
 
 def _end(tree: Tree, kind: str, name: str) -> int:
-    """Find where a declaration ends: before a function's body, behind a class's, at the end of a statement."""
+    """Find where a declaration ends: before a function's body, after a class's, at the end of a statement."""
     stops = _ENDS.get(kind, ";")
     seen = False
     i = 0

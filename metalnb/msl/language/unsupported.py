@@ -149,6 +149,6 @@ def declarator(message: str, before: str) -> re.Match[str] | None:
 
 @functools.cache
 def _declared() -> re.Pattern[str]:
-    """Return what finds the last name of a texture or sampler that no statement ends behind."""
+    """Return the pattern of the last name of a texture or sampler in an unfinished statement."""
     names = (name for group in UNSUPPORTED if group.title in {"Textures", "Samplers"} for name in group.names)
     return re.compile(rf"\b(?:{'|'.join(names)})\b(?=[^;{{}}]*\Z)")

@@ -38,7 +38,7 @@ def attribute_annotations(text: Outline) -> Iterator[Edit | Refusal]:
 
 
 def _moved(text: Outline, tree: Tree, place: tuple[int, int], edits: list[Edit | Refusal]) -> list[Edit | Refusal]:
-    """Move a parameter's attributes from behind an array's extents to its name; to clang they are the type's there.
+    """Move a parameter's attributes from after an array's extents to its name; to clang they are the type's there.
 
     ``constant float (&c)[4] [[buffer(1)]]`` -> ``constant float (&c [[$attribute("buffer", 1)]])[4]``.
     """
@@ -60,7 +60,7 @@ def _moved(text: Outline, tree: Tree, place: tuple[int, int], edits: list[Edit |
 
 
 def _declared(tree: Tree, a: int) -> int:
-    """Return the place of what a list is behind: before an array's extents its name, as in ``(&c)[4]``."""
+    """Return the place of what a list follows: before an array's extents its name, as in ``(&c)[4]``."""
     i = a - 1
     while tree.text(i) == "]" and tree.open(i) >= 0:
         i = tree.open(i) - 1
@@ -115,7 +115,7 @@ def _attribute(
 
 
 def _scope(tree: Tree, a: int, b: int) -> str:
-    """Return where the variable stands that a list is behind: "program", "function"; empty for any other list."""
+    """Return the scope of the variable that a list follows: "program", "function"; empty for any other list."""
     i = _declared(tree, a)
     if tree.macro or i < 0 or tree.tokens[i].kind != "word" or tree.around(a, "(") >= 0:
         return ""

@@ -29,7 +29,7 @@ _READ = " $either()->*"
 _LITERALS = frozenset({"nullptr", "NULL", "true", "false", "INFINITY", "NAN"})
 _CLOSING = {")": "(", "]": "[", "}": "{"}
 _ENDS = frozenset({":", ";", ",", ")", "]", "}", ""})
-_BEFORE_VALUES = frozenset({"=", "(", ",", "{", "return", "?", ":"})  # a brace behind these holds values
+_BEFORE_VALUES = frozenset({"=", "(", ",", "{", "return", "?", ":"})  # a brace after these holds values
 _OPERATORS = frozenset("+-*/%&|^<>=?")
 _VALUES = frozenset({"return", "="})
 _OUTSIDE = frozenset({";", "{", "(", "["})  # what no list of template arguments reaches out of
@@ -39,7 +39,7 @@ _TEMPLATES = frozenset({
     "array", "bool_constant", "conditional_t", "enable_if_t", "integral_constant", "make_filled_simdgroup_matrix",
     "matrix", "packed_vec", "simdgroup_matrix", "template", "vec",
 })  # fmt: skip
-_OPENS = frozenset({",", ";", "return", "case", "else", "do"})  # what an expression begins behind
+_OPENS = frozenset({",", ";", "return", "case", "else", "do"})  # what precedes an expression
 
 
 def conditional_operands(text: Outline) -> Iterator[Edit]:
@@ -171,7 +171,7 @@ def _compares(tree: Tree, i: int) -> bool:
 
 
 def _stop(tree: Tree, i: int) -> int:
-    """Find the token behind the last operand, which may be another ``?:``; -1 where it is unclear."""
+    """Find the token after the last operand, which may be another ``?:``; -1 where it is unclear."""
     inner = 0
     while i < len(tree.texts):
         text = tree.texts[i]

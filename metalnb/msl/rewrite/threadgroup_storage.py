@@ -2,8 +2,8 @@
 
 ``threadgroup T (&a)[N] = $threadgroup_storage<…>();``: what the storage is, each target says.
 
-A variable that is declared with zeros, ``threadgroup T a[N] = {0};``, has them: all threads write them, and meet. So it
-has to stand where every thread comes by, in the kernel's own block and before any ``return``.
+A variable declared with zeros, ``threadgroup T a[N] = {0};``, has them: all threads write them, and synchronise.
+So the declaration must be where every thread gets, in the kernel's own block and before any ``return``.
 
 Its alignment, ``threadgroup T a[N] __attribute__((aligned(16)));`` or ``alignas(16)``, goes to the storage: a reference
 has none of its own.
@@ -88,14 +88,14 @@ def _declaration(tree: Tree, at: int, words: Mapping[str, bool]) -> list[Edit]:
 
 
 def _zeros(tree: Tree, i: int) -> int:
-    """Return the place behind an initializer of zeros; the place itself if it is none."""
+    """Return the place after an initializer of zeros; the place itself if it is none."""
     end = tree.find(i, frozenset({",", ";"}))
     inside = tree.texts[i:end]
     return end if all(t in {"=", "{", "}", ","} or _ZERO.fullmatch(t) for t in inside) else i
 
 
 def _meets(tree: Tree, at: int) -> bool:
-    """Return whether all threads come by a place: it is in a kernel's own block, and none has returned before."""
+    """Return whether all threads reach a place: it is in a kernel's own block, with no return before it."""
     brace = tree.around(at, "{")
     for function in tree.functions:
         if function.end == brace and brace >= 0:
@@ -132,7 +132,7 @@ def _joined(tree: Tree, start: int, end: int) -> str:
 
 
 def _skip_aligned(tree: Tree, i: int, found: list[_Specifier]) -> int:
-    """Return the place behind the specifiers at a place, which are noted."""
+    """Return the place after the specifiers at a place, which are recorded."""
     each = _specifier(tree, i)
     while each is not None:
         found.append(each)
@@ -158,7 +158,7 @@ def _aligned_before(tree: Tree, at: int) -> list[_Specifier]:
 
 
 def _declarators(tree: Tree, at: int, words: Mapping[str, bool], aligned: list[_Specifier]) -> int | None:
-    """Find the first name in a declaration, or what aligns it alone; note what aligns all its names."""
+    """Find the first name in a declaration, or its own alignment; record the alignment of all its names."""
     ahead = min((each.start for each in aligned), default=at)
     while ahead > tree.first and tree.texts[ahead - 1] in _SPECIFIERS:
         ahead -= 1

@@ -69,7 +69,7 @@ class Tree:
     Attributes
     ----------
     first : int
-        Where the text itself starts: in a macro behind its name and parameters.
+        Where the text itself starts: in a macro after its name and parameters.
     """
 
     def __init__(self, tokens: list[Token], *, macro: bool = False) -> None:

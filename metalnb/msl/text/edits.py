@@ -71,7 +71,7 @@ class Omission:
 
 
 class EditedText:
-    r"""A text and what it became.
+    r"""A text and its edited form.
 
     Parameters
     ----------
@@ -138,7 +138,7 @@ class EditedText:
         return offset + shift
 
     def original_offset(self, offset: int) -> int:
-        """Map an offset in the edited text to the author's; in what was put in, to the start of what it replaced."""
+        """Map an offset in the edited text to the author's; inside inserted text, to the start of what it replaced."""
         shift = 0
         for edit in self._edits:
             length = len(_keep_lines(self.original[edit.start : edit.end], edit.text))
@@ -150,25 +150,25 @@ class EditedText:
         return offset - shift
 
     def with_more(self, edits: Iterable[Edit]) -> EditedText:
-        """Return the text with further edits."""
+        """Return the text with additional edits."""
         return EditedText(self.original, [*self._edits, *edits])
 
     def exchanged(self, edits: Iterable[Edit]) -> EditedText:
-        """Return the text with other edits in place of those of the same ranges."""
+        """Return the text with edits replaced by others of the same ranges."""
         others = {(edit.start, edit.end): edit for edit in edits}
         kept = (edit for edit in self._edits if (edit.start, edit.end) not in others)
         return EditedText(self.original, [*kept, *others.values()])
 
     @cached_property
     def _shifts(self) -> list[int]:
-        """How far what follows each edit is moved by all up to it."""
+        """The total shift of the text after each edit."""
         lengths = (len(_keep_lines(self.original[e.start : e.end], e.text)) - (e.end - e.start) for e in self._edits)
         return [0, *accumulate(lengths)]
 
     def span(self, start: int, end: int) -> tuple[int, int] | None:
-        """Map a part of the author's text to the edited text, with all that was edited in it; None if an end is inside.
+        """Map a range of the author's text to the edited text, edits included; None if an end is inside an edit.
 
-        What was put in at its end stays behind it.
+        Text inserted at its end stays after it.
         """
         first, last = (bisect_left(self._edits, at, key=lambda e: e.start) for at in (start, end))
         if any(i and self._edits[i - 1].end > at for i, at in ((first, start), (last, end))):
@@ -189,13 +189,13 @@ class EditedText:
             here = edit.start - start + 1 + shift
             if column < here:
                 break
-            if column < here + len(edit.text):  # inside what we wrote: the start of what it replaced
+            if column < here + len(edit.text):  # inside inserted text: the start of what it replaced
                 return edit.start - start + 1
             shift += len(edit.text) - (edit.end - edit.start)
         return max(1, column - shift)
 
 
-_END = re.compile(r"(?:\\[ \t\f\v]*)?\n")  # with the backslash that carries a macro over it
+_END = re.compile(r"(?:\\[ \t\f\v]*)?\n")  # with the backslash that continues a macro
 
 
 def _keep_lines(old: str, new: str) -> str:

@@ -72,7 +72,7 @@ def explore(
     Raises
     ------
     ArgumentError, LaunchError
-        As for the call, before anything runs; without a scalar to turn; for an unknown buffer, or one that does not
+        As for the call, before anything runs; without a scalar to vary; for an unknown buffer, or one that does not
         have the shape of a picture.
 
     Examples

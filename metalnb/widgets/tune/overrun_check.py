@@ -13,7 +13,7 @@ from ..bound_call import BoundArgument, BoundCall
 __all__ = ["GuardedArguments", "differing"]
 
 _MARK = 0xA5
-_MOST = 1 << 26  # guard bytes behind an array
+_MOST = 1 << 26  # guard bytes after an array
 _LEAST = 1 << 12
 _PART = 1 << 19  # elements that are compared at once
 # Allowed difference of results, relative to the largest: another order of summation changes less, a mistake far more.
@@ -21,7 +21,7 @@ _TOLERANCE = {"float16": 0.02, "bfloat16": 0.05, "float32": 1e-3}
 
 
 class GuardedArguments:
-    """The arguments of a call, with guard memory behind each array that the kernel writes.
+    """The arguments of a call, with guard memory after each array that the kernel writes.
 
     A kernel that relies on a certain threadgroup (it writes one result for each, say) writes past the ends of its
     arrays with another one. It then writes to the guard memory, which has room for one element per thread of the grid.

@@ -213,7 +213,7 @@ class Sweep:
         return quick(self._dispatch(trial, self._guarded(trial, guarded)), total, self._stopping.is_set, wall=self.wall)
 
     def _guarded(self, trial: Trial, guarded: GuardedArguments) -> GuardedArguments:
-        """Return the copies for a configuration; they are made anew only if the launch depends on its constants."""
+        """Return the copies for a configuration; they are made again only if the launch depends on its constants."""
         if self._rebound is None or trial is self.baseline or not trial.launch:
             return guarded
         if self._own is None or self._own[0] != (trial.threadgroup, dict(trial.constants)):

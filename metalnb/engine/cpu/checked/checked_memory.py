@@ -64,7 +64,7 @@ class WatchedRegion:
     shared : bool
         Whether each threadgroup has its own.
     zones : tuple of 2 int
-        Bytes before it and behind it, in which an access does no harm.
+        Guard bytes before and after it.
     """
 
     parts: tuple[Part, ...]

@@ -94,7 +94,7 @@ struct $parts_of_logarithm {
     }
     inline float natural() const { return e * 0x1.62e4p-1f + (f + (rest + e * 0x1.7f7d1cp-20f)); }
 };
-/// A logarithm's value but for 0, infinity, NaN and what is below 0.
+/// A logarithm's value, except for 0, infinity, NaN and negative numbers.
 inline float $defined(float x, float value) {
     const float infinity = __builtin_inff(), pole = -infinity, undefined = __builtin_nanf("");
     const float positive = x < infinity ? value : x, other = x == 0 ? pole : undefined;

@@ -1,8 +1,8 @@
-"""The counted build of the engine ``cpu``: a dispatch in vector registers, with what each line costs.
+"""The counted build of the engine ``cpu``: it runs a dispatch in vector registers and counts each line's cost.
 
-A unit and a dispatch come in, counts go out (``counts``), which the room ``profiling`` explains. The vectoriser's text
+Input: a unit and a dispatch. Output: counts (``counts``), which ``profiling`` interprets. The vectoriser's text
 at 32 lanes is the engine's own, from the same text of one thread; ``counting_code`` puts a few instructions before each
 block, branch and access of it, ``operation_counts`` says what a block computes, ``counted_build`` compiles it with
-``runtime/counts.c``, and ``counted_run`` runs it on copies: all threadgroups, or as many as there is time for, spread
+``runtime/counts.c``, and ``counted_run`` runs it on copies: all threadgroups, or as many as fit into the time, spread
 evenly.
 """

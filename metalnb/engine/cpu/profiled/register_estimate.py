@@ -63,7 +63,7 @@ def _alive_at_end(function: IRFunction, sizes: dict[str, int]) -> dict[str, set[
 
 
 def _taken_by_phis(function: IRFunction, sizes: dict[str, int]) -> dict[str, set[str]]:
-    """Return, by block, what phis behind it take along."""
+    """Return, by block, the values that phis in its successors take."""
     found: dict[str, set[str]] = {}
     for made in function:
         if made.opcode == "phi":

@@ -1,8 +1,8 @@
-// What fences order: part of checks.c.
+// The happens-before order that fences make: part of checks.c.
 //
-// A thread that makes a fence and then writes an atomic tells of all that it did before the fence, and of all that it was
-// told. One that reads that atomic and then makes a fence learns of it. At a barrier the threads of a threadgroup tell each
-// other what they were told.
+// A thread that executes a fence and then writes an atomic publishes all that it did before the fence, and all that was
+// visible to it. A thread that reads that atomic and then executes a fence sees all of that. A barrier makes everything
+// visible to one thread of a threadgroup visible to all.
 #pragma once
 
 enum { DEVICE_SCOPE = 1, THREADGROUP_SCOPE, SIMDGROUP_SCOPE };
@@ -12,7 +12,7 @@ typedef struct release release;
 typedef struct {
     u64 moment, group_start, interval_start, since;
     u32 thread, scope, shared, device;  // shared, device: which memory
-    const known *heard, *group_heard;     // what the thread knew, and what all of its threadgroup did
+    const known *heard, *group_heard;     // what is visible to the thread, and to all of its threadgroup
     u64 asked;                          // the question at which it was looked at last
 } fence;
 struct release { fence* by; const release* earlier; };  // by an atomic; earlier: of the same one, which others changed since

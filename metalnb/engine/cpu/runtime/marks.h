@@ -1,6 +1,6 @@
 // Who has touched what: part of checks.c.
 //
-// Two threads meet wrongly when one of them writes, not both are atomic, and nothing orders them: a barrier of their
+// Two threads race when one of them writes, not both are atomic, and nothing orders them: a barrier of their
 // threadgroup, or of their SIMD-group, or fences with an atomic between them (fences.h). Nothing else orders two
 // threadgroups.
 //

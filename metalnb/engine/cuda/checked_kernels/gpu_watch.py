@@ -1,4 +1,4 @@
-"""What a checked dispatch on a GPU is given besides its arguments, and what it leaves behind."""
+"""The additional arguments of a checked dispatch on a GPU, and its results."""
 
 from __future__ import annotations
 

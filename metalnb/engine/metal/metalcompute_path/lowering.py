@@ -58,7 +58,7 @@ _EXTRA = (
     "unsigned metalnb_i [[thread_index_in_threadgroup]], unsigned metalnb_n [[threads_per_threadgroup]]"
 )
 # The first thread records how large the threadgroups really are. Then the threads that only fill up the last SIMD-group
-# leave, before any barrier; see `engine.metal` for why a barrier behind this is right.
+# leave, before any barrier; see `engine.metal` for why a barrier after this is right.
 _START = (
     " if (metalnb_g == 0 && metalnb_i == 0) metalnb_l.seen_ = metalnb_n; "
     "const metalnb_place metalnb_p(metalnb_l, metalnb_g, metalnb_i); if (metalnb_i >= metalnb_p.threads_) return;"
@@ -197,7 +197,7 @@ class _Writer:
             count += 1
             if position in buffers:
                 edits += [Edit(a, b, "") for a, b in segment.lists]
-                end = segment.name(role.name).end  # in `device T (*x)[4]`: behind the bracket it is the type's
+                end = segment.name(role.name).end  # in `device T (*x)[4]`: after the bracket it is the type's
                 edits.append(Edit(end, end, f" [[buffer({buffers.index(position)})]]"))
         edits.append(head.add(_EXTRA.format(index=len(buffers)), first=not count))
         edits.append(head.prepend(_START + "".join(made)))

@@ -1,4 +1,4 @@
-"""The blocks of a function as the proofs need them: dominators, loops, and the conditions on which a block is reached.
+"""The control flow of a function for the proofs: dominators, loops, and the conditions under which a block is reached.
 
 Source: Cooper, Harvey and Kennedy, A Simple, Fast Dominance Algorithm (2001).
 """
@@ -16,7 +16,7 @@ __all__ = ["Branch", "Condition", "Flow", "reverse_postorder"]
 
 
 class Condition(NamedTuple):
-    """What is known of a flag: whether it is true, by the branch of which block."""
+    """A known value of a flag, and the block whose branch implies it."""
 
     flag: Scalar
     truth: bool
@@ -32,7 +32,7 @@ class Branch(NamedTuple):
 
 
 def reverse_postorder(function: IRFunction) -> list[str]:
-    """Return the labels of the blocks that are reached, each after those that dominate it."""
+    """Return the labels of the reachable blocks, each after those that dominate it."""
     done, seen = [], {function.entry}
     stack: list[tuple[str, Iterator[str]]] = [(function.entry, iter(function.blocks[function.entry][-1].targets))]
     while stack:
@@ -48,7 +48,7 @@ def reverse_postorder(function: IRFunction) -> list[str]:
 
 
 class Flow:
-    """A function's control flow; blocks that are never reached are left out.
+    """A function's control flow; unreachable blocks are left out.
 
     Attributes
     ----------
@@ -56,9 +56,9 @@ class Flow:
     loops : dict of str to set of str
         The blocks of each natural loop, by its header.
     exits : dict of str to list of str
-        The blocks by which each loop ends.
+        The exiting blocks of each loop.
     reducible : bool
-        Whether every path back leads to the header of such a loop.
+        Whether every back edge leads to the header of such a loop.
     before : dict of str to list of str
         Predecessors.
     phis : dict of str to list of Scalar
@@ -103,7 +103,7 @@ class Flow:
         return list(dict.fromkeys(self.blocks[label][-1].targets))
 
     def _back(self, label: str, header: str) -> None:
-        """Add a path back to a header to its loop."""
+        """Add a back edge to its header's loop."""
         if not self.above(label, header):
             self.reducible = False
             return
@@ -130,7 +130,7 @@ class Flow:
         return above
 
     def _spans(self) -> dict[str, tuple[int, int]]:
-        """Return the number of each block in the tree of dominators, and the last one among those that it dominates."""
+        """Return each block's number in the dominator tree, and the last number in its subtree."""
         below: dict[str, list[str]] = {label: [] for label in self._above}
         for label, above in self._above.items():
             if label != above:
@@ -161,16 +161,16 @@ class Flow:
         return [label for label in self.before[header] if label in self.loops[header]]
 
     def current(self, value: Scalar, label: str) -> bool:
-        """Return whether a value that is known in a block is the one that was made last there.
+        """Return whether a value known in a block is the most recent one there.
 
-        It is so inside the loop that makes it. After that loop it is frozen, while a phi of the loop may be one
+        It is, inside the loop that defines it. After that loop it is frozen, while a phi of the loop may be one
         iteration further than what was computed from it.
         """
         header = self._inner.get(value.block, "")
         return not header or label in self.loops[header]
 
     def carried(self, value: Scalar) -> list[Scalar]:
-        """Return the phis of loops that a value is made of in an iteration, those of outer loops first."""
+        """Return the loop phis that a value depends on in an iteration, those of outer loops first."""
         known = self._carried.get(value)
         if known is None:
             ahead, seen, found = [value], {value}, list[Scalar]()
@@ -188,19 +188,19 @@ class Flow:
     # ---- Conditions.
 
     def stop(self, headers: frozenset[str]) -> None:
-        """Take it that these loops may also be left by each of their exits for a reason that no condition tells."""
+        """Assume that these loops may also leave by each of their exits for reasons that no condition describes."""
         self.stopped = headers
         self._conditions = self._kept.setdefault(headers, {})
 
     def branch(self, label: str) -> Branch | None:
-        """Return the branch that ends a block, if it is one on a flag."""
+        """Return the conditional branch that ends a block, if any."""
         last = self.blocks[label][-1]
         if last.opcode != "br" or not last.operands or last.targets[0] == last.targets[1]:
             return None
         return Branch(self._values.of(last.operands[0]), *last.targets)
 
     def tested(self, label: str, target: str) -> list[Condition]:
-        """Return what is known where one block has led to another."""
+        """Return the condition implied by an edge from one block to another."""
         if any(label in self.loops[h] and target not in self.loops[h] for h in self.stopped):
             return []
         branch, cases = self.branch(label), self._values.switched.get(label, [])
@@ -212,7 +212,7 @@ class Flow:
         return [Condition(mine[0], True, label)] if len(mine) == 1 else []
 
     def conditions(self, label: str) -> list[Condition]:
-        """Return the conditions on which a block is reached."""
+        """Return the conditions under which a block is reached."""
         known, path = self._conditions, []
         while label not in known and label != self.entry:
             path.append(label)
@@ -226,13 +226,13 @@ class Flow:
         return found
 
     def way_out(self, header: str) -> str | None:
-        """Return the only block by which a loop ends, if every iteration passes it, and it branches on a flag."""
+        """Return the only exiting block of a loop, if every iteration passes it and its branch is conditional."""
         exits = self.exits[header]
         if len(exits) != 1 or self.branch(exits[0]) is None or not self.reducible:
             return None
         return exits[0] if all(self.above(latch, exits[0]) for latch in self.latches(header)) else None
 
     def incoming(self, phi: Scalar, *, again: bool) -> list[tuple[Scalar, str]]:
-        """Return what a loop's phi is given at the start, or by another iteration."""
+        """Return a loop phi's incoming values from before the loop, or from its back edges."""
         body = self.loops[phi.block]
         return [(v, label) for v, label in zip(phi.operands, phi.labels, strict=True) if (label in body) == again]

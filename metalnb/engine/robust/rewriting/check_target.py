@@ -1,4 +1,4 @@
-"""What an engine says of the arguments that a checked kernel is given beside its own."""
+"""How an engine describes the additional arguments of a checked kernel."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["CheckTarget", "Started"]
 
 
 class Started(Protocol):
-    """What a checked function has from its start on."""
+    """What the entry code of a checked function provides."""
 
     @property
     def watch(self) -> str:
@@ -18,7 +18,7 @@ class Started(Protocol):
         ...
 
     def variable(self, what: str) -> str:
-        """Return the pointer of a variable of the thread's: an ``i32``, 0 at first."""
+        """Return a pointer to a variable of the thread, an ``i32`` that starts at 0."""
         ...
 
 
@@ -45,15 +45,15 @@ class CheckTarget(Protocol):
         ...
 
     def argument(self, code: WrittenCode, number: int) -> str:
-        """Write what reads an argument's address; return the pointer's name."""
+        """Write the code that loads an argument's address; return the pointer's name."""
         ...
 
     def stopped(self, code: WrittenCode, start: Started) -> str:
-        """Write the question whether loops are to end; return the name of an ``i1``."""
+        """Write the test whether loops must stop; return the name of an ``i1``."""
         ...
 
     def every(self, code: WrittenCode, holds: str) -> str:
-        """Write whether a condition holds for all threads that run this together; may say no where it does."""
+        """Write the test whether a condition holds for all threads that run together; may be false although it holds."""
         ...
 
     def record(self, code: WrittenCode, watch: str, check: int, offset: str) -> None:

@@ -122,7 +122,7 @@ class Operands:
         return made
 
     def _expression(self, kind: IRType, parts: list[str]) -> Scalar:
-        """Return the value of a constant expression: a pointer in another address space, or bytes behind one."""
+        """Return the value of a constant expression: a pointer cast to another address space, or at an offset."""
         if len(parts) == 1:
             return self.constant(*split_type(parts[0].rpartition(" to ")[0]))
         if len(parts) == 3 and parts[0] == "i8":

@@ -80,7 +80,7 @@ class Edge:
             self._body.emitter.do(store)
 
     def _at_the_end(self, stores: list[str]) -> None:
-        """Write what all lanes take out of a loop in its last iteration, behind a branch.
+        """Write, after a branch, the values that all lanes take out of a loop in its last iteration.
 
         Chosen by the condition, it would be computed, and kept in registers, in each iteration.
         """

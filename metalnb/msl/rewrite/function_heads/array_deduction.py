@@ -51,7 +51,7 @@ _TYPE = frozenset({"class", "typename"})
 
 
 def _element(tree: Tree, start: int, stop: int) -> tuple[int, int]:
-    """Find the element's type in ``thread const float (&a)[N]``: where it begins, and the bracket behind it; or -1."""
+    """Find the element's type in ``thread const float (&a)[N]``: where it begins, and the bracket after it; or -1."""
     first = start
     while first < stop and tree.texts[first] in _QUALIFIERS:
         first += 1

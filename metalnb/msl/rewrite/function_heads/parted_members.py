@@ -24,7 +24,7 @@ from ...text.edits import Edit
 __all__ = ["CONVERSION", "OF_CONSTANT", "Parted", "name_number", "parted_members", "parted_names", "renamed"]
 
 CONVERSION = "operator "  # stands for every conversion's name
-OF_CONSTANT = "/*constant*/"  # behind the qualifiers of a member for constant objects
+OF_CONSTANT = "/*constant*/"  # after the qualifiers of a member for constant objects
 _ACCESS = frozenset({"public", "private", "protected"})
 _TYPES = re.compile(rf"(?:{'|'.join(SCALARS)}|packed_\w+)(?:[234](?:x[234])?)?|unsigned|signed|auto|double|size_t")
 _BODY = frozenset({"{", ";"})
@@ -39,7 +39,7 @@ class Parted(NamedTuple):
     name : str
         ``get``, ``operator[]``, or `CONVERSION`.
     inside : bool
-        Whether it stands in its class; else it is a definition behind it.
+        Whether it is inside its class; else it is a definition after it.
     """
 
     function: FunctionHead
@@ -96,7 +96,7 @@ def renamed(tree: Tree, members: Sequence[Parted]) -> Iterator[Edit]:
 
 
 def _owner(tree: Tree, function: FunctionHead, braces: dict[int, str]) -> str:
-    """Return the name of the class of a member, which stands in it or is defined behind it."""
+    """Return the name of the class of a member, which is inside it or defined after it."""
     around = tree.around(function.opening, "{")
     if around in braces:
         return braces[around]
