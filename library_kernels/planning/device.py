@@ -17,7 +17,7 @@ __all__ = [
 LANES = 32  # threads of a SIMD-group
 FAR = 96 << 20  # bytes of operands that hardly stay in any cache until the next kernel
 NEVER = 1 << 62
-_SHARED = 1024  # elements of a row that are worth a threadgroup, where loads take long
+_SHARED = 1024  # elements of a row that are worth a threadgroup, where loads are slow
 _LONE = 65536  # elements of a row that a threadgroup takes by itself rather than start another dispatch
 _THREADS = 256  # of a threadgroup whose threads work alone
 

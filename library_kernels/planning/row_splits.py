@@ -13,8 +13,8 @@ __all__ = ["FEW_TERMS", "TILE_BYTES", "Split", "split", "split_columns", "split_
 
 TILE_BYTES = 8192  # threadgroup memory for a tile of columns, as in reduce.metal
 FEW_TERMS = 32  # elements that a thread reduces by itself rather than a SIMD-group
-_RUN = 512  # elements of a row that a SIMD-group has under way where loads take long, as in scan.metal
-_DOWN = 64  # elements of a column that are worth a thread, where loads take long
+_RUN = 512  # elements of a row that a SIMD-group has in flight where loads are slow, as in scan.metal
+_DOWN = 64  # elements of a column that are worth a thread, where loads are slow
 
 
 class Split(NamedTuple):

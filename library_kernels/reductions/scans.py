@@ -162,7 +162,7 @@ def diff(
     n : int
         How often.
     prepend, append : Array, optional
-        What stands before and after it along the axis.
+        The values before and after it along the axis.
 
     Raises
     ------

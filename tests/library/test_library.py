@@ -65,7 +65,7 @@ def strided_in_short() -> Iterator[tuple[str, str]]:
 SHORT = {*in_short()}
 STRIDED_IN_SHORT = {*strided_in_short()}
 TURNS = 4
-# Of the other samples each op takes one in so many in `make test`, and the next op of the table takes the next: they
+# Of the other samples each op takes one in a few in `make test`, and the next op of the table takes the next: they
 # differ in shapes and axes, which decide on the kernels and their forms, and those are a family's text.
 ALWAYS = 2  # The first samples: of elementwise ops the edges, and random bits
 TURN = {name: number % TURNS for number, name in enumerate(table.ops())}

@@ -1,4 +1,4 @@
-"""A cursor's children, in a third of the time of the Python binding's own: it makes a callback anew for each cursor."""
+"""A cursor's children, in a third of the time of the Python binding, which makes a new callback for each cursor."""
 
 from __future__ import annotations
 

@@ -134,7 +134,7 @@ def _table(sweep: Sweep, trials: Sequence[Trial], engine: str, numbers: Mapping[
 
 
 def _is_plane(trials: Sequence[Trial]) -> bool:
-    """Return whether configurations differ in their threadgroup's x and y, and but for the engine in nothing else."""
+    """Return whether configurations differ only in their threadgroup's x and y, the engine aside."""
     groups = {t.threadgroup for t in trials}
     return len(groups) > 1 and all(len(g) == 2 for g in groups) and not any(t.constants for t in trials)
 

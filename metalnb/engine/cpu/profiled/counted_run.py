@@ -68,7 +68,7 @@ def run_counted(
 
 
 def _granule(unit: Unit, number: int, memory: np.ndarray[Any, Any]) -> int:
-    """Return by how many bytes what is touched of an argument is told: its scalar type's, or more where it is long."""
+    """Return the bytes per mark of an argument: those of its scalar type, or more where the argument is long."""
     layout = unit.signature.params[number].type.layout
     granule = min(layout.dtype.itemsize, 8) if layout is not None else 1
     while memory.nbytes > granule * _MOST_MARKS:

@@ -35,7 +35,7 @@ class Pieces:
         self.failure: KernelFault | None = None
 
     def take(self, last: int = 0, took: float = 0.0) -> range:
-        """Return the threadgroups that come next, after the `last` ones, which `took` so many seconds."""
+        """Return the next threadgroups for a worker whose `last` ones took `took` seconds."""
         with self._lock:
             self.done += last
             left = self._seconds - self._spent

@@ -37,7 +37,7 @@ _ARENA = (1 << 20) + 1024 * (256 * 1024 + 9 * 64)  # as in runtime/dispatch.h
 _JOINED = 0.01  # seconds of work that are worth a second worker
 _MOST = 8  # workers
 _GOLDEN = 0.6180339887498949  # steps of this part of a whole spread evenly, however many are taken
-_ROW, _MANY = 8, 1024  # threadgroups that run one after the other as they lie, where there are so many
+_ROW, _MANY = 8, 1024  # neighbouring threadgroups that run one after another, in grids of at least _MANY
 _PADDED = 32  # marks after the last one, which the runtime reads and writes as they are
 _PATTERNS = 2 * 128 * (LANES + 6 + 2 * LANES)  # words in which the runtime keeps the patterns of an access
 _MOST_KEPT = 1 << 28  # bytes for them that are kept for the next dispatch
@@ -71,7 +71,7 @@ class Given:
     groups : int
         Threadgroups.
     regions : tuple of (numpy.ndarray, int)
-        The arrays, and by how many bytes what is touched of each is told.
+        The arrays, and the bytes per mark of each.
     shared : int
         Bytes of threadgroup memory.
     banks : int
@@ -232,7 +232,7 @@ class _Worker:
 
 
 def _empty_patterns(worker: int, count: int) -> np.ndarray[Any, Any]:
-    """Return memory for the patterns of so many accesses; small ones stay for the next dispatch."""
+    """Return memory for the patterns of `count` accesses; unless it is very large it is kept for the next dispatch."""
     words = count * _PATTERNS
     found = _patterns.get(worker)
     if found is None or found.size < words:
