@@ -332,7 +332,7 @@ def array_equal(x1: _ArrayLike, x2: _ArrayLike, /, *, equal_nan: _bool = False) 
 
 @_op
 def array_split(x: _ArrayLike, indices_or_sections: Any, /, axis: int = 0) -> tuple[Array, ...]:
-    """Return the parts of an array along an axis, as views: so many, the first ones longer by one; or cut at places."""
+    """Split an array along an axis into views: a number of parts, the first ones longer by one, or at indices."""
 
 @_op
 def asin(x: _Operand, /, *, out: Array | None = None) -> Array:
@@ -1233,7 +1233,7 @@ def diff(
     n : int
         How often.
     prepend, append : Array, optional
-        What stands before and after it along the axis.
+        The values before and after it along the axis.
 
     Raises
     ------
@@ -4207,7 +4207,7 @@ def sort(x: _ArrayLike, /, axis: int | None = -1, *, descending: _bool = False, 
 
 @_op
 def split(x: _ArrayLike, indices_or_sections: Any, /, axis: int = 0) -> tuple[Array, ...]:
-    """Return the parts of an array along an axis, as views: so many equal ones, or cut at places.
+    """Return the parts of an array along an axis, as views: a number of equal parts, or at indices.
 
     Parameters
     ----------

@@ -42,7 +42,7 @@ def unstack(x: Array, /, axis: int = 0) -> tuple[Array, ...]:
 @op("moving", reference=lambda x, parts, axis=0: tuple(np.array_split(x, parts, axis)), dtypes=ALL, flops=0,
     numpy=(np.array_split,), cite="NumPy, ``array_split``")  # fmt: skip
 def array_split(x: Array, indices_or_sections: Any, /, axis: int = 0) -> tuple[Array, ...]:
-    """Return the parts of an array along an axis, as views: a number of parts, the first ones longer by one, or at indices."""
+    """Split an array along an axis into views: a number of parts, the first ones longer by one, or at indices."""
     x = as_array("array_split", x)
     along = axis_of("array_split", axis, x.ndim)
     n = x.shape[along]
