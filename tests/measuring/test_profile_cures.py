@@ -41,7 +41,7 @@ def matvec(index: str, grid: tuple[int, int], threadgroup: tuple[int, int]) -> P
         for (uint k = 0; k < 1024; ++k) sum += w[{index}];
         out[at.y * 64 + at.x] = sum;
     }}"""
-    given = np.zeros(1 << 18, np.int8), np.zeros(1 << 14, np.int32)
+    given = np.zeros(1 << 21, np.int8), np.zeros(1 << 14, np.int32)
     return profiled(text, *given, grid=grid, threadgroup=threadgroup)
 
 
@@ -52,7 +52,7 @@ def matvec(index: str, grid: tuple[int, int], threadgroup: tuple[int, int]) -> P
         ("at.y * 4096 + at.x * 1024 + k", (4, 64), (4, 16), "Let the lanes of a SIMD-group go along it together"),
         ("at.x * 1024 + k", (64, 16), (16, 4), "Swap the indices"),  # at.y: one address for all
         ("at.x * 1024 + k", (64, 16), (32, 4), "Swap the indices"),
-        ("at.x * 1024 + k / 1024", (256, 1), (64, 1), "Swap the indices"),  # does not go along
+        ("at.x * 32768 + k * 32", (64, 1), (64, 1), "Swap the indices"),  # takes a sector once: does not go along
     ],
 )
 def test_what_goes_along_memory_by_itself_shall_go_together(
