@@ -11,7 +11,7 @@ from ... import engine as engines
 from ...engine.base import Engine
 from ...engine.unit import LIBRARY_CHECKED
 from ...program import Math, Program
-from ...program import compile as compile_program
+from ...program.compiled import program_of, recipe_of
 
 __all__ = ["compile", "instantiated", "instantiation", "kernel_source", "program", "with_macros"]
 
@@ -42,7 +42,8 @@ def compile(source: str, *, engine: str, math: Math = "precise", **options: Any)
     CompileError
     """
     exact: Math = math if engines.named(engine).caps.precise else "fast"
-    return compile_program(source, **{"engine": engine, "math": exact, "checked": LIBRARY_CHECKED, **options})
+    given = recipe_of(source, **{"engine": engine, "math": exact, "checked": LIBRARY_CHECKED, **options})
+    return program_of(given.of_library())
 
 
 def program(file: str, engine: Engine, **constants: Any) -> Program:

@@ -26,7 +26,7 @@ from .front_end import read
 from .printing_check import refuse_unseen_prints
 from .recipe import Recipe, decoded, header_name, text
 
-__all__ = ["Math", "Program", "compile", "from_recipe", "load"]
+__all__ = ["Math", "Program", "compile", "from_recipe", "load", "program_of", "recipe_of"]
 
 Math = Literal["fast", "precise"]
 
@@ -241,6 +241,15 @@ def compile(
     >>> program.twice(np.arange(3, dtype=np.float32))
     array([0., 2., 4.], dtype=float32)
     """
+    return program_of(recipe_of(source, constants, math, headers, engine, name, msl, checked))
+
+
+def recipe_of(
+    source: str, constants: Mapping[str, Any] | None = None, math: str = "fast",
+    headers: Mapping[str, str] | None = None, engine: str | None = None, name: str = "cell", msl: str | None = None,
+    checked: bool = CHECKED,
+) -> Recipe:  # fmt: skip
+    """Check what `compile` is given; return the recipe of it."""
     if math not in {"fast", "precise", "scalar"}:  # the last is the library's own: see `Unit.math`
         message = f"compile: math is 'fast' or 'precise'; got {math!r}"
         raise ArgumentError(message)
@@ -254,7 +263,12 @@ def compile(
     texts = {header_name(n): text(t, n) for n, t in (headers or {}).items()}
     texts = {**bundled((source, *texts.values())), **texts}
     chosen = engines.named(engine)
-    recipe = Recipe(source, constants or {}, math, texts, chosen.name, name, msl, checked).within(chosen.caps.msl)
+    return Recipe(source, constants or {}, math, texts, chosen.name, name, msl, checked).within(chosen.caps.msl)
+
+
+def program_of(recipe: Recipe) -> Program:
+    """Compile a recipe, or return the program that it made."""
+    chosen = engines.named(recipe.engine)
     key = recipe.key
     with _lock:
         known = _programs.get(key)
@@ -290,8 +304,6 @@ def load(path: str | Path, name: str | None = None, **options: Any) -> Program |
 
 
 def from_recipe(recipe: Recipe) -> Program:
-    """Compile a recipe, or return the program that it made."""
-    return compile(
-        recipe.source, constants=recipe.constants, math=recipe.math,  # type: ignore[arg-type]
-        headers=recipe.headers, engine=recipe.engine, name=recipe.name, msl=recipe.msl, checked=recipe.checked,
-    )  # fmt: skip
+    """Compile a recipe that another process, or another engine, may have made."""
+    given = recipe.source, recipe.constants, recipe.math, recipe.headers, recipe.engine, recipe.name, recipe.msl
+    return program_of(recipe_of(*given, recipe.checked).of_library(recipe.own))

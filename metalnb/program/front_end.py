@@ -137,7 +137,7 @@ def _included(cell: Cell, headers: dict[str, Cell]) -> dict[str, Cell]:
 def _reflection(
     recipe: Recipe, cell: Cell, headers: dict[str, Cell], unknown: Callable[[], object],
 ) -> Reflection:  # fmt: skip
-    key = cache.digest(*_texts(recipe, headers), _front_end())
+    key = cache.digest(*_texts(recipe, headers), _front_end(), *["own"] * recipe.own)
     kept = cache.store().get(key, "signatures")
     if kept is not None:
         try:
@@ -145,9 +145,10 @@ def _reflection(
         except (ValueError, KeyError, TypeError):
             pass  # damaged: made again
     unknown()
-    from metalnb.msl.analysis.reflect import reflect
+    from metalnb.msl.analysis.reflect import MADE, reflect
 
-    found = reflect(cell, headers, _made(cell, headers, recipe.version), recipe.version)
+    most = 0 if recipe.own else MADE
+    found = reflect(cell, headers, _made(cell, headers, recipe.version), recipe.version, most)
     cache.store().put(key, "signatures", json.dumps(found.to_json()).encode())
     return found
 

@@ -23,9 +23,11 @@ class Recipe:
         The version of the language that was asked for.
     newest : tuple of int
         The newest version that the engine has, which another process finds out for itself.
+    own : bool
+        Whether the text is the library's own: what its templates become is then read when it is first called.
     """
 
-    __slots__ = ("checked", "constants", "engine", "headers", "math", "msl", "name", "newest", "source")
+    __slots__ = ("checked", "constants", "engine", "headers", "math", "msl", "name", "newest", "own", "source")
 
     def __init__(
         self, source: str, constants: Mapping[str, Any], math: str, headers: Mapping[str, str], engine: str, name: str,
@@ -40,6 +42,7 @@ class Recipe:
         self.msl = msl
         self.checked = checked
         self.newest = DEFAULT
+        self.own = False
 
     @property
     def version(self) -> Version:
@@ -51,7 +54,7 @@ class Recipe:
         """All that the kernels depend on: the same in another cell, which diagnostics name otherwise, or number."""
         constants = tuple((k, type(v).__name__, repr(v)) for k, v in sorted(self.constants.items()))
         headers = tuple(sorted(self.headers.items()))
-        return self.source.lstrip("\n"), constants, self.math, headers, self.engine, self.msl, self.checked
+        return self.source.lstrip("\n"), constants, self.math, headers, self.engine, self.msl, self.checked, self.own
 
     @property
     def key(self) -> tuple[Any, ...]:
@@ -63,18 +66,25 @@ class Recipe:
         self.newest = newest
         return self
 
+    def of_library(self, own: bool = True) -> Recipe:
+        """Say whether the text is the library's own; return the recipe."""
+        self.own = own
+        return self
+
     def specialized(self, constants: Mapping[str, Any]) -> Recipe:
         """Return the recipe with other values for some of its function constants."""
         values = {**self.constants, **constants}
-        return Recipe(self.source, values, self.math, self.headers, self.engine, self.name, self.msl, self.checked)
+        given = self.source, values, self.math, self.headers, self.engine, self.name, self.msl, self.checked
+        return Recipe(*given).of_library(self.own)
 
     def on(self, engine: str) -> Recipe:
         """Return the recipe for another engine."""
-        return Recipe(self.source, self.constants, self.math, self.headers, engine, self.name, self.msl, self.checked)
+        given = self.source, self.constants, self.math, self.headers, engine, self.name, self.msl, self.checked
+        return Recipe(*given).of_library(self.own)
 
     def __reduce__(self) -> tuple[Any, ...]:
         rest = self.headers, self.engine, self.name, self.msl, self.checked
-        return Recipe, (self.source, self.constants, self.math, *rest)
+        return Recipe, (self.source, self.constants, self.math, *rest), (None, {"own": self.own})
 
 
 def decoded(data: bytes, name: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import pickle
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 
 import metalnb as mnb
 from metalnb.engine.base import compiled
+from metalnb.library_kernels.launching import programs as library
 from metalnb.msl.rewrite.scan import scan
 from metalnb.msl.text.unused_functions import without_unused
 
@@ -258,3 +260,23 @@ def test_a_kernel_that_misses_something_is_compiled_of_all(monkeypatch: pytest.M
     x = np.zeros(1, np.int32)
     program.k(x, grid=1)
     assert x[0] == 4
+
+
+def test_of_the_librarys_own_text_one_of_each_template_is_read() -> None:
+    """Of a user's all are, before any is called; the long tests read the library's in that way, too."""
+    cell = STD + f"""template <typename T, int N> [[kernel]] void f(device T* x [[buffer(0)]], {ID}) {{
+    static_assert(N != 7, "not this one");
+    x[i] = N;
+}}
+"""
+    made = [f"f<float, {k}>" for k in range(9)]
+    cell += "".join(f'template [[host_name("k_{k}")]] [[kernel]] decltype({m}) {m};\n' for k, m in enumerate(made))
+    program = library.compile(cell, engine="cpu")
+    x = np.zeros(3, np.float32)
+    program.k_5(x)
+    assert x.tolist() == [5] * 3
+    for again in (program, pickle.loads(pickle.dumps(program)), program.on("cpu")):  # noqa: S301  (our own)
+        with pytest.raises(mnb.CompileError, match="not this one"):
+            again.k_7(x)
+    with pytest.raises(mnb.CompileError, match="not this one"):
+        mnb.compile(cell, engine="cpu", math="precise")

@@ -19,6 +19,7 @@ from metalnb.library_kernels.elementwise.elementwise_op import Elementwise
 from metalnb.library_kernels.elementwise.elementwise_text import LOOPS
 from metalnb.library_kernels.op import Op
 from metalnb.library_kernels.samples.by_op import samples_of
+from metalnb.program.recipe import Recipe
 
 CASES = [(name, dtype) for name, op in table.ops().items() if samples_of(op) for dtype in op.row.dtypes]
 WIDTHS = "bool", "bfloat16", "float32", "int64"  # One dtype of each: walks over strides differ by width alone
@@ -74,6 +75,13 @@ TURN = {name: number % TURNS for number, name in enumerate(table.ops())}
 def in_turn(name: str, number: int) -> bool:
     """Return whether `make test` takes an op's sample of this number."""
     return number < ALWAYS or number % TURNS == TURN[name]
+
+
+@pytest.fixture(autouse=True)
+def whole_texts(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let `make test-long` read the library's texts as a user's cell is read: with all that their templates become."""
+    if request.node.get_closest_marker("long"):
+        monkeypatch.setattr(Recipe, "of_library", lambda recipe, _own=True: recipe)
 
 
 @pytest.mark.long(unless=lambda name, dtype: (name, dtype) in SHORT)

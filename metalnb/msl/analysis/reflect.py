@@ -33,6 +33,7 @@ __all__ = ["comment", "reflect"]
 
 def reflect(
     cell: Cell, headers: Mapping[str, Cell], made: tuple[Instantiation, ...] | None = None, version: Version = DEFAULT,
+    most: int = -1,
 ) -> Reflection:  # fmt: skip
     """Reflect a scanned cell.
 
@@ -45,6 +46,8 @@ def reflect(
         The instantiations; by default those that the scan saw.
     version : tuple of int
         Of the language.
+    most : int, optional
+        So many instantiations are looked into, and of each template one; by default `MADE`.
 
     Raises
     ------
@@ -53,8 +56,9 @@ def reflect(
     """
     made = cell.instantiations if made is None else made
     tail = "".join(f"typedef decltype({selected(m.function, m.type)}) $kernel_{i};\n" for i, m in enumerate(made))
-    many = len(made) > MADE
-    parsed = parse(cell, headers, tail + (_checks(made) if many else ""), version, made=not many)
+    most = MADE if most < 0 else most
+    many = len(made) > most
+    parsed = parse(cell, headers, tail + (_checks(made, most) if many else ""), version, made=not many)
     derived = {name: text for c in (*headers.values(), cell) for name, text in c.derived.items()}
     reader = _Reader(parsed, derived)
     kernels = reader.kernels(made)
@@ -77,11 +81,11 @@ def reflect(
 MADE = 256
 
 
-def _checks(made: tuple[Instantiation, ...]) -> str:
-    """Write explicit instantiations: of each template the first, and more up to `MADE`."""
+def _checks(made: tuple[Instantiation, ...], most: int) -> str:
+    """Write explicit instantiations: of each template the first, and more up to ``most``."""
     firsts = {m.function.partition("<")[0]: m.function for m in reversed(made) if "<" in m.function and not m.type}
     chosen = [*firsts.values(), *(m.function for m in made if "<" in m.function and not m.type)]
-    several = [*dict.fromkeys(chosen)][: max(MADE, len(firsts))]
+    several = [*dict.fromkeys(chosen)][: max(most, len(firsts))]
     return "".join(f"template decltype({f}) ({f});\n" for f in several)
 
 
