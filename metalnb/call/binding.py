@@ -185,8 +185,11 @@ class Slot:
             return f"Make it with dtype {record}{as_it_is}"
         # Memory of bytes, and NumPy's bits of a bfloat, are often meant as they are: converting would lose them.
         raw = self.dtype.kind in "iu" and self.dtype.itemsize == 1 < given.itemsize
+        packed = self.dtype.kind in "iu" and given.kind in "iu" and given.itemsize == 1 < self.dtype.itemsize
         bits = self.dtype.kind not in "?biufc" and given.kind in "iu" and given.itemsize == self.dtype.itemsize
-        as_it_is = f"{name}.view({wanted})" if raw or bits or given.names else ""
+        as_it_is = f"{name}.view({wanted})" if raw or packed or bits or given.names else ""
+        if packed and self.components > 1:
+            as_it_is += f".reshape(-1, {self.components})"
         if given.names:
             return f"Pass {as_it_is}, the records' bytes as they are"
         if self.param.writable:

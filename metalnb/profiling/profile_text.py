@@ -54,7 +54,7 @@ def totals(profile: Profile) -> Iterator[tuple[str, str]]:
         passes = f"{count(shared)} passes over {profile.banks} banks{worse}"
         yield "threadgroup memory", f"{nbytes(profile.threadgroup_bytes)} for each threadgroup; {passes}"
     if any(line.branches for line in profile.lines):
-        yield "branches", f"at {percent(profile.branch_efficiency)} of them all lanes go one way"
+        yield "branches", f"at {percent(profile.branch_efficiency)} of them all lanes take the same path"
     yield "registers", f"some {profile.registers} of 32 bits for each thread, an estimate"
     filled = "; ".join(_filled(profile))
     if filled:

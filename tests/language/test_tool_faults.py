@@ -199,6 +199,10 @@ RECORDS = np.zeros(2, [("d", np.float16), ("q", np.uint8, 16)])
         ("struct C { float re, im; };device const C*", np.zeros(3, np.float32),
          "Make it with dtype k.program.dtype('C')."),
         ("device const float*", np.zeros(3, np.uint8), "Pass x.astype(np.float32)."),
+        ("device const uint*", np.zeros(8, np.int8),
+         "Pass x.astype(np.uint32), or x.view(np.uint32) for its bytes as they are."),
+        ("device const uint4*", np.zeros(32, np.uint8),
+         "Pass x.astype(np.uint32), or x.view(np.uint32).reshape(-1, 4) for its bytes as they are."),
     ],
 )  # fmt: skip
 def test_bytes_are_viewed_and_not_converted(kind: str, given: np.ndarray, cure: str) -> None:
