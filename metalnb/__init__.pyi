@@ -121,7 +121,7 @@ uint8: numpy.dtype[numpy.uint8]
 
 @_op
 def abs(x: _Operand, /, *, out: Array | None = None) -> Array:
-    """Absolute value; the least integer is its own.
+    """Absolute value; the least integer wraps to itself.
 
     Parameters
     ----------
@@ -303,7 +303,7 @@ def argsort(x: _ArrayLike, /, axis: int | None = -1, *, descending: _bool = Fals
     ----------
     x : Array
     axis : int or None
-        None: the elements as one row.
+        None sorts the flattened array.
     descending : bool
         From the largest to the smallest; equal elements still keep their order.
     stable : bool
@@ -611,7 +611,7 @@ def bincount(x: _ArrayLike, /, weights: _ArrayLike | None = None, minlength: int
 
 @_op
 def bitwise_and(x1: _Operand, x2: _Operand, /, *, out: Array | None = None) -> Array:
-    """The bits that both have.
+    """The bits set in both.
 
     Parameters
     ----------
@@ -655,7 +655,7 @@ invert = bitwise_invert
 
 @_op
 def bitwise_left_shift(x1: _Operand, x2: _Operand, /, *, out: Array | None = None) -> Array:
-    """x1's bits moved up by x2; beyond the width nothing is left.
+    """x1's bits shifted left by x2; 0 for shifts beyond the width.
 
     Parameters
     ----------
@@ -677,7 +677,7 @@ left_shift = bitwise_left_shift
 
 @_op
 def bitwise_or(x1: _Operand, x2: _Operand, /, *, out: Array | None = None) -> Array:
-    """The bits that one has.
+    """The bits set in at least one.
 
     Parameters
     ----------
@@ -698,7 +698,7 @@ def bitwise_or(x1: _Operand, x2: _Operand, /, *, out: Array | None = None) -> Ar
 
 @_op
 def bitwise_right_shift(x1: _Operand, x2: _Operand, /, *, out: Array | None = None) -> Array:
-    """x1's bits moved down by x2, the sign drawn after.
+    """x1's bits shifted right by x2, filled with the sign bit.
 
     Parameters
     ----------
@@ -720,7 +720,7 @@ right_shift = bitwise_right_shift
 
 @_op
 def bitwise_xor(x1: _Operand, x2: _Operand, /, *, out: Array | None = None) -> Array:
-    """The bits that just one has.
+    """The bits set in exactly one.
 
     Parameters
     ----------
@@ -834,7 +834,7 @@ def clip(x: _ArrayLike, /, min: Any = None, max: Any = None, *, out: Array | Non
     x : Array
         Of all dtypes but bool.
     min, max : Array or number, optional
-        The bounds; None for none. Where min > max, max counts.
+        The bounds; None means no bound. If min > max, the result is max.
     out : Array, optional
         The array to write the result into.
 
@@ -1681,7 +1681,7 @@ def fmin(x1: _Operand, x2: _Operand, /, *, out: Array | None = None) -> Array:
 
 @_op
 def fmod(x1: _Operand, x2: _Operand, /, *, out: Array | None = None) -> Array:
-    """What division leaves, with x1's sign; integers by 0 give 0.
+    """Remainder of truncated division, with x1's sign; integers by 0 give 0.
 
     Parameters
     ----------
@@ -1724,7 +1724,7 @@ def full_like(
 
 @_op
 def gcd(x1: _Operand, x2: _Operand, /, *, out: Array | None = None) -> Array:
-    """The largest number that divides both; 0 for two zeros.
+    """Greatest common divisor; 0 for two zeros.
 
     Parameters
     ----------
@@ -2295,7 +2295,7 @@ def layer_norm(
 
 @_op
 def lcm(x1: _Operand, x2: _Operand, /, *, out: Array | None = None) -> Array:
-    """The least number that both divide; it wraps. 0 where one is 0.
+    """Least common multiple, which wraps; 0 where one is 0.
 
     Parameters
     ----------
@@ -2338,7 +2338,7 @@ def leaky_relu(x: _Operand, /, slope: float = 0.01, *, out: Array | None = None)
 
 @_op
 def lerp(x1: _Operand, x2: _Operand, x3: _Operand, /, *, out: Array | None = None) -> Array:
-    """From x1, for x3 = 0, to x2, for x3 = 1; x2 - x1 must be a number that there is.
+    """Linear interpolation from x1 (x3 = 0) to x2 (x3 = 1); x2 - x1 must not overflow.
 
     Parameters
     ----------
@@ -2573,7 +2573,7 @@ def logaddexp(x1: _Operand, x2: _Operand, /, *, out: Array | None = None) -> Arr
 
 @_op
 def logical_and(x1: _Operand, x2: _Operand, /, *, out: Array | None = None) -> Array:
-    """Whether both are other than 0.
+    """Whether both are nonzero.
 
     Parameters
     ----------
@@ -2615,7 +2615,7 @@ def logical_not(x: _Operand, /, *, out: Array | None = None) -> Array:
 
 @_op
 def logical_or(x1: _Operand, x2: _Operand, /, *, out: Array | None = None) -> Array:
-    """Whether one is other than 0.
+    """Whether at least one is nonzero.
 
     Parameters
     ----------
@@ -2636,7 +2636,7 @@ def logical_or(x1: _Operand, x2: _Operand, /, *, out: Array | None = None) -> Ar
 
 @_op
 def logical_xor(x1: _Operand, x2: _Operand, /, *, out: Array | None = None) -> Array:
-    """Whether just one is other than 0.
+    """Whether exactly one is nonzero.
 
     Parameters
     ----------
@@ -3664,7 +3664,7 @@ def relu6(x: _Operand, /, *, out: Array | None = None) -> Array:
 
 @_op
 def remainder(x1: _Operand, x2: _Operand, /, *, out: Array | None = None) -> Array:
-    """What floor_divide leaves, with x2's sign; integers by 0 give 0.
+    """Remainder of floor_divide, with x2's sign; integers by 0 give 0.
 
     Parameters
     ----------
@@ -4189,7 +4189,7 @@ def sort(x: _ArrayLike, /, axis: int | None = -1, *, descending: _bool = False, 
     ----------
     x : Array
     axis : int or None
-        None: the elements as one row.
+        None sorts the flattened array.
     descending : bool
         From the largest to the smallest.
     stable : bool

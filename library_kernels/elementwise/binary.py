@@ -64,8 +64,8 @@ ROWS: tuple[Elementwise, ...] = (
     _two("multiply", {"f": "x * y", "biu": "product_of(x, y)"}, np.multiply, "x1 * x2; of bool: and.", ulp=0.5),
     _two("divide", "x / y", np.divide, "x1 / x2.", ulp=0.5, aliases=("true_divide",)),
     _two("floor_divide", {"f": "floor_divide_of(x, y)", "iu": "floor_quotient(x, y)"}, np.floor_divide, "x1 / x2 rounded down; integers by 0 give 0, an infinite x1 NaN.", ulp=1, flops=8),
-    _two("remainder", {"f": "remainder_of(x, y)", "iu": "floor_remainder(x, y)"}, np.remainder, "What floor_divide leaves, with x2's sign; integers by 0 give 0.", ulp=0.5, flops=8, aliases=("mod",)),
-    _two("fmod", {"f": "fmod_of(x, y)", "iu": "remainder_towards_zero(x, y)"}, np.fmod, "What division leaves, with x1's sign; integers by 0 give 0.", ulp=0, flops=8, cite="C++14, 26.8 [c.math], ``fmod``"),
+    _two("remainder", {"f": "remainder_of(x, y)", "iu": "floor_remainder(x, y)"}, np.remainder, "Remainder of floor_divide, with x2's sign; integers by 0 give 0.", ulp=0.5, flops=8, aliases=("mod",)),
+    _two("fmod", {"f": "fmod_of(x, y)", "iu": "remainder_towards_zero(x, y)"}, np.fmod, "Remainder of truncated division, with x1's sign; integers by 0 give 0.", ulp=0, flops=8, cite="C++14, 26.8 [c.math], ``fmod``"),
     _two("pow", {"f": "pow(x, y)", "iu": "integer_power(x, y)"}, np.power, "x1 to the power x2; integers wrap, and take no negative powers.", ulp=4, flops=30, domain=(0, 10), check=_no_negative_power, aliases=("power",)),
     _two("maximum", "maximum_of(x, y)", np.maximum, "The larger of two; NaN when either is.", kinds="biuf", ulp=0),
     _two("minimum", "minimum_of(x, y)", np.minimum, "The smaller of two; NaN when either is.", kinds="biuf", ulp=0),
@@ -84,20 +84,20 @@ ROWS: tuple[Elementwise, ...] = (
     _compare("greater", "x > y", np.greater, "x1 > x2."),
     _compare("greater_equal", "x >= y", np.greater_equal, "x1 >= x2."),
     # logic and bits
-    _compare("logical_and", "(x != T(0)) & (y != T(0))", np.logical_and, "Whether both are other than 0."),
-    _compare("logical_or", "(x != T(0)) | (y != T(0))", np.logical_or, "Whether one is other than 0."),
-    _compare("logical_xor", "(x != T(0)) != (y != T(0))", np.logical_xor, "Whether just one is other than 0."),
-    _two("bitwise_and", "T(x & y)", np.bitwise_and, "The bits that both have.", kinds="biu"),
-    _two("bitwise_or", "T(x | y)", np.bitwise_or, "The bits that one has.", kinds="biu"),
-    _two("bitwise_xor", "T(x ^ y)", np.bitwise_xor, "The bits that just one has.", kinds="biu"),
-    _two("bitwise_left_shift", "shifted_left(x, y)", np.left_shift, "x1's bits moved up by x2; beyond the width nothing is left.", kinds="iu", aliases=("left_shift",)),
-    _two("bitwise_right_shift", "shifted_right(x, y)", np.right_shift, "x1's bits moved down by x2, the sign drawn after.", kinds="iu", aliases=("right_shift",)),
-    _two("gcd", "gcd_of(x, y)", np.gcd, "The largest number that divides both; 0 for two zeros.", kinds="iu", flops=40, cite="NumPy, ``gcd``"),
-    _two("lcm", "lcm_of(x, y)", np.lcm, "The least number that both divide; it wraps. 0 where one is 0.", kinds="iu", flops=40, cite="NumPy, ``lcm``"),
+    _compare("logical_and", "(x != T(0)) & (y != T(0))", np.logical_and, "Whether both are nonzero."),
+    _compare("logical_or", "(x != T(0)) | (y != T(0))", np.logical_or, "Whether at least one is nonzero."),
+    _compare("logical_xor", "(x != T(0)) != (y != T(0))", np.logical_xor, "Whether exactly one is nonzero."),
+    _two("bitwise_and", "T(x & y)", np.bitwise_and, "The bits set in both.", kinds="biu"),
+    _two("bitwise_or", "T(x | y)", np.bitwise_or, "The bits set in at least one.", kinds="biu"),
+    _two("bitwise_xor", "T(x ^ y)", np.bitwise_xor, "The bits set in exactly one.", kinds="biu"),
+    _two("bitwise_left_shift", "shifted_left(x, y)", np.left_shift, "x1's bits shifted left by x2; 0 for shifts beyond the width.", kinds="iu", aliases=("left_shift",)),
+    _two("bitwise_right_shift", "shifted_right(x, y)", np.right_shift, "x1's bits shifted right by x2, filled with the sign bit.", kinds="iu", aliases=("right_shift",)),
+    _two("gcd", "gcd_of(x, y)", np.gcd, "Greatest common divisor; 0 for two zeros.", kinds="iu", flops=40, cite="NumPy, ``gcd``"),
+    _two("lcm", "lcm_of(x, y)", np.lcm, "Least common multiple, which wraps; 0 where one is 0.", kinds="iu", flops=40, cite="NumPy, ``lcm``"),
     # three arrays
     Elementwise("where", "condition ? x : y", np.where, "x1 where the condition holds, else x2.", kinds="biuf", ulp=0, operands=("condition", "x", "y"), masks=("condition",), numpy=(np.where,)),
     Elementwise("fma", {"f": "fma(x, y, z)", "iu": "sum_of(product_of(x, y), z)"}, lambda x, y, z: x * y + z, "x1 * x2 + x3, rounded once.", ulp=0.5, operands=3, flops=2, size=_product, cite="IEEE 754-2019, 5.4.1"),
-    Elementwise("lerp", "z < 0.5f ? fma(z, y - x, x) : fma(z - 1.0f, y - x, y)", _lerp, "From x1, for x3 = 0, to x2, for x3 = 1; x2 - x1 must be a number that there is.", ulp=3, operands=3, domain=(0, 1), flops=4, size=_ends, cite="PyTorch, ``lerp``"),
+    Elementwise("lerp", "z < 0.5f ? fma(z, y - x, x) : fma(z - 1.0f, y - x, y)", _lerp, "Linear interpolation from x1 (x3 = 0) to x2 (x3 = 1); x2 - x1 must not overflow.", ulp=3, operands=3, domain=(0, 1), flops=4, size=_ends, cite="PyTorch, ``lerp``"),
 )
 
 BY_NAME = {row.name: row for row in ROWS}  # for other ops to call
@@ -117,7 +117,7 @@ def clip(x: Array, /, min: Any = None, max: Any = None, *, out: Array | None = N
     x : Array
         Of all dtypes but bool.
     min, max : Array or number, optional
-        The bounds; None for none. Where min > max, max counts.
+        The bounds; None means no bound. If min > max, the result is max.
     out : Array, optional
         The array to write the result into.
 

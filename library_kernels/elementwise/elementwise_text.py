@@ -51,7 +51,7 @@ class Formula:
 
     @property
     def kinds(self) -> str:
-        """All kinds that there is a loop for."""
+        """All kinds with a loop."""
         return "".join(self.groups)
 
     def group(self, kind: str) -> str:

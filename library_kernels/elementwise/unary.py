@@ -38,7 +38,7 @@ def _erfinv(x: float) -> float:
 
 ROWS: tuple[Elementwise, ...] = (
     # signs, simple arithmetic
-    Elementwise("abs", {"f": "abs(x)", "i": "x < T(0) ? negated(x) : x", "bu": "x"}, np.absolute, "Absolute value; the least integer is its own.", ulp=0, aliases=("absolute",)),
+    Elementwise("abs", {"f": "abs(x)", "i": "x < T(0) ? negated(x) : x", "bu": "x"}, np.absolute, "Absolute value; the least integer wraps to itself.", ulp=0, aliases=("absolute",)),
     Elementwise("negative", {"f": "-x", "iu": "negated(x)"}, np.negative, "-x, which wraps for integers.", ulp=0),
     Elementwise("positive", "x", np.positive, "A copy of x.", kinds="iuf", ulp=0),
     Elementwise("sign", {"f": "x > 0.0f ? 1.0f : x < 0.0f ? -1.0f : x == 0.0f ? 0.0f : x", "i": "T((x > T(0)) - (x < T(0)))", "u": "T(x > T(0))"}, np.sign, "-1, 0 or 1 by x's sign, 0 for -0.0; NaN for NaN.", ulp=0),
