@@ -632,7 +632,7 @@ def bitwise_and(x1: _Operand, x2: _Operand, /, *, out: Array | None = None) -> A
 
 @_op
 def bitwise_invert(x: _Operand, /, *, out: Array | None = None) -> Array:
-    """Every bit turned over.
+    """All bits inverted.
 
     Parameters
     ----------
@@ -698,7 +698,7 @@ def bitwise_or(x1: _Operand, x2: _Operand, /, *, out: Array | None = None) -> Ar
 
 @_op
 def bitwise_right_shift(x1: _Operand, x2: _Operand, /, *, out: Array | None = None) -> Array:
-    """x1's bits shifted right by x2, filled with the sign bit.
+    """x1's bits shifted right by x2, filled with sign bits, or with 0 if unsigned.
 
     Parameters
     ----------
@@ -763,7 +763,7 @@ def broadcast_to(x: _ArrayLike, /, shape: Sequence[int]) -> Array:
 
 @_op
 def cbrt(x: _Operand, /, *, out: Array | None = None) -> Array:
-    """Cube root, of negative numbers too.
+    """Cube root, also of negative numbers.
 
     Parameters
     ----------
@@ -4012,7 +4012,7 @@ def sign(x: _Operand, /, *, out: Array | None = None) -> Array:
 
 @_op
 def signbit(x: _Operand, /, *, out: Array | None = None) -> Array:
-    """Whether the sign bit is set: of -0.0 it is.
+    """Whether the sign bit is set, as in -0.0.
 
     Parameters
     ----------
@@ -4566,7 +4566,7 @@ def triu_indices_from(x: _ArrayLike, /, k: int = 0) -> tuple[Array, Array]:
 
 @_op
 def trunc(x: _Operand, /, *, out: Array | None = None) -> Array:
-    """x without its fraction.
+    """x rounded towards 0.
 
     Parameters
     ----------

@@ -91,7 +91,7 @@ ROWS: tuple[Elementwise, ...] = (
     _two("bitwise_or", "T(x | y)", np.bitwise_or, "The bits set in at least one.", kinds="biu"),
     _two("bitwise_xor", "T(x ^ y)", np.bitwise_xor, "The bits set in exactly one.", kinds="biu"),
     _two("bitwise_left_shift", "shifted_left(x, y)", np.left_shift, "x1's bits shifted left by x2; 0 for shifts beyond the width.", kinds="iu", aliases=("left_shift",)),
-    _two("bitwise_right_shift", "shifted_right(x, y)", np.right_shift, "x1's bits shifted right by x2, filled with the sign bit.", kinds="iu", aliases=("right_shift",)),
+    _two("bitwise_right_shift", "shifted_right(x, y)", np.right_shift, "x1's bits shifted right by x2, filled with sign bits, or with 0 if unsigned.", kinds="iu", aliases=("right_shift",)),
     _two("gcd", "gcd_of(x, y)", np.gcd, "Greatest common divisor; 0 for two zeros.", kinds="iu", flops=40, cite="NumPy, ``gcd``"),
     _two("lcm", "lcm_of(x, y)", np.lcm, "Least common multiple, which wraps; 0 where one is 0.", kinds="iu", flops=40, cite="NumPy, ``lcm``"),
     # three arrays

@@ -46,7 +46,7 @@ ROWS: tuple[Elementwise, ...] = (
     Elementwise("reciprocal", "1.0f / x", np.reciprocal, "1 / x.", ulp=0.5),
     Elementwise("sqrt", "sqrt(x)", np.sqrt, "Square root.", ulp=0.5, domain=(0, 100)),
     Elementwise("rsqrt", "1.0f / sqrt(x)", lambda x: 1 / np.sqrt(x), "1 / sqrt(x).", ulp=1.5, domain=(0, 100), cite="MSL 6.5, ``rsqrt``"),
-    Elementwise("cbrt", "cbrt_of(x)", np.cbrt, "Cube root, of negative numbers too.", ulp=1, flops=20, cite="NumPy, ``cbrt``"),
+    Elementwise("cbrt", "cbrt_of(x)", np.cbrt, "Cube root, also of negative numbers.", ulp=1, flops=20, cite="NumPy, ``cbrt``"),
     Elementwise("real", "x", np.real, "The real part: x itself, copied.", kinds="biuf", ulp=0, numpy=(np.real,)),
     Elementwise("imag", "T(0)", np.imag, "The imaginary part: zeros, of x's dtype.", kinds="biuf", ulp=0, numpy=(np.imag,)),
     Elementwise("conj", "x", np.conj, "The complex conjugate: x itself, copied.", kinds="biuf", ulp=0, aliases=("conjugate",)),
@@ -78,13 +78,13 @@ ROWS: tuple[Elementwise, ...] = (
     # rounding
     Elementwise("floor", _whole("floor(x)"), np.floor, "The largest whole number that is not above x.", ulp=0, domain=(-1000, 1000)),
     Elementwise("ceil", _whole("ceil(x)"), np.ceil, "The least whole number that is not below x.", ulp=0, domain=(-1000, 1000)),
-    Elementwise("trunc", _whole("trunc(x)"), np.trunc, "x without its fraction.", ulp=0, domain=(-1000, 1000)),
+    Elementwise("trunc", _whole("trunc(x)"), np.trunc, "x rounded towards 0.", ulp=0, domain=(-1000, 1000)),
     Elementwise("round", _whole("rint(x)"), np.rint, "The nearest whole number; halves go to the even one.", ulp=0, domain=(-1000, 1000), aliases=("rint",)),
     # questions
     Elementwise("isnan", _test("isnan(x) | false"), np.isnan, "Whether x is NaN.", result="bool"),
     Elementwise("isinf", _test("isinf(x) | false"), np.isinf, "Whether x is an infinity.", result="bool"),
     Elementwise("isfinite", _test("isfinite(x) | true"), np.isfinite, "Whether x is neither NaN nor an infinity.", result="bool"),
-    Elementwise("signbit", {"f": "signbit(x)", "i": "x < T(0)", "bu": "false"}, np.signbit, "Whether the sign bit is set: of -0.0 it is.", result="bool"),
+    Elementwise("signbit", {"f": "signbit(x)", "i": "x < T(0)", "bu": "false"}, np.signbit, "Whether the sign bit is set, as in -0.0.", result="bool"),
     Elementwise("logical_not", "x == T(0)", np.logical_not, "Whether x is 0, or False.", kinds="biuf", result="bool"),
-    Elementwise("bitwise_invert", {"b": "!x", "iu": "T(~x)"}, np.invert, "Every bit turned over.", aliases=("bitwise_not", "invert")),
+    Elementwise("bitwise_invert", {"b": "!x", "iu": "T(~x)"}, np.invert, "All bits inverted.", aliases=("bitwise_not", "invert")),
 )
