@@ -59,7 +59,7 @@ def processor_seconds() -> float:
 def one(name: str, engine: str, *, meets: bool) -> dict[str, float]:
     """Compile a kernel in this process; return the seconds of each step."""
     import metalnb as mnb
-    from metalnb.engine.cpu import thread_build, toolchain, two_steps
+    from metalnb.engine.cpu import ir_build, thread_build, toolchain
     from metalnb.engine.cpu.lanes import vector_build
     from metalnb.engine.cpu.watched import thread_checks
 
@@ -87,9 +87,9 @@ def one(name: str, engine: str, *, meets: bool) -> dict[str, float]:
     if engine == "cpu":
         for owner, called, step in (
             (vector_build, "thread_text", "first"), (vector_build, "vectorised", "vectors"),
-            (vector_build, "object_of", "second"), (two_steps, "written", "first"), (thread_build, "written", "first"),
+            (vector_build, "object_of", "second"), (ir_build, "written", "first"), (thread_build, "written", "first"),
             (thread_checks, "written", "first"), (thread_checks, "assembled", "first"),
-            (two_steps, "assembled", "second"), (thread_build, "assembled", "second"),
+            (ir_build, "assembled", "second"), (thread_build, "assembled", "second"),
             (toolchain, "lane_library", "link"), (toolchain, "kernel_library", "link"),
         ):  # fmt: skip
             wrapped(owner, called, step)
@@ -126,7 +126,7 @@ def row(name: str, engine: str, limit: float, *, meets: bool) -> Row:
 
 def chain(count: int) -> Row:
     """Measure the passes over a text of that many functions, each of which calls the next, and of as many loops."""
-    from metalnb.engine.cpu.turns import with_turns
+    from metalnb.engine.cpu.iteration_ends import with_iteration_ends
     from metalnb.msl.rewrite.scan import scan
 
     lines = [f"float f{k}(float v) {{ return f{k + 1}(v); }}" for k in range(count)]
@@ -134,7 +134,7 @@ def chain(count: int) -> Row:
     lines += ["  for (int j = 0; j < 9; ++j) {", "    if (v > j) continue;", "    v += f0(v);", "  }"] * count
     text = "\n".join([*lines, "  *x = v;", "}"])
     start = processor_seconds()
-    with_turns(scan(text).edited.text)
+    with_iteration_ends(scan(text).edited.text)
     spent = processor_seconds() - start
     name = f"passes over {len(text.splitlines()):,} lines of functions and loops"
     return Row(name, f"{spent:.2f} s", f"<= {AIM:.0f} s", spent <= AIM)

@@ -6,13 +6,18 @@ The Metal is in the folder ``metal``. To be read first, each with its idea in th
 can what they share: ``storage.h``, ``special.h``, ….
 
 Comes in: arrays and a call. Goes out: arrays, filled by kernels that have been started. A call goes down through the
-folders: ``elementwise``, ``ops``, ``composed`` and ``neural`` declare the ops, ``planning`` works out dispatches from
-shapes alone, ``launching`` starts them. ``samples`` is for tests and benchmarks; no other folder imports it.
+folders: the ops are declared by subject, ``planning`` works out dispatches from shapes alone, ``launching`` starts
+them. ``samples`` is for tests and benchmarks; no other folder imports it.
+
+elementwise/ shapes/ creation/ indexing/ reductions/ statistics/ sorting/ linear_algebra/ norms/ neural/
+    The ops: an elementwise op is a row, any other a function under the decorator `op`.
+fusion/
+    Functions of arrays made one kernel.
 
 op.py docstrings.py table.py namespace.py
     What an op is, what its docstring says, all of them by name, and the names at the top of `metalnb`.
-array_methods.py array_indexing.py numpy_protocols.py
-    What arrays call: operators and methods, ``x[key]``, NumPy's functions.
+array_methods.py numpy_protocols.py
+    What arrays call: operators and methods, NumPy's functions.
 """
 
 if __name__ == "library_kernels":

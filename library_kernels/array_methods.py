@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from . import array_indexing, numpy_protocols, table
+from . import numpy_protocols, table
+from .indexing import array_indexing
 
 __all__ = ["find"]
 

@@ -19,7 +19,8 @@ from .. import linalg
 from ..arrays.array import Array
 from ..arrays.convert import asarray
 from ..arrays.promotion import DTYPES, as_dtype, weak
-from . import array_indexing, table
+from . import table
+from .indexing import array_indexing
 from .op import Op
 
 __all__ = ["function", "ufunc"]

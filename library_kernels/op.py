@@ -4,7 +4,7 @@ An op is one row. From the row come the function, its docstring, its tests (``te
 benchmark (``benchmarks/library.py``), its line in ``docs/ops.md``, and which of NumPy's functions it implements. The
 calls that the tests make are in ``samples``. There are two ways to write a row:
 
-* an elementwise op is an `Elementwise`: a name, an MSL expression, a NumPy reference;
+* an elementwise op is an `Elementwise`: its MSL as a `Formula`, and what else is stated of it as `OpInfo`;
 * any other op is a plain function of arrays under the decorator `op`::
 
       @op("reduction", reference=np.sum, dtypes=NUMERIC, kernels=("reduce.metal",))

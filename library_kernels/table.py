@@ -15,14 +15,20 @@ __all__ = ["MODULES", "op", "ops"]
 # Modules with rows: `Elementwise` records in a tuple ROWS, or functions under the decorator `op`; a name with a leading
 # underscore is part of another op.
 MODULES = (
-    "elementwise.unary", "ops.conversion", "ops.array_views", "ops.joining", "ops.creation", "ops.matrices",
-    "elementwise.binary", "elementwise.activations", "ops.sorting", "ops.indexed", "ops.reductions", "ops.statistics",
-    "ops.searching", "ops.sets", "ops.scans", "ops.normalization", "ops.linear_algebra",
-    "composed.nan_reductions", "composed.quantiles", "composed.histograms", "composed.lookups", "composed.covariances",
-    "composed.contractions", "composed.padding", "composed.stacking", "composed.index_grids", "composed.set_algebra",
-    "composed.selections", "composed.closeness", "neural.attention", "neural.convolution", "neural.pooling",
-    "neural.channel_norms", "neural.losses", "neural.gating", "neural.dense",
-    "neural.quantized",
+    "elementwise.unary", "elementwise.conversion", "shapes.array_views", "shapes.flips_and_rolls", "shapes.joining",
+    "shapes.stacking", "shapes.splitting", "shapes.repeating", "shapes.padding",
+    "creation.filled", "creation.spaced_numbers", "creation.matrices", "creation.index_grids",
+    "elementwise.binary", "elementwise.ternary", "elementwise.clipping", "elementwise.closeness",
+    "elementwise.interpolation", "neural.activations", "neural.gating",
+    "indexing.take_and_put", "indexing.nonzero",
+    "sorting.sort", "sorting.selection", "sorting.searching", "sorting.unique", "sorting.set_algebra",
+    "reductions.basic_reductions", "reductions.arg_reductions", "reductions.nan_reductions", "reductions.scans",
+    "statistics.moments", "statistics.nan_moments", "statistics.quantiles", "statistics.histograms",
+    "statistics.covariances",
+    "linear_algebra.matrix_products", "linear_algebra.contractions",
+    "norms.vector_norms", "norms.layer_norms", "norms.channel_norms",
+    "neural.softmax", "neural.attention", "neural.convolution", "neural.pooling", "neural.losses", "neural.dense",
+    "neural.embeddings", "neural.dropout", "neural.quantized",
 )
 
 

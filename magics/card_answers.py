@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import re
 from typing import Any
 
 from ..program import Program
@@ -12,6 +13,8 @@ from .session import Session
 __all__ = ["install_cards", "latest_call", "remove_cards"]
 
 _MOST = 300  # cells that are looked through
+_CHECKS = re.compile(r"(\w+\.)?validate")
+_OF_CHECKS = {"expected", "rtol", "atol", "seconds", "device"}  # what a check takes and the kernel does not
 
 
 def install_cards(shell: Any, session: Session) -> None:
@@ -34,14 +37,27 @@ def latest_call(session: Session, name: str) -> str:
     """Return the latest call of a kernel in the notebook's cells, or as a magic has measured it; empty for none."""
     shell = session.shell
     for text in reversed(shell.user_ns.get("In", [])[-_MOST:]):
-        if f"{name}(" not in text or text.lstrip().startswith("%%metal"):
+        if name not in text or text.lstrip().startswith("%%metal"):
             continue
         with contextlib.suppress(SyntaxError):
             calls = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Call)]
-            found = [node for node in calls if isinstance(node.func, ast.Name) and node.func.id == name]
+            found = [(node.lineno, node.col_offset, own) for node in calls if (own := _call(node, name)) is not None]
             if found:
-                return ast.unparse(max(found, key=lambda node: (node.lineno, node.col_offset)))
+                return ast.unparse(max(found, key=lambda each: each[:2])[2])
     measured = session.calls.get(name)
     if measured is None:
         return ""
     return ast.unparse(ast.Call(ast.Name(name, ast.Load()), measured.args, measured.keywords))
+
+
+def _call(node: ast.Call, name: str) -> ast.Call | None:
+    """Return the call of a kernel that a call is, or that it checks; None for any other."""
+    own, args = node.func, node.args
+    if isinstance(own, ast.Attribute) and own.attr == "check":
+        own = own.value
+    elif args and _CHECKS.fullmatch(ast.unparse(own)):
+        own, args = args[0], args[1:]
+    if not (isinstance(own, ast.Name) and own.id == name):
+        return None
+    keywords = node.keywords if own is node.func else [k for k in node.keywords if k.arg not in _OF_CHECKS]
+    return ast.Call(own, args, keywords)

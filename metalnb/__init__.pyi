@@ -36,15 +36,15 @@ from .errors import KernelFault as KernelFault
 from .errors import LaunchError as LaunchError
 from .errors import MetalnbError as MetalnbError
 from .errors import MetalnbWarning as MetalnbWarning
-from .library_kernels.composed.selections import TopK
 from .library_kernels.elementwise.custom_elementwise import elementwise as elementwise
-from .library_kernels.elementwise.fuse import fuse as fuse
+from .library_kernels.fusion.fuse import fuse as fuse
 from .library_kernels.namespace import Namespace
 from .library_kernels.op import Op
-from .library_kernels.ops.custom_reduction import reduction as reduction
-from .library_kernels.ops.sets import UniqueAll
-from .library_kernels.ops.sets import UniqueCounts
-from .library_kernels.ops.sets import UniqueInverse
+from .library_kernels.reductions.custom_reduction import reduction as reduction
+from .library_kernels.sorting.selection import TopK
+from .library_kernels.sorting.unique import UniqueAll
+from .library_kernels.sorting.unique import UniqueCounts
+from .library_kernels.sorting.unique import UniqueInverse
 from .profiling.profile_call import profile as profile
 from .profiling.profile_record import Profile as Profile
 from .program import Program as Program
@@ -834,7 +834,7 @@ def clip(x: _ArrayLike, /, min: Any = None, max: Any = None, *, out: Array | Non
     x : Array
         Of all dtypes but bool.
     min, max : Array or number, optional
-        The bounds; None means no bound. If min > max, the result is max.
+        The bounds; None for none. Where min > max, max counts.
     out : Array, optional
         The array to write the result into.
 
@@ -1066,7 +1066,7 @@ def cummax(x: _ArrayLike, /, axis: int | None = None) -> Array:
     ----------
     x : Array
     axis : int, optional
-        By default the array is flattened.
+        Left out, the elements are taken as one row.
 
     Returns
     -------
@@ -2338,7 +2338,7 @@ def leaky_relu(x: _Operand, /, slope: float = 0.01, *, out: Array | None = None)
 
 @_op
 def lerp(x1: _Operand, x2: _Operand, x3: _Operand, /, *, out: Array | None = None) -> Array:
-    """Linear interpolation from x1 (x3 = 0) to x2 (x3 = 1); x2 - x1 must not overflow.
+    """From x1, for x3 = 0, to x2, for x3 = 1; x2 - x1 must be a number that there is.
 
     Parameters
     ----------
@@ -3739,7 +3739,7 @@ def rms_norm(x: _ArrayLike, weight: _ArrayLike | None = None, /, *, eps: float =
     """
 
 @_op
-def roll(x: _ArrayLike, /, shift: int | tuple[int, ...], axis: int | tuple[int, ...] | None = None) -> Array:
+def roll(x: _ArrayLike, /, shift: int | Sequence[int], axis: int | Sequence[int] | None = None) -> Array:
     """Move the elements along axes; those shifted past the end reappear at the start.
 
     Parameters
@@ -4207,7 +4207,7 @@ def sort(x: _ArrayLike, /, axis: int | None = -1, *, descending: _bool = False, 
 
 @_op
 def split(x: _ArrayLike, indices_or_sections: Any, /, axis: int = 0) -> tuple[Array, ...]:
-    """Split an array along an axis into views: a number of equal parts, or at indices.
+    """Return the parts of an array along an axis, as views: a number of equal parts, or at indices.
 
     Parameters
     ----------

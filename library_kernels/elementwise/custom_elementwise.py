@@ -13,6 +13,7 @@ from ...msl.language.reference import KEYWORDS, lookup
 from ...msl.text.tokens import Token, tokenize
 from .elementwise_op import Elementwise
 from .elementwise_text import LOOPS, RESERVED, Formula
+from .op_info import OpInfo
 
 __all__ = ["elementwise", "free_names"]
 
@@ -90,10 +91,8 @@ def elementwise(  # noqa: PLR0913  (what can be said of an op)
     if result not in {"same", "bool"}:
         message = f"elementwise: result is 'same' or 'bool'; got {result!r}. Convert what comes out: .astype(…)."
         raise ArgumentError(message)
-    made = _Own(
-        name, {kinds: line}, reference or _none, line.strip(), operands=names, parameters=parameters, result=result,
-        preamble=preamble, math=math, family="own", ulp=ulp if reference else 0,
-    )  # fmt: skip
+    formula = Formula(name, line, line.strip(), kinds, names, (), parameters, result, preamble, math)
+    made = _Own(formula, OpInfo(reference or _none, family="own", ulp=ulp if reference else 0))
     options = {"name": name, "operands": names, "kinds": kinds, "result": result, "preamble": preamble, "math": math,
                "reference": reference, "ulp": ulp, **parameters}  # fmt: skip
     made.recipe = (line, options)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Callable, Mapping
-from typing import Any, Literal, NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,24 +18,22 @@ from ...engine.base import Engine
 from ...errors import ArgumentError
 from ...program import Program
 from ..docstrings import described
+from ..fusion.tracing import Traced
 from ..launching.copying import copy_into
 from ..launching.launcher import Launch
 from ..launching.programs import compile
-from ..op import ALL, Op, OpRow
-from ..planning.cuts import NEVER, device_of
+from ..op import Op
+from ..planning.device import NEVER, device_of
 from ..planning.elementwise_plan import Strip, plan_elementwise, stretched
-from .elementwise_text import LOOPS, Formula
+from .elementwise_text import Formula
+from .op_info import OpInfo, row_of
 from .operands import Taken, take
-from .tracing import Traced
 
 __all__ = ["Elementwise", "strip"]
 
 DType = np.dtype[Any]
-Check = Callable[[str, tuple[Any, ...]], None]
 
 _PLANS = 4096
-_HALVES = {"float16": 2.0**-13, "bfloat16": 2.0**-16}  # an ulp of float32 in ulp of these
-_OPERANDS = {1: ("x",), 2: ("x", "y"), 3: ("x", "y", "z")}
 
 
 class _Call(NamedTuple):
@@ -61,82 +59,25 @@ class Elementwise(Op):
 
     Parameters
     ----------
-    name : str
-    expression : str or mapping of str to str
-        MSL, of ``x``, ``y``, ``z`` and the parameters; ``T`` is the type that is computed in. A mapping gives one for
-        each group of kinds: ``{"f": "floor(x / y)", "iu": "floor_quotient(x, y)"}``.
-    reference : callable
-        The same in NumPy.
-    doc : str
-        One line.
-    kinds : str
-        Which loops there are, when `expression` is not a mapping: ``b`` bool, ``i`` signed, ``u`` unsigned, ``f``
-        floating. An op of floats alone takes integers and bool as float32.
-    result : {"same", "bool"}
-    operands : int or tuple of str
-        How many arrays, or their names; those named in `masks` are bool whatever the loop is.
-    parameters : mapping of str to float
-        Scalars with their defaults, which the kernel is given as ``constant float&``.
-    ulp : float
-        The error allowed for floats, in units in the last place of float32; for narrower floats, what remains of it
-        after rounding the result. 0.5 is "correctly rounded".
-    domain : tuple of float
-        Where floats for the benchmark, and the first samples, are taken from.
-    math : {"precise", "fast"}
-        How it is compiled.
-    check : callable, optional
-        ``check(name, operands)`` looks at every call's operands, and raises.
-    preamble : str
-        MSL that precedes the kernel.
-    size, native, cite, aliases, numpy, flops, family
-        As in `OpRow`.
+    formula : Formula
+        Its MSL.
+    info : OpInfo
+        The same in NumPy, and what the catalogue says.
     """
 
-    def __init__(  # noqa: PLR0913  (a row has many columns)
-        self,
-        name: str,
-        expression: str | Mapping[str, str],
-        reference: Callable[..., Any],
-        doc: str,
-        *,
-        kinds: str = "f",
-        result: Literal["same", "bool"] = "same",
-        operands: int | tuple[str, ...] = 1,
-        masks: tuple[str, ...] = (),
-        parameters: Mapping[str, float] | None = None,
-        ulp: float = 4,
-        domain: tuple[float, float] = (-10, 10),
-        math: Literal["precise", "fast"] = "precise",
-        check: Check | None = None,
-        preamble: str = "",
-        size: Callable[..., Any] | None = None,
-        native: bool = False,
-        cite: str = "",
-        family: str = "elementwise",
-        aliases: tuple[str, ...] = (),
-        numpy: tuple[Callable[..., Any], ...] = (),
-        flops: float = 1,
-    ) -> None:
-        groups = {kinds: expression} if isinstance(expression, str) else dict(expression)
-        names = _OPERANDS[operands] if isinstance(operands, int) else operands
-        self.formula = Formula(name, doc, groups, names, masks, dict(parameters or {}), result, preamble)
-        self.operands = names
-        self.masks = frozenset(masks)
-        self.parameters = self.formula.parameters
-        self.kinds = self.formula.kinds
-        self.domain = domain
-        self.math = math
-        self._check = check
-        self._count = len(names)
-        self._defaults = _packed(self.parameters)
+    def __init__(self, formula: Formula, info: OpInfo) -> None:
+        self.formula = formula
+        self.operands = formula.operands
+        self.masks = frozenset(formula.masks)
+        self.parameters = formula.parameters
+        self.kinds = formula.kinds
+        self.domain = info.domain
+        self._check = info.check
+        self._count = len(formula.operands)
+        self._defaults = _packed(formula.parameters)
         self._plans: dict[Any, _Call] = {}
-        takes = [d for k in self.kinds for d in LOOPS[k]]
-        row = OpRow(
-            family, reference, ALL if self.kinds == "f" else tuple(d for d in ALL if d in takes),
-            _tolerance(ulp) if result == "same" and "f" in self.kinds else {},
-            ("elementwise.h",), aliases, _answers(reference, numpy), flops, cite, native, (), size,
-        )  # fmt: skip
-        super().__init__(described(self.formula, row, dict(self.parameters)), row)
+        row = row_of(formula, info)
+        super().__init__(described(formula, row, dict(formula.parameters)), row)
 
     # --- kernels ---------------------------------------------------------------------------------------------------
 
@@ -150,7 +91,7 @@ class Elementwise(Op):
         device = device_of(engine.caps)
         group = self.formula.group(kind_of(dtype))
         text = self.formula.text(group, several=device.waits, streams=device.streams < NEVER)
-        return compile(text, math=self.math, engine=engine.name, name=self.name)
+        return compile(text, math=self.formula.math, engine=engine.name, name=self.name)
 
     # --- a call ----------------------------------------------------------------------------------------------------
 
@@ -302,14 +243,5 @@ def _clash(a: Array, out: Array) -> bool:
     return not (same and a.block.host is out.block.host) and np.may_share_memory(a.host, out.host)
 
 
-def _tolerance(ulp: float) -> dict[str, float]:
-    return {"float32": ulp, **{dtype: 0.5 + ulp * part for dtype, part in _HALVES.items()}}
-
-
 def _packed(values: Mapping[str, Any]) -> tuple[bytearray, ...]:
     return tuple(bytearray(struct.pack("<f", v)) for v in values.values())
-
-
-def _answers(reference: Callable[..., Any], numpy: tuple[Callable[..., Any], ...]) -> tuple[Callable[..., Any], ...]:
-    """Return NumPy's functions that an op implements: the reference, when it is one of them."""
-    return (*((reference,) if isinstance(reference, np.ufunc) else ()), *numpy)

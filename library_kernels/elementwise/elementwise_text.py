@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Literal
 
 from ...arrays.promotion import DTYPES
 from ..launching.programs import instantiation
@@ -23,36 +25,49 @@ STEPS = {"u": "Unit", "s": "Same", "g": "Strided", "U": "Whole", "S": "One", "V"
 
 @dataclass(frozen=True)
 class Formula:
-    """An expression, and what its names are.
+    """The MSL of an elementwise op: an expression, and what its names are.
 
     Attributes
     ----------
-    name, doc : str
-    groups : mapping of str to str
-        For each group of kinds (``b`` bool, ``i`` signed, ``u`` unsigned, ``f`` floating) its expression, of the
-        operands, the parameters, and ``T``, the type that is computed in; ``L`` is the type that is stored.
+    name : str
+    expression : str or mapping of str to str
+        MSL, of the operands, the parameters, and ``T``, the type that is computed in; ``L`` is the type that is stored.
+        A mapping gives one for each group of kinds: ``{"f": "floor(x / y)", "iu": "floor_quotient(x, y)"}``.
+    doc : str
+        One line.
+    kinds : str
+        Which loops there are, when `expression` is not a mapping: ``b`` bool, ``i`` signed, ``u`` unsigned, ``f``
+        floating. An op of floats alone takes integers and bool as float32.
     operands : tuple of str
         The arrays; those also named in `masks` are bool in every loop.
     parameters : mapping of str to float
         Scalars that the kernel is given as ``constant float&``, with their defaults.
     result : {"same", "bool"}
     preamble : str
-        MSL that precedes the kernel.
+        MSL that stands before the kernel.
+    math : {"precise", "fast"}
+        How it is compiled.
     """
 
     name: str
-    doc: str
-    groups: Mapping[str, str]
+    expression: str | Mapping[str, str]
+    doc: str = ""
+    kinds: str = "f"
     operands: tuple[str, ...] = ("x",)
     masks: tuple[str, ...] = ()
     parameters: Mapping[str, float] = field(default_factory=dict)
-    result: str = "same"
+    result: Literal["same", "bool"] = "same"
     preamble: str = ""
+    math: Literal["precise", "fast"] = "precise"
 
-    @property
-    def kinds(self) -> str:
-        """All kinds with a loop."""
-        return "".join(self.groups)
+    def __post_init__(self) -> None:
+        if not isinstance(self.expression, str):
+            object.__setattr__(self, "kinds", "".join(self.expression))
+
+    @functools.cached_property
+    def groups(self) -> Mapping[str, str]:
+        """For each group of kinds its expression."""
+        return {self.kinds: self.expression} if isinstance(self.expression, str) else self.expression
 
     def group(self, kind: str) -> str:
         """Return the group that a kind belongs to."""

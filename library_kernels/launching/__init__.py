@@ -2,5 +2,5 @@
 
 Comes in: arrays whose shapes and dtypes are checked, and a plan. Goes out: the arrays that the started kernels fill;
 nothing is waited for. ``launcher.Launch`` starts every planned kernel, ``programs`` compiles all of them, and
-``copying`` has the copy that everything else rests on. Ops are declared above, in ``ops``, and are unknown here.
+``copying`` has the copy that everything else rests on. Ops are declared above, and are unknown here.
 """

@@ -11,7 +11,7 @@ import numpy as np
 from ...arrays.array import Array, empty
 from ...engine import named
 from ..planning.attention_plan import AttentionShape, plan_attention
-from ..planning.cuts import Device, device_of
+from ..planning.device import Device, device_of
 from .launcher import Launch, aligned
 from .programs import instantiated
 from .reduction_launch import tag

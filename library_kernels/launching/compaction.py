@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...arrays.array import Array, empty
-from ..planning.cuts import LANES
+from ..planning.device import LANES
 from .bits import as_bits, order_of, width
 from .launcher import dispatch
 from .programs import program

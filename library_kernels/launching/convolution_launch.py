@@ -13,7 +13,8 @@ from ...arrays.array import Array, empty
 from ...engine import named
 from ...program import Program
 from ..planning.convolution_plan import FORMS, Windows, plan_channels, plan_convolution, plan_depthwise
-from ..planning.cuts import LANES, Device, device_of, grid_of_threads, record
+from ..planning.device import LANES, Device, device_of, grid_of_threads
+from ..planning.packed_record import record
 from ..planning.product_plan import Strided, plan_windows
 from .copying import contiguous, converted, copied
 from .launcher import Launch, aligned

@@ -11,7 +11,7 @@ from ...arrays.array import Array, empty
 from ...arrays.convert import asarray, on
 from ...arrays.promotion import DTYPES
 from ...engine import named
-from ..planning.cuts import CORES, device_of
+from ..planning.device import CORES, device_of
 from ..planning.elementwise_plan import Strip, plan_elementwise, plan_transposed, stretched
 from .launcher import Launch
 from .programs import with_macros

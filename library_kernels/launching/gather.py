@@ -11,7 +11,7 @@ from ...arrays.array import Array, empty
 from ...arrays.convert import asarray, on
 from ...arrays.promotion import is_integer
 from ...engine.base import Engine
-from ..planning.cuts import LANES, device_of
+from ..planning.device import LANES, device_of
 from .bits import as_bits, fault_word, spread, width
 from .copying import contiguous, converted
 from .launcher import dispatch

@@ -15,7 +15,9 @@ from ...arrays.promotion import is_float
 from ...engine import named
 from ...program import Program
 from ..planning.axes import axis_of
-from ..planning.cuts import LANES, cut, cut_rows, device_of, grid_of_groups, grid_of_rows, record, threads_for_row
+from ..planning.device import LANES, device_of, grid_of_groups, grid_of_rows, threads_for_row
+from ..planning.packed_record import record
+from ..planning.row_splits import split, split_rows
 from .copying import as_array, converted, copied
 from .launcher import Launch, no_value
 from .programs import instantiated
@@ -65,9 +67,9 @@ def softmax_along(who: str, x: Any, axis: Any, *, log: bool) -> Array:
         Launch(program[name].binary, *form, (packed,)).start(x, out)
         return out
     if width == 1:
-        kernel, stretches = "stretch", cut_rows(count, outer, LANES, device)
+        kernel, stretches = "stretch", split_rows(count, outer, LANES, device)
     else:
-        kernel, stretches = "columns", cut(count, max(1, _COLUMNS // width), -(-device.simd_groups // outer))
+        kernel, stretches = "columns", split(count, max(1, _COLUMNS // width), -(-device.simd_groups // outer))
     element = tag(x.dtype)
     most = reduced(x, (at,), Monoid("Maximum", element, "float", "float", "float"), _FLOAT)
     share = Monoid("LogShare" if log else "Share", element, "float", "float", "float", _SHARES)

@@ -14,7 +14,7 @@ from ...arrays.promotion import is_float
 from ...engine import named
 from ...engine.base import Engine
 from ...program import Program
-from ..planning.cuts import CORES, LANES, Device, device_of
+from ..planning.device import CORES, LANES, Device, device_of
 from ..planning.product_plan import (
     DOT,
     SMALL,

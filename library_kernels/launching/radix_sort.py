@@ -16,7 +16,8 @@ from ...arrays.array import Array, empty
 from ...engine import named
 from ...engine.base import Engine
 from ...program import Program
-from ..planning.cuts import LANES, Device, device_of, record, sort_tile
+from ..planning.device import LANES, Device, device_of
+from ..planning.packed_record import record
 from .bits import as_bits, order_of, width
 from .copying import copied
 from .launcher import Launch, dispatch
@@ -105,7 +106,7 @@ def sorted_rows(x: Array, *, descending: bool = False, indexed: bool = False) ->
         held = LANES // n
         dispatch(kernels[f"sort_short_{width(x.dtype)}"], bits, out.keys, n, rows, *out.indices,
                  grid=LANES * -(-rows // held), threadgroup=LANES)  # fmt: skip
-    elif device.tile_places and n <= sort_tile(x.itemsize):
+    elif device.tile_places and n <= _sort_tile(x.itemsize):
         given = copied(bits) if bits.offset else bits
         launch = _tile_rows(x.dtype, rows, n, x.device, descending=descending, indexed=indexed)
         launch.start(given, out.keys, *(out.indices or (None,)))
@@ -239,7 +240,7 @@ def _tile_steps(
     kernels: Program, dtype: np.dtype[Any], rows: int, n: int, shift: int, engine: str, *, first: bool
 ) -> _TileSteps:
     """Compile what a pass needs."""
-    tile = sort_tile(dtype.itemsize)
+    tile = _sort_tile(dtype.itemsize)
     tiles = -(-n // tile)
     settings = record(struct.pack("<5I", n, tile, tiles, shift, first))  # Pass of radix.h
     over = (tiles * DIGITS, rows, 1), (DIGITS, 1, 1)
@@ -292,3 +293,8 @@ def radix_pass(  # noqa: PLR0913  (all that a pass is made of)
     dispatch(kernels[f"sort_scatter_{bits}"], keys, to, counts, settings, *indices, *to_indices,
              grid=grid, threadgroup=(lanes, 1))  # fmt: skip
     return counts
+
+
+def _sort_tile(itemsize: int) -> int:
+    """Return the keys that a threadgroup of ``sort_tiles.metal`` ranks at once."""
+    return 16384 // max(itemsize, 4)

@@ -11,7 +11,7 @@ from ...arrays.array import Array, empty
 from ...arrays.promotion import DTYPES, is_float, kind_of
 from ...engine import named
 from ...program import Program
-from ..planning.cuts import device_of
+from ..planning.device import device_of
 from ..planning.reduction_plan import axes_of_view, plan_reduction
 from .copying import copied, fill_with
 from .launcher import Launch, no_value

@@ -12,7 +12,7 @@ from ...arrays.array import Array, empty
 from ...engine import named
 from ...engine.base import Grid
 from ...program import Program
-from ..planning.cuts import device_of, grid_of_rows, grid_of_threads
+from ..planning.device import device_of, grid_of_rows, grid_of_threads
 from ..planning.scan_plan import plan_scan, threads_of_totals
 from .launcher import Launch, aligned, no_value
 from .programs import instantiated

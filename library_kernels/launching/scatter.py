@@ -9,7 +9,7 @@ import numpy as np
 
 from ...arrays.array import Array, empty
 from ...arrays.promotion import is_float
-from ..planning.cuts import LANES
+from ..planning.device import LANES
 from .bits import as_bits, fault_word, width
 from .copying import contiguous, converted, copied, copy_into, given_for
 from .gather import check, gather, short

@@ -12,22 +12,23 @@ import numpy as np
 from ...arrays.array import Array, empty
 from ...arrays.convert import asarray, on
 from ...arrays.promotion import common, is_float
-from ..elementwise import unary
-from ..elementwise.binary import BY_NAME
+from ..elementwise.by_name import BY_NAME
 from ..elementwise.elementwise_op import Elementwise
+from ..elementwise.elementwise_text import Formula
+from ..elementwise.op_info import OpInfo
 from ..launching.attention_launch import attended
 from ..launching.copying import as_array, contiguous, converted, copied, fill_with
+from ..linear_algebra.matrix_products import matmul
 from ..op import FLOATS, LeastTraffic, Op, OpRow, op
-from ..ops.array_views import broadcast_to
-from ..ops.linear_algebra import matmul
-from ..ops.normalization import softmax
 from ..planning.elementwise_plan import broadcast
+from ..shapes.array_views import broadcast_to
+from .softmax import softmax
 
 __all__ = ["rope", "scaled_dot_product_attention"]
 
 _FLOAT = np.dtype(np.float32)
 _FILES = ("attention.metal", "attention_matrices.metal", "attention_tiles.metal", "attention_parts.metal")
-_ISNAN = next(row for row in unary.ROWS if row.name == "isnan")
+_ISNAN = BY_NAME["isnan"]
 
 
 class _Attention(Op):
@@ -167,7 +168,10 @@ def _composed(q: Array, k: Array, v: Array, mask: Array | None, share: int, scal
 
 # ---- Rotary position embedding ---------------------------------------------------------------------------------------
 
-_TURN = Elementwise("rope", "fma(x, c, -(y * s))", lambda x, y, c, s: x * c - y * s, "", operands=("x", "y", "c", "s"))
+_TURN = Elementwise(
+    Formula("rope", "fma(x, c, -(y * s))", operands=("x", "y", "c", "s")),
+    OpInfo(lambda x, y, c, s: x * c - y * s),
+)
 
 
 def _roped(x: Any, *, base: float = 10000.0, offset: int = 0, interleaved: bool = False) -> Any:

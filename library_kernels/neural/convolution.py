@@ -16,13 +16,13 @@ import numpy as np
 from ...arrays.array import Array, empty
 from ...arrays.convert import on
 from ...arrays.promotion import common, is_float
-from ..elementwise.binary import BY_NAME
+from ..elementwise.by_name import BY_NAME
 from ..launching.convolution_launch import by_channels, convolved, multiplied
 from ..launching.copying import as_array, contiguous, converted, copied, copy_into, fill_with
+from ..linear_algebra.matrix_products import matmul
 from ..op import FLOATS, LeastTraffic, Op, OpRow
-from ..ops.linear_algebra import matmul
 from ..planning.convolution_plan import Windows
-from ..planning.cuts import device_of
+from ..planning.device import device_of
 
 __all__ = ["conv1d", "conv2d", "padded", "tuple_of", "windows"]
 

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from ...arrays.array import Array
-from ..elementwise.binary import BY_NAME
+from ..elementwise.by_name import BY_NAME
 from ..launching.copying import as_array
+from ..linear_algebra.matrix_products import matmul
 from ..op import FLOATS, op
-from ..ops.linear_algebra import matmul
 
 __all__ = ["linear"]
 

@@ -11,13 +11,16 @@ import numpy as np
 from ...arrays.array import Array
 from ...arrays.convert import asarray, on
 from ...arrays.promotion import floating, is_integer
-from ..elementwise.binary import BY_NAME
+from ..elementwise.by_name import BY_NAME
 from ..elementwise.elementwise_op import Elementwise
+from ..elementwise.elementwise_text import Formula
+from ..elementwise.op_info import OpInfo
+from ..indexing.take_and_put import take, take_along_axis
 from ..launching.copying import as_array, converted
 from ..op import FLOATS, Op, op
-from ..ops import reductions, statistics
-from ..ops.indexed import take, take_along_axis
-from ..ops.normalization import log_softmax
+from ..reductions import basic_reductions
+from ..statistics import moments
+from .softmax import log_softmax
 
 __all__ = [
     "binary_cross_entropy", "binary_cross_entropy_with_logits", "cross_entropy", "huber_loss", "kl_div", "l1_loss",
@@ -27,7 +30,8 @@ __all__ = [
 _WHERE = BY_NAME["where"]
 _FLOAT = np.dtype(np.float32)
 _TOLERANCE = {"float32": 16.0, "float16": 1.0, "bfloat16": 1.0}
-_two = functools.partial(Elementwise, operands=2, family="neural")
+_two = functools.partial(Formula, operands=("x", "y"))
+_info = functools.partial(OpInfo, family="neural")
 
 
 def _smooth(x: Any, y: Any, beta: float = 1.0) -> Any:
@@ -52,26 +56,34 @@ def _divergence(x: Any, y: Any) -> Any:
     return np.where(y > 0, y * (np.log(np.where(y > 0, y, 1)) - x), 0)
 
 
-_SQUARES = _two("mse_loss", "(x - y) * (x - y)", lambda x, y: (x - y) ** 2, "")
-_DISTANCES = _two("l1_loss", "abs(x - y)", lambda x, y: np.abs(x - y), "")
-_SMOOTH = _two("smooth_l1_loss", "abs(x - y) < beta ? 0.5f * (x - y) * (x - y) / beta : abs(x - y) - 0.5f * beta",
-               _smooth, "", parameters={"beta": 1.0})  # fmt: skip
-_HUBER = _two("huber_loss", "abs(x - y) <= delta ? 0.5f * (x - y) * (x - y) : delta * (abs(x - y) - 0.5f * delta)",
-              _huber, "", parameters={"delta": 1.0})  # fmt: skip
-# Logarithms stop at -100, as PyTorch's do: of 0 they would be infinite, and 0 times that NaN.
-_BINARY = _two(
-    "binary_cross_entropy", "-(y * maximum_of(log(x), -100.0f) + (1.0f - y) * maximum_of(log1p_of(-x), -100.0f))",
-    _binary, "",
+_SQUARES = Elementwise(_two("mse_loss", "(x - y) * (x - y)"), _info(lambda x, y: (x - y) ** 2))
+_DISTANCES = Elementwise(_two("l1_loss", "abs(x - y)"), _info(lambda x, y: np.abs(x - y)))
+_SMOOTH = Elementwise(
+    _two("smooth_l1_loss", "abs(x - y) < beta ? 0.5f * (x - y) * (x - y) / beta : abs(x - y) - 0.5f * beta",
+         parameters={"beta": 1.0}),
+    _info(_smooth),
 )  # fmt: skip
-_LOGITS = _two("binary_cross_entropy_with_logits", "maximum_of(x, 0.0f) - x * y + log1p_unit(exp(-abs(x)))",
-               _logits, "")  # fmt: skip
-_DIVERGENCE = _two("kl_div", "y > 0.0f ? y * (log(y) - x) : y == 0.0f ? 0.0f : NAN", _divergence, "")
+_HUBER = Elementwise(
+    _two("huber_loss", "abs(x - y) <= delta ? 0.5f * (x - y) * (x - y) : delta * (abs(x - y) - 0.5f * delta)",
+         parameters={"delta": 1.0}),
+    _info(_huber),
+)  # fmt: skip
+# Logarithms stop at -100, as PyTorch's do: of 0 they would be infinite, and 0 times that NaN.
+_BINARY = Elementwise(
+    _two("binary_cross_entropy", "-(y * maximum_of(log(x), -100.0f) + (1.0f - y) * maximum_of(log1p_of(-x), -100.0f))"),
+    _info(_binary),
+)  # fmt: skip
+_LOGITS = Elementwise(
+    _two("binary_cross_entropy_with_logits", "maximum_of(x, 0.0f) - x * y + log1p_unit(exp(-abs(x)))"),
+    _info(_logits),
+)  # fmt: skip
+_DIVERGENCE = Elementwise(_two("kl_div", "y > 0.0f ? y * (log(y) - x) : y == 0.0f ? 0.0f : NAN"), _info(_divergence))
 
 
 def _reduced(who: str, loss: Array, reduction: str) -> Array:
     if reduction not in {"mean", "sum", "none"}:
         raise ValueError(f"{who}: reduction is 'mean', 'sum' or 'none'; got {reduction!r}.")
-    made: Array = loss if reduction == "none" else {"mean": statistics.mean, "sum": reductions.sum}[reduction](loss)
+    made: Array = loss if reduction == "none" else {"mean": moments.mean, "sum": basic_reductions.sum}[reduction](loss)
     return made
 
 
@@ -190,13 +202,13 @@ def _picked(
     loss = -own * each
     if smoothing:
         lines = logs if weights is None else logs * weights.reshape((-1, *(1,) * (logs.ndim - axis - 1)))
-        spread = -reductions.sum(lines, axis=axis) / logs.shape[axis]
+        spread = -basic_reductions.sum(lines, axis=axis) / logs.shape[axis]
         loss = loss * (1 - smoothing) + spread * smoothing
     loss = _WHERE(counted, loss, 0.0)
     if reduction != "mean":
         return _reduced(who, loss, reduction)
-    share = reductions.sum(_WHERE(counted, each, 0.0))
-    return reductions.sum(loss) / share  # type: ignore[no-any-return]
+    share = basic_reductions.sum(_WHERE(counted, each, 0.0))
+    return basic_reductions.sum(loss) / share  # type: ignore[no-any-return]
 
 
 def _classes(x: Any, target: Any, weight: Any = None, *, ignore_index: int = -100, reduction: str = "mean",
@@ -292,4 +304,4 @@ def cross_entropy(
     lines = wanted * logs
     if weight is not None:
         lines = lines * as_array("cross_entropy", weight).reshape((-1, *(1,) * (logits.ndim - axis - 1)))
-    return converted(_reduced("cross_entropy", -reductions.sum(lines, axis=axis), reduction), own)
+    return converted(_reduced("cross_entropy", -basic_reductions.sum(lines, axis=axis), reduction), own)

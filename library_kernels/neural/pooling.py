@@ -20,7 +20,8 @@ from ..launching.launcher import Launch, dispatch
 from ..launching.programs import instantiated
 from ..launching.reduction_launch import tag
 from ..op import FLOATS, Op, op
-from ..planning.cuts import LANES, device_of, record
+from ..planning.device import LANES, device_of
+from ..planning.packed_record import record
 from .convolution import tuple_of
 
 __all__ = ["adaptive_avg_pool2d", "avg_pool1d", "avg_pool2d", "max_pool1d", "max_pool2d"]

@@ -19,7 +19,8 @@ from ..launching.product_launch import product
 from ..launching.programs import instantiated
 from ..launching.reduction_launch import tag
 from ..op import FLOATS, LeastTraffic, Op, OpRow, op
-from ..planning.cuts import LANES, Device, device_of, grid_of_groups, grid_of_threads, record
+from ..planning.device import LANES, Device, device_of, grid_of_groups, grid_of_threads
+from ..planning.packed_record import record
 
 __all__ = ["dequantize", "quantize", "quantized_matmul"]
 

@@ -1,4 +1,4 @@
-"""How argmax and argmin are cut into dispatches of ``argreduce.metal``. Numbers alone: no array is touched."""
+"""How argmax and argmin are split into dispatches of ``argreduce.metal``. Numbers alone: no array is touched."""
 
 from __future__ import annotations
 
@@ -6,19 +6,9 @@ import functools
 from typing import Any, NamedTuple
 
 from ...engine.base import Grid
-from .cuts import (
-    FEW_TERMS,
-    LANES,
-    TILE_BYTES,
-    Device,
-    cut,
-    cut_columns,
-    cut_down,
-    cut_rows,
-    grid_of_groups,
-    grid_of_threads,
-)
+from .device import LANES, Device, grid_of_groups, grid_of_threads
 from .reduction_plan import packed_reduction
+from .row_splits import FEW_TERMS, TILE_BYTES, split, split_columns, split_down, split_rows
 
 __all__ = ["ArgReductionPlan", "plan_arg_reduction"]
 
@@ -56,26 +46,26 @@ class ArgReductionPlan(NamedTuple):
 def plan_arg_reduction(
     offset: int, outer: int, count: int, width: int, value: int, device: Device
 ) -> ArgReductionPlan:
-    """Cut a reduction of outer × count × width contiguous elements into dispatches."""
+    """Split a reduction of outer × count × width contiguous elements into dispatches."""
     pitch = count * width
     outputs = outer * width
     alone = count <= _ALONE or outputs >= device.simd_groups
     if count < FEW_TERMS or (1 < width < LANES and alone):
-        record = packed_reduction(offset, pitch, width, count, cut(count, count, 1), width)
+        record = packed_reduction(offset, pitch, width, count, split(count, count, 1), width)
         return ArgReductionPlan("each", record, *grid_of_threads(outputs), 0, None, outputs)
     if width == 1:
-        stretches = cut_rows(count, outer, _BLOCK, device)
+        stretches = split_rows(count, outer, _BLOCK, device)
         record = packed_reduction(offset, 0, pitch, count, stretches, 1)
         groups = outputs * stretches.parts
         found = groups if stretches.parts > 1 else 0
         return ArgReductionPlan("rows", record, *grid_of_groups(groups, device), found, None, outputs)
     if device.waits:
-        stretches = cut_down(count, outputs, device)
+        stretches = split_down(count, outputs, device)
         record = packed_reduction(offset, pitch, width, count, stretches, width)
         grid = grid_of_threads(outputs * stretches.parts)
         return ArgReductionPlan("down", record, *grid, *_merged(width, outputs, stretches.parts))
     tiles = -(-width // (TILE_BYTES // (value + 4)))
-    stretches = cut_columns(count, outer * tiles, device.tile_rows, device.tile_groups)
+    stretches = split_columns(count, outer * tiles, device.tile_rows, device.tile_groups)
     record = packed_reduction(offset, pitch, width, count, stretches, width, tiles=tiles)
     grid = grid_of_groups(outer * tiles * stretches.parts, alone=True)
     return ArgReductionPlan("columns", record, *grid, *_merged(width, outputs, stretches.parts))
@@ -83,4 +73,4 @@ def plan_arg_reduction(
 
 def _merged(width: int, outputs: int, parts: int) -> tuple[int, Any, int]:
     """Return the partial results of columns, the record for their merge, and the outputs."""
-    return outputs * parts, packed_reduction(0, parts * width, width, parts, cut(parts, parts, 1), width), outputs
+    return outputs * parts, packed_reduction(0, parts * width, width, parts, split(parts, parts, 1), width), outputs

@@ -10,7 +10,8 @@ import struct
 from typing import NamedTuple
 
 from ...engine.base import Grid
-from .cuts import LANES, Device, Record, record
+from .device import LANES, Device
+from .packed_record import Record, record
 
 __all__ = ["AttentionShape", "AttentionStep", "plan_attention"]
 

@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...engine.base import Grid
-from .cuts import LANES, Record, record
+from .device import LANES
+from .packed_record import Record, record
 
 __all__ = [
     "FORMS", "ChannelsPlan", "ConvolutionPlan", "DepthwisePlan", "Laying", "Windows", "plan_channels",

@@ -13,7 +13,9 @@ from typing import NamedTuple
 import numpy as np
 
 from ...engine.base import Grid
-from .cuts import CORES, FEW_TERMS, LANES, Cut, Device, cut_rows, grid_of_groups, grid_of_threads, record
+from .device import CORES, LANES, Device, grid_of_groups, grid_of_threads
+from .packed_record import record
+from .row_splits import FEW_TERMS, Split, split_rows
 
 __all__ = [
     "RANK", "ElementwisePlan", "RowReductionPlan", "Strip", "broadcast", "plan_elementwise", "plan_row_reduction",
@@ -137,8 +139,8 @@ class RowReductionPlan(NamedTuple):
         A SIMD-group for each row, or for some of it, or a thread for each.
     kinds, record, grid, threadgroup
         As in `ElementwisePlan`, `kinds` of the operands alone.
-    cuts : numpy.ndarray
-        The bytes of the kernel's ``Cuts``.
+    splits : numpy.ndarray
+        The bytes of the kernel's ``Splits``.
     parts : int
         SIMD-groups to a row.
     """
@@ -146,7 +148,7 @@ class RowReductionPlan(NamedTuple):
     kernel: str
     kinds: str
     record: Record
-    cuts: Record
+    splits: Record
     grid: Grid
     threadgroup: Grid
     parts: int
@@ -155,10 +157,10 @@ class RowReductionPlan(NamedTuple):
 def plan_row_reduction(shape: Shape, strips: Sequence[Strip], out: Shape, device: Device = CORES) -> RowReductionPlan:
     """Plan a kernel that reduces the last axis of a shape; `out` are the result's strides along the others."""
     count, rows = shape[-1], math.prod(shape[:-1])
-    parts = cut_rows(count, rows, LANES, device)
+    parts = split_rows(count, rows, LANES, device)
     each = count <= FEW_TERMS
     if each:
-        parts = Cut(count, count, 1)
+        parts = Split(count, count, 1)
     made = Strip((*(s * parts.parts for s in out), 0), 0)
     sizes, strides = _merged(shape[:-1], [s.strides[:-1] for s in (*strips, made)])
     inner = [s.strides[-1] for s in strips]
@@ -166,11 +168,11 @@ def plan_row_reduction(shape: Shape, strips: Sequence[Strip], out: Shape, device
     for own, step in zip(strides, (*inner, 0), strict=True):
         own.append(step)
     kinds = "".join("u" if s == 1 else "s" for s in inner) if set(inner) <= {0, 1} else "g" * len(inner)
-    cuts = record(struct.pack("<4If", count, parts.stretch, parts.rest, parts.parts, count))
+    splits = record(struct.pack("<4If", count, parts.stretch, parts.rest, parts.parts, count))
     grid, threadgroup = grid_of_threads(rows) if each else grid_of_groups(rows * parts.parts, device)
     kernel = "each" if each else "rows" if parts.parts == 1 else "first"
     walk = _record(sizes, strides, (*strips, made))
-    return RowReductionPlan(kernel, kinds, walk, cuts, grid, threadgroup, parts.parts)
+    return RowReductionPlan(kernel, kinds, walk, splits, grid, threadgroup, parts.parts)
 
 
 def _record(sizes: list[int], strides: list[list[int]], strips: Sequence[Strip]) -> Record:

@@ -13,8 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...engine.base import Grid
-from .cuts import CORES, LANES, Device, Record, record
+from .device import CORES, LANES, Device
 from .elementwise_plan import stretched
+from .packed_record import Record, record
 
 __all__ = [
     "DOT", "SMALL", "ProductPlan", "ProductStep", "Strided", "plan_dots", "plan_each_dot", "plan_product",
@@ -38,8 +39,8 @@ DOT = 64  # terms of a dot product that repay the sum over lanes
 MANY = 256  # dot products that keep every SIMD-group busy
 BLOCK = 16  # panels of rows that stay in cache while all of B goes by
 TALL, ENOUGH = 32, 64  # times ROWS that a SIMD-group makes of two panels, fewer where such groups are not enough
-GROUPS, LEAST = 64, 1024  # K is split to keep GROUPS SIMD-groups busy, into parts of at least LEAST
-STRIP, DEEP = 256, 4096  # K is cut for parts of B, or of A and B, to stay in cache while they are used
+GROUPS, LEAST = 64, 1024  # K is split to keep so many SIMD-groups busy, into parts of at least LEAST
+STRIP, DEEP = 256, 4096  # K is split for parts of B, or of A and B, to stay in cache while they are used
 
 
 class Tile(NamedTuple):
@@ -358,13 +359,13 @@ class _Planner:
         return ("matrix_pipes", PIPES) if piped else ("matrix_tiles", MATRIX_TILES)
 
     def _multiply(
-        self, name: str, a: Matrices, b: Matrices, cut: tuple[int, int, int, int], grid: Grid, threads: int,
+        self, name: str, a: Matrices, b: Matrices, split: tuple[int, int, int, int], grid: Grid, threads: int,
         ways: tuple[str, ...] = (), more: tuple[Host, ...] = (),
     ) -> ProductPlan:  # fmt: skip
-        """Add a kernel and what adds up its parts of K; `cut` is splits, depth, blocks, the step along B's columns."""
+        """Add a kernel and what adds up its parts of K; `split`: splits, depth, blocks, the step along B's columns."""
         m, n, k, batch = a.rows, b.columns, a.columns, len(a.order)
-        splits = cut[0]
-        packed = record(_PRODUCT.pack(m, n, k, *cut[:3], a.row, a.column, b.row, cut[3]))
+        splits = split[0]
+        packed = record(_PRODUCT.pack(m, n, k, *split[:3], a.row, a.column, b.row, split[3]))
         parts, suffix = C, self.kind
         if splits > 1:
             parts = self._scratch(batch * splits * m * n * _WIDENED.get(self.kind, self.size))
@@ -393,7 +394,7 @@ class _Planner:
         return -(-along // blocks), -(-n // LANES), blocks
 
     def _split(self, name: str, m: int, n: int, k: int, groups: int) -> tuple[int, int]:
-        """Cut K into parts; return their number and length."""
+        """Split K into parts; return their number and length."""
         splits = min((2 * self.device.tile_places or GROUPS) // groups, k // LEAST)
         if name == "matmul_few" and m > FEW:
             splits = max(splits, k // STRIP)

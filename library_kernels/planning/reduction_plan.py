@@ -1,4 +1,4 @@
-"""How a reduction is cut into dispatches: from shape, strides and axes to the records of ``reduce.metal``."""
+"""How a reduction is split into dispatches: from shape, strides and axes to the records of ``reduce.metal``."""
 
 from __future__ import annotations
 
@@ -7,23 +7,9 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from ...engine.base import Grid
-from .cuts import (
-    FEW_TERMS,
-    LANES,
-    TILE_BYTES,
-    Cut,
-    Device,
-    Record,
-    cut_columns,
-    cut_down,
-    cut_rows,
-    grid_of_groups,
-    grid_of_rows,
-    grid_of_threads,
-    record,
-    takes_rows,
-    threads_for_row,
-)  # fmt: skip
+from .device import LANES, Device, grid_of_groups, grid_of_rows, grid_of_threads, takes_rows, threads_for_row
+from .packed_record import Record, record
+from .row_splits import FEW_TERMS, TILE_BYTES, Split, split_columns, split_down, split_rows
 
 __all__ = [
     "Axis",
@@ -107,7 +93,7 @@ def plan_reduction(
     kept = merged(a for a in axes if not a.gone)
     gone = merged(sorted((a for a in axes if a.gone), key=lambda a: -a.stride)) or [Axis(1, 1, gone=True)]
     if len(gone) > 1:
-        return None if own else _by_turns(axes, offset, size, scale, device)
+        return None if own else _in_passes(axes, offset, size, scale, device)
     form = _form(kept, gone[0], offset)
     return None if form is None else _steps(form, size, scale, device, own=own)
 
@@ -141,10 +127,10 @@ def _forward(axes: Sequence[Axis], offset: int) -> tuple[list[Axis], int]:
     return made, offset
 
 
-def _by_turns(
+def _in_passes(
     axes: list[Axis], offset: int, size: int, scale: float, device: Device
 ) -> tuple[ReductionStep, ...] | None:
-    """Reduce axes that cannot be merged one by one, those with the least stride first."""
+    """Reduce axes that do not merge, in several passes: those with the least stride first."""
     ahead = sorted((i for i, a in enumerate(axes) if a.gone), key=lambda i: axes[i].stride)
     now = {ahead[0]}
     reach = axes[ahead[0]]
@@ -153,8 +139,8 @@ def _by_turns(
             break
         now.add(i)
         reach = axes[i]
-    turned = [a._replace(gone=i in now) for i, a in enumerate(axes)]
-    first = plan_reduction(turned, offset, size, scale, device, own=False)
+    first_axes = [a._replace(gone=i in now) for i, a in enumerate(axes)]
+    first = plan_reduction(first_axes, offset, size, scale, device, own=False)
     if first is None:
         return None
     pitch, left = 1, []
@@ -200,13 +186,13 @@ Made = tuple[ReductionStep, _Form | None]
 
 
 def _along(form: _Form, scale: float, device: Device, *, own: bool) -> Made:
-    """Rows: each is cut into stretches."""
+    """Rows: each is split into stretches."""
     if takes_rows(form.length, form.outer, device):
-        whole = Cut(form.length, form.length, 1)
+        whole = Split(form.length, form.length, 1)
         packed = _packed(form._replace(pitch=form.outer_pitch), whole, scale, about=int(own))
         shape = grid_of_rows(form.outer, threads_for_row(form.length, device))
         return ReductionStep("rows_shared", packed, *shape, form.outer), None
-    stretches = cut_rows(form.length, form.outer, _BLOCK, device)
+    stretches = split_rows(form.length, form.outer, _BLOCK, device)
     grid, threadgroup = grid_of_groups(form.outer * stretches.parts, device)
     packed = _packed(form._replace(pitch=form.outer_pitch), stretches, scale, about=int(own))
     step = ReductionStep("rows", packed, grid, threadgroup, form.outer * stretches.parts)
@@ -233,12 +219,12 @@ def _sideways(form: _Form, size: int, scale: float, device: Device, *, own: bool
 
 def _columns(form: _Form, size: int, scale: float, device: Device, *, own: bool, tail: int) -> Made:
     if device.waits:
-        down = cut_down(form.length, form.outer * form.width, device)
+        down = split_down(form.length, form.outer * form.width, device)
         packed = _packed(form, down, scale, about=form.width if own else 0, tail=tail)
         outputs = form.outer * down.parts * form.width
         return ReductionStep("down", packed, *grid_of_threads(outputs), outputs), _rest(form, down.parts)
     tiles = -(-form.width * size // TILE_BYTES)
-    stretches = cut_columns(form.length, form.outer * tiles, device.tile_rows, device.tile_groups)
+    stretches = split_columns(form.length, form.outer * tiles, device.tile_rows, device.tile_groups)
     grid, threadgroup = grid_of_groups(form.outer * tiles * stretches.parts, alone=True)
     packed = _packed(form, stretches, scale, about=form.width if own else 0, tail=tail, tiles=tiles)
     step = ReductionStep("columns", packed, grid, threadgroup, form.outer * stretches.parts * form.width)
@@ -246,7 +232,7 @@ def _columns(form: _Form, size: int, scale: float, device: Device, *, own: bool,
 
 
 def _each(form: _Form, scale: float, *, own: bool) -> Made:
-    packed = _packed(form, Cut(form.length, form.length, 1), scale, about=int(own))
+    packed = _packed(form, Split(form.length, form.length, 1), scale, about=int(own))
     outputs = form.outer * form.width
     return ReductionStep("each", packed, *grid_of_threads(outputs), outputs), None
 
@@ -257,7 +243,7 @@ def _rest(form: _Form, parts: int) -> _Form | None:
 
 
 def _packed(
-    form: _Form, stretches: Cut, scale: float, *, about: int, tail: int = 1, tiles: int = 1
+    form: _Form, stretches: Split, scale: float, *, about: int, tail: int = 1, tiles: int = 1
 ) -> Record:  # fmt: skip
     return packed_reduction(
         form.offset, form.outer_pitch, form.pitch, form.length, stretches, form.width,
@@ -266,7 +252,7 @@ def _packed(
 
 
 def packed_reduction(  # noqa: PLR0913  (the fields of ``Reduction``)
-    offset: int, outer_pitch: int, pitch: int, count: int, stretches: Cut, width: int,
+    offset: int, outer_pitch: int, pitch: int, count: int, stretches: Split, width: int,
     *, about: int = 0, tail: int | None = None, tiles: int = 1, scale: float = 1,
 ) -> Record:  # fmt: skip
     """Return the bytes of ``Reduction`` in reduce.metal."""

@@ -1,4 +1,4 @@
-"""How running sums and products are cut into dispatches of ``scan.metal``. Numbers alone: no array is touched."""
+"""How running sums and products are split into dispatches of ``scan.metal``. Numbers alone: no array is touched."""
 
 from __future__ import annotations
 
@@ -7,18 +7,10 @@ import struct
 from typing import Any, NamedTuple
 
 from ...engine.base import Grid
-from .cuts import (
-    LANES,
-    TILE_BYTES,
-    Device,
-    cut_columns,
-    cut_down,
-    cut_rows,
-    grid_of_groups,
-    grid_of_threads,
-    record,
-)
+from .device import LANES, Device, grid_of_groups, grid_of_threads
+from .packed_record import record
 from .reduction_plan import packed_reduction
+from .row_splits import TILE_BYTES, split_columns, split_down, split_rows
 
 __all__ = ["ScanPlan", "plan_scan", "threads_of_totals"]
 
@@ -29,7 +21,7 @@ _FORMAT = struct.Struct("<4q6I")
 
 
 class ScanPlan(NamedTuple):
-    """Three dispatches, or the last one alone when no scan is cut.
+    """Three dispatches, or the last one alone when no scan is split.
 
     Attributes
     ----------
@@ -61,22 +53,22 @@ class ScanPlan(NamedTuple):
 def plan_scan(
     offset: int, outer: int, count: int, width: int, size: int, initial: bool, device: Device
 ) -> ScanPlan:
-    """Cut scans of outer × count × width elements into stretches."""
+    """Split scans of outer × count × width elements into stretches."""
     pitch = count * width
     out_pitch = (count + initial) * width
     if width == 1:
-        stretches = cut_rows(count, outer, _BLOCK, device)
+        stretches = split_rows(count, outer, _BLOCK, device)
         kernel, tiles = "rows", 1
         grid, threadgroup = grid_of_groups(outer * stretches.parts, device)
         totals = packed_reduction(offset, 0, pitch, count, stretches, 1)
     elif device.waits:
-        stretches = cut_down(count, outer * width, device)
+        stretches = split_down(count, outer * width, device)
         kernel, tiles = "down", 1
         grid, threadgroup = grid_of_threads(outer * width * stretches.parts)
         totals = packed_reduction(offset, pitch, width, count, stretches, width)
     else:
         tiles = -(-width * size // TILE_BYTES)
-        stretches = cut_columns(count, outer * tiles, device.scan_rows, device.scan_groups)
+        stretches = split_columns(count, outer * tiles, device.scan_rows, device.scan_groups)
         kernel = "columns"
         grid, threadgroup = grid_of_groups(outer * tiles * stretches.parts, alone=True)
         totals = packed_reduction(offset, pitch, width, count, stretches, width, tiles=tiles)

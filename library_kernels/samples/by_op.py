@@ -5,14 +5,17 @@ from __future__ import annotations
 from ..elementwise.elementwise_op import Elementwise
 from ..op import Op
 from . import (
-    composed_samples,
+    closeness_samples,
+    contraction_samples,
     elementwise_samples,
     index_samples,
     neural_samples,
     norm_samples,
     product_samples,
     reduction_samples,
+    selection_samples,
     shape_samples,
+    stacking_samples,
     statistics_samples,
 )
 from .elementwise_samples import elementwise_bench
@@ -22,14 +25,17 @@ from .op_sample import Bench, Samples
 __all__ = ["bench_of", "samples_of"]
 
 _FILES = (
-    composed_samples,
+    closeness_samples,
+    contraction_samples,
     elementwise_samples,
     index_samples,
     neural_samples,
     norm_samples,
     product_samples,
     reduction_samples,
+    selection_samples,
     shape_samples,
+    stacking_samples,
     statistics_samples,
 )
 _SAMPLES: dict[str, Samples] = {name: samples for file in _FILES for name, samples in file.SAMPLES.items()}

@@ -1,4 +1,4 @@
-"""The record of one call to test or time an op with."""
+"""The record of one call to test or time an op with, and random numbers for it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = ["Bench", "Sample", "Samples", "floats"]
+from ...arrays.promotion import as_dtype, is_float
+
+__all__ = ["Bench", "Sample", "Samples", "bits", "floats", "small"]
 
 
 class Sample(NamedTuple):
@@ -33,3 +35,16 @@ Bench = Callable[[np.random.Generator, int], Sample]  # of a generator and about
 def floats(rng: np.random.Generator, n: int) -> Sample:
     """Return n floats on [0, 1)."""
     return Sample((rng.random(n, np.float32),))
+
+
+def small(rng: np.random.Generator, dtype: str, shape: tuple[int, ...], most: int = 4) -> Any:
+    """Return small whole numbers: sums of their products are exact, and there are ties among them."""
+    return rng.integers(0, 2 if dtype == "bool" else most, shape).astype(as_dtype(dtype))
+
+
+def bits(rng: np.random.Generator, dtype: str, n: int) -> Any:
+    """Return n numbers: integers of random bits, normal floats."""
+    kind = as_dtype(dtype)
+    if is_float(kind):
+        return rng.standard_normal(n).astype(kind)
+    return np.frombuffer(rng.bytes(n * kind.itemsize), kind).copy() if kind != np.bool_ else small(rng, dtype, (n,))

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...arrays.promotion import as_dtype, is_float
-from .op_sample import Bench, Sample, Samples, floats
+from .op_sample import Bench, Sample, Samples, bits, floats, small
 from .shape_samples import cases
 
 __all__ = ["BENCH", "SAMPLES"]
@@ -154,7 +154,23 @@ def _between(rng: np.random.Generator, dtype: str, n: int, low: float, high: flo
     return np.frombuffer(rng.bytes(n * kind.itemsize), kind).copy()
 
 
+def _runs(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
+    kind = as_dtype(dtype)
+    for n in (1, 33, 1025):
+        yield Sample((bits(rng, dtype, n),))
+    x = bits(rng, dtype, 6 * 40 * 37).reshape(6, 40, 37)
+    for axis in (None, 0, 1, -1):
+        yield Sample((x,), {"axis": axis})
+    yield Sample((x[:0],), {"axis": 1})
+    if is_float(kind):
+        yield Sample((np.array([1, 3, np.nan, 5, -np.inf, np.inf], kind),))
+        yield Sample((np.array([-np.inf, -np.inf, 2, np.inf, 1], kind),))
+
+
 SAMPLES: dict[str, Samples] = {
+    "cummax": _runs,
+    "cummin": _runs,
+    "ptp": lambda rng, dtype: (Sample((small(rng, dtype, (9, 33), 100),), {"axis": a}) for a in (None, 0, 1)),
     "sum": positive,
     "prod": near_one,
     "max": extremes,
@@ -173,4 +189,4 @@ SAMPLES: dict[str, Samples] = {
     "cumulative_sum": runs,
     "cumulative_prod": runs_near_one,
 }
-BENCH: dict[str, Bench] = {name: floats for name in SAMPLES if name != "trace"}
+BENCH: dict[str, Bench] = {name: floats for name in SAMPLES if name not in {"trace", "cummin"}}

@@ -6,11 +6,12 @@ the buttons are not shown, and a page that strips styles shows nothing of them e
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from html import escape
 
 from .frame import mix
 
-__all__ = ["ACTS", "BUTTONS", "buttons"]
+__all__ = ["ACTS", "BUTTONS", "buttons", "step_button"]
 
 # What a button says, the cell that it puts below, and what it does. ``{call}`` is the kernel's call, ``{given}`` the
 # same as the arguments of a function that takes a kernel.
@@ -43,10 +44,20 @@ def buttons(name: str, call: str) -> str:
     call : str
         A call to start from, where the notebook has none yet.
     """
+    return _row(name, call, ACTS)
+
+
+def step_button(name: str, element: str) -> str:
+    """Return the button that steps to where an element of an output is written, ``"out[3, 5]"``, as HTML."""
+    cell = f"import metalnb as mnb\nmnb.trace({{given}}, until={element!r})"
+    return _row(name, f"{name}()", [("Step to it", cell, "step to the statement that wrote it")])
+
+
+def _row(name: str, call: str, acts: Iterable[tuple[str, str, str]]) -> str:
     made = "".join(
         f'<button type="button" aria-label="{escape(label)}" title="{escape(tip)}" '
         f'data-metalnb-cell="{escape(cell).replace(chr(10), "&#10;")}"></button>'
-        for label, cell, tip in ACTS
+        for label, cell, tip in acts
     )
     told = f'data-metalnb-kernel="{escape(name)}" data-metalnb-call="{escape(call)}"'
     return f'<div class="metalnb-acts" {told}>{made}</div>'

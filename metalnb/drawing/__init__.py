@@ -14,6 +14,6 @@ from .rate_bars import ladder
 from .rate_curves import curves
 from .read_pattern import reads
 from .reduction_tree import tree
-from .timeline import turns
+from .timeline import timeline
 
-__all__ = ["Picture", "curves", "ladder", "plane", "reads", "tiles", "tree", "turns"]
+__all__ = ["Picture", "curves", "ladder", "plane", "reads", "tiles", "timeline", "tree"]

@@ -7,12 +7,12 @@ from collections.abc import Collection, Mapping, Sequence
 from ..errors import ArgumentError
 from .canvas import INK, Picture, colour, png
 
-__all__ = ["turns"]
+__all__ = ["timeline"]
 
 _WIDE, _HIGH = 1.55, 0.42  # inches per moment, and per row
 
 
-def turns(rows: Mapping[str, Sequence[str]], *, barriers: Collection[int] = ()) -> Picture:
+def timeline(rows: Mapping[str, Sequence[str]], *, barriers: Collection[int] = ()) -> Picture:
     """Draw who does what when: a row for each SIMD-group (or anything else that alternates), and time to the right.
 
     Parameters
@@ -33,17 +33,17 @@ def turns(rows: Mapping[str, Sequence[str]], *, barriers: Collection[int] = ()) 
 
     Examples
     --------
-    >>> turns({"SIMD-group 0": ["writes", "", "reads"], "SIMD-group 1": ["", "writes", "reads"]}, barriers=[2])
+    >>> timeline({"SIMD-group 0": ["writes", "", "reads"], "SIMD-group 1": ["", "writes", "reads"]}, barriers=[2])
     SIMD-group 0: writes, -, barrier, reads
     SIMD-group 1: -, writes, barrier, reads
     """
     lengths = {len(moments) for moments in rows.values()}
     if len(lengths) != 1 or 0 in lengths:
-        message = f"turns: each row has an entry for every moment; got rows of length {sorted(lengths)}."
+        message = f"timeline: each row has an entry for every moment; got rows of length {sorted(lengths)}."
         raise ArgumentError(message)
     (count,) = lengths
     if wrong := [moment for moment in barriers if not 0 < moment < count]:
-        raise ArgumentError(f"turns: a barrier is between two of the {count} moments; got {wrong[0]}.")
+        raise ArgumentError(f"timeline: a barrier is between two of the {count} moments; got {wrong[0]}.")
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(_WIDE * (count + 0.8), _HIGH * len(rows)))

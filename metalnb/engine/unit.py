@@ -12,8 +12,8 @@ from typing import Any
 from metalnb.msl.language.versions import DEFAULT, Version
 from metalnb.msl.signature import Constant, Param, Signature
 from metalnb.msl.text.conditions import evaluated
-from metalnb.msl.text.needed import needed
 from metalnb.msl.text.scanned_cell import MAIN, Cell
+from metalnb.msl.text.unused_functions import without_unused
 
 __all__ = ["CHECKED", "LIBRARY_CHECKED", "Unit", "literal"]
 
@@ -55,14 +55,17 @@ class Unit:
     version: Version = DEFAULT
     checked: bool = False
     whole: bool = False
+    _texts: dict[str, str] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @property
-    def texts(self) -> dict[str, str]:
+    def texts(self) -> Mapping[str, str]:
         """The edited texts of the cell and its headers, what the kernel does not need blanked unless all is wanted."""
-        cells = {MAIN: self.cell, **self.headers}
-        if self.whole:
-            return {name: cell.edited.text for name, cell in cells.items()}
-        return dict(zip(cells, needed(cells.values(), self.signature.function), strict=True))
+        if not self._texts:
+            cells = {MAIN: self.cell, **self.headers}
+            whole = (cell.edited.text for cell in cells.values())
+            texts = whole if self.whole else without_unused(cells.values(), self.signature.function)
+            self._texts.update(zip(cells, texts, strict=True))
+        return self._texts
 
     @property
     def text(self) -> str:

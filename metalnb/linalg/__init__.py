@@ -7,10 +7,10 @@ and float32; `lu` alone needs SciPy, ``pip install 'metalnb[linalg]'``. float16 
 rounded once; integers are taken as float32.
 """
 
-from ..library_kernels.ops.array_views import diagonal, matrix_transpose
-from ..library_kernels.ops.linear_algebra import matmul, outer, tensordot, vecdot
-from ..library_kernels.ops.reductions import trace
-from ..library_kernels.ops.statistics import vector_norm
+from ..library_kernels.linear_algebra.contractions import trace
+from ..library_kernels.linear_algebra.matrix_products import matmul, outer, tensordot, vecdot
+from ..library_kernels.norms.vector_norms import vector_norm
+from ..library_kernels.shapes.array_views import diagonal, matrix_transpose
 from .factorizations import (
     EighResult,
     LUResult,

@@ -11,20 +11,20 @@ import numpy as np
 from ..arrays.array import Array
 from ..arrays.convert import asarray, on
 from ..arrays.promotion import common, floating
-from ..library_kernels.elementwise.binary import BY_NAME
-from ..library_kernels.elementwise.unary import ROWS
+from ..library_kernels.elementwise.by_name import BY_NAME
 from ..library_kernels.launching.copying import as_array, converted, copied
-from ..library_kernels.ops import reductions, statistics
-from ..library_kernels.ops.array_views import broadcast_to, moveaxis
-from ..library_kernels.ops.joining import stack
-from ..library_kernels.ops.linear_algebra import matmul
+from ..library_kernels.linear_algebra.matrix_products import matmul
+from ..library_kernels.norms import vector_norms
 from ..library_kernels.planning.axes import axes_of, axis_of
 from ..library_kernels.planning.elementwise_plan import broadcast
+from ..library_kernels.reductions import basic_reductions
+from ..library_kernels.shapes.array_views import broadcast_to, moveaxis
+from ..library_kernels.shapes.joining import stack
 from .factorizations import inv, svdvals
 
 __all__ = ["cond", "cross", "matrix_norm", "matrix_power", "norm"]
 
-_ABS = next(row for row in ROWS if row.name == "abs")
+_ABS = BY_NAME["abs"]
 
 
 def matrix_power(x: Array, n: int, /) -> Array:
@@ -77,14 +77,14 @@ def matrix_norm(x: Array, /, *, keepdims: bool = False, ord: float | Literal["fr
         raise ValueError(f"linalg.matrix_norm: needs matrices (…, M, N); got shape {x.shape}.")
     x = converted(x, floating(x.dtype))
     if ord == "fro":
-        made: Any = statistics.vector_norm(x, axis=(-2, -1))
+        made: Any = vector_norms.vector_norm(x, axis=(-2, -1))
     elif ord in {"nuc", 2, -2}:
         values = svdvals(x)
-        fold = {"nuc": reductions.sum, 2: reductions.max, -2: reductions.min}[ord]
+        fold = {"nuc": basic_reductions.sum, 2: basic_reductions.max, -2: basic_reductions.min}[ord]
         made = fold(values, axis=-1)
     elif ord in {1, -1, math.inf, -math.inf}:
-        sums = reductions.sum(_ABS(x), axis=-2 if abs(ord) == 1 else -1)
-        made = (reductions.max if ord > 0 else reductions.min)(sums, axis=-1)
+        sums = basic_reductions.sum(_ABS(x), axis=-2 if abs(ord) == 1 else -1)
+        made = (basic_reductions.max if ord > 0 else basic_reductions.min)(sums, axis=-1)
     else:
         raise ValueError(f"linalg.matrix_norm: ord is 'fro', 'nuc', ±1, ±2 or ±inf; got {ord!r}.")
     found: Array = made.reshape((*x.shape[:-2], 1, 1)) if keepdims else made
@@ -98,11 +98,11 @@ def norm(x: Array, ord: float | Literal["fro", "nuc"] | None = None, axis: Any =
     """
     x = as_array("norm", x)
     if ord is None:
-        made: Array = statistics.vector_norm(x, axis=axis, keepdims=keepdims)
+        made: Array = vector_norms.vector_norm(x, axis=axis, keepdims=keepdims)
         return made
     axes = axes_of("linalg.norm", axis, x.ndim)
     if len(axes) == 1:
-        row: Array = statistics.vector_norm(x, axis=axes, keepdims=keepdims, ord=ord)
+        row: Array = vector_norms.vector_norm(x, axis=axes, keepdims=keepdims, ord=ord)
         return row
     if len(axes) != 2:
         raise ValueError(f"linalg.norm: with an ord, it is over one axis or two; got {len(axes)}.")

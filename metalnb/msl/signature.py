@@ -278,9 +278,14 @@ class Reflection:
 
 def _plain(value: Any) -> Any:
     """Return dataclasses as dicts, as ``dataclasses.asdict`` does, in a fifth of its time: it copies what stays."""
+    if type(value) in _PLAIN:
+        return value
     if dataclasses.is_dataclass(value):
         return {name: _plain(getattr(value, name)) for name in value.__dataclass_fields__}
     return tuple(map(_plain, value)) if isinstance(value, tuple) else value
+
+
+_PLAIN = frozenset({str, int, bool})
 
 
 def _type(data: dict[str, Any]) -> Type:

@@ -14,6 +14,7 @@ __all__ = ["access_picture", "access_words"]
 
 _CELL, _LEFT, _TOP = 18, 76, 44  # of a cell's width, the labels' room, and that of the lanes
 _WORD = 4
+_DARK = 2  # lanes whose colour is dark
 _MOST_ROWS, _TALL_ROWS = 32, 10
 
 
@@ -83,8 +84,13 @@ def _cells(access: AccessCost, wide: int) -> dict[tuple[int, int], list[int]]:
 
 
 def _colour(lane: int) -> str:
-    """From blue to green, which all can tell apart; text on it stays readable on light and on dark pages."""
+    """From blue to green, which all can tell apart on light and on dark pages."""
     return f"hsl({215 - 2.2 * lane:.0f} 62% {48 + lane * 0.25:.0f}%)"
+
+
+def _ink(lane: int) -> str:
+    """Return black or white, what is readable on a lane's colour."""
+    return "#fff" if lane < _DARK else "#000"
 
 
 def _lanes(access: AccessCost) -> list[str]:
@@ -93,8 +99,8 @@ def _lanes(access: AccessCost) -> list[str]:
         x = _LEFT + lane * _CELL
         fill = f'fill="{_colour(lane)}"' if at is not None else 'fill="none" stroke="currentColor" stroke-opacity=".3"'
         parts.append(f'<rect x="{x + 1}" y="4" width="{_CELL - 2}" height="{_CELL}" rx="2" {fill}/>')
-        white = ' fill="#fff"' if at is not None else ' fill="currentColor" opacity=".5"'
-        parts.append(f'<text x="{x + _CELL / 2}" y="17" text-anchor="middle"{white}>{lane}</text>')
+        ink = f' fill="{_ink(lane)}"' if at is not None else ' fill="currentColor" opacity=".5"'
+        parts.append(f'<text x="{x + _CELL / 2}" y="17" text-anchor="middle"{ink}>{lane}</text>')
     return parts
 
 
@@ -127,7 +133,7 @@ def _cell(column: int, y: float, tall: int, lanes: list[int]) -> str:
         return f"<g><title>{told}</title>{box}</g>"
     text = str(lanes[0]) if len(lanes) == 1 else f"×{len(lanes)}"
     at = f'x="{x + _CELL / 2}" y="{y + tall - 5}"'
-    return f'<g><title>{told}</title>{box}<text {at} text-anchor="middle" fill="#fff">{text}</text></g>'
+    return f'<g><title>{told}</title>{box}<text {at} text-anchor="middle" fill="{_ink(lanes[0])}">{text}</text></g>'
 
 
 def _banks(cells: dict[tuple[int, int], list[int]], columns: int, y: float) -> list[str]:

@@ -8,7 +8,10 @@ from dataclasses import dataclass
 from metalnb.timing.units import percent
 
 from .cost_records import LANES, LINE, SECTOR, AccessCost, LineCost
+from .device_table import device_of
 from .profile_record import Profile
+from .spread_access import padding_for, spread_words
+from .time_bounds import busy_processors, time_bounds
 
 __all__ = ["ProfileFinding", "findings"]
 
@@ -20,6 +23,7 @@ _WAITED = 0.15
 _REREAD = 8  # times that each byte travels
 _CACHED = 8 << 10  # bytes that the least of first-level caches keeps
 _STAGE = "Stage a tile through threadgroup memory, or keep it in registers"
+_LAUNCH = 1e-5  # seconds: a kernel that takes less needs no more processors
 _VERBS = {"read": "read", "write": "write", "atomic": "update"}
 
 
@@ -30,24 +34,27 @@ class ProfileFinding:
     Attributes
     ----------
     line : int
-    kind : {"uncoalesced", "conflicts", "atomics", "divergence", "waiting", "reread", "narrow", "private"}
+    kind : {"uncoalesced", "conflicts", "atomics", "divergence", "waiting", "reread", "narrow", "private", "idle"}
     sentence : str
         Line, count and cure; also what `str` gives.
     cycles : float
         What it costs, as `LineCost.cycles` counts.
+    access : AccessCost or None
+        The access that it is about, if it is about one.
     """
 
     line: int
     kind: str
     sentence: str
     cycles: float
+    access: AccessCost | None = None
 
     def __str__(self) -> str:
         return self.sentence
 
 
 def findings(profile: Profile) -> tuple[ProfileFinding, ...]:
-    """Return what costs most, at most three findings, the costliest first."""
+    """Return what costs most, at most three findings, the costliest first; that processors are idle comes last."""
     found: list[ProfileFinding] = []
     for access in profile.accesses:
         found += _of_access(access, profile)
@@ -60,37 +67,29 @@ def findings(profile: Profile) -> tuple[ProfileFinding, ...]:
     for one in sorted(found, key=lambda f: -f.cycles):
         if one.cycles > _WORTH * total:
             best.setdefault((one.line, one.kind), one)
-    return tuple(best.values())[:_MOST]
+    idle = tuple(_idle(profile))
+    return *tuple(best.values())[: _MOST - len(idle)], *idle
 
 
 def _of_access(access: AccessCost, profile: Profile) -> Iterator[ProfileFinding]:
     if access.sectors > _APART * access.least_sectors:
-        yield _uncoalesced(access)
+        yield _uncoalesced(access, profile)
     elif access.space == "device" and access.kind != "atomic" and access.size < 4 and access.stride == access.size:
         yield _narrow(access)
     if access.conflicts:
         yield _conflicts(access, profile)
-    if access.meeting:
+    if access.contended:
         yield _atomics(access)
 
 
-def _uncoalesced(access: AccessCost) -> ProfileFinding:
+def _uncoalesced(access: AccessCost, profile: Profile) -> ProfileFinding:
     lanes, sectors, lines = (_mean(n, access.runs) for n in (access.lanes, access.sectors, access.lines))
     use = access.used / max(1, access.lines)
-    stride = access.stride
-    verb = _VERBS[access.kind]
-    said = f"line {access.line}: {lanes} lanes {verb} {lines} lines of {LINE} bytes ({sectors} sectors of {SECTOR}) of "
-    said += f"{access.name} and use {_number(use)} byte{'s' * (use >= 1.05)} of each"
-    if stride is None:
-        cure = "Sort what is looked up, or stage it through threadgroup memory"
-        said += "; the lanes' addresses are scattered"
-    elif abs(stride) >= LINE:
-        cure = "Swap the indices, or stage the tile through threadgroup memory"
-        said += f"; neighbours are {abs(stride):,} bytes apart"
-    else:
-        cure = f"Let each lane {verb} a whole vector, or store each field in an array of its own"
-        said += f"; neighbours are {abs(stride):,} bytes apart"
-    return ProfileFinding(access.line, "uncoalesced", f"{said}. {cure}.", (access.sectors - access.least_sectors) / 2)
+    how, cure = spread_words(access, profile)
+    said = f"line {access.line}: {lanes} lanes {_VERBS[access.kind]} {lines} lines of {LINE} bytes ({sectors} sectors "
+    said += f"of {SECTOR}) of {access.name} and use {_number(use)} byte{'s' * (use >= 1.05)} of each; {how}"
+    cost = (access.sectors - access.least_sectors) / 2
+    return ProfileFinding(access.line, "uncoalesced", f"{said}. {cure}.", cost, access)
 
 
 def _narrow(access: AccessCost) -> ProfileFinding:
@@ -98,37 +97,41 @@ def _narrow(access: AccessCost) -> ProfileFinding:
     moved = round(access.used / access.runs)
     kind = "char4" if access.size == 1 else "a vector of two or four"
     each = f"{access.size} byte{'s' * (access.size > 1)} each"
-    said = f"line {access.line}: {lanes} lanes {_VERBS[access.kind]} {each} of {access.name}, {moved} at once, "
-    said += f"{access.runs:,} times; a SIMD-group can ask for {LANES * 16}. "
+    said = f"line {access.line}: {lanes} lanes {_VERBS[access.kind]} {each} of {access.name}, {moved} bytes in all, "
+    said += f"{access.runs:,} times; a SIMD-group can ask for {LANES * 16} at once. "
     cost = access.runs * (1 - moved / LINE)
-    return ProfileFinding(access.line, "narrow", said + f"Let each lane take {kind} at a time.", max(0.0, cost))
+    return ProfileFinding(access.line, "narrow", said + f"Let each lane take {kind} at a time.", max(0.0, cost), access)
 
 
 def _conflicts(access: AccessCost, profile: Profile) -> ProfileFinding:
     lanes, passes, least = (_mean(n, access.runs) for n in (access.lanes, access.passes, access.least))
     said = f"line {access.line}: {lanes} lanes need {passes} passes over the banks of threadgroup memory "
     said += f"({access.name}) where {least} would do: {access.conflicts:,} passes more"
-    stride = access.stride
-    if stride is not None and stride % 4 == 0:
-        words = abs(stride) // 4
-        said += f"; neighbours are {words} words apart, and there are {profile.banks} banks"
-    cure = "Make the array's rows one element longer, so that a column lies in different banks"
-    if stride is None:
+    apart, padding = access.apart, padding_for(access, profile)
+    if apart is not None:
+        most = "" if access.stride == apart else "most "
+        far = f"{abs(apart)} bytes" if apart % 4 else f"{abs(apart) // 4} words"
+        said += f"; {most}neighbours are {far} apart, and there are {profile.banks} banks"
+        cure = "Padding does not help: let neighbouring lanes take neighbouring words"
+    else:
         said += "; the lanes' addresses are scattered"
         cure = "Padding does not help: sort what is looked up, or give groups of lanes copies of their own"
-    return ProfileFinding(access.line, "conflicts", f"{said}. {cure}.", float(access.conflicts))
+    if padding:
+        longer = f"{padding} elements" if padding > 1 else "one element"
+        cure = f"Make the array's rows {longer} longer, so that a column lies in different banks"
+    return ProfileFinding(access.line, "conflicts", f"{said}. {cure}.", float(access.conflicts), access)
 
 
 def _atomics(access: AccessCost) -> ProfileFinding:
-    lanes, meeting = (_mean(n, access.runs) for n in (access.lanes, access.meeting))
-    said = f"line {access.line}: of {lanes} lanes that update {access.name}, {meeting} "
+    lanes, contended = (_mean(n, access.runs) for n in (access.lanes, access.contended))
+    said = f"line {access.line}: of {lanes} lanes that update {access.name}, {contended} "
     said += f"find a lane before them at the same address, up to {access.repeated} lanes at one: such updates run one "
     said += "after another. "
     space = "device" if access.space == "device" else "threadgroup"
     cure = "Add up in the SIMD-group first (simd_sum)"
     if space == "device":
         cure += ", or in threadgroup memory, and update device memory once"
-    return ProfileFinding(access.line, "atomics", f"{said}{cure}.", float(access.meeting))
+    return ProfileFinding(access.line, "atomics", f"{said}{cure}.", float(access.contended), access)
 
 
 def _divergence(profile: Profile) -> Iterator[ProfileFinding]:
@@ -179,7 +182,23 @@ def _reread(profile: Profile) -> Iterator[ProfileFinding]:
         staged = any(a.space == "threadgroup" for a in profile.accesses)
         cure = "Let a larger tile, or several results of each thread, share it" if staged else _STAGE
         said += f"{travelled:,} bytes for {buffer.read:,}. {cure}."
-        yield ProfileFinding(most.line, "reread", said, (travelled - buffer.read) / SECTOR / 2)
+        yield ProfileFinding(most.line, "reread", said, (travelled - buffer.read) / SECTOR / 2, most)
+
+
+def _idle(profile: Profile) -> Iterator[ProfileFinding]:
+    """Yield that there are fewer threadgroups than a device has processors, of the device that is filled least."""
+    devices = [device_of(name) for name in profile.devices]
+    idle = [d for d in devices if busy_processors(profile, d) < d.processors.value]
+    device = max(idle, key=lambda d: d.processors.value, default=None)
+    if device is None or max((b.seconds for b in time_bounds(profile, device)), default=0.0) < _LAUNCH:
+        return
+    most = max(profile.lines, key=lambda line: line.cycles)
+    there = int(device.processors.value)
+    said = f"line {most.line}, the costliest: the grid has {profile.groups} threadgroup{'s' * (profile.groups > 1)}, "
+    said += f"so that {there - profile.groups} of the {there} processors of an {device.name} have nothing to do. "
+    cure = "Let more threads share the work: a SIMD-group what one thread does now; or make threadgroups smaller."
+    total = sum(line.cycles for line in profile.lines)
+    yield ProfileFinding(most.line, "idle", said + cure, total * (1 - profile.groups / there))
 
 
 def _private(line: LineCost) -> ProfileFinding:

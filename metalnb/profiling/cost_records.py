@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from dataclasses import dataclass, field
 from math import ceil
 
@@ -37,7 +38,7 @@ class AccessCost:
         Bytes asked for; what several lanes of a SIMD-group ask for is counted once.
     passes, least : int
         Over the banks of threadgroup memory; and without a conflict.
-    meeting, repeated : int
+    contended, repeated : int
         Of an atomic operation: lanes that find another one at their address; the most lanes at one.
     sample : tuple of (int or None)
         Of the costliest SIMD-group, where each lane's access begins: bytes from the start of what `name` says, None for
@@ -59,7 +60,7 @@ class AccessCost:
     used: int
     passes: int
     least: int
-    meeting: int
+    contended: int
     repeated: int
     sample: tuple[int | None, ...] = field(repr=False)
     group: int = 0
@@ -91,9 +92,16 @@ class AccessCost:
         return apart.pop() if len(apart) == 1 else None
 
     @property
+    def apart(self) -> int | None:
+        """Bytes from each active lane of the sample to the next, if at least half of them are alike."""
+        places = [at for at in self.sample if at is not None]
+        found = Counter(b - a for a, b in itertools.pairwise(places)).most_common(1)
+        return found[0][0] if found and 2 * found[0][1] >= len(places) - 1 else None
+
+    @property
     def cycles(self) -> float:
-        """Its cost to a processor, for sorting."""
-        waiting = max(self.meeting, 0) * _PASS
+        """What it costs a processor, for sorting."""
+        waiting = max(self.contended, 0) * _PASS
         return self.sectors * _SECTOR + self.passes * _PASS + self.runs * _OPERATION + waiting
 
 

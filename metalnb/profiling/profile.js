@@ -21,26 +21,30 @@ function metalnbProfileCard(root) {
   }
   heads.forEach((head, i) => head.querySelector("button")?.addEventListener("click", () => sort(i)));
 
-  function open(number) {
-    const one = root.querySelector(`details[data-a="${number}"]`);
-    if (one) one.open = !one.open;
-  }
-  root.querySelectorAll(".mp-at").forEach((at) => {
-    at.addEventListener("click", () => open(at.dataset.a));
-    at.addEventListener("keydown", (event) => {
+  function pressed(element, act) {
+    element.addEventListener("click", act);
+    element.addEventListener("keydown", (event) => {
       if (event.key !== "Enter" && event.key !== " ") return;
       event.preventDefault();
       event.stopPropagation();
-      open(at.dataset.a);
+      act();
     });
+  }
+  const details = (number) => root.querySelector(`details[data-a="${number}"]`);
+  root.querySelectorAll(".mp-at").forEach((at) => {
+    const one = details(at.dataset.a);
+    if (!one) return;
+    at.setAttribute("aria-expanded", "false");
+    one.addEventListener("toggle", () => at.setAttribute("aria-expanded", String(one.open)));
+    pressed(at, () => (one.open = !one.open));
   });
-  root.querySelectorAll(".mp-finding a").forEach((link) => {
-    link.addEventListener("click", () => {
+  root.querySelectorAll(".mp-finding a").forEach((link) =>
+    pressed(link, () => {
       const row = rows.find((each) => each.dataset.line === link.dataset.line);
       if (!row) return;
-      const details = row.querySelector("details");
-      if (details) details.open = true;
+      const one = details(link.dataset.a);
+      if (one) one.open = true;
       row.scrollIntoView({ block: "nearest" });
-    });
-  });
+    }),
+  );
 }

@@ -19,6 +19,7 @@ from .cost_records import SECTOR, AccessCost, BarrierCost, BufferUse, LineCost
 from .device_table import device_of
 from .latest_counts import remember
 from .profile_record import DEVICES_SHOWN, Profile
+from .whole_vectors import as_whole_vector
 
 __all__ = ["profile", "profiled"]
 
@@ -114,7 +115,7 @@ def _record(dispatch: Dispatch, counts: Counts, banks: int, devices: tuple[str, 
     unit = dispatch.kernel.unit
     scale = Fraction(counts.groups, counts.sampled)
     given = sum(a for a in dispatch.arguments if isinstance(a, int))
-    accesses = [_access(unit, counts, one, scale) for one in counts.accesses]
+    accesses = [_access(unit, counts, as_whole_vector(unit, counts, one), scale) for one in counts.accesses]
     return Profile(
         unit.signature.name, unit.cell.edited.original, dispatch.grid, dispatch.threadgroup, counts.groups,
         counts.sampled, tuple(_lines(counts, accesses, scale)),
@@ -146,15 +147,15 @@ def _access(unit: Unit, counts: Counts, one: AccessCount, scale: Fraction) -> Ac
     name, space, start = _memory(unit, counts, one)
     kind = "atomic" if one.kind == ATOMIC else "read" if one.kind == READ else "write"
     travels = space != "constant"  # constants are kept in a cache of their own
-    runs, lanes, sectors, lines, used, passes, least, meeting = (
+    runs, lanes, sectors, lines, used, passes, least, contended = (
         round(n * scale)
         for n in (one.runs, one.lanes, one.sectors * travels, one.lines * travels, one.used, one.passes, one.least,
-                  one.meeting)
+                  one.contended)
     )  # fmt: skip
     sample = tuple(None if at is None else at - start for at in one.sample)
     return AccessCost(
         one.line, unit.cell.edited.original_column(one.line, one.column), name, space, kind, one.size, runs, lanes,
-        sectors, lines, used, passes, least, meeting, one.repeated, sample, one.group,
+        sectors, lines, used, passes, least, contended, one.repeated, sample, one.group,
     )  # fmt: skip
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import itertools
 import json
 import re
 import textwrap
@@ -25,6 +26,7 @@ __all__ = ["profile_html"]
 
 _ROOM = Path(__file__).parent
 _WORD = re.compile(r"\w+")
+_BREAKS = re.compile(r"(::|\()(?=[\w<&;])")  # where a long line may go on in the next
 _NAMED = re.compile(r"^line (\d+)")
 _AROUND = 8  # lines before the first that anything is known of, at most
 _BAD = 1.5
@@ -55,18 +57,24 @@ def profile_html(profile: Profile) -> str:
         f'<div class="metalnb-head"><code><b>{escape(profile.kernel)}</b></code> '
         f'<span class="metalnb-doc">{escape(head_of(profile))}</span></div>'
     )
-    said = "".join(f'<div class="mp-finding">{_linked(found.sentence)}</div>' for found in findings(profile))
+    numbers = {id(access): i for i, access in enumerate(profile.accesses)}
+    said = "".join(
+        f'<div class="mp-finding">{_linked(found.sentence, numbers.get(id(found.access)))}</div>'
+        for found in findings(profile)
+    )
     notes = "".join(note(label, escape(value)) for label, value in totals(profile))
     script = f"<script>{_file('profile.js')}\nmetalnbProfile({json.dumps(name)});</script>"
     body = f'{head}<div class="mp" id="{name}">{said}<div class="mp-scroll">{_table(profile)}</div></div>'
     return framed(f'{body}<div class="metalnb-notes">{notes}</div>{script}', _file("profile.css"))
 
 
-def _linked(sentence: str) -> str:
+def _linked(sentence: str, access: int | None) -> str:
     found = _NAMED.match(sentence)
     if found is None:
         return escape(sentence)
-    return f'<a data-line="{found[1]}">{found[0]}</a>{escape(sentence[found.end() :])}'
+    opens = "" if access is None else f' data-a="{access}"'
+    link = f'<a role="button" tabindex="0" data-line="{found[1]}"{opens}>{found[0]}</a>'
+    return f"{link}{escape(sentence[found.end() :])}"
 
 
 def _table(profile: Profile) -> str:
@@ -79,23 +87,35 @@ def _table(profile: Profile) -> str:
     )
     top = f'<tr><th title="the order of the source"><button type="button">line</button></th>{titles}'
     rows = []
-    first = 0
+    counts = itertools.accumulate((len(line.accesses) for line in profile.lines), initial=0)
+    starts = dict(zip(by_line, list(counts)[:-1], strict=True))  # the number of a line's first access
     source = profile.source.split("\n")
     span = list(_span(profile, source))
     texts = dict(zip(span, _dedented([source[n - 1] if n else _NO_LINE for n in span]), strict=True))
     for number in span:
         line = by_line.get(number)
         row = _row(number, line, figures.get(number, ()), shown, total) if line else _idle(number, len(shown))
+        first = starts.get(number, 0)
         cut = len(source[number - 1]) - len(texts[number]) if number else 0
-        marked = _marked(texts[number], line.accesses if line else (), first, cut)
+        text = _code(texts[number], line.accesses if line else (), first, cut)
         more = "".join(_opened(a, first + i, profile.banks) for i, a in enumerate(line.accesses)) if line else ""
         heat = f' style="--h:{_heat(line, total)}%"' if line else ' class="mp-idle"'
         below = f'<tr><td class="mp-more" colspan="{len(shown) + 2}">{more}</td></tr>' if more else ""
-        text = f'<pre class="mp-code">{marked}</pre>'  # of a pre nbconvert leaves the spaces before a word
         body = f'<tr>{row}<td class="mp-source">{text}</td></tr>{below}'
         rows.append(f'<tbody data-line="{number}"{heat}>{body}</tbody>')
-        first += len(line.accesses) if line else 0
     return f'<table><thead>{top}<th class="mp-source">source</th></tr></thead>{"".join(rows)}</table>'
+
+
+def _code(text: str, accesses: tuple[AccessCost, ...], first: int, cut: int) -> str:
+    """Return a line that goes on under its beginning where it is too long: the spaces before it take no room.
+
+    It is a pre, in which nbconvert leaves spaces.
+    """
+    bare = text.lstrip()
+    indent = text[: len(text) - len(bare)]
+    spaces = f'<span class="mp-indent">{indent}</span>' if indent else ""
+    marked = _BREAKS.sub(r"\1<wbr>", _marked(bare, accesses, first, cut + len(indent)))
+    return f'<pre class="mp-code" style="--i:{len(indent.expandtabs(4))}ch">{spaces}{marked}</pre>'
 
 
 def _dedented(lines: list[str]) -> list[str]:
@@ -104,7 +124,7 @@ def _dedented(lines: list[str]) -> list[str]:
 
 
 def _span(profile: Profile, source: list[str]) -> Iterator[int]:
-    """Yield the lines to show: those that anything is known of, what lies between, and what leads there."""
+    """Yield the lines to show: those that anything is known of, what lies between, and what leads there; or all."""
     numbers = [line.line for line in profile.lines]
     known = [n for n in numbers if 0 < n <= len(source)]
     if known:
@@ -112,6 +132,8 @@ def _span(profile: Profile, source: list[str]) -> Iterator[int]:
         while first > max(1, min(known) - _AROUND) and source[first - 2].strip():
             first -= 1
         yield from range(first, min(len(source), max(known) + 1) + 1)
+    else:
+        yield from range(1, len(source) + 1)
     if 0 in numbers:
         yield 0
 
@@ -156,11 +178,16 @@ def _marked(text: str, accesses: tuple[AccessCost, ...], first: int, cut: int) -
             continue
         start, end = found
         fine = "" if _is_costly(access) else " mp-fine"
-        marked += highlight(text[at:start])
+        marked += _lit(text[at:start])
         named = escape(text[start:end])
         marked += f'<span class="mp-at{fine}" role="button" tabindex="0" data-a="{first + i}">{named}</span>'
         at = end
-    return marked + highlight(text[at:])
+    return marked + _lit(text[at:])
+
+
+def _lit(text: str) -> str:
+    """Return a part of a line with its tokens marked; a comment ends with the line."""
+    return highlight(f"{text}\n").replace("\n", "")
 
 
 def _place(text: str, access: AccessCost, cut: int) -> tuple[int, int] | None:
@@ -170,7 +197,7 @@ def _place(text: str, access: AccessCost, cut: int) -> tuple[int, int] | None:
 
 
 def _is_costly(access: AccessCost) -> bool:
-    return bool(access.conflicts or access.meeting or access.sectors > _BAD * access.least_sectors)
+    return bool(access.conflicts or access.contended or access.sectors > _BAD * access.least_sectors)
 
 
 def _opened(access: AccessCost, number: int, banks: int) -> str:
@@ -194,8 +221,8 @@ def _figures(access: AccessCost) -> str:
         text = f"{_each(access.sectors / runs, 'sector')} in {_each(access.lines / runs, 'line')}"
         said.append(f"<b>{text}</b>" if worse else text)
         said.append(f"{nbytes(access.used // runs)} used")
-    if access.meeting:
-        said.append(f"<b>{access.meeting / runs:.3g} lanes at another's address</b>")
+    if access.contended:
+        said.append(f"<b>{access.contended / runs:.3g} lanes at another's address</b>")
     return f"{'; '.join(said)}; {count(access.runs)} times"
 
 

@@ -55,8 +55,10 @@ def totals(profile: Profile) -> Iterator[tuple[str, str]]:
         yield "threadgroup memory", f"{nbytes(profile.threadgroup_bytes)} for each threadgroup; {passes}"
     if any(line.branches for line in profile.lines):
         yield "branches", f"at {percent(profile.branch_efficiency)} of them all lanes go one way"
-    estimate = f"some {profile.registers} of 32 bits for each thread, an estimate"
-    yield "registers", "; ".join([estimate, *_filled(profile)])
+    yield "registers", f"some {profile.registers} of 32 bits for each thread, an estimate"
+    filled = "; ".join(_filled(profile))
+    if filled:
+        yield "occupancy", filled
     for device in profile.devices:
         yield "time", estimate_text(profile, device)
 
@@ -66,7 +68,7 @@ def _filled(profile: Profile) -> Iterator[str]:
     for device in profile.devices:
         full = occupancy(profile, device)
         if full is not None:
-            fit = f"{full.groups} threadgroup{'s' * (full.groups != 1)} to a processor of the {device}"
+            fit = f"{full.groups} threadgroup{'s' * (full.groups != 1)} fit a processor of the {device}"
             doubt = "" if full.public else ", by figures that are not public"
             yield f"{fit}, {percent(full.share)} of its threads (limited by {full.limit}{doubt})"
 

@@ -1,22 +1,24 @@
 """What a device needs at least, resource by resource: counts over rates. A model, never a measured time.
 
 Each bound supposes that its resource is busy all the time and that the rest costs nothing; a kernel takes at least as
-long as the greatest. Caches are perfect here: each sector of memory travels once. Latency, launches and the order of
+long as the greatest. A threadgroup runs on one processor, so that where there are fewer of them, the other processors
+have nothing to do. Caches are perfect here: each sector of memory travels once. Latency, launches and the order of
 instructions are left out.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from math import ceil
 
-from metalnb.timing.units import seconds
+from metalnb.timing.units import percent, seconds
 
-from .cost_records import LANES
+from .cost_records import LANES, LINE
 from .device_table import DeviceFigures, device_of
 from .profile_record import Profile
 
-__all__ = ["Occupancy", "ResourceBound", "estimate_text", "occupancy", "time_bounds"]
+__all__ = ["Occupancy", "ResourceBound", "busy_processors", "estimate_text", "occupancy", "time_bounds"]
 
 _PASS = 128  # bytes of all banks
 _SEVERAL = 1.5
@@ -66,6 +68,11 @@ class Occupancy:
     public: bool
 
 
+def busy_processors(profile: Profile, device: DeviceFigures) -> int:
+    """Return how many of a device's processors have a threadgroup to run."""
+    return min(int(device.processors.value), profile.groups)
+
+
 def time_bounds(profile: Profile, device: str | DeviceFigures) -> tuple[ResourceBound, ...]:
     """Return what each resource of a device needs at least, the longest first.
 
@@ -76,7 +83,7 @@ def time_bounds(profile: Profile, device: str | DeviceFigures) -> tuple[Resource
         ``"M2"``, a name in `DEVICES`.
     """
     figures = device_of(device) if isinstance(device, str) else device
-    beats = figures.processors.value * figures.clock.value
+    beats = busy_processors(profile, figures) * figures.clock.value
     base = figures.processors.public and figures.clock.public
     fused = sum(line.flops for line in profile.lines) / 2 + sum(line.other for line in profile.lines)
     passes = sum(a.passes for a in profile.accesses)
@@ -111,16 +118,29 @@ def time_bounds(profile: Profile, device: str | DeviceFigures) -> tuple[Resource
 
 
 def estimate_text(profile: Profile, device: str) -> str:
-    """Say it in words: ``on an M2, estimate: memory 41 µs, threadgroup memory 97 µs (8-way conflicts, line 21)``."""
+    """Say it in words: ``on an M2, estimate: at least 97 µs for threadgroup memory (8-way conflicts, line 21), …``."""
     bounds = time_bounds(profile, device)
     if not bounds:
         return f"on {_an(device)}, estimate: nothing that takes time"
     said = []
     for bound in bounds[:3]:
         told = ", ".join(filter(None, [bound.why, f"line {bound.line}" if bound is bounds[0] and bound.line else ""]))
-        said.append(f"{bound.resource} {seconds(bound.seconds)}{f' ({told})' if told else ''}")
-    doubt = "" if all(b.public for b in bounds[:3]) else "; some of its figures are not public"
-    return f"on {_an(device)}, estimate: at least {', '.join(said)}{doubt}"
+        said.append(f"{seconds(bound.seconds)} for {bound.resource}{f' ({told})' if told else ''}")
+    more = [f"at least {', '.join(said)}", *_busy(profile, bounds, device_of(device))]
+    if not all(b.public for b in bounds[:3]):
+        more.append("some of its figures are not public")
+    return f"on {_an(device)}, estimate: {'; '.join(more)}"
+
+
+def _busy(profile: Profile, bounds: tuple[ResourceBound, ...], device: DeviceFigures) -> Iterator[str]:
+    """Say what part of the device has something to do: of its memory's time, and of its processors."""
+    memory = next((b for b in bounds if b.resource == "memory"), None)
+    if memory is not None:
+        yield f"memory is busy at most {percent(memory.seconds / bounds[0].seconds)} of the time"
+    busy, there = busy_processors(profile, device), int(device.processors.value)
+    if busy < there:
+        given = "1 threadgroup" if busy == 1 else f"{busy} threadgroups"
+        yield f"{given} for {there} processors leave{'s' * (busy == 1)} {there - busy} idle"
 
 
 def occupancy(profile: Profile, device: str | DeviceFigures) -> Occupancy | None:
@@ -152,12 +172,12 @@ def _most(profile: Profile, name: str) -> int:
 
 
 def _scattered(profile: Profile) -> tuple[int, str]:
-    """Return the line whose accesses touch most lines of memory, and how many they touch each time."""
+    """Return the line whose accesses touch most lines of memory, and how many each time, if fewer would do."""
     access = max(profile.accesses, key=lambda a: a.lines, default=None)
     if access is None or not access.lines:
         return 0, ""
-    lines = access.lines / access.runs
-    return access.line, f"{lines:.0f} lines of memory an access" if lines >= _SEVERAL else ""
+    lines, least = access.lines / access.runs, ceil(access.used / access.runs / LINE)
+    return access.line, f"{lines:.0f} lines of memory an access" if lines >= _SEVERAL * least else ""
 
 
 def _shared(profile: Profile) -> tuple[int, str]:

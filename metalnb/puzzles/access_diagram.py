@@ -57,10 +57,10 @@ def access_diagram(puzzle: Puzzle, kernel: Kernel) -> AccessDiagram:
     launch = puzzle.launch(puzzle.shown)
     seen = watch(kernel.rehearse(**named, **launch))
     arrays = {k: v for k, v in named.items() if isinstance(v, np.ndarray)}
-    return AccessDiagram(_svg(puzzle, arrays, seen, launch), _words(puzzle, seen))
+    return AccessDiagram(_svg(puzzle, arrays, seen, launch), _words(puzzle, seen, launch))
 
 
-def _words(puzzle: Puzzle, seen: Validation) -> str:
+def _words(puzzle: Puzzle, seen: Validation, launch: Any) -> str:
     lines = [f"{puzzle.name} at size {puzzle.shown}:"]
     threads = sorted({e.thread for e in seen.events})
     for thread in threads[:16]:
@@ -70,6 +70,10 @@ def _words(puzzle: Puzzle, seen: Validation) -> str:
         lines.append(f"  thread {thread}: reads {reads or 'nothing'}; writes {writes or 'nothing'}{beyond}")
     if len(threads) > 16:
         lines.append(f"  … and {len(threads) - 16} more threads")
+    idle = sorted({*range(int(np.prod(launch["grid"])))} - {*threads})
+    if idle:
+        some = ", ".join(map(str, idle[:16])) + (", …" if len(idle) > 16 else "")
+        lines.append(f"  thread{'s' * (len(idle) > 1)} {some}: nothing")
     return "\n".join(lines)
 
 

@@ -173,7 +173,7 @@ def _beyond(event: Event, arrays: Mapping[str, Any], launch: Mapping[str, Any]) 
     if event.index >= _WRAPPED:
         place = f"which is {event.index - (1 << 32)} in unsigned arithmetic"
     return (
-        f"thread {event.thread} {deed} {event.buffer}[{event.index}], {place}: it has {_count(size)}. "
+        f"thread {event.thread} {deed} {event.buffer}[{event.index}], {place}: {event.buffer} has {_count(size)}. "
         f"{_threads(launch)} Guard the access, or look at how the index is made."
     )
 
@@ -200,7 +200,7 @@ def _guarded(
     outside = touched[(touched < _GUARD) | (touched >= _GUARD + count)]
     if outside.size:
         where = int(outside[0]) - _GUARD
-        return out, f"{puzzle.out}[{where}] is written, but it has {_count(count)}. Guard the write."
+        return out, f"{puzzle.out}[{where}] is written, but {puzzle.out} has {_count(count)}. Guard the write."
     return out, ""
 
 

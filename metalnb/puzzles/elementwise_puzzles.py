@@ -143,10 +143,9 @@ PUZZLES = (
     Puzzle(
         "mirrored",
         "7 · Threadgroup memory",
-        "Turn each block of 8 round: out[0] is a[7], out[1] is a[6], …, out[8] is a[15]. Do it through "
-        "threadgroup memory: "
-        "each thread brings its own element, all wait for each other, then each takes another's. "
-        "The length is a multiple of 8.",
+        "Reverse each block of 8: out[0] is a[7], out[1] is a[6], …, out[8] is a[15]. Do it through threadgroup "
+        "memory: each thread brings its own element, all wait for each other, then each takes another's. The length "
+        "is a multiple of 8.",
         """kernel void mirrored(device const float* a, device float* out,
                      uint i [[thread_position_in_grid]],
                      uint t [[thread_position_in_threadgroup]]) {

@@ -58,7 +58,7 @@ PUZZLES = (
     Puzzle(
         "turned_round",
         "20 · Shuffle",
-        "Turn each block of 32 round: out[0] is a[31], out[1] is a[30], …, out[32] is a[63]. Puzzle 7 did that through "
+        "Reverse each block of 32: out[0] is a[31], out[1] is a[30], …, out[32] is a[63]. Puzzle 7 did that through "
         "threadgroup memory. The lanes of a SIMD-group can read each other's registers instead, with simd_shuffle: "
         "each thread reads its own element and writes its own. The length is a multiple of 32.",
         """kernel void turned_round(device const float* a, device float* out,
@@ -81,9 +81,9 @@ PUZZLES = (
     Puzzle(
         "block_sums",
         "21 · Sum of a SIMD-group",
-        "out[g] is the sum of the g-th 32 elements of a. Threadgroups are 128 threads, which is four SIMD-groups, and "
-        "the grid is rounded up: the last block may be short, and some SIMD-groups have no element at all. Use "
-        "simd_sum and no threadgroup memory.",
+        "out[0] is the sum of the first 32 elements of a, out[1] that of the next 32, and so on. Threadgroups are 128 "
+        "threads, which is four SIMD-groups, and the grid is rounded up: the last block may be short, and some "
+        "SIMD-groups have no element at all. Use simd_sum and no threadgroup memory.",
         """kernel void block_sums(device const float* a, device float* out, constant uint& n,
                        uint i [[thread_position_in_grid]],
                        uint lane [[thread_index_in_simdgroup]]) {
@@ -128,9 +128,10 @@ PUZZLES = (
     Puzzle(
         "farthest",
         "23 · Reduction by shuffles",
-        "Of the g-th 32 elements out[g] is the one farthest from 0, with its sign: of 3, -5 and 4 it is -5. No "
-        "function does that at once, so do it in five rounds: each lane compares its value with that of the lane 16 "
-        "further on, and keeps one of the two; then 8, 4, 2, 1. The length is a multiple of 32.",
+        "out[0] is that of the first 32 elements which is farthest from 0, with its sign: of 3, -5 and 4 it is -5. "
+        "out[1] is that of the next 32, and so on. No function does that at once, so do it in five rounds: each lane "
+        "compares its value with that of the lane 16 further on, and keeps one of the two; then 8, 4, 2, 1. The "
+        "length is a multiple of 32.",
         """kernel void farthest(device const float* a, device float* out,
                      uint i [[thread_position_in_grid]],
                      uint lane [[thread_index_in_simdgroup]]) {
@@ -151,9 +152,9 @@ PUZZLES = (
     Puzzle(
         "in_order",
         "24 · A vote",
-        "out[g] is 1 if the g-th 32 elements are in order, each at least as large as the one before it; else 0. Each "
-        "lane compares its own with its neighbour's, and simd_all says whether all are content. The length is a "
-        "multiple of 32.",
+        "out[0] is 1 if the first 32 elements are in order, each at least as large as the one before it; else 0. "
+        "out[1] says so of the next 32, and so on. Each lane compares its own element with its neighbour's, and "
+        "simd_all says whether that is so in all lanes. The length is a multiple of 32.",
         """kernel void in_order(device const float* a, device uint* out,
                      uint i [[thread_position_in_grid]],
                      uint lane [[thread_index_in_simdgroup]]) {
@@ -178,7 +179,8 @@ PUZZLES = (
         "25 · Ballot",
         "Of each 32 elements, bring those above 0 to the front of the block and the others behind them; both keep "
         "their order. simd_ballot gives every lane all answers to a question, a bit for each lane: "
-        "uint(simd_vote::vote_t(simd_ballot(…))). From the bits below its own a lane knows its place. The grid fits.",
+        "uint(simd_vote::vote_t(simd_ballot(…))). From the bits below its own a lane knows its place. There is a "
+        "thread for each element, and the last block may be short.",
         """kernel void partitioned(device const float* a, device float* out,
                         uint i [[thread_position_in_grid]],
                         uint lane [[thread_index_in_simdgroup]]) {

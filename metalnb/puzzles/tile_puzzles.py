@@ -92,8 +92,8 @@ PUZZLES = (
         "31 · Blocks in registers",
         "out = a b for n × n matrices. In puzzle 14 a thread reads two numbers from threadgroup memory for each "
         "product. Let each thread make 2 × 2 elements of out: four numbers read are enough for four products. "
-        "A threadgroup of 8 × 8 makes 16 × 16 elements, the grid has a thread for four, and the tiles cover out and "
-        "are rounded up.",
+        "A threadgroup of 8 × 8 threads makes a tile of 16 × 16 elements; the tiles cover out, and those at the edge "
+        "may hang over it.",
         """kernel void blocked(device const float* a, device const float* b, device float* out,
                     constant uint& n,
                     uint2 t [[thread_position_in_threadgroup]],

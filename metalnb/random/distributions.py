@@ -11,8 +11,7 @@ import numpy as np
 from metalnb.arrays.array import Array
 from metalnb.arrays.convert import asarray
 from metalnb.arrays.promotion import as_dtype, is_float
-from metalnb.library_kernels.elementwise.binary import BY_NAME
-from metalnb.library_kernels.elementwise.unary import ROWS
+from metalnb.library_kernels.elementwise.by_name import BY_NAME
 
 from .keys import CHILD, block
 
@@ -21,7 +20,7 @@ __all__ = ["Distributions", "Size"]
 Size = int | Iterable[int] | None
 
 _FLOAT32 = np.dtype(np.float32)
-_LOG1P, _ABS = (next(row for row in ROWS if row.name == name) for name in ("log1p", "abs"))
+_LOG1P, _ABS = BY_NAME["log1p"], BY_NAME["abs"]
 
 
 class Distributions:

@@ -15,15 +15,15 @@ from metalnb.arrays.array import Array, empty
 from metalnb.arrays.convert import asarray
 from metalnb.arrays.dtype_info import finfo
 from metalnb.arrays.promotion import DTYPES, as_dtype, is_float, is_integer
+from metalnb.library_kernels.indexing.take_and_put import take
 from metalnb.library_kernels.launching.bits import as_bits, width
 from metalnb.library_kernels.launching.copying import copy_into, writable
 from metalnb.library_kernels.launching.launcher import dispatch
 from metalnb.library_kernels.launching.programs import program
-from metalnb.library_kernels.ops.indexed import take
-from metalnb.library_kernels.ops.searching import searchsorted
-from metalnb.library_kernels.ops.sorting import argsort
 from metalnb.library_kernels.planning.axes import axis_of, shape_of
-from metalnb.library_kernels.planning.cuts import LANES
+from metalnb.library_kernels.planning.device import LANES
+from metalnb.library_kernels.sorting.searching import searchsorted
+from metalnb.library_kernels.sorting.sort import argsort
 
 from .distributions import Distributions, Size
 from .keys import CHILD, block, key_of

@@ -47,20 +47,20 @@ class StepPlaces:
     def step(self, number: int) -> Place:
         """Return the place of a step."""
         site, frame = self._sites[number], self._frames[-1]
-        turns = frame.turns
-        for loop in [each for each in turns if each not in site.loops]:
-            del turns[loop]
+        iterations = frame.iterations
+        for loop in [each for each in iterations if each not in site.loops]:
+            del iterations[loop]
             frame.again.discard(loop)
         for loop in site.loops:
-            turns.setdefault(loop, -1 if site.kind == "loop" and loop == site.loops[-1] else 0)
+            iterations.setdefault(loop, -1 if site.kind == "loop" and loop == site.loops[-1] else 0)
             if loop in frame.again:
                 frame.again.discard(loop)
-                turns[loop] += 1
+                iterations[loop] += 1
         if site.kind == "loop":
-            turns[site.loops[-1]] += 1
+            iterations[site.loops[-1]] += 1
         elif site.kind == "again":
             frame.again.add(site.loops[-1])
-        own = [part for loop in site.loops for part in (loop, turns[loop])]
+        own = [part for loop in site.loops for part in (loop, iterations[loop])]
         self._last = (*frame.before, *own, site.order)
         self._calls = 0
         return self._last
@@ -68,7 +68,7 @@ class StepPlaces:
 
 class _Frame(NamedTuple):
     before: Place
-    turns: dict[int, int]
+    iterations: dict[int, int]
     again: set[int]
 
 

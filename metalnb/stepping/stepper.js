@@ -44,6 +44,7 @@ function metalnbStepper(name, data) {
 
   const begin = root => {
     let thread = data.thread, tick = 0, since = 0;  // what has changed since then is marked
+    const aim = data.aim && {memory: data.aim[0], element: data.aim[1], tick: data.aim[2]};
     root.dataset.ready = "1";
     root.textContent = "";
 
@@ -80,6 +81,16 @@ function metalnbStepper(name, data) {
     button("on by a statement (→)", "M4 2v12l9-6z", next);
     if (barriers.length) button("on to a barrier (Shift →)", "M1 2v12l6-6zM8 2v12l6-6zM14 2h2v12h-2z", nextBarrier);
     button("to the end (End)", "M12 2h2v12h-2zM2 2v12l9-6z", () => go(data.ticks));
+    const toAim = () => {
+      thread = data.thread;
+      go(aim.tick);
+    };
+    if (aim) {
+      button("to the write that was asked for (W)", "M7 0h2v3h-2zM7 13h2v3h-2zM0 7h3v2h-3zM13 7h3v2h-3zM8 4a4 4 0 1 1 0 8a4 4 0 1 1 0-8z", toAim);
+      const mark = make("i", "mt-aim");
+      mark.style.left = `calc(8px + (100% - 16px) * ${aim.tick / Math.max(1, data.ticks)})`;
+      slide.append(mark);
+    }
     bar.append(slide, count);
 
     // ---- Source and variables.
@@ -126,14 +137,22 @@ function metalnbStepper(name, data) {
     const memory = make("div", "mt-block mt-memory");
     const pictures = data.memory.map(m => {
       const box = make("div", "mt-mem"), title = make("div", "mt-title"), grid = make("div", "mt-grid");
-      title.append(make("b", "", m.name), ` ${m.space} ${m.type}`, m.shape.map(n => `[${n}]`).join(""));
+      box.dataset.memory = m.name;
+      memory.append(box);
+      title.append(make("b", "", m.name), ` ${m.space} ${m.type}`, 
+        m.image ? `, ${m.image.shape.join(" × ")}` : m.shape.map(n => `[${n}]`).join(""));
+      if (m.image) {
+        const image = metalnbImage(make, m, texts);
+        box.append(title, ...image.nodes);
+        return {m, image};
+      }
       const total = m.shape.reduce((a, b) => a * b, 1);
       // Structs and vectors are long: fewer to a row, and alone in theirs they go on in the next line.
       const longest = [...m.initial || [], ...m.writes.filter((_, j) => j % 4 === 3)]
         .reduce((most, v) => Math.max(most, v < 0 ? 1 : texts[v].length), 1);
       const fitting = longest > 12 ? Math.max(1, 2 ** Math.floor(Math.log2(112 / longest))) : 16;
       const flat = m.shape.length === 1 && plane && total % across === 0 && total > across && fitting > 1;
-      const columns = m.shape.length > 1 ? m.shape[m.shape.length - 1] : flat ? across : Math.min(total, fitting);
+      const columns = m.columns ?? (m.shape.length > 1 ? m.shape.at(-1) : flat ? across : Math.min(total, fitting));
       const least = longest > 12 && longest < 112 ? "max-content" : 0;
       if (columns > 20) grid.classList.add("mt-small");
       if (fitting === 1) grid.classList.add("mt-records");
@@ -146,21 +165,24 @@ function metalnbStepper(name, data) {
         cells.push(cell);
         grid.append(cell);
       }
-      box.dataset.memory = m.name;
       box.append(title, grid);
-      memory.append(box);
       return {m, cells};
     });
     if (pictures.length) {
       const key = make("div", "mt-key");
       for (const [cls, text] of [["mt-new", "changed by the last step"], ["mt-read", "this statement reads it"],
-                                 ["mt-mine", "this thread wrote it"]]) {
+                                 ["mt-writes", "this statement writes it"], ["mt-mine", "this thread wrote it"], ...aim ? [["mt-wrong", "asked for"]] : []]) {
         const part = make("span");
         part.append(make("span", `mt-swatch ${cls}`), text);
         key.append(part);
       }
+      if (memory.querySelector(".mt-image")) {
+        const part = make("span");
+        part.append(make("span", "mt-swatch mt-others"), "other threads read or write it now");
+        key.append(part);
+      }
       const small = memory.querySelector(".mt-grid:not(.mt-small)") === null;
-      key.append(make("span", "", `${small ? "in a cell's tooltip" : "below a value"}: the thread that wrote it last`));
+      if (memory.querySelector(".mt-grid")) key.append(make("span", "", `${small ? "in a cell's tooltip" : "below a value"}: the thread that wrote it last`));
       memory.append(key);
     }
     root.append(bar, two, strip);
@@ -280,9 +302,27 @@ function metalnbStepper(name, data) {
       stripTitle.append(make("b", "", "threads "), tally.map((n, i) => n && `${n} ${said[i]}`).filter(Boolean).join(" · "));
     };
 
-    const drawMemory = k => {
-      const reads = k < steps[thread].length && data.touches[thread] ? data.touches[thread][k] : [];
-      for (const {m, cells} of pictures) {
+    // What a thread's statement touches: memory, element, whether it is written.
+    const touched = (t, k) => k < steps[t].length && data.touches[t] ? data.touches[t][k] : [];
+    // On an image: what was written last, what other threads touch now, and the thread's own, on top.
+    const marks = (m, reads, where) => {
+      const found = [], w = m.writes;
+      for (let i = 0; i < w.length && w[i] < tick; i += 4) if (w[i] >= since) found.push([w[i + 2], "mt-new"]);
+      where.forEach((p, t) => {
+        if (p.state || t === thread) return;
+        for (const [n, index] of touched(t, p.step)) if (n === m.number) found.push([index, "mt-others"]);
+      });
+      for (const [n, index, written] of reads) if (n === m.number) found.push([index, written ? "mt-writes" : "mt-read"]);
+      if (aim?.memory === m.number) found.push([aim.element, "mt-wrong"]);
+      return found;
+    };
+    const drawMemory = (k, where) => {
+      const reads = touched(thread, k);
+      for (const {m, cells, image} of pictures) {
+        if (image) {
+          image.draw(tick, marks(m, reads, where), position);
+          continue;
+        }
         const value = cells.map((_, i) => m.initial ? m.initial[i] : -1), writer = cells.map(() => -1);
         const fresh = new Set();
         const w = m.writes;
@@ -292,9 +332,11 @@ function metalnbStepper(name, data) {
           if (w[i] >= since) fresh.add(w[i + 2]);
         }
         const read = new Set(reads.filter(r => r[0] === m.number && !r[2]).map(r => r[1]));
+        const writes = new Set(reads.filter(r => r[0] === m.number && r[2]).map(r => r[1]));
         cells.forEach((cell, i) => {
           cell.className = "mt-cell" + (value[i] < 0 ? " mt-none" : "") + (fresh.has(i) ? " mt-new" : "") +
-            (read.has(i) ? " mt-read" : "") + (writer[i] === thread ? " mt-mine" : "");
+            (writes.has(i) ? " mt-writes" : "") + (read.has(i) ? " mt-read" : "") + (writer[i] === thread ? " mt-mine" : "") +
+            (aim?.memory === m.number && aim.element === i ? " mt-wrong" : "");
           cell.textContent = value[i] < 0 ? "·" : texts[value[i]];
           const who = writer[i] < 0 ? "" : `${position(writer[i])}`;
           cell.append(make("s", "", who || "\u00a0"));
@@ -312,7 +354,7 @@ function metalnbStepper(name, data) {
       const where = steps.map((own, t) => {
         const k = pending(t, tick);
         if (k === own.length) return {state: 3, line: 0};
-        return {state: own[k][2] ? 2 : own[k][1] > tick ? 1 : 0, line: places[own[k][0]][0]};
+        return {state: own[k][2] ? 2 : own[k][1] > tick ? 1 : 0, line: places[own[k][0]][0], step: k};
       });
       const k = pending(thread, tick);
       range.value = tick;
@@ -322,7 +364,7 @@ function metalnbStepper(name, data) {
       drawSource(where, k);
       drawSide(k);
       drawStrip(where);
-      drawMemory(k);
+      drawMemory(k, where);
     };
     const choose = t => {
       thread = Math.max(0, Math.min(steps.length - 1, t));
@@ -335,13 +377,14 @@ function metalnbStepper(name, data) {
         ArrowDown: () => choose(thread + (plane ? across : 1)), ArrowUp: () => choose(thread - (plane ? across : 1)),
         ".": () => choose(thread + 1), ",": () => choose(thread - 1),
         Home: () => go(0), End: () => go(data.ticks), PageDown: nextBarrier, PageUp: lastBarrier,
+        w: aim && toAim,
       }[event.key];
       if (!act) return;
       event.preventDefault();
       event.stopPropagation();
       act();
     });
-    go(steps[thread].length ? steps[thread][0][1] : 0);
+    go(aim ? aim.tick : steps[thread].length ? steps[thread][0][1] : 0);
   };
   for (const root of document.querySelectorAll(`[id="${name}"]`)) if (!root.dataset.ready) begin(root);
 }

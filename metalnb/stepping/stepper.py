@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import functools
 import hashlib
 import json
@@ -11,10 +12,12 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from metalnb.display.frame import framed
 from metalnb.display.highlight import highlight
 
-from .trace_record import KernelTrace
+from .trace_record import KernelTrace, TraceImage, TraceMemory
 from .trace_text import trace_head, trace_notes, trace_text
 from .variable_values import shown
 
@@ -39,12 +42,13 @@ def trace_html(trace: KernelTrace) -> str:
         f'<div class="metalnb-head"><code><b>{escape(trace.kernel)}</b></code>'
         f'<span class="metalnb-doc">{escape(trace_head(trace).partition(": ")[2])}</span></div>'
     )
-    notes = "".join(f"<div>{escape(note)}</div>" for note in trace_notes(trace))
+    aimed = f'<div class="mt-aimed">{escape(trace.aim.text)}</div>' if trace.aim else ""
+    notes = "".join(f"<div>{escape(note)}</div>" for note in trace_notes(trace)[bool(trace.aim) :])
     plain = f'<pre class="mt-plain metalnb-code">{escape(trace_text(trace).partition(chr(10))[2])}</pre>'
     body = (
-        f'{head}<div class="mt" id="{name}" tabindex="0" data-lm-suppress-shortcuts="true">{plain}</div>'
+        f'{head}{aimed}<div class="mt" id="{name}" tabindex="0" data-lm-suppress-shortcuts="true">{plain}</div>'
         f"{f'<div class=metalnb-notes>{notes}</div>' if notes else ''}"
-        f"<script>{_file('stepper.js')}\nmetalnbStepper({json.dumps(name)},{data});</script>"
+        f"<script>{_file('image.js')}{_file('stepper.js')}\nmetalnbStepper({json.dumps(name)},{data});</script>"
     )
     return framed(body, _file("stepper.css"))
 
@@ -87,6 +91,7 @@ def _page(trace: KernelTrace) -> dict[str, Any]:
         "threadgroup": trace.threadgroup,
         "thread": trace.thread,
         "ticks": trace.ticks,
+        "aim": [trace.aim.memory, trace.aim.element, trace.aim.tick] if trace.aim else None,
         "places": places.rows,
         "tracks": list(tracks),
         "ways": ways,
@@ -164,11 +169,13 @@ def _span(trace: KernelTrace) -> tuple[int, int]:
 
 
 def _drawn(trace: KernelTrace) -> set[int]:
+    """Return what is drawn: threadgroup memory, arrays of two dimensions, and small buffers that are written."""
     written = {t.memory for thread in trace.threads for s in thread for t in s.touched if t.written}
     return {
         i
         for i, m in enumerate(trace.memory)
         if (m.space == "threadgroup" and m.size <= _PICTURED)
+        or m.image
         or (m.space == "device" and m.size <= _PICTURED_BUFFER and i in written)
     }
 
@@ -185,8 +192,29 @@ def _short(kind: str) -> str:
 
 def _memory(trace: KernelTrace, i: int, writes: list[tuple[int, int, int, int]], texts: _Texts) -> dict[str, Any]:
     memory = trace.memory[i]
-    initial = None if memory.initial is None else [texts(shown(v, wide=False)) for v in memory.initial]
-    return {
+    found = {
         "number": i, "name": memory.name, "space": memory.space, "type": _short(memory.type), "shape": memory.shape,
-        "initial": initial, "writes": [n for write in writes for n in write],
+        "initial": None, "writes": [n for write in writes for n in write],
+    }  # fmt: skip
+    if memory.image and not _as_numbers(memory):
+        return {**found, "image": _image(memory.image)}
+    if memory.image:
+        found["columns"] = memory.image.shape[1]
+    if memory.initial is not None:
+        found["initial"] = [texts(shown(v, wide=False)) for v in memory.initial]
+    return found
+
+
+def _as_numbers(memory: TraceMemory) -> bool:
+    """Return whether an array of two dimensions is so small that its numbers are shown."""
+    image = memory.image
+    return image is not None and memory.size <= _PICTURED_BUFFER and image.values.shape[2] == 1 and image.shape[1] <= 64
+
+
+def _image(image: TraceImage) -> dict[str, Any]:
+    levels = image.values.dtype == np.uint8
+    values = image.values if levels else image.values.astype("<f4")
+    return {
+        "shape": image.shape, "per": image.per, "first": image.first, "steps": image.steps,
+        "size": image.values.shape, "levels": levels, "values": base64.b64encode(values.tobytes()).decode(),
     }  # fmt: skip

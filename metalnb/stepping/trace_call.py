@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from metalnb.arrays.stream import synchronize
@@ -12,12 +13,15 @@ from metalnb.engine.cpu.traced_run import TracedRun, run_traced
 from metalnb.engine.unit import Unit
 from metalnb.errors import ArgumentError, CompileError
 from metalnb.msl.libclang.parse import parse
+from metalnb.validation.expected_outputs import named_arrays
 
+from .array_images import images_of
 from .lockstep import LANES
 from .statements import Marked, marked
 from .struct_layouts import structs
 from .trace_reader import TraceReader
-from .trace_record import KernelTrace
+from .trace_record import KernelTrace, TraceMemory
+from .wrong_write import aim_at, wrong_element
 
 __all__ = ["trace"]
 
@@ -25,7 +29,9 @@ __all__ = ["trace"]
 _ALL = 256  # threads of a threadgroup whose variables are all kept; of a larger one, those of a SIMD-group
 
 
-def trace(kernel: Any, *args: Any, thread: Any = None, group: Any = None, **call: Any) -> KernelTrace:
+def trace(
+    kernel: Any, *args: Any, thread: Any = None, group: Any = None, until: Any = None, **call: Any
+) -> KernelTrace:
     """Run one threadgroup of a call, and keep what each of its threads did, statement by statement.
 
     A notebook shows the result as a stepper: the source with the current line, a thread's variables, the memory that
@@ -41,6 +47,9 @@ def trace(kernel: Any, *args: Any, thread: Any = None, group: Any = None, **call
         The position in the grid of the thread to show first; its threadgroup runs. By default the group's first one.
     group : int or tuple of int, optional
         The position of the threadgroup that runs, in place of ``thread``; by default the first one.
+    until : Validation, Difference or str, optional
+        In their place, an element that was written wrong: it opens at the thread and the statement that wrote it last.
+        A report of `validate` with ``expected=`` means the first wrong one, ``"out[3, 5]"`` an element of an output.
 
     Returns
     -------
@@ -49,7 +58,7 @@ def trace(kernel: Any, *args: Any, thread: Any = None, group: Any = None, **call
     Raises
     ------
     ArgumentError
-        For a thread or a group that the grid does not have, or for both.
+        For a thread or a group that the grid does not have, or for both; for an element that no thread wrote.
     ArgumentError, LaunchError
         As a call of the kernel.
     CompileError
@@ -87,7 +96,10 @@ def trace(kernel: Any, *args: Any, thread: Any = None, group: Any = None, **call
     if dispatch.residents:
         synchronize(kernel.engine.name)  # what was started before may still be writing
     grid, threadgroup = dispatch.grid, dispatch.threadgroup
-    place, chosen = _chosen(thread, group, grid, threadgroup)
+    if until is not None and (thread is not None or group is not None):
+        raise ArgumentError("trace: takes until=, an element that some thread wrote, or thread= or group=; got both.")
+    wanted = wrong_element(until, dispatch, args, call) if until is not None else None
+    place, chosen = _chosen(wanted.thread if wanted else thread, group, grid, threadgroup)
     groups = [-(-g // t) for g, t in zip(grid, threadgroup, strict=True)]
     number = (place[2] * groups[1] + place[1]) * groups[0] + place[0]
     size = _grid(min(t, g - p * t) for g, t, p in zip(grid, threadgroup, place, strict=True))
@@ -99,10 +111,23 @@ def trace(kernel: Any, *args: Any, thread: Any = None, group: Any = None, **call
     text, ran = _ran(parsed, unit, dispatch, number, range(count) if count <= _ALL else range(first, first + LANES))
     reader = TraceReader(unit, text, ran, structs(parsed), count)
     threads, ticks = reader.threads()
+    memory = _with_images(reader, dispatch, args, call, threads)
+    aim = aim_at(wanted, memory, reader.sizes, threads, index) if wanted else None
     return KernelTrace(
         kernel.signature.name, unit.cell.edited.original, grid, threadgroup, place, size, index, threads,
-        tuple(reader.memory), ticks, ran.full, tuple(sorted(reader.lost)),
+        memory, ticks, ran.full, tuple(sorted(reader.lost)), aim,
     )  # fmt: skip
+
+
+def _with_images(reader: TraceReader, dispatch: Any, args: Any, call: Any, threads: Any) -> tuple[TraceMemory, ...]:
+    """Return the memory that the threads share, arrays of two dimensions with their image."""
+    bound = {
+        p.name: a
+        for p, a in zip(dispatch.kernel.signature.params, dispatch.arguments, strict=True)
+        if a is not None and not isinstance(a, int) and not p.reference
+    }
+    images = images_of(named_arrays(dispatch, args, call), bound, reader.memory, reader.sizes, threads)
+    return tuple(replace(m, image=images.get(i)) for i, m in enumerate(reader.memory))
 
 
 def _ran(parsed: Any, unit: Unit, dispatch: Any, number: int, looked_at: range) -> tuple[Marked, TracedRun]:

@@ -21,6 +21,8 @@ class TraceReader:
     Attributes
     ----------
     memory : list of TraceMemory
+    sizes : list of int
+        Bytes of an element of each.
     lost : set of int
         The threads that were ended where they left all memory.
     """
@@ -31,6 +33,7 @@ class TraceReader:
         self.decoder = Decoder(layouts, self._pointed)
         self.lost: set[int] = set()
         self.memory: list[TraceMemory] = []
+        self.sizes: list[int] = []
         self._numbers: dict[int, tuple[int, int]] = {}  # region -> memory, bytes of an element
         self._bytes: dict[int, bytearray] = {}
         self._describe()
@@ -80,6 +83,7 @@ class TraceReader:
             )
         self._numbers[i] = (len(self.memory), size)
         self._bytes[i] = bytearray(region.initial or bytes(region.size))  # a store may be to a part of an element
+        self.sizes.append(size)
         self.memory.append(TraceMemory(name, space, element, shape, initial))
 
     def _pointed(self, address: int) -> str:

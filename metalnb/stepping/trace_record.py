@@ -11,7 +11,7 @@ import numpy as np
 from metalnb.engine.base import Grid
 from metalnb.rendering import Rendered
 
-__all__ = ["KernelTrace", "Touch", "TraceMemory", "TraceStep"]
+__all__ = ["KernelTrace", "Touch", "TraceAim", "TraceImage", "TraceMemory", "TraceStep"]
 
 
 class Touch(NamedTuple):
@@ -35,6 +35,10 @@ class Touch(NamedTuple):
     length: int
     written: bool
     values: tuple[Any, ...]
+
+    def covers(self, element: int) -> bool:
+        """Return whether an element is among them."""
+        return self.first <= element < self.first + self.length
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +77,31 @@ class TraceStep:
     touched: tuple[Touch, ...] = ()
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class TraceImage:
+    """An array of two dimensions, or the part of it that the threads touch, to be drawn as an image.
+
+    Attributes
+    ----------
+    shape : tuple of int
+        Rows and columns of the array, in pixels.
+    per : int
+        Elements of a pixel: 3 or 4 where the kernel takes an image's colours one by one.
+    first : tuple of int
+        The row and the column at which the part begins.
+    steps : tuple of int
+        Every how many rows and columns are kept.
+    values : numpy.ndarray
+        Shape (rows, columns, numbers of a pixel), before the run.
+    """
+
+    shape: tuple[int, int]
+    per: int
+    first: tuple[int, int]
+    steps: tuple[int, int]
+    values: np.ndarray[Any, Any]
+
+
 @dataclass(frozen=True, slots=True)
 class TraceMemory:
     """An array that the threads share.
@@ -86,6 +115,8 @@ class TraceMemory:
     shape : tuple of int
     initial : tuple or None
         The elements before the run; None where nothing is known of them, in threadgroup memory.
+    image : TraceImage or None
+        Of an array of two dimensions that the threads touch.
     """
 
     name: str
@@ -93,11 +124,32 @@ class TraceMemory:
     type: str
     shape: tuple[int, ...]
     initial: tuple[Any, ...] | None
+    image: TraceImage | None = None
 
     @property
     def size(self) -> int:
         """Elements."""
         return int(np.prod(self.shape, dtype=np.int64))
+
+
+@dataclass(frozen=True, slots=True)
+class TraceAim:
+    """An element that was asked for, and where it is written.
+
+    Attributes
+    ----------
+    memory, element : int
+        Which of `KernelTrace.memory`, and which of its elements.
+    tick : int
+        Before which the statement that writes it stands: there the stepper opens.
+    text : str
+        The same, as a sentence.
+    """
+
+    memory: int
+    element: int
+    tick: int
+    text: str
 
 
 @dataclass(frozen=True, repr=False)
@@ -124,6 +176,8 @@ class KernelTrace(Rendered):
         Whether there was more than the log could hold.
     lost : tuple of int
         The threads that were ended where they left all memory.
+    aim : TraceAim or None
+        What ``until=`` asked for.
     """
 
     kernel: str
@@ -138,6 +192,7 @@ class KernelTrace(Rendered):
     ticks: int
     full: bool = False
     lost: tuple[int, ...] = field(default=())
+    aim: TraceAim | None = None
 
     def at(self, tick: int, name: str) -> tuple[list[Any], list[int]]:
         """Return an array's elements before a tick, and the thread that wrote each last.

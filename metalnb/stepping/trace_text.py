@@ -16,19 +16,31 @@ def trace_text(trace: KernelTrace) -> str:
     steps = trace.threads[trace.thread]
     source = trace.source.split("\n")
     before: dict[str, str] = {}
-    for step in steps[:_MOST]:
+    first = _first(trace)
+    if first:
+        lines.append(f"… after {first:,} steps")
+    for step in steps[first : first + _MOST]:
         now = {f"{step.function}.{k}": shown(v) for k, v in step.variables.items()}
         changed = [f"{k.partition('.')[2]} = {v}" for k, v in now.items() if before.get(k) != v]
         before |= now
         mark = "  ⏸ waits for the threadgroup" if step.barrier else ""
+        mark += "  ◀ here" if trace.aim and step.tick == trace.aim.tick else ""
         text = source[step.line - 1].strip() if step.line <= len(source) else ""
         if changed:
             lines.append(f"{'':8}{', '.join(changed)}")
         lines.append(f"{step.tick:4} {step.line:3}  {text}{mark}")
         lines += [f"{'':8}{told}" for told in _told(trace, step)]
-    if len(steps) > _MOST:
-        lines.append(f"… and {len(steps) - _MOST:,} more steps")
+    if len(steps) > first + _MOST:
+        lines.append(f"… and {len(steps) - first - _MOST:,} more steps")
     return "\n".join(lines)
+
+
+def _first(trace: KernelTrace) -> int:
+    """Return the first step to show: where an element was asked for, so many that its write is among them."""
+    if trace.aim is None:
+        return 0
+    at = sum(step.tick <= trace.aim.tick for step in trace.threads[trace.thread])
+    return max(0, at - _MOST)
 
 
 def trace_head(trace: KernelTrace) -> str:
@@ -47,7 +59,7 @@ def trace_head(trace: KernelTrace) -> str:
 
 def trace_notes(trace: KernelTrace) -> list[str]:
     """Return what the reader must know beside the steps."""
-    notes = []
+    notes = [trace.aim.text] if trace.aim else []
     if not any(trace.threads):
         notes.append("No statement was met: what a macro writes, and what is in a header cell, is stepped over.")
     if trace.full:

@@ -69,7 +69,7 @@ class Finding:
     operation : str
         What made a NaN or an infinity: ``"/"``, ``"log"``. What a device reported, in its words.
     given : tuple of float
-        Its operands; of a conversion what does not fit, of a shift the count, of a loop the turns.
+        Its operands; of a conversion what does not fit, of a shift the count, of a loop the iterations.
     value : float, int or None
         Of a race: what was read or written, where the type is known.
     size : int

@@ -8,7 +8,7 @@ import numpy as np
 
 from .access_report import Difference
 
-__all__ = ["CSS", "difference_map", "difference_sentence", "difference_svg"]
+__all__ = ["CSS", "difference_map", "difference_sentence", "difference_svg", "element_of"]
 
 _COLUMNS, _ROWS, _CELL = 64, 32, 9
 _RIGHT, _TWICE, _WRONG, _NEVER = range(4)
@@ -26,15 +26,19 @@ CSS = (
 def difference_sentence(found: Difference) -> str:
     """Return what differs, and who wrote the first wrong element."""
     count, size = int(found.wrong.sum()), found.wrong.size
-    at = ", ".join(map(str, found.index))
     case = f"with {found.case} threads: " if found.case else ""
-    where = f"{case}{found.name}[{at}]" if at else f"{case}{found.name}"
+    where = f"{case}{element_of(found)}"
     be = "is" if count == 1 else "are"
     said = f"{where} is {_number(found.got)}, expected {_number(found.expected)}"
     by = f"thread {found.thread} wrote it" + (f" on line {found.line}" if found.line else "")
     who = f"; {by}" if found.thread >= 0 else "; no thread wrote it" if found.thread == -1 else ""
     off = f", by up to {found.ulp:,.{0 if found.ulp >= 10 else 1}f} ulp" if found.ulp < 1e6 else ""
     return f"{said}{who}. {count:,} of {size:,} elements {be} wrong{off}."
+
+
+def element_of(found: Difference) -> str:
+    """Return the first wrong element as Python names it."""
+    return f"{found.name}[{', '.join(map(str, found.index))}]" if found.index else found.name
 
 
 def _number(value: Any) -> str:

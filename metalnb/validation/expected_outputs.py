@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from metalnb.errors import ArgumentError, MetalnbError
 from .access_report import Difference, Validation
 from .watched_call import Outcome, Watcher
 
-__all__ = ["compared"]
+__all__ = ["compared", "named_arrays"]
 
 _RELATIVE = {2: (1e-2, 1e-3), 4: (1e-5, 1e-6), 8: (1e-12, 1e-14)}
 _OPTIONS = ("grid", "groups", "threadgroup", "shapes", "threadgroup_memory", "timeout")
@@ -37,8 +37,7 @@ def compared(
         When what is expected does not fit the outputs.
     """
     options = {k: v for k, v in call.items() if k in _OPTIONS}
-    names = [p.name for p in kernel.signature.buffers if not kernel.unit.absent(p)]
-    given = {**dict(zip(names, args, strict=False)), **{k: v for k, v in call.items() if k not in _OPTIONS}}
+    given = _given(kernel, args, call)
     dispatch = kernel.rehearse(*args, **call)
     found, judge = run(dispatch, seconds)
     wanted = _wanted(kernel, expected, given, _outputs(dispatch, given))
@@ -62,6 +61,16 @@ def compared(
     return dataclasses.replace(
         found, findings=tuple(findings), compared=tuple(wanted), differences=tuple(differences), tried=tuple(tried),
     )  # fmt: skip
+
+
+def named_arrays(dispatch: Dispatch, args: Sequence[Any], call: Mapping[str, Any]) -> Arrays:
+    """Return what a call was given, and what it made for the outputs left out, by the parameters' names."""
+    return {**_given(dispatch.kernel, args, call), **dict(zip(dispatch.made, dispatch.outputs, strict=True))}
+
+
+def _given(kernel: Kernel, args: Sequence[Any], call: Mapping[str, Any]) -> Arrays:
+    names = [p.name for p in kernel.signature.buffers if not kernel.unit.absent(p)]
+    return {**dict(zip(names, args, strict=False)), **{k: v for k, v in call.items() if k not in _OPTIONS}}
 
 
 def _outputs(dispatch: Dispatch, given: Arrays) -> Arrays:

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from html import escape
 
 from metalnb.display import framed, highlight, mix
+from metalnb.display.card_buttons import BUTTONS, step_button
 
 from .access_report import Difference, Finding, Validation, WatchedBuffer
-from .difference_view import CSS, difference_map, difference_sentence, difference_svg
+from .difference_view import CSS, difference_map, difference_sentence, difference_svg, element_of
 from .sentences import sentence
 
 __all__ = ["html", "text"]
@@ -20,7 +21,7 @@ _CSS = (
     ".metalnb .metalnb-finding mark{background:none;color:inherit;text-decoration:underline wavy #cf4a3c 1.5px;"
     "text-underline-offset:3px}"
     f".metalnb .metalnb-number{{color:{mix(55)};user-select:none}}"
-    f".metalnb .metalnb-well{{padding:5px 12px;border-top:1px solid {mix(8)}}}" + CSS
+    f".metalnb .metalnb-well{{padding:5px 12px;border-top:1px solid {mix(8)}}}" + CSS + BUTTONS
 )
 
 
@@ -49,14 +50,16 @@ def html(seen: Validation) -> str:
         f'<div class="metalnb-finding{"" if f.is_fault else " metalnb-remark"}">{escape(sentence(f))}{_line(f)}</div>'
         for f in seen.findings
     )
-    listed += "".join(map(_difference, seen.differences))
+    listed += "".join(_difference(seen.kernel, differs) for differs in seen.differences)
     rest = "".join(f'<div class="metalnb-well">{escape(line)}</div>' for line in _rest(seen))
     return framed(f"{head}<table>{rows}</table>{listed}{rest}", _CSS)
 
 
-def _difference(found: Difference) -> str:
-    picture = "" if found.case else difference_svg(found)
-    return f'<div class="metalnb-finding">{escape(difference_sentence(found))}</div>{picture}'
+def _difference(kernel: str, found: Difference) -> str:
+    said = f'<div class="metalnb-finding">{escape(difference_sentence(found))}</div>'
+    if found.case:
+        return said
+    return said + difference_svg(found) + (step_button(kernel, element_of(found)) if found.thread >= 0 else "")
 
 
 def _head(seen: Validation) -> str:

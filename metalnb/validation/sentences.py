@@ -113,8 +113,8 @@ def _not_finite(found: Finding) -> str:
 
 
 def _endless(found: Finding) -> str:
-    turns = int(found.given[0]) if found.given else 0
-    return f"thread {found.thread} is in a loop that had not ended after {turns:,} turns, when it was stopped"
+    iterations = int(found.given[0]) if found.given else 0
+    return f"thread {found.thread} is in a loop that had not ended after {iterations:,} iterations, when it was stopped"
 
 
 def _reported(found: Finding) -> str:

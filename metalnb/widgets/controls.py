@@ -81,7 +81,7 @@ def player(sliders: Mapping[str, Any]) -> Any:
 
 
 def copying() -> str:
-    """Return a button that copies the call of `Hands`; the page does that."""
+    """Return a button that copies the call of `PageEvents`; the page does that."""
     return f'<button type="button" class="metalnb-copy {_BUTTON}>copy the call</button>'
 
 

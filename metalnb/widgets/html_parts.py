@@ -53,7 +53,7 @@ _CSS = (
     ".metalnb .metalnb-meter{display:grid;grid-template-columns:44px 90px;align-items:center;gap:6px;"
     "font-variant-numeric:tabular-nums}"
     ".metalnb.metalnb .metalnb-meter span{text-align:right}"
-    ".metalnb.metalnb .metalnb-worded{grid-template-columns:44px auto;white-space:nowrap}"
+    ".metalnb.metalnb .metalnb-worded{grid-template-columns:minmax(44px,max-content) auto;white-space:nowrap}"
     ".metalnb.metalnb .metalnb-body :is(td,th){vertical-align:middle}"
     ".metalnb.metalnb td.metalnb-heat{text-align:center!important;min-width:62px;padding:6px 8px;border:0;"
     "font-variant-numeric:tabular-nums}"

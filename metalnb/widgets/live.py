@@ -29,7 +29,7 @@ class Live(ABC):
     def __init__(self) -> None:
         self._made: Any = None
         self._handles: list[Any] = []
-        self._hands: Any = None
+        self._events: Any = None
         self._stale = False
         self._rest: Latest[None] = Latest(lambda _: self._rested(), self._REST)
 
@@ -92,7 +92,7 @@ class Live(ABC):
     def _settled(self) -> None:
         """Take the pictures again soon: there is a new state."""
         self._stale = True
-        if self._handles and (self._hands is None or not self._hands.on):
+        if self._handles and (self._events is None or not self._events.on):
             self._rest.ask(None)
 
     def _left(self) -> None:
@@ -101,7 +101,7 @@ class Live(ABC):
             self._settled()
 
     def _rested(self) -> None:
-        if self._hands is None or not self._hands.on:
+        if self._events is None or not self._events.on:
             self._retake()
 
     def _retake(self) -> None:

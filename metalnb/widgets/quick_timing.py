@@ -26,7 +26,9 @@ class Stopped(Exception):
     """A measurement was stopped."""
 
 
-def quick(dispatch: Dispatch, total: float = _SECONDS, stopped: Callable[[], bool] = lambda: False) -> Timing:
+def quick(
+    dispatch: Dispatch, total: float = _SECONDS, stopped: Callable[[], bool] = lambda: False, *, wall: bool = False
+) -> Timing:
     """Time a dispatch for about ``total`` seconds. Of one that was profiled the operations are known.
 
     With a device clock each dispatch is one value; with the wall clock each batch is. Arrays that the kernel writes are
@@ -38,13 +40,15 @@ def quick(dispatch: Dispatch, total: float = _SECONDS, stopped: Callable[[], boo
     total : float
     stopped : callable, optional
         Asked between dispatches, or batches of short ones.
+    wall : bool, optional
+        Whether to go by the wall clock, though the device has one of its own.
 
     Raises
     ------
     KernelFault
     Stopped
     """
-    job = sampling.DispatchJob(dispatch)
+    job = sampling.DispatchJob(dispatch, wall=wall)
     with sampling.restored(job):
         seconds, batch = (_device if job.clock == "device" else _wall)(job, total, stopped)
     counted = traffic.of_dispatch(dispatch)
@@ -70,12 +74,12 @@ def _device(
     job.restore()
     d = job.dispatch
     clocked: Clocked = job.engine  # type: ignore[assignment]  # its clock says so
-    at_once = count if count > _LEAST else 1
+    batch = count if count > _LEAST else 1
     seconds: list[float] = []
     while len(seconds) < count:
         if stopped():
             raise Stopped
-        seconds += clocked.timed(d.kernel.binary, d.arguments, d.grid, d.threadgroup, at_once)
+        seconds += clocked.timed(d.kernel.binary, d.arguments, d.grid, d.threadgroup, batch)
     return tuple(seconds), 1
 
 

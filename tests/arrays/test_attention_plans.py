@@ -12,7 +12,7 @@ import metalnb as mnb
 from metalnb.engine import named
 from metalnb.library_kernels.launching import attention_launch
 from metalnb.library_kernels.planning.attention_plan import AttentionShape, plan_attention
-from metalnb.library_kernels.planning.cuts import device_of
+from metalnb.library_kernels.planning.device import device_of
 
 MANY = 132  # processors of an H100
 CORES = ("half", "bfloat")

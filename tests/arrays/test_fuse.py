@@ -12,7 +12,7 @@ import pytest
 
 import metalnb as mnb
 from metalnb import engine as engines
-from metalnb.library_kernels.planning import cuts
+from metalnb.library_kernels.planning import device
 
 EDGES = np.array([0.0, -0.0, 1.0, -1.5, np.inf, -np.inf, np.nan, 3e38, 1e-40, 0.5], np.float32)
 
@@ -65,7 +65,7 @@ def test_it_is_what_the_ops_are(function: Callable[..., Any], layout: str, pair:
 
 
 def test_results_written_past_the_caches(rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cuts, "FAR" if mnb.use(None).caps.serial else "NEVER", 1 << 10)
+    monkeypatch.setattr(device, "FAR" if mnb.use(None).caps.serial else "NEVER", 1 << 10)
     x, y = rng.standard_normal((2, 5003)).astype(np.float32)
     a, b = (mnb.asarray(v, copy=True) for v in (x, y))
     chain = mnb.fuse(lambda p, q, c: (p * q + p) * q - p / c)

@@ -32,8 +32,9 @@ CELLS = [
     METAL,
     "saxpy(x, other, a=3.0)",
     "saxpy",
+    "saxpy.check(x, other, a=3.0, expected=lambda x, y, a: np.where(np.arange(4096) > 7, 0, a * x + y))",
 ]
-SETUP, KERNEL, CALLED, SHOWN = range(len(CELLS))
+SETUP, KERNEL, CALLED, SHOWN, CHECKED = range(len(CELLS))
 BUTTON = "[...{}.node.querySelectorAll('.metalnb-acts button')].find(b => b.ariaLabel === '{}')"
 
 
@@ -115,3 +116,16 @@ def test_a_button_puts_its_cell_below_and_runs_it(notebook: Notebook, label: str
     assert notebook.page.evaluate(f"{ALL}.length") == count + 1, "a second click runs the same cell"
     notebook.page.evaluate(f"{ALL}[{KERNEL + 1}].model.sharedModel.setSource('')")
     notebook.page.evaluate("jupyterapp.commands.execute('notebook:delete-cell')")
+
+
+def test_the_card_of_a_check_steps_to_the_first_wrong_write(notebook: Notebook) -> None:
+    before = notebook.page.evaluate(f"{ALL}.length")
+    card = f"{ALL}.findIndex(c => c.model.sharedModel.getSource() === {CELLS[CHECKED]!r})"
+    at = int(notebook.page.evaluate(card))
+    notebook.press(BUTTON.format(f"{ALL}[{at}]", "Step to it"))
+    notebook.page.wait(f"{ALL}.length > {before} && {ALL}[{at + 1}].model.executionCount")
+    source = notebook.page.evaluate(f"{ALL}[{at + 1}].model.sharedModel.getSource()")
+    assert source == "import metalnb as mnb\nmnb.trace(saxpy, x, other, a=3.0, until='y[8]')"
+    notebook.wait(at + 1, "e.querySelector('.mt')?.dataset.ready === '1'")
+    notebook.wait(at + 1, "e.innerText.includes('Thread 8 writes 7 to y[8] on line 8.')")
+    notebook.page.screenshot(SCREENSHOTS / "card-step-to-it.png")

@@ -81,7 +81,24 @@ def test_the_page_needs_no_jupyter(browser: str, tmp_path: Path, width: int, dar
         for i in (0, 1):  # two outputs of one profile
             Card(page, f"document.querySelectorAll('.mp')[{i}]").used(8)
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        cut = "(s => s.scrollWidth > s.clientWidth)(document.querySelector('.mp-scroll'))"
+        assert not page.evaluate(cut)
         page.screenshot(SCREENSHOTS / f"profile-{width}-{'dark' if dark else 'light'}.png")
+
+
+def test_a_finding_opens_its_access_by_keyboard(browser: str, tmp_path: Path) -> None:
+    html = mnb.profile(mnb.compile(TILE).turned, np.zeros((32, 32), np.float32), threadgroup=(32, 32))._repr_html_()
+    tmp_path.joinpath("page.html").write_text(f"<!doctype html><meta charset=utf-8><body>{html}", "utf-8")
+    with chromium(browser, tmp_path, time.monotonic() + SECONDS) as page:
+        page.call("Page.navigate", url=tmp_path.joinpath("page.html").as_uri())
+        card = Card(page, "document.querySelector('.mp')")
+        for name, code in (("Tab", 9), ("Enter", 13)):
+            for kind in ("rawKeyDown", "keyUp"):
+                page.call("Input.dispatchKeyEvent", type=kind, key=name, code=name, windowsVirtualKeyCode=code)
+        opened = card.ask("[...root.querySelectorAll('details[open] summary')].map(s => s.textContent)")
+        assert opened == ["t read, threadgroup memory; 32 passes for 1; 32 times"]  # not out, the line's first
+        assert card.ask("root.querySelector('.mp-at:not(.mp-fine)').getAttribute('aria-expanded')") == "true"
+        assert card.ask("getComputedStyle(root.querySelector('.mp-finding a')).outlineStyle") == "solid"
 
 
 @pytest.mark.parametrize(("template", "theme"), [("lab", "light"), ("lab", "dark"), ("classic", "light")])

@@ -58,6 +58,16 @@ def test_a_program_is_kept_in_every_stage_and_for_its_user_alone(folder: Path, t
     assert {p: p.stat().st_mtime_ns for k in KINDS for p in entries(folder, k)} == before
 
 
+def test_headers_are_precompiled_once_for_checked_and_unchecked_cells_and_for_divisions(folder: Path) -> None:
+    divided = "kernel void k(device int* y, uint i [[thread_position_in_grid]]) { y[i] = 10 / int(i + 1); }"
+    for checked in (True, False):
+        assert run(cell(7, folder), checked=checked) == [7, 7]
+        assert run(divided, checked=checked) == [10, 5]
+    assert len([*(folder / "headers").rglob("*.pch")]) == 1
+    assert run(cell(7, folder), math="precise") == [7, 7]
+    assert len([*(folder / "headers").rglob("*.pch")]) == 2
+
+
 def test_what_is_kept_is_used(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run(cell(7, tmp_path))
 

@@ -14,8 +14,8 @@ import metalnb as mnb
 from metalnb.engine.clang.long_text import arithmetic_of, flags_for_length, with_functions
 from metalnb.engine.cpu import toolchain
 from metalnb.engine.cpu.entry_texts import fiber_text, loop_text
+from metalnb.engine.cpu.ir_build import written
 from metalnb.engine.cpu.lanes import vector_build
-from metalnb.engine.cpu.two_steps import written
 from metalnb.engine.cpu.watched.thread_checks import checked_thread
 from metalnb.engine.llvm.llvm_reader import read
 from metalnb.engine.vectoriser.simd_forms import form_for

@@ -90,7 +90,7 @@ WRONG = {
     "histogram": (
         ("&counts[a[i]], 1", "&counts[a[i]], a[i]", "expected"),
         ("&counts[a[i]]", "&counts[i % 16]", "expected"),
-        ("counts[a[i]]", "counts[a[i] + 16]", "beyond the end: it has 16 elements"),
+        ("counts[a[i]]", "counts[a[i] + 16]", "beyond the end: counts has 16 elements"),
     ),
     "transposed": (
         ("if (x < rows && y < columns) ", "", "beyond the end"),
@@ -326,7 +326,7 @@ def test_threads_beyond_the_end_are_told_and_drawn() -> None:
     assert threads > n
     with pytest.raises(mnb.ArgumentError, match="or guard a"):
         kernel(np.zeros(n, np.float32), np.zeros(n, np.float32), n, **asked.launch(asked.shown))
-    assert "beyond the end: it has" in puzzles.check(kernel).message
+    assert "beyond the end: a has" in puzzles.check(kernel).message
     drawn = puzzles.show(kernel)
     for thread in range(threads):
         line = f"  thread {thread}: reads a[{thread}]; writes out[{thread}]"
@@ -334,6 +334,12 @@ def test_threads_beyond_the_end_are_told_and_drawn() -> None:
     assert drawn.svg.count('stroke="#ef4444" stroke-opacity') == 2 * (threads - n)
     for array in ("a", "out"):
         assert f"<title>{array}[{threads - 1}]</title>" in drawn.svg
+
+
+def test_threads_that_touch_nothing_are_named() -> None:
+    """Two of the guarded kernel's eight threads have no element; of the map's none."""
+    assert puzzles.show(solved("guarded")).text.endswith("\n  threads 6, 7: nothing")
+    assert "nothing" not in puzzles.show(solved("add_ten")).text
 
 
 def test_the_hard_cases_do_not_depend_on_chance() -> None:

@@ -15,7 +15,7 @@ import metalnb as mnb
 from metalnb import engine as engines
 from metalnb.dtypes import SCALARS
 from metalnb.engine.cpu import toolchain
-from metalnb.engine.cpu.turns import with_turns
+from metalnb.engine.cpu.iteration_ends import with_iteration_ends
 
 HEAD = "#include <metal_stdlib>\nusing namespace metal;\n"
 
@@ -169,16 +169,16 @@ def test_only_active_lanes_take_part(name: str, math: str) -> None:
 def test_turns_are_marked_where_lanes_may_part() -> None:
     """A loop whose body always runs as a whole needs no mark, which would double its cost."""
     marked = {
-        "for (;;) { if (a) simd_sum(x); }": "for (;; $turned()) { if (a) simd_sum(x); }",
-        "for (int i = 0; i < n; ++i) f(i);": "for (int i = 0; i < n; $turned(), ++i) f(i);",
-        "while (a) if (b) f(1); else c();": "for (;a; $turned()) if (b) f(1); else c();",
-        "do { f(1); } while (a);": "do { f(1); } while ($turned(), (a));",
+        "for (;;) { if (a) simd_sum(x); }": "for (;; $iteration_end()) { if (a) simd_sum(x); }",
+        "for (int i = 0; i < n; ++i) f(i);": "for (int i = 0; i < n; $iteration_end(), ++i) f(i);",
+        "while (a) if (b) f(1); else c();": "for (;a; $iteration_end()) if (b) f(1); else c();",
+        "do { f(1); } while (a);": "do { f(1); } while ($iteration_end(), (a));",
     }
     function = "float f(int i) { return i ? simd_sum(i) : 0; }"
     for loop, wanted in marked.items():
-        assert with_turns(f"{function} void g() {{ {loop} }}").text == f"{function} void g() {{ {wanted} }}"
+        assert with_iteration_ends(f"{function} void g() {{ {loop} }}").text == f"{function} void g() {{ {wanted} }}"
     for loop in ("for (int i = 0; i < n; ++i) s += simd_sum(x);", "for (int i = 0; i < n; ++i) if (a) h(i);"):
-        assert with_turns(f"{function} void g() {{ {loop} }}").text == f"{function} void g() {{ {loop} }}"
+        assert with_iteration_ends(f"{function} void g() {{ {loop} }}").text == f"{function} void g() {{ {loop} }}"
 
 
 @pytest.mark.filterwarnings("ignore:.*never reach the threadgroup_barrier:metalnb.MetalnbWarning")

@@ -13,11 +13,11 @@ from metalnb import engine as engines
 from metalnb.engine.clang import driver
 from metalnb.engine.clang.driver import Target
 from metalnb.engine.cpu import toolchain
+from metalnb.engine.cpu.call_sites import call_site_ranks
 from metalnb.engine.cpu.entry_texts import fiber_text, loop_text
+from metalnb.engine.cpu.iteration_ends import with_iteration_ends
 from metalnb.engine.cpu.lanes import vector_build
 from metalnb.engine.cpu.linking import linked
-from metalnb.engine.cpu.places import meeting_places
-from metalnb.engine.cpu.turns import with_turns
 from metalnb.engine.llvm.llvm_reader import read
 from metalnb.engine.unit import Unit
 from metalnb.engine.vectoriser.simd_forms import form_for
@@ -61,14 +61,14 @@ void* memset(char* p, int v, u64 n) { for (u64 i = 0; i < n; ++i) ((volatile cha
 void* memcpy(char* p, const char* q, u64 n) { for (u64 i = 0; i < n; ++i) ((volatile char*)p)[i] = q[i]; return p; }
 __attribute__((weak)) u32 metalnb_prepare(void);
 void metalnb_groups(const void* d, void* scratch, u64 first, u64 count);
-__attribute__((weak)) void metalnb_places(const u32*);
+__attribute__((weak)) void metalnb_call_sites(const u32*);
 static u32 out[THREADS], places[1 << 18];
 static struct { u32 grid[3], size[3], groups[3], count, memory, fixed; u64 arguments[1]; } d = {
     {THREADS, 1, 1}, {THREADGROUP, 1, 1}, {(THREADS + THREADGROUP - 1) / THREADGROUP, 1, 1}, 1, 0, 0, {0}};
 void _start(void) {
     long got, total = 0;
     while ((got = call(63, 0, (long)places + total, sizeof places - total, 0, 0, 0)) > 0) total += got;
-    if (metalnb_places) metalnb_places(places);
+    if (metalnb_call_sites) metalnb_call_sites(places);
     d.fixed = metalnb_prepare ? metalnb_prepare() : STORAGE;
     d.arguments[0] = (u64)out;
     u64 whole = call(222, 0, 2l << 29, 3, 0x4022, -1, 0);
@@ -110,7 +110,7 @@ def run(kernel: str, way: str, tmp_path: Path) -> np.ndarray:
     file = linked(*objects, triple=TRIPLE, how=("-static", f"--image-base={BASE}"))
     places = b""
     if way == "fibers":
-        places = meeting_places(code, file, with_turns(unit.cell.edited.text).ends)[4 * BASE :]
+        places = call_site_ranks(code, file, with_iteration_ends(unit.cell.edited.text).ends)[4 * BASE :]
     program = tmp_path / "program"
     program.write_bytes(file)
     program.chmod(0o755)

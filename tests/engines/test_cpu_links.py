@@ -13,11 +13,11 @@ from metalnb import engine as engines
 from metalnb.engine.clang import driver
 from metalnb.engine.clang.driver import Target
 from metalnb.engine.cpu import toolchain
+from metalnb.engine.cpu.call_sites import call_site_ranks
 from metalnb.engine.cpu.entry_texts import fiber_text, loop_text
+from metalnb.engine.cpu.iteration_ends import with_iteration_ends
 from metalnb.engine.cpu.lanes import vector_build
 from metalnb.engine.cpu.linking import linked, run_tool
-from metalnb.engine.cpu.places import meeting_places
-from metalnb.engine.cpu.turns import with_turns
 from metalnb.engine.llvm.llvm_reader import read
 from metalnb.engine.unit import Unit
 from metalnb.engine.vectoriser.simd_forms import form_for
@@ -148,7 +148,7 @@ def test_for_a_mac(triple: str, kernel: str) -> None:
 def test_the_order_of_meetings_is_read_from_each_kind_of_file(triple: str) -> None:
     """The SIMD function, and the end of an iteration without it; all copies of a call have one rank."""
     code, file, unit = made(triple, "meeting")
-    ranks = np.frombuffer(meeting_places(code, file, with_turns(unit.cell.edited.text).ends), np.uint32)
+    ranks = np.frombuffer(call_site_ranks(code, file, with_iteration_ends(unit.cell.edited.text).ends), np.uint32)
     assert sorted({*ranks[ranks > 0].tolist()}) == [1, 2]
 
 

@@ -43,7 +43,7 @@ class Session:
     def printed(self, request: str, text: str) -> None:
         """Wait until a cell prints something."""
         while True:
-            message = self.client.get_iopub_msg(timeout=60)
+            message = self.client.get_iopub_msg(timeout=300)
             content = message["content"]
             if message["parent_header"].get("msg_id") == request:
                 assert message["msg_type"] != "error", content
@@ -52,7 +52,7 @@ class Session:
 
     def reply(self, request: str) -> dict[str, Any]:
         while True:
-            message = self.client.get_shell_msg(timeout=60)
+            message = self.client.get_shell_msg(timeout=300)
             if message["parent_header"].get("msg_id") == request:
                 content: dict[str, Any] = message["content"]
                 return content

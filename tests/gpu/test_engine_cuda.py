@@ -355,7 +355,7 @@ def test_two_threads_launch_one_kernel_with_a_record_each(driver: Any, monkeypat
     monkeypatch.setattr(driver, "launch", launch)
 
     def second() -> None:
-        assert began.wait(10)
+        assert began.wait(300)
         engine.launch(program, (memories[1],), (1, 1, 1), (1, 1, 1))
 
     other = threading.Thread(target=second)

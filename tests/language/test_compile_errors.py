@@ -157,6 +157,39 @@ WRONG = {
         "no matching function for call to 'f'",
         "check the number and types of the arguments of 'f'",
     ),
+    "too few arguments of Metal's": Wrong(
+        STD + K + "{ y[i] = ¦simd_shuffle_up(y[i]); }", "no matching function for call to 'simd_shuffle_up'",
+        "it is declared T simd_shuffle_up(T data, ushort delta), T: a number of at most 32 bits or a vector of such (MSL 6.9.2)",
+    ),
+    "too few arguments of one of several": Wrong(
+        STD + K + "{ simdgroup_float8x8 m; ¦simdgroup_load(m); }", "no matching function for call to 'simdgroup_load'",
+        "one of its declarations is void simdgroup_load(thread simdgroup_matrix<T, 8, 8>& d, const device T* src, ",
+    ),
+    "a ballot as a number": Wrong(
+        STD + K + "{ uint ¦votes = simd_ballot(i > 3); y[i] = votes; }", "no viable conversion from 'simd_vote' to 'uint'",
+        "the votes as bits, one for each lane: uint(simd_vote::vote_t(vote)) (MSL 6.9.2)",
+    ),
+    "Python's power": Wrong(
+        STD + K + "{ y[i] = i *¦* 2; }", "indirection requires pointer operand ('int' invalid)",
+        "*p reads what a pointer p points to; for a power write x * x or pow(x, y), since there is no **",
+    ),
+    "Python's loop": Wrong(
+        STD + K + "{ for ¦i in 4: y[i] = 1; }", "expected '(' after 'for'", "write for (uint k = 0; k < n; ++k) { … }"
+    ),
+    "Python's condition": Wrong(
+        STD + K + "{ if ¦i > 3: y[i] = 1; }", "expected '(' after 'if'",
+        "write if (i < n) { … }; to choose between two values write i < n ? a : b",
+    ),
+    "Python's while": Wrong(STD + K + "{ while ¦i > 3: y[i] = 1; }", "expected '(' after 'while'", "write while (i < n) { … }"),
+    "NumPy's function": Wrong(
+        STD + K + "{ y[i] = ¦np.exp(y[i]); }", "use of undeclared identifier 'np'",
+        "in Metal write the name of the function alone: exp(x) for np.exp(x)",
+    ),
+    "NumPy's type": Wrong(STD + K + "{ ¦uint32 n = 3; y[i] = n; }", "unknown type name 'uint32'", "in Metal write uint"),
+    "a buffer's length": Wrong(
+        STD + K + "{ y[i] = y¦.size(); }", "member reference base type 'device float *' is not a structure or union",
+        "a pointer has elements, p[i], and no members; a buffer's length comes as a parameter: constant uint& n",
+    ),
     "declared, not defined": Wrong(
         STD + "float f(float a);\n" + K + "{ y[i] = ¦f(1); }", "function 'f' is called but never defined"
     ),

@@ -11,7 +11,7 @@ import pytest
 import metalnb as mnb
 from metalnb.engine.base import compiled
 from metalnb.msl.rewrite.scan import scan
-from metalnb.msl.text.needed import needed
+from metalnb.msl.text.unused_functions import without_unused
 
 reflection = importlib.import_module("metalnb.msl.analysis.reflect")
 STD = "#include <metal_stdlib>\nusing namespace metal;\n"
@@ -192,7 +192,7 @@ NEEDED = {
 def test_what_a_kernel_needs(case: str) -> None:
     text, kept, lost = NEEDED[case]
     cell = scan(STD + text + "\nkernel void last(device int* x) { *x = 9; }")
-    [found], whole = needed([cell], "::k"), cell.edited.text
+    [found], whole = without_unused([cell], "::k"), cell.edited.text
     assert [part for part in kept if part not in found] == []
     assert [part for part in lost if part in found] == []
     for one, other in zip(found.encode().split(b"\n"), whole.encode().split(b"\n"), strict=True):
@@ -251,7 +251,8 @@ def test_a_kernel_that_misses_something_is_compiled_of_all(monkeypatch: pytest.M
     cell = STD + "int a(int x) { return x; } // of all\nkernel void k(device int* x) { *x = a(4); }"
     program = mnb.compile(cell, engine="cpu")
     text = program.k.unit.cell.edited.text
-    monkeypatch.setattr("metalnb.engine.unit.needed", lambda *_: [text.replace("int a(int x) { return x; }", "")])
+    cut = text.replace("int a(int x) { return x; }", "")
+    monkeypatch.setattr("metalnb.engine.unit.without_unused", lambda *_: [cut])
     binary = compiled(program.engine, program.k.unit)
     assert binary.unit.whole
     x = np.zeros(1, np.int32)

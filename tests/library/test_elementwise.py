@@ -14,8 +14,8 @@ import pytest
 import metalnb as mnb
 from metalnb.library_kernels import table
 from metalnb.library_kernels.elementwise.elementwise_op import Elementwise
-from metalnb.library_kernels.planning import cuts
-from metalnb.library_kernels.planning.cuts import device_of
+from metalnb.library_kernels.planning import device
+from metalnb.library_kernels.planning.device import device_of
 from metalnb.library_kernels.planning.elementwise_plan import Strip, plan_elementwise
 
 INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
@@ -229,7 +229,7 @@ print("alive")
 def short(monkeypatch: pytest.MonkeyPatch) -> bool:
     """Let short results be written past the caches, where long ones are; return whether they are."""
     serial = mnb.use(None).caps.serial
-    monkeypatch.setattr(cuts, "FAR" if serial else "NEVER", 8)
+    monkeypatch.setattr(device, "FAR" if serial else "NEVER", 8)
     return serial
 
 

@@ -11,7 +11,7 @@ from oracle import laid
 
 import metalnb as mnb
 from metalnb.arrays.promotion import as_dtype
-from metalnb.library_kernels.ops import sets
+from metalnb.library_kernels.sorting import unique
 
 pytestmark = pytest.mark.usefixtures("threads")
 
@@ -313,11 +313,11 @@ def test_distinct_values_among_very_many_equals(dtype: str, rng: np.random.Gener
 def test_thinning_keeps_every_value_and_drops_the_rest(rng: np.random.Generator) -> None:
     x = rng.integers(0, 300, 400_000)
     row = mnb.asarray(x)
-    left = sets._thinned(row).read()
+    left = unique._thinned(row).read()
     assert set(left.tolist()) == set(range(300))
     assert len(left) < 2000 if row.engine.caps.serial else len(left) == len(x)
     unlike = mnb.asarray(np.arange(400_000))
-    assert sets._thinned(unlike) is unlike
+    assert unique._thinned(unlike) is unlike
 
 
 @pytest.mark.usefixtures("shared_memory")

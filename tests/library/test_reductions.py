@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import metalnb as mnb
-from metalnb.library_kernels.planning.cuts import CORES
+from metalnb.library_kernels.planning.device import CORES
 from metalnb.library_kernels.planning.reduction_plan import axes_of_view, plan_reduction
 
 Host = np.ndarray[Any, Any]

@@ -214,6 +214,7 @@ def test_dispatches_of_many_threads_are_all_seen(program: mnb.Program) -> None:
             program.saxpy(X, y, 1.0)
 
     threads = [threading.Thread(target=work) for _ in range(4)]
+    began = time.time()
     with mnb.monitor() as seen:
         for t in threads:
             t.start()
@@ -221,8 +222,7 @@ def test_dispatches_of_many_threads_are_all_seen(program: mnb.Program) -> None:
             t.join()
     assert counted(seen, "saxpy") == 800
     started = [s.started for s in seen.seen]
-    assert max(started) <= time.time() + 1
-    assert min(started) > time.time() - 60
+    assert began - 1 <= min(started) <= max(started) <= time.time() + 1
 
 
 def test_the_widget_fills_from_its_own_thread(program: mnb.Program) -> None:
@@ -231,7 +231,7 @@ def test_the_widget_fills_from_its_own_thread(program: mnb.Program) -> None:
     shown = seen._controls
     assert "nothing yet" in shown._view.value
     program.saxpy(X, X.copy(), 1.0)
-    end = time.monotonic() + 60
+    end = time.monotonic() + 300
     while "saxpy" not in shown._view.value and time.monotonic() < end:
         time.sleep(0.01)
     assert "1 dispatch," in shown._view.value
@@ -341,13 +341,13 @@ def test_rows_are_filtered_by_name_and_pinned(program: mnb.Program) -> None:
     monitor._controls.filter.value = "blurr"
     assert "no kernel has 'blurr' in its name" in monitor_html(monitor)
     monitor._controls.filter.value = ""
-    monitor._hands._did(monitor._hands, {"did": "click", "at": 2}, [])
+    monitor._events._did(monitor._events, {"did": "click", "at": 2}, [])
     assert shown_kernels(monitor) == ["★ sum sum_rows", "blur", "saxpy", "sum last"]
     assert 'data-metalnb-at="2"' in monitor._controls._view.value
     assert 'data-metalnb-at="' not in monitor.html(), "a saved notebook has nothing to click on"
-    monitor._hands._did(monitor._hands, {"did": "click", "at": 2}, [])
+    monitor._events._did(monitor._events, {"did": "click", "at": 2}, [])
     assert shown_kernels(monitor) == ["blur", "saxpy", "sum sum_rows", "sum last"]
-    monitor._hands._did(monitor._hands, {"did": "click", "at": 99}, [])
+    monitor._events._did(monitor._events, {"did": "click", "at": 99}, [])
 
 
 def test_a_pinned_row_is_shown_however_little_time_it_took(program: mnb.Program) -> None:

@@ -144,6 +144,26 @@ def test_sectors_and_lines_of_an_access(kind: str, index: str, sectors: int, lin
     assert sum(a.runs for a in read) == times
 
 
+@pytest.mark.parametrize(
+    ("loop", "size", "runs", "sectors"),
+    [
+        ("uint4 v = x[i]; for (uint j = 0; j < 4; ++j) s += v[j];", 16, 4, 16),  # taken apart by clang, one read
+        ("uint4 v = x[i]; for (uint j = 0; j < 2; ++j) s += v[j];", 4, 8, 16),  # of half a vector
+        ("for (uint j = 0; j < 4; ++j) s += x[4 * i + j].x;", 4, 16, 32),  # four reads
+    ],
+)
+def test_a_vector_that_is_picked_from_in_a_loop_is_read_once(loop: str, size: int, runs: int, sectors: int) -> None:
+    text = f"""kernel void f(device const uint4* x, device uint* out, uint i [[thread_position_in_grid]]) {{
+        uint s = 0;
+        {loop}
+        out[i] = s;
+    }}"""
+    found = mnb.profile(kernel(text), np.zeros((512, 4), np.uint32), np.zeros(128, np.uint32), grid=128, threadgroup=64)
+    (read,) = [a for a in found.accesses if a.name == "x"]
+    assert (read.size, read.runs, read.sectors) == (size, runs, runs * sectors)
+    assert read.stride == (64 if "4 * i" in loop else 16)
+
+
 def test_sectors_depend_on_where_a_row_begins() -> None:
     text = """kernel void f(device const float* x, device float* out, constant uint& n,
         uint i [[thread_position_in_grid]]) {
@@ -207,14 +227,14 @@ def test_constants_do_not_travel() -> None:
 # ---- Atomics, branches, barriers.
 
 
-@pytest.mark.parametrize(("bins", "meeting", "repeated"), [(1, 31, 32), (32, 0, 1), (8, 24, 4)])
-def test_atomics_that_meet_at_an_address(bins: int, meeting: int, repeated: int) -> None:
+@pytest.mark.parametrize(("bins", "contended", "repeated"), [(1, 31, 32), (32, 0, 1), (8, 24, 4)])
+def test_atomics_that_meet_at_an_address(bins: int, contended: int, repeated: int) -> None:
     text = f"""kernel void f(device atomic_uint* h, uint i [[thread_position_in_grid]]) {{
         atomic_fetch_add_explicit(&h[i % {bins}], 1, memory_order_relaxed);
     }}"""
     found = mnb.profile(kernel(text), np.zeros(32, np.uint32), grid=512, threadgroup=64)
     one = access(found, "h", "atomic")
-    assert (one.runs, one.lanes, one.meeting, one.repeated) == (16, 512, 16 * meeting, repeated)
+    assert (one.runs, one.lanes, one.contended, one.repeated) == (16, 512, 16 * contended, repeated)
 
 
 @pytest.mark.parametrize(

@@ -96,7 +96,7 @@ def test_what_is_well_done_has_no_finding() -> None:
          "Let each lane take char4"),
         ("private", "float own[64]; for (int k = 0; k < 64; ++k) own[k] = x[k]; y[i] = own[as_type<uint>(x[i]) % 64];",
          "not in registers"),
-        ("uncoalesced", "y[i] = x[as_type<uint>(x[i]) * 4099 % 4096 ^ (i * 1237 % 4096)];", "scattered"),
+        ("uncoalesced", "y[i] = x[as_type<uint>(x[i]) * 4099 % 4096 ^ (i * i * 1237 % 4096)];", "scattered"),
     ],
 )  # fmt: skip
 def test_each_kind_of_finding(kind: str, text: str, said: str) -> None:
@@ -176,6 +176,24 @@ def test_the_page_marks_accesses_in_the_source_and_holds_their_pictures(tile: Pr
     assert "http" not in page  # static: nothing is fetched
 
 
+def test_a_kernel_that_does_nothing_has_a_page() -> None:
+    found = profiled("kernel void f(device float* out) {}", np.zeros(64, np.float32), grid=64)
+    assert findings(found) == ()
+    page = found._repr_html_()
+    assert "nothing that takes time" in page
+    assert page.count("<tbody") == 3
+    assert "nothing that takes time" in repr(found)
+
+
+def test_comments_are_marked_and_what_stands_before_a_line_takes_no_room() -> None:
+    text = """kernel void f(device float* out, uint i [[thread_position_in_grid]]) {
+        out[i] = max(float(i), 2.0f);  // of kernel
+    }"""
+    page = profiled(text, grid=32)._repr_html_()
+    assert '<span class="c">// of kernel</span>' in page
+    assert '<pre class="mp-code" style="--i:8ch"><span class="mp-indent">        </span><span class="mp-at' in page
+
+
 def test_a_page_escapes_the_source() -> None:
     text = """kernel void f(device float* out, uint i [[thread_position_in_grid]]) {
         out[i] = i < 3 && i > 1 ? 1 : 2; // </script><b>
@@ -211,7 +229,7 @@ def test_the_picture_of_a_scattered_access_shows_its_lines(transpose: Profile) -
 
 def test_bounds_are_counts_over_rates(tile: Profile) -> None:
     device = DEVICES["NVIDIA H100 SXM"]
-    beats = device.processors.value * device.clock.value
+    beats = device.clock.value  # one threadgroup: one processor
     bounds = {b.resource: b for b in time_bounds(tile, "H100 SXM")}
     assert bounds["memory"].seconds == pytest.approx(8192 / 3.35e12)
     assert bounds["threadgroup memory"].seconds == pytest.approx((32 + 32 * 32) / beats)
@@ -224,9 +242,26 @@ def test_bounds_are_counts_over_rates(tile: Profile) -> None:
 def test_an_estimate_is_called_one_and_says_what_is_not_public(tile: Profile) -> None:
     said = estimate_text(tile, "M1 Ultra")
     assert said == (
-        "on an M1 Ultra, estimate: at least threadgroup memory 12.7 ns (32-way conflicts, line 8), memory 10.2 ns, "
-        "loads and stores 0.772 ns; some of its figures are not public"
+        "on an M1 Ultra, estimate: at least 815 ns for threadgroup memory (32-way conflicts, line 8), 49.4 ns for "
+        "loads and stores, 10.2 ns for memory; memory is busy at most 1.3 % of the time; 1 threadgroup for 64 "
+        "processors leaves 63 idle; some of its figures are not public"
     )
+
+
+def test_more_threadgroups_than_processors_leave_none_idle(tile: Profile) -> None:
+    said = estimate_text(replace(tile, groups=64), "M1 Ultra")
+    assert "12.7 ns for threadgroup memory" in said  # 64 of them share the passes that are counted
+    assert "idle" not in said
+
+
+def test_lines_of_memory_are_named_where_fewer_would_do(transpose: Profile) -> None:
+    assert "(32 lines of memory an access)" in estimate_text(transpose, "M2")
+    text = """kernel void f(device const float4* x, device float* out, uint i [[thread_position_in_grid]]) {
+        float4 v = x[i];
+        out[i] = v.x + v.y + v.z + v.w;
+    }"""
+    found = profiled(text, np.zeros((4096, 4), np.float32), np.zeros(4096, np.float32))
+    assert "lines of memory an access" not in estimate_text(found, "M2")  # four, for 512 bytes
 
 
 def test_an_unknown_device_is_refused_with_those_there_are(tile: Profile) -> None:

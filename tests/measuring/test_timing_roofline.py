@@ -69,6 +69,16 @@ def test_the_roofs_and_the_points_are_where_they_belong(found: mnb.Roofline) -> 
     assert high > 500e9
 
 
+def test_numbers_of_dots_that_overlap_do_not() -> None:
+    """The second and the third stand beside the first, whose dot they lie on."""
+    again = replace(STREAM, seconds=(1.05e-3,) * 5)
+    (ax,) = mnb.Roofline((STREAM, again, STREAM, CHAIN), LIMITS).figure().axes
+    assert [(text.get_text(), text.xyann[0] > 0) for text in ax.texts] == [
+        ("1", False), ("2", True), ("3", True), ("4", False),
+    ]  # fmt: skip
+    assert ax.texts[1].xyann < ax.texts[2].xyann
+
+
 def test_nominal_roofs_are_dashed() -> None:
     known = mnb.Roofline((STREAM,), replace(LIMITS, nominal=(68e9, 2.6e12)))
     (ax,) = known.figure().axes

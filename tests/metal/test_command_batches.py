@@ -26,7 +26,7 @@ def busy(engine: MetalEngine) -> Iterator[threading.Event]:
     """Keep the GPU from starting anything, submitted dispatches included, until the event."""
     engine._commands.hand_over()
     begin = threading.Event()
-    engine._commands._queue.run(lambda: begin.wait(60))
+    engine._commands._queue.run(lambda: begin.wait(300))
     first = metal(MORE).more.prepare(array(1)).launch()
     yield begin
     begin.set()

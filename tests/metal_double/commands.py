@@ -143,7 +143,7 @@ class MTLCommandQueue(ObjCObject):
     @selector("commandBufferWithDescriptor:", "#")
     def commandBufferWithDescriptor_(self, described: MTLCommandBufferDescriptor) -> MTLCommandBuffer:
         must(objc.pools, "a command buffer outside an autorelease pool is never freed")
-        must(self._free.acquire(timeout=30), "the queue is full: nothing that was made is committed")
+        must(self._free.acquire(timeout=300), "the queue is full: nothing that was made is committed")
         return MTLCommandBuffer(self, described)
 
     def run(self, work: Callable[[], None]) -> Future[None]:

@@ -30,6 +30,8 @@ WARNED = (
      "using the result of an assignment as a condition without parentheses",
      "write == to compare, or one more pair of parentheses to assign"),
     ("== for =", "{ y[i] §== 1; }", "equality comparison result unused", "write = to assign"),
+    ("an index of two numbers", "{ y[i] = y[§i, 0]; }", "left operand of comma operator has no effect",
+     "x[row, column] is x[column] here: write x[row * columns + column]"),
     ("an index past the end", "{ float w[4]; w[0] = 1; y[i] = §w[7] + w[0]; }",
      "array index 7 is past the end of the array (that has type 'float[4]')",
      ""),

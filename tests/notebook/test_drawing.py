@@ -108,7 +108,7 @@ def test_what_cannot_be_drawn_is_refused(draw: Callable[[], object], said: str) 
 
 def test_turns_tell_who_does_what_when() -> None:
     rows = {"SIMD-group 0": ["writes", "", "reads"], "SIMD-group 1": ["", "writes", "reads"]}
-    free, held = drawing.turns(rows), drawing.turns(rows, barriers=[2])
+    free, held = drawing.timeline(rows), drawing.timeline(rows, barriers=[2])
     assert repr(free) == "SIMD-group 0: writes, -, reads\nSIMD-group 1: -, writes, reads"
     assert repr(held).splitlines()[0] == "SIMD-group 0: writes, -, barrier, reads"
     assert shades(free) == shades(held) == 2
@@ -125,4 +125,4 @@ def test_turns_tell_who_does_what_when() -> None:
 ])  # fmt: skip
 def test_turns_that_cannot_be_drawn_are_refused(rows: dict[str, list[str]], barriers: list[int], message: str) -> None:
     with pytest.raises(mnb.ArgumentError, match=message.replace("[", r"\[").replace("]", r"\]")):
-        drawing.turns(rows, barriers=barriers)
+        drawing.timeline(rows, barriers=barriers)

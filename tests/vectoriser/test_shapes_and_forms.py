@@ -115,6 +115,14 @@ def test_rows_are_taken_as_they_are(
     assert (form.width, form.flat, form.full) == (width, flat, full)
 
 
+def test_one_threadgroup_begins_at_0_as_those_of_whole_simdgroups_do() -> None:
+    """Short and long arrays then share a form."""
+    several = form_for((1521, 1, 1), (1024, 1, 1), simd=False)
+    assert form_for((31, 1, 1), (31, 1, 1), simd=False) == several
+    assert form_for((33, 1, 1), (64, 1, 1), simd=False) == several
+    assert form_for((62, 1, 1), (31, 1, 1), simd=False) != several
+
+
 @pytest.mark.parametrize("threadgroup", [(32, 4), (16, 16), (7, 5), (64, 2), (3, 40), (10, 1), (1, 33), (24, 3)])
 @pytest.mark.parametrize("grid", [(64, 16), (50, 33), (1, 1)])
 @pytest.mark.parametrize("simd", [True, False])

@@ -135,7 +135,7 @@ def compiled(
             _write(folder, {**headers, MAIN: text})
             command = [*clang(), *flags, *_paths(target), f"-I{folder}", "-c", MAIN, "-o", "out"]
             plain = ("-include", str(target.prelude))
-            prelude = _precompiled(target, flags)
+            prelude = _precompiled(target, _of_headers(flags))
             try:
                 told = _run([*command, *(("-include-pch", str(prelude)) if prelude else plain)], folder, unit)
             except Refused:
@@ -193,6 +193,25 @@ def _write(folder: Path, texts: Mapping[str, str]) -> None:
         if path.parent != folder:
             path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
+
+
+def _of_headers(flags: tuple[str, ...]) -> tuple[str, ...]:
+    """Leave out the flags that headers do not depend on: they are precompiled once for many ways to write code."""
+    found: list[str] = []
+    left = iter(flags)
+    for flag in left:
+        if flag in {"-mllvm", "-Xclang"}:  # the next is an option of the code generator's, or of the compiler's
+            option = next(left)
+            found += [flag, option] if flag == "-Xclang" and option not in _OF_CODE else []
+        elif flag not in _OF_CODE:
+            found.append(flag)
+    return tuple(found)
+
+
+_OF_CODE = frozenset({
+    "-S", "-emit-llvm", "-disable-llvm-passes", "-funroll-loops", "-fno-vectorize", "-fno-slp-vectorize",
+    "-fno-finite-loops", "-gdwarf-4", "-gline-tables-only", "-fno-optimize-sibling-calls",
+})  # fmt: skip
 
 
 def _precompiled(target: Target, flags: tuple[str, ...]) -> Path | None:

@@ -18,7 +18,7 @@ from typing import NamedTuple, TypeVar
 
 from metalnb.errors import CompileError
 from metalnb.msl.text.bracket_tree import Tree, outline
-from metalnb.msl.text.meeting import is_collective, meeting
+from metalnb.msl.text.collective_calls import collective_functions, is_collective
 
 from ..unit import Unit
 
@@ -82,7 +82,7 @@ def with_ways_back(text: str) -> str:
     if not is_collective(text):
         return text
     read = outline(text)
-    own = meeting(read)
+    own = collective_functions(read)
     parts, at = [], 0
     edits = [(tree.tokens[e.place], e) for tree in read.trees for e in _Loops(tree, own).edits()]
     for token, edit in sorted(edits, key=lambda pair: pair[0].start):
@@ -139,10 +139,10 @@ class _Loops:
         return end + 1
 
     def _leaves_with_lanes(self, i: int, end: int, around: _Around) -> bool:
-        """Return whether a statement leaves a loop, and lanes may converge only on the path to it: in its own block."""
+        """Say whether a statement leaves a loop, and lanes may converge on the way there alone: in its own block."""
         word = self._tree.text(i)
         if word == "return" or (word == "break" and not around.switch):
-            return around.asked or self._meets(around.start, end)
+            return around.asked or self._has_collectives(around.start, end)
         return False
 
     def _headed(self, i: int, opening: int, closing: int, around: _Around | None) -> int:
@@ -169,20 +169,20 @@ class _Loops:
         return end
 
     def _condition(self, opening: int, closing: int, start: int, end: int) -> None:
-        """Make the condition between two tokens opaque, if a branch in which lanes converge sets a variable in it."""
+        """Make the condition between two tokens opaque, if a branch in which lanes converge sets what it asks for."""
         tree = self._tree
         asked = {*tree.texts[opening + 1 : closing]}
         if not asked or "=" in asked:
             return  # always true, or a declaration
         for first, last in self._branches:
             sets = any(tree.text(k) in asked and tree.text(k + 1) == "=" for k in range(first, last))
-            if start <= first and last <= end and sets and self._meets(first, last):
+            if start <= first and last <= end and sets and self._has_collectives(first, last):
                 self._edits |= {_Edit(opening, "", _NEVER), _Edit(closing, ")", "")}
 
     def _flagged(self, start: int, end: int) -> bool:
         return any(self._tree.text(k) in _FLAGS for k in range(start, end))
 
-    def _meets(self, start: int, end: int) -> bool:
-        """Return whether lanes may converge between two places."""
+    def _has_collectives(self, start: int, end: int) -> bool:
+        """Say whether lanes may converge between two tokens."""
         words = self._tree.texts[start:end]
         return any(word in self._own or is_collective(word) for word in words)

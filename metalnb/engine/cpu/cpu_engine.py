@@ -62,7 +62,7 @@ class ThreadBinary:
     run : int
         The address of what runs threadgroups of it.
     fibers : bool
-        Whether its threads synchronise, so that each is a fiber.
+        Whether its threads converge, so that each is a fiber.
     threadgroup_bytes : int
     library : ctypes.CDLL
         What holds the code.

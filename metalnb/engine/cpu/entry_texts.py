@@ -7,7 +7,7 @@ from metalnb.msl.signature import Signature
 from ..clang.entry_point import around, call
 from ..clang.loop_exits import with_ways_back
 from ..unit import Unit
-from .turns import with_turns
+from .iteration_ends import with_iteration_ends
 
 __all__ = ["fiber_text", "lane_text", "loop_text"]
 
@@ -27,7 +27,7 @@ _INLINE = "#pragma clang attribute push(__attribute__((always_inline)), apply_to
 
 
 def loop_text(unit: Unit, *, independent: bool) -> str:
-    """Write a unit for threads that never synchronise: the entry point is a loop over a threadgroup.
+    """Write a unit for threads that never converge: the entry point is a loop over a threadgroup.
 
     Parameters
     ----------
@@ -53,10 +53,10 @@ def loop_text(unit: Unit, *, independent: bool) -> str:
 
 
 def fiber_text(unit: Unit) -> str:
-    """Write a unit for threads that synchronise: the entry point is one thread."""
+    """Write a unit for threads that converge: the entry point is one thread."""
     return _inline(unit) + around(
         unit,
-        cell=with_turns(unit.text).text,
+        cell=with_iteration_ends(unit.text).text,
         entry="#pragma clang attribute pop\n"
         f"{_HIDDEN} void metalnb_thread(const metal::ulong* $given, const $region* $r, unsigned $index) {{\n"
         f"{_buffers(unit.signature)}"

@@ -1,7 +1,7 @@
 // What the MSL headers need of a target, on the host: it defines what msl/target/declarations.h declares.
 //
 // Mathematics is our own (mathematics/): straight code that is inlined and vectorised like the author's, the same on every
-// machine. To synchronise, threads call the runtime (runtime/fibers.c).
+// machine. Where threads converge, they call the runtime (runtime/fibers.c).
 #pragma once
 #include "$scalars"
 
@@ -64,7 +64,7 @@ __attribute__((const, visibility("hidden"))) metal::uint metalnb_threads_here();
 struct $slot { metal::uint size, alignment, id; };
 __attribute__((const, visibility("hidden"))) metal::ulong metalnb_storage(const __global $slot* variable);
 __attribute__((convergent, visibility("hidden"))) void metalnb_barrier();
-__attribute__((convergent, visibility("hidden"))) metal::ulong metalnb_meet(
+__attribute__((convergent, visibility("hidden"))) metal::ulong metalnb_converge(
     metal::ulong given, metal::ulong more, $resolve* how);
 }
 // What a kernel prints (include/$printing), by the format's address.
@@ -102,7 +102,7 @@ template <int id, metal::size_t... aligned> struct $threadgroup_storage {
     }
 };
 
-// ---- Barriers and fences. Fibers of a threadgroup share one core, so that they synchronise without fences.
+// ---- Barriers and fences. Fibers of a threadgroup share one core, so that they converge without fences.
 enum { $device_scope = 1, $threadgroup_scope = 2, $simdgroup_scope = 3 };
 enum { $acquire_release = 0x8, $sequential = 0x10, $threadgroup_memory = 0x100, $device_memory = 0x200 };
 inline __attribute__((convergent)) void $threadgroup_barrier(metal::uint) { metalnb_barrier(); }
@@ -118,5 +118,5 @@ inline void $memory_fence(metal::uint scope, metal::uint semantics) {
 #ifdef METALNB_LANES
 #include "collectives.h"
 #else
-#include "meetings.h"
+#include "fiber_collectives.h"
 #endif

@@ -116,7 +116,7 @@ def _zigs_name(triple: str) -> str:
 def _shared(triple: str) -> tuple[str, ...]:
     if "macos" in triple:
         return ("-dynamiclib", "-undefined", "dynamic_lookup")
-    if "windows" in triple:  # what is visible is exported; symbols and lines are kept, for places.py
+    if "windows" in triple:  # what is visible is exported; symbols and lines are kept, for call_sites.py
         return ("-lldmingw", "-dll", "-noentry", "-machine:x64", "-opt:ref", "-Brepro", "-debug:dwarf", "-debug:symtab")
     return ("-shared", "--gc-sections", "--hash-style=gnu", "-z", "noexecstack")
 

@@ -9,13 +9,13 @@ from ..clang.long_text import with_functions
 from ..unit import Unit
 from . import toolchain
 from .entry_texts import fiber_text, loop_text
-from .two_steps import assembled, compiled, texts, written
+from .ir_build import assembled, compiled, texts, written
 from .watched.thread_checks import CheckedThread, checked_thread
 
 __all__ = ["checked_object", "thread_object"]
 
-# Names that fibers call, and loops do not have.
-_MEETING = (b"metalnb_meet", b"metalnb_barrier", b"metalnb_lane", b"metalnb_storage", b"metalnb_print")
+# What a fiber calls, and a loop does not have.
+_CONVERGES = (b"metalnb_converge", b"metalnb_barrier", b"metalnb_lane", b"metalnb_storage", b"metalnb_print")
 _HINT = re.compile("barrier|simd|quad|threadgroup")
 _ATTRIBUTE = re.compile(r'\$attribute\("[^"]*"\)')  # a thread's position, which both paths know
 # No function here depends on which threads call it, as clang takes it of OpenCL's: it would not vectorise them.
@@ -32,18 +32,18 @@ def thread_object(unit: Unit) -> tuple[bytes, bool]:
     """
     if any(p.space == "threadgroup" for p in unit.signature.params):
         return _fibers(unit), True
-    if any(_HINT.search(_ATTRIBUTE.sub("", text)) for text in texts(unit)) and _may_meet(unit):
-        code = _fibers(unit)  # likely; a wrong guess costs only time
-        if any(name in code for name in _MEETING):
+    if any(_HINT.search(_ATTRIBUTE.sub("", text)) for text in texts(unit)) and _may_converge(unit):
+        code = _fibers(unit)  # rather likely: and if not, nothing but time is lost
+        if any(name in code for name in _CONVERGES):
             return code, True
     code = _loop(unit)
-    return (_fibers(unit), True) if any(name in code for name in _MEETING) else (code, False)
+    return (_fibers(unit), True) if any(name in code for name in _CONVERGES) else (code, False)
 
 
-def _may_meet(unit: Unit) -> bool:
-    """Read the (cached) result of the first of the two steps."""
+def _may_converge(unit: Unit) -> bool:
+    """Look into what the first of two steps has written; it is kept."""
     text = written(unit, fiber_text(unit), _FIBERS)
-    return any(name in text for name in _MEETING)
+    return any(name in text for name in _CONVERGES)
 
 
 _FRAME = 192 << 10  # bytes of a fiber's stack for its own variables, of 256 KiB (runtime/fibers.c)

@@ -20,8 +20,8 @@ from ..clang.driver import Target
 from .linking import linked, run_tool
 
 __all__ = [
-    "ORDERED", "PRELUDE", "TARGET", "flags_for", "kernel_library", "lane_library", "lent_region", "pool",
-    "runtime_object", "target_triple",
+    "ORDERED", "PRELUDE", "TARGET", "cores", "flags_for", "kernel_library", "lane_library", "lent_region", "library",
+    "linked_lanes", "pool", "runtime_object", "target_triple",
 ]  # fmt: skip
 
 _ROOM = Path(__file__).parent
@@ -109,21 +109,26 @@ def kernel_library(code: bytes, way: str, cell: str = "") -> tuple[ctypes.CDLL, 
     file = linked(code, *_parts(way), triple=target_triple())
     loaded = library(file)
     if way != "loops":
-        from .places import meeting_places
-        from .turns import with_turns
+        from .call_sites import call_site_ranks
+        from .iteration_ends import with_iteration_ends
 
-        loaded.metalnb_places.restype = None
+        loaded.metalnb_call_sites.restype = None
         key = cache.digest("places", file, cell)
-        ends = with_turns(cell).ends
-        ranks = cache.store().make(key, "cpu-places", lambda: meeting_places(code, file, ends))
-        loaded.metalnb_places(ctypes.c_char_p(ranks))
+        ends = with_iteration_ends(cell).ends
+        ranks = cache.store().make(key, "cpu-call-sites", lambda: call_site_ranks(code, file, ends))
+        loaded.metalnb_call_sites(ctypes.c_char_p(ranks))
         setattr(loaded, "ranks", ranks)  # noqa: B010  (kept as long as the library, which has no such attribute)
     return loaded, file
 
 
-def lane_library(code: bytes, way: str = "lanes") -> ctypes.CDLL:
-    """Link the object file of a vectorised kernel with the runtime and load it; ``way``: lanes, or counts."""
-    return library(linked(code, *_parts(way), triple=target_triple()))
+def lane_library(code: bytes) -> ctypes.CDLL:
+    """Link the object file of a vectorised kernel with the runtime and load it."""
+    return library(linked_lanes(code, "lanes"))
+
+
+def linked_lanes(code: bytes, runtime: str) -> bytes:
+    """Link the object file of a vectorised kernel with one of its runtimes: lanes, or counts."""
+    return linked(code, *_parts(runtime), triple=target_triple())
 
 
 def _parts(way: str) -> list[bytes]:
@@ -140,8 +145,7 @@ def runtime_object(name: str, given: tuple[str, ...] = ()) -> bytes:
     """Compile a part of the runtime, ``"fibers"``, or return it as kept; by default with this machine's flags."""
     wanted = given or flags()
     source = _RUNTIME / f"{name}.c"
-    every = sorted(_RUNTIME.glob("*.[ch]"))
-    key = cache.digest(name, *(s.read_bytes() for s in every), driver.version(), *wanted)
+    key = cache.digest(name, _runtime_text(), driver.version(), *wanted)
 
     def build() -> bytes:
         with cache.store().scratch() as folder:
@@ -150,6 +154,12 @@ def runtime_object(name: str, given: tuple[str, ...] = ()) -> bytes:
             return out.read_bytes()
 
     return cache.store().make(key, "cpu-runtime", build)
+
+
+@functools.cache
+def _runtime_text() -> str:
+    """Return a name for the runtime's sources."""
+    return cache.digest(*(source.read_bytes() for source in sorted(_RUNTIME.glob("*.[ch]"))))
 
 
 def library(code: bytes) -> ctypes.CDLL:
@@ -197,7 +207,7 @@ def pool() -> ctypes.CDLL:
     loaded.metalnb_return.argtypes = (ctypes.c_void_p,)
     loaded.metalnb_return.restype = None
     loaded.metalnb_open.argtypes = (ctypes.c_uint32,)
-    loaded.metalnb_open((_cores() or 1) - 1)
+    loaded.metalnb_open((cores() or 1) - 1)
     return loaded
 
 
@@ -226,5 +236,6 @@ def lent_region(dispatch: bytes) -> Iterator[int]:
         pool().metalnb_return(ctypes.byref(region))
 
 
-def _cores() -> int:
+def cores() -> int:
+    """Return how many cores this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -22,8 +22,8 @@ from ..unit import Unit
 from . import toolchain
 from .cpu_engine import dispatch
 from .entry_texts import fiber_text
+from .ir_build import compiled
 from .reserved_memory import reserved, worker_region
-from .two_steps import compiled
 
 __all__ = ["MemoryAccess", "Move", "Region", "Step", "TracedRun", "Value", "run_traced"]
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from metalnb.errors import KernelFault, MetalnbWarning
 from metalnb.msl.text.scanned_cell import MAIN
 
-from ..llvm.debug_places import SourcePlace, place_in
+from ..llvm.debug_locations import SourceLocation, location_in
 from ..llvm.instructions import IRModule
 from ..unit import Unit
 from .accesses import Access
@@ -132,23 +132,23 @@ def _owner(unit: Unit) -> Callable[[str], bool]:
     return lambda file: file == MAIN or file in unit.headers
 
 
-def _place(unit: Unit, module: IRModule, analysis: Analysis, access: Access) -> SourcePlace | None:
+def _place(unit: Unit, module: IRModule, analysis: Analysis, access: Access) -> SourceLocation | None:
     """Return the author's place of an access; the column is that of its pointer where both have one line."""
-    own = place_in(module, access.made.place, _owner(unit))
+    own = location_in(module, access.made.place, _owner(unit))
     pointer = next((made for made in analysis.roots.function if made.result == access.pointer), None)
-    above = place_in(module, pointer.place, _owner(unit)) if pointer else None
+    above = location_in(module, pointer.place, _owner(unit)) if pointer else None
     return above if above and own and above[:2] == own[:2] else own
 
 
-def _loop_place(unit: Unit, module: IRModule, analysis: Analysis, header: str) -> SourcePlace | None:
+def _loop_place(unit: Unit, module: IRModule, analysis: Analysis, header: str) -> SourceLocation | None:
     """Return the author's place of a loop: of the branch back, as its header may hold a part of its condition."""
     blocks = analysis.roots.function.blocks
     ends = [blocks[latch][-1] for latch in analysis.flow.latches(header)]
-    places = (place_in(module, made.place, _owner(unit)) for made in (*ends, *blocks[header]) if made.place)
+    places = (location_in(module, made.place, _owner(unit)) for made in (*ends, *blocks[header]) if made.place)
     return next((place for place in places if place), None)
 
 
-def _at(unit: Unit, found: SourcePlace | None) -> tuple[str, int, int, str]:
+def _at(unit: Unit, found: SourceLocation | None) -> tuple[str, int, int, str]:
     """Return file, line, column and text of a place, as the author wrote them."""
     if found is None:
         return unit.cell.name, 0, 0, ""

@@ -71,7 +71,8 @@ def form_for(grid: Grid, threadgroup: Grid, *, simd: bool) -> SimdForm:
         whole = all(g % t == 0 for g, t in zip(grid, threadgroup, strict=True))
         return SimdForm(_GROUP, flat=True, full=whole and x * y * z % _GROUP == 0, grid_even=False, index_even=True)
     full = all(size % width == 0 for size in sizes)
-    return SimdForm(width, flat=False, full=full, grid_even=x % width == 0, index_even=line or full)
+    even = x % width == 0 or grid[0] <= x  # with one threadgroup along x, its first thread is the grid's
+    return SimdForm(width, flat=False, full=full, grid_even=even, index_even=line or full)
 
 
 def _width(x: int) -> int:

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from ..libclang.cursor_children import children_of
+
 __all__ = ["uses"]
 
 _CURSORS = 4096  # of a kernel: a longer one would take longer to look through than to compile
@@ -55,7 +57,7 @@ def uses(kernel: Any, names: frozenset[str]) -> dict[str, str]:
     dict of str to {"none", "read", "write", "update", ""}
         "update" for both, in any order; "" for unknown.
     """
-    body = next((c for c in kernel.get_children() if c.kind.name == "COMPOUND_STMT"), None)
+    body = next((c for c in children_of(kernel) if c.kind.name == "COMPOUND_STMT"), None)
     if body is None:
         return dict.fromkeys(names, "")
     found: dict[str, set[str]] = {name: set() for name in names}
@@ -88,7 +90,7 @@ def _summed(done: set[str]) -> str:
 
 def _roles(cursor: Any, kind: str, role: _Role) -> Iterator[tuple[Any, _Role]]:
     """Yield an expression's parts, each with what happens to it."""
-    parts = list(cursor.get_children())
+    parts = children_of(cursor)
     if kind == "CALL_EXPR":
         yield from _called(cursor, parts, role)
     elif kind == "ARRAY_SUBSCRIPT_EXPR" and len(parts) == 2:

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from ..libclang.cursor_children import children_of
+
 __all__ = ["always_indexed", "threadgroup_arrays"]
 
 _PLAIN = frozenset({
@@ -35,7 +37,7 @@ def always_indexed(kernel: Any, position: str) -> frozenset[str]:
         return frozenset()
     found: set[str] = set()
     left = [_CURSORS]
-    for count, statement in enumerate(body.get_children()):
+    for count, statement in enumerate(children_of(body)):
         if statement.kind.name not in _PLAIN or count >= _STATEMENTS:
             break  # a branch may leave the kernel: what follows is not certain
         for cursor in _certain(statement, left):
@@ -51,10 +53,10 @@ def always_indexed(kernel: Any, position: str) -> frozenset[str]:
 def threadgroup_arrays(kernel: Any) -> dict[str, int]:
     """Count the elements of the arrays in threadgroup memory that a kernel declares at the top of its body."""
     body = _body(kernel)
-    statements = body.get_children() if body is not None else ()
+    statements = children_of(body) if body is not None else ()
     found = {}
     for statement in statements:
-        for declared in statement.get_children() if statement.kind.name == "DECL_STMT" else ():
+        for declared in children_of(statement) if statement.kind.name == "DECL_STMT" else ():
             array = declared.type.get_pointee()  # the scan made a reference of it
             if declared.kind.name == "VAR_DECL" and array.kind.name == "CONSTANTARRAY" and "__local" in array.spelling:
                 found[str(declared.spelling)] = int(array.element_count)
@@ -62,7 +64,7 @@ def threadgroup_arrays(kernel: Any) -> dict[str, int]:
 
 
 def _body(kernel: Any) -> Any:
-    return next((c for c in kernel.get_children() if c.kind.name == "COMPOUND_STMT"), None)
+    return next((c for c in children_of(kernel) if c.kind.name == "COMPOUND_STMT"), None)
 
 
 def _certain(statement: Any, left: list[int]) -> Iterator[Any]:
@@ -74,7 +76,7 @@ def _certain(statement: Any, left: list[int]) -> Iterator[Any]:
         if cursor.kind.name in _CONDITIONAL:
             continue
         yield cursor
-        children = list(cursor.get_children())
+        children = children_of(cursor)
         binary = cursor.kind.name == "BINARY_OPERATOR"
         if binary and any(t.spelling in _SHORT_CIRCUIT for t in _between(cursor, children)):
             children = children[:1]
@@ -96,7 +98,7 @@ def _between(cursor: Any, children: list[Any]) -> list[Any]:
 def _reference(cursor: Any) -> str | None:
     """Return the variable that an expression names, looking through conversions."""
     while cursor.kind.name == "UNEXPOSED_EXPR":
-        children = list(cursor.get_children())
+        children = children_of(cursor)
         if len(children) != 1:
             return None
         cursor = children[0]
@@ -107,7 +109,7 @@ def _indexed(cursor: Any, position: str) -> str | None:
     """Return ``x`` of ``x[position]``."""
     if cursor.kind.name != "ARRAY_SUBSCRIPT_EXPR":
         return None
-    children = list(cursor.get_children())
+    children = children_of(cursor)
     if len(children) != 2 or _reference(children[1]) != position:
         return None
     return _reference(children[0])
@@ -119,7 +121,7 @@ def _changed(cursor: Any) -> str | None:
     if kind == "VAR_DECL":
         return str(cursor.spelling)
     if kind in {"COMPOUND_ASSIGNMENT_OPERATOR", "UNARY_OPERATOR", "BINARY_OPERATOR"}:
-        first = next(iter(cursor.get_children()), None)
+        first = next(iter(children_of(cursor)), None)
         if first is not None and first.kind.name == "DECL_REF_EXPR":
             return str(first.spelling)
     return None

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from ..libclang.cursor_children import children_of
 from ..signature import Signature
 
 __all__ = ["apart", "attributes_of", "by_name", "own_name", "qualified", "specialization", "template_of", "type_among"]
@@ -14,7 +15,7 @@ __all__ = ["apart", "attributes_of", "by_name", "own_name", "qualified", "specia
 
 def attributes_of(cursor: Any) -> dict[str, Any]:
     """Return a declaration's attributes, by name."""
-    return {c.spelling: c for c in cursor.get_children() if c.kind.name == "ANNOTATE_ATTR"}
+    return {c.spelling: c for c in children_of(cursor) if c.kind.name == "ANNOTATE_ATTR"}
 
 
 def own_name(name: str) -> str:

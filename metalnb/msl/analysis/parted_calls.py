@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from metalnb.errors import CompileError, Diagnostic
 
 from ..language.versions import DEFAULT, Version
+from ..libclang.cursor_children import children_of
 from ..libclang.file_offset import file_offset
 from ..libclang.parse import Parsed, parse
 from ..rewrite.function_heads.parted_members import CONVERSION, OF_CONSTANT, name_number
@@ -105,10 +106,10 @@ class _Finder:
 
     def walk(self) -> None:
         root = self.parsed.unit.cursor
-        ahead = [(c, c) for c in root.get_children() if self.parsed.owner(c.location) is not None]
+        ahead = [(c, c) for c in children_of(root) if self.parsed.owner(c.location) is not None]
         while ahead:  # a cursor, and the function that it is in
             cursor, function = ahead.pop()
-            children = list(cursor.get_children())
+            children = children_of(cursor)
             kind = cursor.kind.name
             function = cursor if kind in _FUNCTIONS else function
             ahead += ((child, function) for child in children)
@@ -211,7 +212,7 @@ class _Finder:
     def _note(self, cursor: Any, name: str, call: str, *, seen: bool, empty: bool = False) -> None:
         """Note an object, by where it begins and ends in its author's text; `seen` if its member follows it."""
         while cursor.kind.name == "PAREN_EXPR":
-            cursor = next(iter(cursor.get_children()))
+            cursor = next(iter(children_of(cursor)))
         cell = self.parsed.owner(cursor.extent.start)
         start, end = file_offset(cursor.extent.start), file_offset(cursor.extent.end)
         if cell is None:
@@ -234,7 +235,7 @@ class _Finder:
 def _is_constant(cursor: Any) -> bool:
     """Return whether an object, as it was written, is in constant memory."""
     while cursor.kind.name == "UNEXPOSED_EXPR":
-        inner = next(iter(cursor.get_children()), None)
+        inner = next(iter(children_of(cursor)), None)
         if inner is None:
             break
         cursor = inner

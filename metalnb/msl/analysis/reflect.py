@@ -13,6 +13,7 @@ from metalnb.errors import CompileError, Diagnostic
 from ..language.simdgroup_names import names_simdgroups
 from ..language.versions import DEFAULT, Version
 from ..libclang.author_warnings import cautions
+from ..libclang.cursor_children import children_of
 from ..libclang.parse import Parsed, parse
 from ..signature import Constant, Input, Param, Reflection, Signature, selected
 from ..text.conditions import evaluated, expanded
@@ -207,7 +208,7 @@ class _Reader:
     def head(self, cursor: Any) -> list[tuple[Any, dict[str, Any]]]:
         """Return a kernel's parameters, each with its attributes; a template's are read once for all instantiations."""
         if cursor.hash not in self.heads:
-            params = (c for c in cursor.get_children() if c.kind.name == "PARM_DECL")
+            params = (c for c in children_of(cursor) if c.kind.name == "PARM_DECL")
             self.heads[cursor.hash] = [(c, attributes_of(c)) for c in params]
         return self.heads[cursor.hash]
 
@@ -300,7 +301,7 @@ class _Reader:
 
     def integer(self, mark: Any) -> int | None:
         """Evaluate an attribute's argument."""
-        value = integer_value(next(iter(mark.get_children()), None))
+        value = integer_value(next(iter(children_of(mark)), None))
         if value is None or value < 0:
             self.problem(mark, f"'{mark.spelling}' needs a constant integer that is not negative")
             return None
@@ -313,7 +314,7 @@ _SKIPPED = {"NAMESPACE", "LINKAGE_SPEC", "UNEXPOSED_DECL"}
 
 def _declarations(parsed: Parsed, cursor: Any) -> Iterator[Any]:
     """Yield the author's declarations at namespace scope."""
-    for child in cursor.get_children():
+    for child in children_of(cursor):
         if parsed.owner(child.location) is None:
             continue
         if child.kind.name in _SKIPPED:

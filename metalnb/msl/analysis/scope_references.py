@@ -12,6 +12,7 @@ from metalnb.dtypes import spell
 from metalnb.errors import Diagnostic
 
 from ..language.versions import Version, spelled
+from ..libclang.cursor_children import children_of
 from ..libclang.file_offset import file_offset
 from ..libclang.parse import parse
 from ..text.bracket_tree import Tree, outline
@@ -95,7 +96,7 @@ class ScopeReferences:
     def _walk(self, version: Version) -> None:
         """Collect the declarations of inputs and functions, and the names in expressions."""
         root = self.parsed.unit.cursor
-        ahead = [(c, None, "") for c in root.get_children() if self.parsed.owner(c.location) is not None][::-1]
+        ahead = [(c, None, "") for c in children_of(root) if self.parsed.owner(c.location) is not None][::-1]
         while ahead:
             cursor, function, around = ahead.pop()
             kind = cursor.kind.name
@@ -110,7 +111,7 @@ class ScopeReferences:
                 around = around or "a default argument"
             elif kind in _NAMES:
                 self._references.append(self._reference(cursor, function, around))
-            ahead += [(c, function, around) for c in cursor.get_children()][::-1]
+            ahead += [(c, function, around) for c in children_of(cursor)][::-1]
 
     def _input(self, cursor: Any, version: Version) -> None:
         """Note a variable if it is an input."""
@@ -148,7 +149,7 @@ class ScopeReferences:
 
     def _asked(self, cursor: Any) -> tuple[str, int] | None:
         """Return the token of a dependent member's name, for which clang has no cursor."""
-        base = next((c for c in cursor.get_children() if c.kind.is_expression()), None)
+        base = next((c for c in children_of(cursor) if c.kind.is_expression()), None)
         at = self._original(base.extent.end) if base is not None else None
         if at is None:
             return None
@@ -282,7 +283,7 @@ def _meant(cursor: Any) -> list[Any]:
 
     library = cindex.conf.lib
     known = cursor.referenced
-    among = next((c for c in (known, *cursor.get_children()) if c is not None and c.kind.name == _OVERLOADED), None)
+    among = next((c for c in (known, *children_of(cursor)) if c is not None and c.kind.name == _OVERLOADED), None)
     if among is None:
         return [known]
     count = library.clang_getNumOverloadedDecls(among)

@@ -27,6 +27,7 @@ _GROUPS = frozenset(f"-W{name}" for name in (
     "#warnings", "array-bounds", "division-by-zero", "parentheses", "return-stack-address", "return-type",
     "uninitialized", "unused-comparison",
 ))  # fmt: skip
+_COMMA = "left operand of comma operator has no effect"  # as in x[row, column], of a wider group
 _BUNDLED = "metalnb/"  # the kernel library's files: their author is not the cell's
 _WARNING = 2  # CXDiagnostic_Warning
 
@@ -43,7 +44,9 @@ def cautions(parsed: Parsed, doubts: Iterable[Diagnostic] = ()) -> tuple[Diagnos
     parser = [
         parsed.finding(each, severity="warning")
         for each in parsed.unit.diagnostics
-        if each.severity == _WARNING and each.option in _GROUPS and parsed.owner(each.location) is not None
+        if each.severity == _WARNING
+        and (each.option in _GROUPS or each.spelling == _COMMA)
+        and parsed.owner(each.location) is not None
     ]
     found = dict.fromkeys(d for d in (*parser, *doubts) if not d.file.startswith(_BUNDLED))
     return tuple(sorted(found, key=lambda d: (d.file != parsed.cell.name, d.line, d.column)))

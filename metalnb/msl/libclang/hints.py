@@ -6,6 +6,7 @@ import re
 
 from metalnb.dtypes import SCALARS
 
+from ..language.reference import lookup
 from ..language.unsupported import answer
 
 __all__ = ["TO_BFLOAT", "hint_for", "reword"]
@@ -28,6 +29,7 @@ _WORDS = (
     (r"\bunsigned (int|char|short|long)(?=\d|\b)", r"u\1"),
     (r"\b(?:metal::)?vec<(\w+), (\d)>", r"\1\2"),
     (r"'([^']+)' \(aka '\1'\)", r"'\1'"),
+    (r" \(aka '\$vote<[^']*'\)", ""),
     (r"\$(atomic_\w+)'(?: \(aka '[^']*'\))?", r"\1'"),
     (r"\bmetal::", ""),
     (r"\*(thread)\b", "*"),
@@ -151,8 +153,21 @@ _METAL_NAMES = frozenset("""
     half4 uint2 uint3 uint4 int2 int3 int4 vec numeric_limits
 """.split())  # noqa: SIM905  (a page of names)
 
-# CUDA's words for what has a name in Metal.
+# CUDA's and Python's words for what has a name in Metal.
 _FOREIGN = {
+    "print": 'os_log_default.log("x = %f", x), of <metal_logging>',
+    "np": "the name of the function alone: exp(x) for np.exp(x)",
+    "len": "a parameter constant uint& n: a buffer does not know its length",
+    "range": "for (uint k = 0; k < n; ++k) { … }",
+    "import": "#include <metal_stdlib>",
+    "def": "kernel void, or the type that the function returns",
+    "elif": "else if",
+    "float16": "half",
+    "float32": "float",
+    "float64": "float: there is no double",
+    "uint8": "uchar",
+    "int32": "int",
+    "uint32": "uint",
     "__global__": "kernel void",
     "__device__": "nothing before a function, device before memory",
     "__shared__": "threadgroup",
@@ -170,6 +185,17 @@ _HINTS = (
     (r"cannot combine with previous '\w+' declaration specifier",
      "two types stand side by side: a name that is a word of Metal's, such as half, is taken; choose another"),
     (r"expected ';'", "add the missing ';'"),
+    (r"expected '\(' after 'if'", "write if (i < n) { … }; to choose between two values write i < n ? a : b"),
+    (r"expected '\(' after 'for'", "write for (uint k = 0; k < n; ++k) { … }"),
+    (r"expected '\(' after 'while'", "write while (i < n) { … }"),
+    (r"indirection requires pointer operand",
+     "*p reads what a pointer p points to; for a power write x * x or pow(x, y), since there is no **"),
+    (rf"member reference base type {_POINTER}",
+     "a pointer has elements, p[i], and no members; a buffer's length comes as a parameter: constant uint& n"),
+    (r"left operand of comma operator has no effect",
+     "x[row, column] is x[column] here: write x[row * columns + column]"),
+    (r"(?:no viable conversion|invalid operands).*'(?:metal::)?simd_vote'",
+     "the votes as bits, one for each lane: uint(simd_vote::vote_t(vote)) (MSL 6.9.2)"),
     (r"did you mean '([^']+)'", r"did you mean '\1'?"),
     (r"cannot initialize .* changes address space|changing address space|which changes address space",
      ("the address spaces differ: give the pointer or reference the address space of what it points to "
@@ -190,7 +216,7 @@ _HINTS = (
     (r"(?:no viable conversion|incompatible type).*(?:\bvec<|(?:float|half|int|short|char|long)[234]\b)",
      "a vector converts to no number or other width: take a component (v.x, v.xy), or build one: float3(v, 0)"),
     (r"chosen constructor is explicit in copy-initialization", "name the type: bfloat4(…) or S(…) in place of {…}"),
-    (r"no matching function for call to '(\w+)'", "check the number and types of the arguments of '\\1'"),
+    (r"no matching function for call to '(\w+)'", "_signatures"),
     (r"non-void function does not return a value", "end every path with a return: without one the value is undefined"),
     (r"void function '\w+' should not return a value", "write return; alone: a kernel writes its results to buffers"),
     (r"non-void function '\w+' should return a value", "write a value after return"),
@@ -239,6 +265,8 @@ def hint_for(message: str) -> str:
         found = re.search(words, message)
         if found is None or "'$" in found[0]:
             continue
+        if hint == "_signatures":
+            return _signatures(found[1])
         if hint != "_stdlib":
             return found.expand(hint)
         name = next(g for g in found.groups() if g)
@@ -246,6 +274,17 @@ def hint_for(message: str) -> str:
         if cure:
             return cure
     return ""
+
+
+def _signatures(name: str) -> str:
+    """Return the hint for arguments that fit no function of this name: how Metal declares it, if it is Metal's."""
+    known = [entry for entry in lookup(name) if entry.kind == "function"]
+    if not known:
+        return f"check the number and types of the arguments of '{name}'"
+    declared = " or ".join(dict.fromkeys(entry.signatures[0] for entry in known))
+    letters = "; or ".join(dict.fromkeys(entry.letters for entry in known if entry.letters))
+    verb = "it is declared" if all(len(entry.signatures) == 1 for entry in known) else "one of its declarations is"
+    return f"{verb} {declared}{f', {letters}' if letters else ''} (MSL {known[0].section})"
 
 
 def _for_name(name: str, *, suggest: bool) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import functools
 import itertools
 import re
@@ -14,8 +15,8 @@ from metalnb.errors import CompileError, Diagnostic
 from ..language.unsupported import declarator, is_refusal, refusal
 from ..language.versions import DEFAULT, Version
 from ..text.includes import INCLUDE
-from ..text.needed import uninstantiated
 from ..text.scanned_cell import MAIN, Cell
+from ..text.unused_functions import without_instantiations
 from .ambiguous_calls import choice
 from .deep_stack import on_a_deep_stack, time_limit
 from .flags import FOLDER, TARGET, flags, header_file, spelt
@@ -50,10 +51,18 @@ class Parsed:
         self.headers = headers
         self._cells = {f"{FOLDER}/{name}": header for name, header in headers.items()}
         self._cells[f"{FOLDER}/{MAIN}"] = cell
+        self._owners: dict[int, Cell | None] = {}
 
     def owner(self, location: cindex.SourceLocation) -> Cell | None:
         """Return the author's cell that contains a location; None for metalnb's own headers."""
-        return self._cells.get(spelt(location.file.name)) if location.file else None
+        clang, file = _cindex(), _cindex().c_object_p()
+        clang.conf.lib.clang_getInstantiationLocation(location, ctypes.byref(file), None, None, None)
+        if not file:
+            return None
+        known = ctypes.addressof(file.contents)  # of the file in the parser: its name takes longer to ask for
+        if known not in self._owners:
+            self._owners[known] = self._cells.get(spelt(location.file.name))
+        return self._owners[known]
 
     def line(self, location: cindex.SourceLocation) -> int:
         """Return the line of a location in the author's text; 1 for one that is not there."""
@@ -211,7 +220,7 @@ def parse(
         When the cell does not parse; it holds every error that was found.
     """
     main = f"{FOLDER}/{MAIN}"
-    text, *others = (c.edited.text if made else uninstantiated(c) for c in (cell, *headers.values()))
+    text, *others = (c.edited.text if made else without_instantiations(c) for c in (cell, *headers.values()))
     files = [(header_file(name), other) for name, other in zip(headers, others, strict=True)]
     files.append((main, text if text.endswith("\n") or not tail else text + "\n"))
     if tail:

@@ -18,6 +18,8 @@ __all__ = ["plot_timing", "roofline_figure", "roofline_names", "roofline_png", "
 _INK = "#565758"  # represents the page's text colour: replaced by it in an SVG, a suitable grey in a PNG
 _ROOF, _POINT = "#3b82c4", "#d9822b"
 _DOT = "metalnb-dot-"  # the gid of a kernel's point, before its number
+_DOT_WIDE = 0.1  # decades that a dot is wide, about
+_BESIDE = 13  # points from a dot's middle to the number beside it
 _MARGIN = 4.0  # factor by which the axes extend beyond what is drawn
 
 
@@ -55,17 +57,33 @@ def roofline_figure(found: Roofline) -> Any:
         slope, peak = found.limits.nominal
         label = f"nominal {rate(slope, 'B/s')}, {rate(peak, 'FLOP/s')}"
         ax.plot(across, np.minimum(slope * across, peak), "--", color=_INK, alpha=0.6, label=label)
+    placed: list[Pair] = []
     for number, t in points.items():
         place = (t.intensity or 0.0, t.throughput or 0.0)
         (dot,) = ax.plot(*([v] for v in place), "o", color=_POINT, markersize=13, label=f"{number} {t.kernel}")
         dot.set_gid(f"{_DOT}{number}")
-        ax.annotate(str(number), place, color="white", ha="center", va="center_baseline", size=9, weight="bold")
+        _number(ax, number, place, [p for p in placed if _near(p, place)])
+        placed.append(place)
     _dress(ax, x, y)
     return figure
 
 
 _STYLES = ("-", "-.", ":", (0, (6, 1)), (0, (1, 2)))
 Pair = tuple[float, float]
+
+
+def _near(one: Pair, other: Pair) -> bool:
+    """Return whether the dots of two points overlap, so that a number on one would lie on the other's."""
+    return all(abs(np.log10(a / b)) < _DOT_WIDE for a, b in zip(one, other, strict=True))
+
+
+def _number(ax: Any, number: int, place: Pair, below: list[Pair]) -> None:
+    """Write a point's number on its dot; beside it where the dot lies on others'."""
+    style = {"va": "center_baseline", "size": 9, "weight": "bold", "textcoords": "offset points"}
+    if below:
+        ax.annotate(str(number), place, (_BESIDE * len(below), 0), color=_INK, ha="center", **style)
+    else:
+        ax.annotate(str(number), place, (0, 0), color="white", ha="center", **style)
 
 
 def _extent(found: Roofline, points: list[Timing], slopes: list[float]) -> tuple[Pair, Pair]:

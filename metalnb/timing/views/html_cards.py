@@ -40,6 +40,7 @@ _CSS = (
     f".metalnb .metalnb-against{{padding:2px 12px 6px;color:{mix(85)}}}"
     f".metalnb .metalnb-verdict{{padding:5px 12px;border-top:1px solid {mix(8)};font-weight:600}}"
     ".metalnb .metalnb-warning{border-left:3px solid #d08a2a;padding-left:8px;margin:3px 0}"
+    ".metalnb .metalnb-wrapped{width:0;min-width:100%;box-sizing:border-box}"  # no wider than the table
     ".metalnb .metalnb-drawing{padding:6px 12px}.metalnb .metalnb-drawing svg{width:100%;height:auto;display:block}"
     ".metalnb.metalnb :is(td,th).metalnb-number{text-align:right!important;font-variant-numeric:tabular-nums}" + STRIPS
 )  # fmt: skip
@@ -78,13 +79,13 @@ def limits_html(limits: Limits) -> str:
         f'<span class="metalnb-doc">{escape(limits.device)}</span></div>'
     )
     body = "".join(_row(limits, name, measured, nominal, top) for name, measured, nominal in limits_rows(limits))
-    columns = "<tr><th>limit</th><th>measured</th><th></th><th>nominal</th></tr>"
+    columns = '<tr><th>limit</th><th class="metalnb-number">measured</th><th></th><th>nominal</th></tr>'
     table = f"<table><thead>{columns}</thead><tbody>{body}</tbody></table>"
     when = f"{limits.date[:16].replace('T', ' ')} on {limits.machine}, {limits.state}"
     warned = "".join(f'<div class="metalnb-warning">{escape(w)}</div>' for w in limits_warnings(limits))
     known = "" if limits.chip is None else note("the GPU", escape(str(limits.chip)))
     notes = f"{warned}{known}{note('measured', escape(when))}"
-    return framed(f'{head}{table}<div class="metalnb-notes">{notes}</div>', _CSS)
+    return framed(f'{head}{table}<div class="metalnb-notes metalnb-wrapped">{notes}</div>', _CSS)
 
 
 def _row(limits: Limits, name: str, measured: str, nominal: str, top: float) -> str:
@@ -123,7 +124,7 @@ def comparison_html(found: Comparison) -> str:
     body = "".join(_compared_row(scale, found.seconds[i], *shown[i], best=i == found.place) for i in ranked(found))
     notes = note("confidence", escape(certainty(found))) + note("on", escape(f"{found.engine} · {found.device}"))
     table = f"<table><thead>{top}</thead><tbody>{body}</tbody></table>"
-    return framed(f'{head}{table}<div class="metalnb-notes">{notes}</div>', _CSS)
+    return framed(f'{head}{table}<div class="metalnb-notes metalnb-wrapped">{notes}</div>', _CSS)
 
 
 def _compared_row(

@@ -168,7 +168,7 @@ class Animation(Live):
         if self._player is not None:
             self._player.show(self.error)
             if not self.playing:
-                self._hands.alt, self._hands.call = self._alt(), self._python()
+                self._events.alt, self._events.call = self._alt(), self._python()
                 self._settled()
 
     def _draw(self, points: Sequence[tuple[float, float] | None], *, rub: bool = False) -> None:
@@ -190,7 +190,7 @@ class Animation(Live):
             self.error = f"{type(error).__name__}: {error}"
             self._show()
         else:
-            self._hands.send({"save": name}, [made])
+            self._events.send({"save": name}, [made])
 
     def _replaced(self) -> None:
         self._clock.pause()
@@ -229,6 +229,6 @@ class Animation(Live):
             toggle=lambda: self.pause() if self.playing else self.play(), record=self._recorder.ask,
             name=self._name,
         )  # fmt: skip
-        self._hands = self._player.hands
-        self._hands.alt, self._hands.call = self._alt(), self._python()
+        self._events = self._player.events
+        self._events.alt, self._events.call = self._alt(), self._python()
         return self._player.box

@@ -13,7 +13,7 @@ import ipywidgets
 from metalnb.timing.units import seconds
 
 from .. import controls, html_parts
-from ..hands import Hands
+from ..page_events import PageEvents
 from ..scalars import Knob
 from .frame_clock import FrameClock
 from .frames import Frames
@@ -37,7 +37,7 @@ class Player:
     Attributes
     ----------
     box : ipywidgets.HBox
-    hands : Hands
+    events : PageEvents
     controls : dict of str to widget
         The sliders of the scalars.
 
@@ -61,7 +61,7 @@ class Player:
         self._acts = acts
         self._due = 0.0
         self.controls = {k.label: controls.control(k, functools.partial(turn, k)) for k in knobs}
-        self.hands = Hands(
+        self.events = PageEvents(
             draws=frames.brush is not None, listens=" .r", off=acts["off"], press=self._pressed, draw=draw,
             shown=lambda at=None: clock.shown(at), record=lambda: acts["record"](f"{name}.gif"),
             key=functools.partial(controls.nudge, self.controls),
@@ -75,7 +75,7 @@ class Player:
         saving = f"{controls.saving(f'{name}.png')} {controls.recording(f'{name}.gif')}"
         left = [
             ipywidgets.HBox(buttons, layout={"flex_flow": "row wrap"}), *self.controls.values(), *self._pace(),
-            self._palette(recolour), *self._brush(), controls.html(f"{controls.copying()} {saving}"), self.hands,
+            self._palette(recolour), *self._brush(), controls.html(f"{controls.copying()} {saving}"), self.events,
         ]  # fmt: skip
         self.box: Any = controls.side_by_side(left, self._view())
         self.show("")
@@ -86,10 +86,10 @@ class Player:
         label, icon = ("Pause", "pause") if playing else ("Play", "play")
         if self.toggle.description != label:
             self.toggle.description, self.toggle.icon = label, icon
-            self.hands.playing = playing
+            self.events.playing = playing
         if self._image.value != self._frames.png:
             self._image.value = self._frames.png
-            self.hands.frame = self._clock.sent()
+            self.events.frame = self._clock.sent()
         now = time.monotonic()
         if now >= self._due or not playing:
             self._due = now + _OFTEN

@@ -206,7 +206,7 @@ class Dashboard(Live):
         import ipywidgets
 
         from .. import controls
-        from ..hands import Hands
+        from ..page_events import PageEvents
 
         signature = self._call.kernel.signature
         sizes = [(threads(trimmed(self._sizes.grid(f))), f) for f in self._sizes.factors]
@@ -218,12 +218,13 @@ class Dashboard(Live):
         }
         for knob in self._knobs:
             self.controls[knob.label] = controls.control(knob, functools.partial(self._turn_knob, knob))
-        self._hands = Hands(call=self._python(), off=self._left, key=functools.partial(controls.nudge, self.controls))
+        nudge = functools.partial(controls.nudge, self.controls)
+        self._events = PageEvents(call=self._python(), off=self._left, key=nudge)
         self._button = controls.button("Run", "play", turn, tip=f"measure {signature.name} again")
         self._note = controls.html()
         self._view = controls.html(self.html())
         acts = ipywidgets.HBox([self._button, controls.html(controls.copying())], layout={"align_items": "center"})
-        left = [*self.controls.values(), controls.player(self.controls), acts, self._note, self._hands]
+        left = [*self.controls.values(), controls.player(self.controls), acts, self._note, self._events]
         return controls.side_by_side(left, self._view)
 
     def _python(self) -> str:
@@ -238,7 +239,7 @@ class Dashboard(Live):
     def _draw(self) -> None:
         if self._made is not None:
             self._view.value = self.html()
-            self._hands.call = self._python()
+            self._events.call = self._python()
             self._settled()
 
 

@@ -167,7 +167,7 @@ class Explorer(Live):
             if not self.error:
                 self._image.value = self.png
             self._note.value = html_parts.error(self.error) if self.error else self._figures()
-            self._hands.alt, self._hands.call = self._alt(), self._python()
+            self._events.alt, self._events.call = self._alt(), self._python()
             self._settled()
 
     def _frame(self, settings: dict[Knob, Any]) -> None:
@@ -228,11 +228,11 @@ class Explorer(Live):
         import ipywidgets
 
         from .. import controls
-        from ..hands import Hands
+        from ..page_events import PageEvents
 
         turned_here = [k for k in self._knobs if k not in self._window]
         self.controls = {k.label: controls.control(k, functools.partial(self._turn, k)) for k in turned_here}
-        self._hands = Hands(
+        self._events = PageEvents(
             window=bool(self._window), alt=self._alt(), call=self._python(), move=self._move, reset=self._reset,
             off=self._left, key=functools.partial(controls.nudge, self.controls),
         )  # fmt: skip
@@ -244,7 +244,7 @@ class Explorer(Live):
         self._note = controls.html(html_parts.error(self.error) if self.error else self._figures())
         acts = controls.html(f"{controls.copying()} {controls.saving(f'{self._call.kernel.signature.name}.png')}")
         hint = controls.html(f"{_SMALL}drag to move, click and turn the wheel to go in, double-click to go back</span>")
-        left = [*self.controls.values(), controls.player(self.controls), acts, self._hands]
+        left = [*self.controls.values(), controls.player(self.controls), acts, self._events]
         return controls.side_by_side(left, ipywidgets.VBox([frame, self._note, hint]))
 
 

@@ -79,7 +79,7 @@ class Monitor(DispatchRecorder, Live):
         from .monitor_buttons import MonitorButtons
 
         self._controls = MonitorButtons(self, self._left)
-        self._hands = self._controls.hands
+        self._events = self._controls.events
         return self._controls.box
 
     def _changed(self) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import ipywidgets
 
 from .. import controls
-from ..hands import Hands
+from ..page_events import PageEvents
 from .log_view import monitor_html
 from .recorder import DispatchRecorder
 
@@ -25,7 +25,7 @@ class MonitorButtons:
     Attributes
     ----------
     box : ipywidgets.VBox
-    hands : Hands
+    events : PageEvents
 
     Parameters
     ----------
@@ -43,8 +43,8 @@ class MonitorButtons:
         self._view = controls.html()
         self.filter = ipywidgets.Text(placeholder="filter by name", layout={"width": "160px"})
         self.filter.observe(lambda change: self._filtered(change["new"]), names="value")
-        self.hands = Hands(click=self._clicked, off=left)
-        row = [self.toggle, self.clear, self.export, self.filter, self._link, self.hands]
+        self.events = PageEvents(click=self._clicked, off=left)
+        row = [self.toggle, self.clear, self.export, self.filter, self._link, self.events]
         bar = ipywidgets.HBox(row, layout={"align_items": "center", "flex_flow": "row wrap"})
         self.box: Any = ipywidgets.VBox([bar, self._view], layout={"max_width": "980px", "grid_gap": "4px"})
         self.box.add_class("metalnb-live")

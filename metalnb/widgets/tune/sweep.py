@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -11,7 +10,8 @@ from typing import Any, Self, TypeVar
 
 import numpy as np
 
-from metalnb.call.kernel import Dispatch, Kernel
+from metalnb.call.kernel import Kernel
+from metalnb.engine import named
 from metalnb.errors import ArgumentError, LaunchError
 from metalnb.timing.compare import median_interval
 from metalnb.timing.records import Timing
@@ -20,8 +20,9 @@ from metalnb.timing.units import trimmed
 from ..background import spawn
 from ..bound_call import BoundCall
 from ..quick_timing import Stopped, quick
+from .giving_up import engine_given_up, hopeless
 from .overrun_check import GuardedArguments
-from .trials import Trial, failure
+from .trials import Trial, failure, order
 
 __all__ = ["EVEN", "Sweep"]
 
@@ -34,15 +35,14 @@ _ROUNDS = 2
 _SECONDS = 0.08  # per measurement
 _DUEL, _TURN = 1.5, 0.02  # seconds: of the whole comparison with the baseline, and of one measurement in it
 _LEAST, _TURNS = 6, 15  # measurements in it; an interval needs six
-_HOPELESS, _LONG = 10, 0.02  # from this many times the best, and these seconds on, one run is enough
-_USUAL = 256  # threads per threadgroup: sizes near this are tried first
 
 
 class Sweep:
     """Tries configurations one after another, and records the time of each.
 
     They are tried in order, or with ``usual_first`` starting with those of about 256 threads: with a good time known
-    early, one run is enough to reject a far slower configuration.
+    early, one run is enough to reject a far slower configuration. Other engines come after
+    the kernel's own.
 
     Attributes
     ----------
@@ -52,6 +52,8 @@ class Sweep:
         How many have been tried.
     baseline : Trial
         The kernel unchanged: with its own constants and its default threadgroup.
+    wall : bool
+        Whether all are timed by the wall clock, because one of the engines has no other.
     ratios : tuple of float
         The baseline's time over the best one's, from pairs of consecutive measurements; see `interval`.
     error : str
@@ -67,12 +69,12 @@ class Sweep:
         self._reference = _by_name(reference, call)
         self.ratios: tuple[float, ...] = ()
         self.trials = trials
-        self._order = list(range(len(trials)))
-        if usual_first:
-            self._order.sort(key=lambda i: _unusual(trials[i].threadgroup))
+        self._order = order(trials, usual_first=usual_first)
+        own, others = call.kernel.engine, {trial.engine for trial in trials} - {""}
+        self.wall = len({own.caps.clock, *(named(name).caps.clock for name in others)}) > 1
         self.done = 0
         self.check = check
-        self.baseline = Trial(trimmed(call.dispatch().threadgroup))
+        self.baseline = Trial(trimmed(call.dispatch().threadgroup), engine=own.name if others else "")
         self.error = ""
         self.applied: Kernel | None = None
         self._own: tuple[Any, GuardedArguments] | None = None
@@ -142,9 +144,7 @@ class Sweep:
                     place = self._order[self.done]
                     trial = self.trials[place]
                     if not trial.error:  # refused before anything ran
-                        known = self.changes_nothing(trial)
-                        tried = self._as_it_is(trial) if known else self._tried(trial, guarded, expected)
-                        self.trials[place] = tried
+                        self.trials[place] = self._outcome(trial, guarded, expected)
                     self.done += 1
                     self._changed()
                 if self.done == len(self.trials):
@@ -154,6 +154,13 @@ class Sweep:
         finally:
             self._changed()
             self._ended()
+
+    def _outcome(self, trial: Trial, guarded: GuardedArguments, expected: Mapping[str, Any] | None) -> Trial:
+        if self.changes_nothing(trial):
+            return self._as_it_is(trial)
+        if trial.engine != self.baseline.engine and engine_given_up(self.trials, trial.engine):
+            return replace(trial, left_out=True)
+        return self._tried(trial, guarded, expected)
 
     def _measure_baseline(self, guarded: GuardedArguments) -> Mapping[str, Any] | None:
         """Run the baseline; return its results, or None when there is nothing to compare others with."""
@@ -174,7 +181,9 @@ class Sweep:
             guarded = self._guarded(trial, guarded)
             self._go_on(guarded.reset)
             dispatch = self._dispatch(trial, guarded)
-            took = self._took(dispatch)
+            start = time.perf_counter()
+            self._go_on(dispatch.run)
+            took = time.perf_counter() - start
             beyond = self._go_on(guarded.overrun)
             if beyond:
                 return replace(trial, error=f"writes past the end of '{beyond}'")
@@ -184,28 +193,15 @@ class Sweep:
                 other = guarded.differing(expected, shaped=shaped, between=lambda: self._go_on(bool))
             if other:
                 return replace(trial, error=f"writes different results to '{other}' (check=False accepts them)")
-            if self._hopeless(trial, took):  # the first run may have compiled
-                took = min(took, self._took(dispatch))
-            if hopeless := self._hopeless(trial, took):
-                return replace(trial, timing=hopeless, once=True)
+            given_up = hopeless(self.best, dispatch, took, self._go_on, wall=self.wall)
+            if given_up:
+                return replace(trial, timing=given_up, once=True)
             self._go_on(guarded.reset)
             return replace(trial, timing=self._quick(trial, guarded))
         except Stopped:
             raise
         except Exception as error:  # noqa: BLE001  (listed with the configuration; the sweep continues)
             return replace(trial, error=failure(error))
-
-    def _took(self, dispatch: Dispatch) -> float:
-        start = time.perf_counter()
-        self._go_on(dispatch.run)
-        return time.perf_counter() - start
-
-    def _hopeless(self, trial: Trial, took: float) -> Timing | None:
-        """Return the timing of a single run, if it took so much longer than the best that it is enough; else None."""
-        best = self.best
-        if best is None or best.timing is None or took < max(_HOPELESS * best.timing.median, _LONG):
-            return None
-        return replace(best.timing, seconds=(took,), batch=1, clock="wall", threadgroup=trial.threadgroup)
 
     def _go_on(self, step: Callable[[], T]) -> T:
         """Run one step of a configuration, unless the sweep is stopping; it would then restart with that one."""
@@ -214,7 +210,7 @@ class Sweep:
         return step()
 
     def _quick(self, trial: Trial, guarded: GuardedArguments, total: float = _SECONDS) -> Timing:
-        return quick(self._dispatch(trial, self._guarded(trial, guarded)), total, self._stopping.is_set)
+        return quick(self._dispatch(trial, self._guarded(trial, guarded)), total, self._stopping.is_set, wall=self.wall)
 
     def _guarded(self, trial: Trial, guarded: GuardedArguments) -> GuardedArguments:
         """Return the copies for a configuration; they are made again only if the launch depends on its constants."""
@@ -229,7 +225,7 @@ class Sweep:
         """Return whether a configuration equals the baseline, which is measured only once and has no gain."""
         own = self.call.kernel.program.constants
         same = all(own.get(name) == value for name, value in trial.constants.items())
-        return same and trial.threadgroup == self.baseline.threadgroup
+        return same and (trial.threadgroup, trial.engine) == (self.baseline.threadgroup, self.baseline.engine)
 
     def _as_it_is(self, trial: Trial) -> Trial:
         return replace(trial, timing=self.baseline.timing, error=self.baseline.error)
@@ -273,8 +269,9 @@ class Sweep:
         return guarded.call.dispatch(guarded.values, threadgroup=trial.threadgroup, kernel=self.kernel(trial))
 
     def kernel(self, trial: Trial) -> Kernel:
-        """Return the kernel compiled with a trial's constants."""
-        return self.call.kernel.specialize(**trial.constants)
+        """Return the kernel compiled with a trial's constants, for its engine."""
+        kernel = self.call.kernel.specialize(**trial.constants)
+        return kernel if trial.engine in {"", kernel.engine.name} else kernel.on(trial.engine)
 
     # --- what was found --------------------------------------------------------------------------------------------
 
@@ -319,7 +316,7 @@ class Sweep:
         Returns
         -------
         Kernel
-            With the configuration's constants; the kernel itself if none were swept.
+            With the configuration's constants, and for its engine; the kernel itself if neither is another.
 
         Raises
         ------
@@ -354,11 +351,6 @@ def _by_name(reference: Any, call: BoundCall) -> Mapping[str, Any]:
         kernel = call.kernel.signature.name
         raise ArgumentError(f"tune: {kernel}: reference has a result for each of the arrays it writes: {written}.")
     return given
-
-
-def _unusual(threadgroup: tuple[int, ...]) -> float:
-    """Return how far a threadgroup is from the usual number of threads, in powers of two."""
-    return abs(math.log2(max(1, math.prod(threadgroup)) / _USUAL))
 
 
 def _seconds(trial: Trial) -> float:

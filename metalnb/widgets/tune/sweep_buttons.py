@@ -12,7 +12,7 @@ from metalnb.errors import MetalnbError
 from metalnb.timing.units import threads
 
 from .. import controls, html_parts
-from ..hands import Hands
+from ..page_events import PageEvents
 from .sweep import Sweep
 from .sweep_view import named, sweep_html
 from .trials import Trial
@@ -26,7 +26,7 @@ class SweepButtons:
     Attributes
     ----------
     box : ipywidgets.VBox
-    hands : Hands
+    events : PageEvents
 
     Parameters
     ----------
@@ -46,8 +46,8 @@ class SweepButtons:
         self.apply = controls.button("Apply", "check", self._applied, tip="make the best one the default")
         self._note = controls.html()
         self._view = controls.html()
-        self.hands = Hands(click=self._clicked, off=left)
-        row = [self.progress, self.count, self.toggle, self.apply, self._note, self.hands]
+        self.events = PageEvents(click=self._clicked, off=left)
+        row = [self.progress, self.count, self.toggle, self.apply, self._note, self.events]
         bar = ipywidgets.HBox(row, layout={"align_items": "center", "flex_flow": "row wrap"})
         self.box: Any = ipywidgets.VBox([bar, self._view], layout={"max_width": "980px", "grid_gap": "4px"})
         self.box.add_class("metalnb-live")
@@ -84,4 +84,5 @@ class SweepButtons:
         name = escape(kernel.signature.name)
         with_constants = f" with {escape(', '.join(named(chosen.constants)))}" if chosen and chosen.constants else ""
         group = threads(chosen.threadgroup) if chosen else ""
-        self._note.value = f"{name}{with_constants} now uses threadgroup {group} by default"
+        on = f" on {escape(kernel.engine.name)}" if chosen and chosen.engine else ""
+        self._note.value = f"{name}{with_constants} now uses threadgroup {group} by default{on}"

@@ -20,9 +20,9 @@ _PLANE = "y \\ x"
 
 
 def label(trial: Trial) -> str:
-    """Return the name of a configuration: ``32 × 8, TILE = 16``."""
+    """Return the name of a configuration: ``32 × 8, TILE = 16``; ``32 × 8 on cuda`` where several engines are tried."""
     group = [threads(trial.threadgroup)] if trial.threadgroup else []  # there is none where its function failed
-    return ", ".join([*group, *named(trial.constants)])
+    return ", ".join([*group, *named(trial.constants)]) + (f" on {trial.engine}" if trial.engine else "")
 
 
 def sweep_html(sweep: Sweep, *, live: bool = False) -> str:
@@ -66,6 +66,9 @@ def _state(sweep: Sweep) -> str:
     once = sum(trial.once for trial in sweep.trials)
     failed = f", {len(sweep.failures)} refused" if sweep.failures else ""
     failed += f", {once} given up after one run" if once else ""
+    left_out = sum(trial.left_out for trial in sweep.trials)
+    failed += f", {left_out} left out" if left_out else ""
+    failed += ", by the wall clock" if sweep.wall else ""
     groups, grid = sweep.call.groups, f"grid {threads(trimmed(sweep.call.grid))}"
     if groups is not None:
         grid = f"{threads(_extents(groups))} threadgroup{'' if groups == 1 else 's'}"
@@ -87,7 +90,7 @@ def _against(sweep: Sweep) -> str:
         return f"{took}: the kernel as it is; no configuration is faster{noise}"
     if sweep.gain is None:
         return f"{took}; the kernel as it is failed: {_brief(base.error)}" if base.error else took
-    as_it_is = f"{seconds(base.seconds or 0)} as it is, in {threads(base.threadgroup)}"
+    as_it_is = f"{seconds(base.seconds or 0)} as it is, in {label(base)}"
     between = f" ({' to '.join(times(v)[:-2] for v in sweep.interval)})" if sweep.interval else ""
     gain = f"{times(sweep.gain)} as fast{between} as" if sweep.gain >= EVEN else "no faster than"
     return f"{took}, {gain} the {as_it_is}"
@@ -100,8 +103,19 @@ def _faster(sweep: Sweep, trial: Trial) -> bool:
 
 
 def _heat(sweep: Sweep, *, live: bool) -> str:
-    """Render the configurations as a table; the faster one is, the deeper its colour."""
-    corner, at = _places(sweep.trials)
+    """Render the configurations; the faster, the deeper the colour. One table, or where y and x vary one an engine."""
+    numbers = {id(t): i for i, t in enumerate(sweep.trials)} if live else {}
+    parts: dict[str, list[Trial]] = {}
+    plane = _is_plane(sweep.trials)
+    for trial in sweep.trials:
+        parts.setdefault(trial.engine if plane else "", []).append(trial)
+    tables = "".join(_table(sweep, trials, name, numbers) for name, trials in parts.items())
+    hint = "point at a configuration to read it, click on it to apply it"
+    return tables + (f'<div class="metalnb-soft metalnb-told">{hint}</div>' if live else "")
+
+
+def _table(sweep: Sweep, trials: Sequence[Trial], engine: str, numbers: Mapping[int, int]) -> str:
+    corner, at = _places(trials)
     rows, columns = ([*dict.fromkeys(names)] for names in zip(*at, strict=True))
     if corner == _PLANE:
         rows, columns = sorted(rows, key=int), sorted(columns, key=int)
@@ -109,24 +123,29 @@ def _heat(sweep: Sweep, *, live: bool) -> str:
         rows, columns, at = columns, rows, {(c, r): t for (r, c), t in at.items()}
         corner = "x \\ y" if corner == _PLANE else ""
     top = "".join(f"<th>{escape(c)}</th>" for c in columns)
-    numbers = {id(t): i for i, t in enumerate(sweep.trials)} if live else {}
     lines = []
     for row in rows:
         cells = "".join(_cell(sweep, at.get((row, c)), numbers) for c in columns)
         lines.append(f"<tr><th>{escape(row)}</th>{cells}</tr>")
     head = f"<thead><tr><th>{escape(corner)}</th>{top}</tr></thead>"
+    name = f'<div class="metalnb-soft">on {escape(engine)}</div>' if engine else ""
     table = f'<table class="metalnb-map">{head}<tbody>{"".join(lines)}</tbody></table>'
-    hint = "point at a configuration to read it, click on it to apply it"
-    told = f'<div class="metalnb-soft metalnb-told">{hint}</div>' if live else ""
-    return f'<div class="metalnb-part metalnb-scroll">{table}</div>{told}'
+    return f'<div class="metalnb-part metalnb-scroll">{name}{table}</div>'
+
+
+def _is_plane(trials: Sequence[Trial]) -> bool:
+    """Return whether configurations differ only in their threadgroup's x and y, the engine aside."""
+    groups = {t.threadgroup for t in trials}
+    return len(groups) > 1 and all(len(g) == 2 for g in groups) and not any(t.constants for t in trials)
 
 
 def _places(trials: Sequence[Trial]) -> tuple[str, dict[tuple[str, str], Trial]]:
     """Return the label of the table's corner, and each configuration by its row and column."""
-    groups = {t.threadgroup for t in trials}
-    if len(groups) > 1 and all(len(g) == 2 for g in groups) and not any(t.constants for t in trials):
+    if _is_plane(trials):
         return _PLANE, {(str(t.threadgroup[1]), str(t.threadgroup[0])): t for t in trials}
-    return "threadgroup", {(", ".join(named(t.constants)), threads(t.threadgroup)): t for t in trials}
+    return "threadgroup", {
+        (", ".join([*filter(None, [t.engine]), *named(t.constants)]), threads(t.threadgroup)): t for t in trials
+    }
 
 
 def _cell(sweep: Sweep, trial: Trial | None, numbers: Mapping[int, int]) -> str:
@@ -136,6 +155,9 @@ def _cell(sweep: Sweep, trial: Trial | None, numbers: Mapping[int, int]) -> str:
     if trial.error:
         why = escape(f"{label(trial)} refused: {_brief(trial.error)}")
         return f'<td class="metalnb-heat metalnb-soft" title="{why}">refused</td>'
+    if trial.left_out:
+        why = escape(f"{label(trial)}: left out, since others on {trial.engine} take ten times the best's time")
+        return f'<td class="metalnb-heat metalnb-soft" title="{why}">–</td>'
     if trial.seconds is None or best is None or best.seconds is None:
         return '<td class="metalnb-heat metalnb-soft">·</td>'
     part = min(1.0, best.seconds / trial.seconds) if trial.seconds else 1.0

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import inspect
 import itertools
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from metalnb.call.grids import MAX_THREADS, check_threadgroup
@@ -17,9 +18,10 @@ from metalnb.timing.records import Timing
 from ..bound_call import BoundCall
 from ..threadgroup_choices import all_groups
 
-__all__ = ["Trial", "failure", "resolved", "trials"]
+__all__ = ["Trial", "failure", "order", "resolved", "trials"]
 
 _MOST = 4096  # configurations
+_USUAL = 256  # threads in a threadgroup: those of about as many are tried first
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +39,10 @@ class Trial:
         Why it was refused, or failed.
     once : bool
         Whether it was given up after one run, which took many times as long as the best: its time is that run's.
+    engine : str
+        The one that it is tried on; empty where only the kernel's own is.
+    left_out : bool
+        Whether it was not tried, since others of its engine took many times as long as the best.
     launch : mapping of str to value
         What of the launch depends on the constants: ``grid``, ``shapes``, ``threadgroup_memory``.
     """
@@ -46,6 +52,8 @@ class Trial:
     timing: Timing | None = None
     error: str = ""
     once: bool = False
+    engine: str = ""
+    left_out: bool = False
     launch: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -54,8 +62,10 @@ class Trial:
         return None if self.timing is None else self.timing.median
 
 
-def trials(call: BoundCall, groups: Any, constants: Mapping[str, Any]) -> list[Trial]:
-    """Return the configurations: every threadgroup with every combination of constants.
+def trials(
+    call: BoundCall, groups: Any, constants: Mapping[str, Any], engines: Sequence[str] = ("",)
+) -> list[Trial]:
+    """Return the configurations: every threadgroup with every combination of constants, on each engine.
 
     Parameters
     ----------
@@ -63,6 +73,8 @@ def trials(call: BoundCall, groups: Any, constants: Mapping[str, Any]) -> list[T
     groups : sequence, callable or None
         Threadgroups, or a function of the constants that returns one; None for those that fit the grid.
     constants : mapping of str to sequence
+    engines : sequence of str
+        The kernel's own first; of one alone the name is empty.
 
     Raises
     ------
@@ -81,17 +93,35 @@ def trials(call: BoundCall, groups: Any, constants: Mapping[str, Any]) -> list[T
             check_constant(known[name], value)
     combinations = list(_combinations(constants))
     if callable(groups):
-        return [_grouped(call, chosen, groups) for chosen in combinations]
+        found = [_grouped(call, chosen, groups) for chosen in combinations]
+        return [replace(trial, engine=engine) for engine in engines for trial in found]
     if groups is None:
         # As many threadgroups as before: of whatever size, they fit.
         x, y, z = call.grid if call.groups is None else (n * MAX_THREADS if n > 1 else n for n in call.grid)
         groups = all_groups(signature, (x, y, z))
     elif isinstance(groups, (str, bytes)) or not isinstance(groups, Sequence) or not groups:
         raise ArgumentError(f"tune: threadgroup is a list of threadgroups to try; got {groups!r}.")
-    pairs = list(itertools.product(combinations, (_group(g) for g in groups)))
-    if len(pairs) > _MOST:
-        raise ArgumentError(f"tune: {len(pairs):,} configurations are too many; the limit is {_MOST:,}.")
-    return [_checked(Trial(group, chosen), call) for chosen, group in pairs]
+    each = list(itertools.product(engines, combinations, (_group(g) for g in groups)))
+    if len(each) > _MOST:
+        raise ArgumentError(f"tune: {len(each):,} configurations are too many; the limit is {_MOST:,}.")
+    return [_checked(Trial(group, chosen, engine=engine), call) for engine, chosen, group in each]
+
+
+def order(found: Sequence[Trial], *, usual_first: bool) -> list[int]:
+    """Return in which order to try configurations, by their places: engine after engine, the kernel's own first.
+
+    With ``usual_first`` those of about 256 threads go before the others; on another engine they always do, since it may
+    be given up after a few.
+    """
+    own = found[0].engine if found else ""
+    engines = list(dict.fromkeys(trial.engine for trial in found))
+
+    def key(place: int) -> tuple[int, float]:
+        trial = found[place]
+        usual = usual_first or trial.engine != own
+        return engines.index(trial.engine), _unusual(trial.threadgroup) if usual else 0.0
+
+    return sorted(range(len(found)), key=key)
 
 
 def resolved(kernel: Kernel, chosen: Mapping[str, Any], value: Any) -> Any:
@@ -119,6 +149,11 @@ def _grouped(call: BoundCall, chosen: Mapping[str, Any], groups: Callable[..., A
         return _checked(Trial(_group(resolved(call.kernel, chosen, groups)), chosen), call)
     except Exception as error:  # noqa: BLE001  (the author's own function, of these constants)
         return Trial((), chosen, error=failure(error))
+
+
+def _unusual(threadgroup: tuple[int, ...]) -> float:
+    """Return how far a threadgroup is from the usual number of threads, in powers of two."""
+    return abs(math.log2(max(1, math.prod(threadgroup)) / _USUAL))
 
 
 def _combinations(constants: Mapping[str, Sequence[Any]]) -> Iterator[dict[str, Any]]:

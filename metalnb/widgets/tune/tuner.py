@@ -7,7 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from metalnb.errors import LaunchError
+from metalnb import engine as engine_room
+from metalnb.call.engine_arrays import residents
+from metalnb.errors import ArgumentError, EngineUnavailable, LaunchError
 
 from ..bound_call import BoundCall, bound_call
 from ..live import Live
@@ -24,14 +26,16 @@ def tune(
     *args: Any,
     threadgroup: Sequence[Any] | Callable[..., Any] | None = None,
     constants: Mapping[str, Sequence[Any]] | None = None,
+    engines: Sequence[str] | None = None,
     check: bool = True,
     reference: Any = None,
     run: bool = True,
     **launch: Any,
 ) -> Tuner:
-    """Find the threadgroup and the function constants with which a kernel is fastest.
+    """Find the threadgroup, the function constants and the engine with which a kernel is fastest.
 
-    Every threadgroup is tried with every combination of constants, on copies of the arrays and in the background. A
+    Every threadgroup is tried with every combination of constants, on copies of the arrays and in the background; then
+    on each other engine that can run here, which is given up when each of its first three takes ten times the best. A
     configuration that is refused is a row with its reason, and the sweep continues. So is one that writes past the end
     of an array, or that writes other results than the kernel as it is, because a kernel may rely on its threadgroup.
     One whose first run takes ten times as long as the best is not measured any further; by default those of about 256
@@ -49,6 +53,9 @@ def tune(
         threadgroup of each combination.
     constants : mapping of str to sequence, optional
         The values to try for each function constant. The others keep their values.
+    engines : sequence of str, optional
+        The engines to try, like ``["cuda", "cpu"]``. By default the kernel's own, then the others that can run here;
+        with arrays that live on an engine, that one alone. A kernel's time is its device's: copies to it do not count.
     check : bool, optional
         False accepts configurations with other results too: constants may be meant to change them.
     reference : array or mapping of str to array, optional
@@ -88,7 +95,8 @@ def tune(
         except Exception as error:  # noqa: BLE001  (the author's own function, of these constants)
             return replace(trial, error=trial.error or failure(error))
 
-    found = [launched(trial) for trial in trials(call, threadgroup, constants or {})]
+    tried = _engines(kernel, engines, held=bool(residents((*args, *fixed.values()))))
+    found = [launched(trial) for trial in trials(call, threadgroup, constants or {}, tried)]
 
     def rebound(trial: Trial) -> BoundCall:
         own = {**fixed, **trial.launch, "threadgroup": trial.threadgroup}
@@ -133,7 +141,7 @@ class Tuner(Sweep, Live):
         from .sweep_buttons import SweepButtons
 
         self._controls = SweepButtons(self, self._left)
-        self._hands = self._controls.hands
+        self._events = self._controls.events
         return self._controls.box
 
     def _changed(self) -> None:
@@ -159,3 +167,29 @@ def _bound(kernel: Any, args: tuple[Any, ...], launch: dict[str, Any]) -> BoundC
             with contextlib.suppress(LaunchError):
                 return bound_call("tune", kernel, args, {**launch, "threadgroup": threads})
         raise
+
+
+def _engines(kernel: Any, asked: Sequence[str] | None, *, held: bool) -> list[str]:
+    """Return the names of the engines to try, the kernel's own first where it is among them; one alone has no name."""
+    own = kernel.engine.name
+    if asked is not None:
+        if isinstance(asked, str) or not asked:
+            raise ArgumentError(f'tune: engines is a list of names, like ["cuda", "cpu"]; got {asked!r}.')
+        names = list(dict.fromkeys(engine_room.named(name).name for name in asked))
+        if held and names != [own]:
+            raise ArgumentError(f"tune: the arrays live on {own!r} and stay there. Pass NumPy arrays for others.")
+    elif held:
+        names = [own]
+    else:
+        base = own.partition(":")[0]
+        names = [own, *(n for n in engine_room.REGISTRY if ":" not in n and n != base and _answers(n))]
+    names.sort(key=lambda name: name != own)
+    return names if names != [own] else [""]
+
+
+def _answers(name: str) -> bool:
+    try:
+        engine_room.named(name)
+    except EngineUnavailable:
+        return False
+    return True

@@ -13,8 +13,8 @@ from ...unit import Unit
 from .. import toolchain
 from ..debug_lines import DebugLines
 from ..entry_texts import fiber_text
+from ..ir_build import assembled
 from ..llvm_text import with_divisors
-from ..two_steps import assembled
 from .access_sites import with_sites
 from .own_variables import with_set_flags
 from .watched_code import WatchedCode, watched

@@ -6,7 +6,7 @@ from collections import Counter
 
 from metalnb.msl.text.scanned_cell import MAIN
 
-from ...llvm.debug_places import line_in
+from ...llvm.debug_locations import line_in
 from ...llvm.instructions import IRModule
 from ...llvm.llvm_reader import read
 from ...llvm.llvm_types import UnreadText

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import threading
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,15 +21,17 @@ from ...vectoriser.simd_forms import SimdForm, form_for
 from ...vectoriser.vectorise import ENTRY, variables_of, waits
 from .. import toolchain
 from ..lanes import vector_build
+from ..lanes.vector_binary import VectorBinary, opened
 from .counting_code import CountingCode
 from .counts import Operations
 from .operation_counts import operations_of
-from .operation_places import Places, with_marks
+from .operation_origins import Origins, with_marks
 from .register_estimate import registers_of
 
 __all__ = ["CountedBuild", "counted_build"]
 
 _FLAGS = ("-gdwarf-4", "-gline-tables-only", "-DMETALNB_COUNTED")
+_loading = threading.Lock()
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +40,17 @@ class CountedBuild:
 
     Attributes
     ----------
-    library : ctypes.CDLL
+    name : str
+        The kernel's.
+    linked : bytes
+        A shared library.
+    libraries : list of ctypes.CDLL
+        It, loaded once for each worker so far: each copy has counters of its own.
+    checked : VectorBinary
+        The kernel with its accesses checked.
     code : CountingCode
         What the library's counters stand for.
-    places : Places
+    places : Origins
     operations : dict
         By block and by line, what a lane does in it.
     registers : int
@@ -50,14 +60,24 @@ class CountedBuild:
         See `Counts`.
     """
 
-    library: Any
+    name: str
+    linked: bytes
+    libraries: list[Any]
+    checked: VectorBinary
     code: CountingCode
-    places: Places
+    places: Origins
     operations: dict[str, dict[int, Operations]]
     registers: int
     storage_bytes: int
     threadgroup_bytes: int
     variables: tuple[tuple[int, int, int], ...]
+
+    def library(self, worker: int) -> Any:
+        """Return a worker's copy of the library."""
+        with _loading:
+            while len(self.libraries) <= worker:
+                self.libraries.append(toolchain.library(self.linked))
+        return self.libraries[worker]
 
 
 class _Asked:
@@ -92,7 +112,7 @@ def counted_build(unit: Unit, grid: Grid, threadgroup: Grid) -> CountedBuild:
 @functools.lru_cache(64)
 def _of(asked: _Asked) -> CountedBuild:
     module = read(with_marks(vector_build.thread_text(asked.unit, *_FLAGS)))
-    places = Places(module)
+    places = Origins(module)
     function = module.functions[ENTRY]
     operations = operations_of(function, places)
     work = {label: sum(o.total for o in lines.values()) for label, lines in operations.items()}
@@ -100,14 +120,15 @@ def _of(asked: _Asked) -> CountedBuild:
     made = vector_build.vectorised(module, asked.form, watch=code)
     _with_private(operations, code, places)
     text = f"{made.text}\n{code.globals}"
-    library = toolchain.lane_library(vector_build.object_of(replace(made, text=text), asked.unit), "counts")
+    linked = toolchain.linked_lanes(vector_build.object_of(replace(made, text=text), asked.unit), "counts")
+    checked = opened(replace(asked.unit, checked=True))
     return CountedBuild(
-        library, code, places, operations, registers_of(function, module.layout), made.storage_bytes,
-        made.threadgroup_bytes, _variables(module),
+        asked.unit.signature.name, linked, [], checked, code, places, operations,
+        registers_of(function, module.layout), made.storage_bytes, made.threadgroup_bytes, _variables(module),
     )  # fmt: skip
 
 
-def _with_private(operations: dict[str, dict[int, Operations]], code: CountingCode, places: Places) -> None:
+def _with_private(operations: dict[str, dict[int, Operations]], code: CountingCode, places: Origins) -> None:
     """Add the accesses of a thread's own arrays, which the vectoriser alone can tell."""
     for made in code.private:
         operations[made.block].setdefault(places.line(made), Operations()).private += 1

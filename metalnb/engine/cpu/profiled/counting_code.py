@@ -144,12 +144,22 @@ class CountingCode:
         if root == "own":
             self.private.append(made)
             return
-        emitter = body.emitter
+        self._report(body, made, pointer)
+        self.accesses.append(WatchedAccess(made, kind, size))
+
+    def _report(self, body: FunctionBody, made: IRInstruction, pointer: str) -> None:
+        """Write the runtime's call: with lane 0's address where lanes are evenly apart, after all addresses else."""
+        emitter, shape = body.emitter, body.shape(pointer)
+        site = f"i32 {len(self.accesses)}, i32 {emitter.bits(body.mask)}"
+        if shape.stride is not None and not shape.guards:
+            lane_0 = emitter.op(f"ptrtoint ptr {body.scalar(pointer)} to i64")
+            emitter.declare("metalnb_accessed_strided", "void", "i32", "i32", "i64", "i64")
+            emitter.do(f"call void @metalnb_accessed_strided({site}, i64 {lane_0}, i64 {shape.stride})")
+            return
         addresses = body.vector(pointer, made.pointer.type if made.opcode != "call" else made.operands[0].type)
         emitter.do(f"store {emitter.lanes('ptr')} {addresses}, ptr @metalnb_addresses, align 64")
         emitter.declare("metalnb_accessed", "void", "i32", "i32")
-        emitter.do(f"call void @metalnb_accessed(i32 {len(self.accesses)}, i32 {emitter.bits(body.mask)})")
-        self.accesses.append(WatchedAccess(made, kind, size))
+        emitter.do(f"call void @metalnb_accessed({site})")
 
     def _root(self, body: FunctionBody, name: str) -> str:
         """Return where an address comes from: a thread's own memory, the arguments' list, or elsewhere."""

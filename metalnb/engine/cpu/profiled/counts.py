@@ -104,8 +104,8 @@ class AccessCount:
         Bytes asked for, what several lanes ask for counted once.
     passes, least : int
         Over the banks of threadgroup memory; without a conflict.
-    meeting, repeated : int
-        Of an atomic operation: lanes that share their address with another one; the most lanes at one address.
+    contended, repeated : int
+        Of an atomic operation: lanes that meet another one at their address; the most lanes at one.
     sample : tuple of (int or None)
         The addresses of the costliest one, None for an inactive lane: from the region's start.
     group : int
@@ -124,7 +124,7 @@ class AccessCount:
     used: int
     passes: int
     least: int
-    meeting: int
+    contended: int
     repeated: int
     sample: tuple[int | None, ...]
     group: int

@@ -7,7 +7,7 @@ import re
 from ...llvm.instruction_syntax import BINARY
 from ...llvm.instructions import IRFunction, IRInstruction
 from .counts import Operations
-from .operation_places import Places, mark_of
+from .operation_origins import Origins, mark_of
 from .used_components import used_components
 
 __all__ = ["operations_of"]
@@ -21,7 +21,7 @@ _OTHER = frozenset({"fneg", "fcmp", "select", "fptrunc", "fpext", "fptoui", "fpt
 _OWN = ("llvm.assume", "llvm.lifetime", "llvm.experimental", "llvm.dbg", "llvm.donothing", "llvm.invariant")
 
 
-def operations_of(function: IRFunction, places: Places) -> dict[str, dict[int, Operations]]:
+def operations_of(function: IRFunction, places: Origins) -> dict[str, dict[int, Operations]]:
     """Return, by block and by line, what a lane does in it.
 
     The arithmetic of one function of mathematics (`sin`) is one special operation, and that of one SIMD function one

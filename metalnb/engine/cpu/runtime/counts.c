@@ -21,6 +21,7 @@ typedef struct { u64 start, end; u32 shift, unused; u8* touched; } memory;  // t
 typedef struct { u64 from, size; } stretch;  // from the first active lane's address on; modulo 2^64 before it
 typedef struct {
     u64 apart[LANES];
+    u64 hits;  // that are not added to the access's sums yet
     u32 mask, lanes, sectors, lines, different, passes, least, repeated, dense, stretch_count;
     stretch stretches[LANES];  // of memory: lanes side by side are one
 } pattern;
@@ -29,24 +30,27 @@ typedef struct {
 
 typedef struct {
     u32 size, kind, region, mask;  // bytes of a lane's access; of the sample, its mask
-    u64 runs, lanes, sectors, lines, used, passes, least, meeting;
+    u64 runs, lanes, sectors, lines, used, passes, least, contended;
     u64 cost;            // of the sample: sectors, or passes over the banks
-    u64 sample[LANES];   // addresses
-    u32 group, repeated; // the sample's threadgroup; the most lanes of one address, of an atomic operation
-    pattern known[SETS][PATTERNS];
+    u64 sample[LANES];   // addresses, from the start of their array on
+    u32 group, order;    // the sample's threadgroup, and how many were begun before it
+    u32 repeated, unused; // the most lanes of one address, of an atomic operation
+    u64 filled[SETS][PATTERNS / 64];  // a bit for each known pattern
 } site;
+typedef pattern patterns[SETS][PATTERNS];
 
 typedef struct { u64 rounds, spent, waited, groups[SIMDGROUPS]; } barrier;
 
 typedef struct {
     site* sites;
+    patterns* known;  // of each site; those that are not filled have an empty mask
     barrier* barriers;
     memory* regions;
-    u64 region_count, banks, shared_start, shared_end;
+    u64 region_count, banks, shared_start, shared_end, site_count;
 } counting;
 
 static counting counted;
-static u32 current_group;
+static u32 current_group, current_order;
 
 // Written by the vector code.
 HIDDEN u64 metalnb_addresses[LANES] __attribute__((aligned(64)));
@@ -134,6 +138,10 @@ static u32 most_at_one(const u64* a, u32 n) {
     return most;
 }
 
+typedef u8 marks __attribute__((vector_size(LANES), aligned(1)));
+#define FOR_LANES 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, \
+    28, 29, 30, 31
+
 /// Mark a stretch of a region, as far as it is inside.
 static inline void marked(const memory* m, u64 offset, u64 size, u8 mark) {
     const u64 bytes = m->end - m->start;
@@ -141,12 +149,10 @@ static inline void marked(const memory* m, u64 offset, u64 size, u8 mark) {
     if (size > bytes - offset) size = bytes - offset;
     u8* at = m->touched + (offset >> m->shift);
     const u64 count = ((offset + size - 1) >> m->shift) - (offset >> m->shift) + 1;
-    if (count == LANES) {  // of a SIMD-group side by side: one vector
-        typedef u8 marks __attribute__((vector_size(LANES), aligned(1)));
-        *(marks*)at |= mark;
-        return;
+    for (u64 i = 0; i < count; i += LANES) {  // the marks are padded by a vector
+        const marks here = {FOR_LANES};
+        *(marks*)(at + i) |= mark & (marks)(here < (u8)(count - i < LANES ? count - i : LANES));
     }
-    for (u64 i = 0; i < count; ++i) at[i] |= mark;
 }
 
 static void touch(const memory* m, u64 first, u32 kind, const pattern* p) {
@@ -195,15 +201,56 @@ static void work_out(pattern* p, const site* s, const u64* a, u32 mask, u64 firs
     if (s->kind & ATOMIC) p->repeated = p->different == n ? 1 : most_at_one(packed, n);
 }
 
-static int is_known(const pattern* p, const u64* a, u32 mask, u64 first) {
-    if (p->mask != mask) return 0;
+static int is_known(const pattern* p, const u64* a, u64 first) {
     u64 differs = 0;
-    if (mask == ~0u)
+    if (p->mask == ~0u)
         for (u32 lane = 0; lane < LANES; ++lane) differs |= (a[lane] - first) ^ p->apart[lane];
     else
         for (u32 lane = 0; lane < LANES; ++lane)
-            differs |= ((a[lane] - first) ^ p->apart[lane]) & -(u64)(mask >> lane & 1);
+            differs |= ((a[lane] - first) ^ p->apart[lane]) & -(u64)(p->mask >> lane & 1);
     return !differs;
+}
+
+/// Add a pattern's hits to the access's sums.
+static void add_up(site* s, pattern* p) {
+    const u64 hits = p->hits;
+    p->hits = 0;
+    s->runs += hits;
+    s->lanes += hits * p->lanes;
+    s->used += hits * p->different * s->size;
+    s->sectors += hits * p->sectors, s->lines += hits * p->lines;
+    s->passes += hits * p->passes, s->least += hits * p->least;
+    if (s->kind & ATOMIC) s->contended += hits * (p->lanes - p->different);
+}
+
+/// Where an access begins, and the pattern that was known for such a beginning.
+typedef struct { u64 first, base; u32 region, mask, phase; pattern* known; } beginning;
+
+static inline beginning begins(site* s, u64 first, u32 mask) {
+    const u32 region = region_of(first, s->region);
+    const u64 base = region == SHARED ? counted.shared_start
+        : region < counted.region_count ? counted.regions[region].start : 0;
+    const u32 phase = (u32)(first - base) & (PATTERNS - 1);
+    return (beginning){first, base, region, mask, phase, &counted.known[s - counted.sites][mask != ~0u][phase]};
+}
+
+/// Put the pattern of an access in place of the known one, and keep the access as the sample if none has cost more.
+static __attribute__((noinline)) void replace(site* s, const beginning* b, const u64* a) {
+    pattern* p = b->known;
+    add_up(s, p);
+    s->region = b->region;
+    s->filled[b->mask != ~0u][b->phase / 64] |= 1ull << b->phase % 64;
+    work_out(p, s, a, b->mask, b->first, b->base);
+    if ((s->kind & ATOMIC) && p->repeated > s->repeated) s->repeated = p->repeated;
+    const u64 cost = (b->region == SHARED ? p->passes : p->sectors) + p->repeated;
+    if (cost <= s->cost) return;
+    s->cost = cost, s->mask = b->mask, s->group = current_group, s->order = current_order;
+    for (u32 lane = 0; lane < LANES; ++lane) s->sample[lane] = a[lane] - b->base;
+}
+
+static inline void hit(const site* s, const beginning* b) {
+    ++b->known->hits;
+    if (b->region < counted.region_count) touch(counted.regions + b->region, b->first, s->kind, b->known);
 }
 
 /// An access of the lanes of a mask, to the addresses in metalnb_addresses.
@@ -211,30 +258,21 @@ HIDDEN void metalnb_accessed(u32 number, u32 mask) {
     if (!mask) return;
     site* s = counted.sites + number;
     const u64* a = metalnb_addresses;
-    const u64 first = a[__builtin_ctz(mask)];
-    const u32 region = region_of(first, s->region);
-    const u64 base = region == SHARED ? counted.shared_start
-        : region < counted.region_count ? counted.regions[region].start : 0;
-    const u32 phase = (u32)(first - base) & (PATTERNS - 1);
-    pattern* p = &s->known[mask != ~0u][phase];
-    if (region != s->region || !is_known(p, a, mask, first)) {
-        s->region = region;
-        work_out(p, s, a, mask, first, base);
+    const beginning b = begins(s, a[__builtin_ctz(mask)], mask);
+    if (b.region != s->region || b.known->mask != mask || !is_known(b.known, a, b.first)) replace(s, &b, a);
+    hit(s, &b);
+}
+
+/// An access whose addresses are evenly apart, always by the same stride: where it begins and its mask are all to compare.
+HIDDEN void metalnb_accessed_strided(u32 number, u32 mask, u64 lane_0, u64 stride) {
+    if (!mask) return;
+    site* s = counted.sites + number;
+    const beginning b = begins(s, lane_0 + __builtin_ctz(mask) * stride, mask);
+    if (b.region != s->region || b.known->mask != mask) {
+        for (u32 lane = 0; lane < LANES; ++lane) metalnb_addresses[lane] = lane_0 + lane * stride;
+        replace(s, &b, metalnb_addresses);
     }
-    ++s->runs;
-    s->lanes += p->lanes;
-    s->used += (u64)p->different * s->size;
-    s->sectors += p->sectors, s->lines += p->lines;
-    s->passes += p->passes, s->least += p->least;
-    if (region < counted.region_count) touch(counted.regions + region, first, s->kind, p);
-    if (s->kind & ATOMIC) {
-        s->meeting += p->lanes - p->different;
-        if (p->repeated > s->repeated) s->repeated = p->repeated;
-    }
-    const u64 cost = region == SHARED ? p->passes + p->repeated : p->sectors + p->repeated;
-    if (cost <= s->cost) return;
-    s->cost = cost, s->mask = mask, s->group = current_group;
-    for (u32 lane = 0; lane < LANES; ++lane) s->sample[lane] = a[lane];
+    hit(s, &b);
 }
 
 // ---- Who waits for whom: at each barrier, the work of each SIMD-group since the one before.
@@ -271,11 +309,24 @@ EXPORTED void metalnb_count(const counting* c) {
     metalnb_work = metalnb_mark = 0;
 }
 
+/// Add up what has not been yet, so that the sums of all accesses are whole, and forget the patterns.
+EXPORTED void metalnb_add_up(void) {
+    for (u64 i = 0; i < counted.site_count; ++i)
+        for (u32 set = 0; set < SETS; ++set)
+            for (u32 word = 0; word < PATTERNS / 64; ++word)
+                for (u64 left = counted.sites[i].filled[set][word]; left; left &= left - 1) {
+                    pattern* p = &counted.known[i][set][word * 64 + __builtin_ctzll(left)];
+                    add_up(counted.sites + i, p);
+                    p->mask = 0;
+                }
+}
+
 /// Run some threadgroups, in rows of `row` side by side, which caches like, and the rows `step` apart around all of them, so
 /// that those of any stretch are spread evenly. What fills no row comes last.
 EXPORTED void metalnb_spread(const dispatch* d, void* scratch, u64 from, u64 to, u64 step, u64 row) {
     const u64 all = (u64)d->groups.x * d->groups.y * d->groups.z, rows = all / row;
     for (u64 i = from; i < to; ++i) {
+        current_order = (u32)i;
         current_group = (u32)(i < rows * row ? i / row * step % rows * row + i % row : i);
         metalnb_groups(d, scratch, current_group, 1);
         close_round();

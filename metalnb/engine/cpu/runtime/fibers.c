@@ -1,10 +1,10 @@
-// Kernels whose threads synchronise: each thread of a threadgroup is a fiber, with a stack of its own. All fibers of a
-// threadgroup run on one core, one at a time, until they synchronise or end.
+// Kernels whose threads converge: each thread of a threadgroup is a fiber, with a stack of its own. All fibers of a
+// threadgroup run on one core, one at a time, until they converge or end.
 //
 // Who takes part in a SIMD function: a SIMD-group's lanes run one after the other, each up to a SIMD function, a barrier
-// or its end. Then, of the calls at which lanes wait, the first in the program's order (places.py) is done, for the lanes
-// that wait at it: these are the active threads. So the lanes of a branch converge before those that went past it, and
-// those in a loop before those that have left it. A barrier opens when every thread of the threadgroup is at one, or has
+// or its end. Then, of the calls at which lanes wait, the first in the program's order (call_sites.py) is done, for the lanes
+// that wait at it: these are the active threads. So the lanes of a branch converge before those that went past it, and those
+// in a loop before those that have left it. A barrier is passed when every thread of the threadgroup is at one, or has
 // ended.
 #include "faults.h"
 
@@ -14,7 +14,7 @@
 typedef void resolve(const u64* given, const u64* more, u64* results, u32 active);
 
 typedef struct {
-    u32 ready, meeting, waiting;  // lanes: able to run, at a SIMD function, at a barrier
+    u32 ready, converging, waiting;  // lanes: able to run, at a SIMD function, at a barrier
     u32 fresh;                    // of those able to run, the ones that have not started: they have no stack yet
     u32 resting;                  // lanes that wait for what another thread writes: they run when no other can
     u32 first;                    // the index of lane 0 in the threadgroup
@@ -45,7 +45,7 @@ HIDDEN void metalnb_thread(const u64* arguments, const region* r, u32 index);
 
 #include "switching.h"
 
-/// The ranks of the calls of `metalnb_meet`, by the address that they return to, from the image's start on (places.py).
+/// The ranks of the calls of `metalnb_converge`, by the address that they return to, from the image's start on (call_sites.py).
 /// Without them the addresses themselves have to do, which are nearly in that order.
 static const u32* ranks;
 #if __APPLE__
@@ -55,16 +55,16 @@ extern const char image[] __asm("__ImageBase") HIDDEN;
 #else
 extern const char image[] __asm("__ehdr_start") HIDDEN;
 #endif
-__attribute__((visibility("default"))) void metalnb_places(const u32* given) { ranks = given; }
+__attribute__((visibility("default"))) void metalnb_call_sites(const u32* given) { ranks = given; }
 
 /// Whose stack this runs on says who it is.
 static inline worker* self(void) { return (worker*)((address)__builtin_frame_address(0) & ~(address)(REGION - 1)); }
 
 /// Do the first SIMD function at which lanes wait.
-static void meet_first(simdgroup* g) {
+static void converge_first(simdgroup* g) {
     address first = ~(address)0;
     u32 active = 0, lane = 0;
-    for (u32 left = g->meeting; left; left &= left - 1) {
+    for (u32 left = g->converging; left; left &= left - 1) {
         const u32 i = (u32)__builtin_ctz(left);
         if (g->site[i] < first) {
             first = g->site[i];
@@ -74,7 +74,7 @@ static void meet_first(simdgroup* g) {
         if (g->site[i] == first && g->how[i] == g->how[lane]) active |= 1u << i;
     }
     g->how[lane](g->given, g->more, g->results, active);
-    g->meeting &= ~active;
+    g->converging &= ~active;
     g->ready |= active;
 }
 
@@ -100,8 +100,8 @@ static int chosen(worker* w) {
             w->lane = (u32)__builtin_ctz(g->ready);
             return 1;
         }
-        if (g->meeting && !g->resting) {
-            meet_first(g);
+        if (g->converging && !g->resting) {
+            converge_first(g);
             continue;
         }
         u32 i = 0;
@@ -169,7 +169,7 @@ HIDDEN u32 metalnb_threads_here(void) {
     return size.x * size.y * size.z;
 }
 
-HIDDEN __attribute__((noinline)) u64 metalnb_meet(u64 given, u64 more, resolve* how) {
+HIDDEN __attribute__((noinline)) u64 metalnb_converge(u64 given, u64 more, resolve* how) {
     worker* w = self();
     simdgroup* g = w->here;
     const u32 lane = w->lane;
@@ -179,7 +179,7 @@ HIDDEN __attribute__((noinline)) u64 metalnb_meet(u64 given, u64 more, resolve* 
     const address site = (address)__builtin_return_address(0) - (address)image;
     g->site[lane] = ranks ? ranks[site] : site;
     g->ready &= ~(1u << lane);
-    g->meeting |= 1u << lane;
+    g->converging |= 1u << lane;
     pass(w, g, lane);
     return g->results[lane];
 }
@@ -233,7 +233,7 @@ static void begun(worker* w) {
         simdgroup* g = &w->all[i];
         const u32 lanes = least(LANES, threads - i * LANES);
         g->ready = g->fresh = lanes == LANES ? ~0u : (1u << lanes) - 1;
-        g->meeting = g->waiting = g->resting = 0;
+        g->converging = g->waiting = g->resting = 0;
         g->first = i * LANES;
     }
 }

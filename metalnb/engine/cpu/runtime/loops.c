@@ -1,4 +1,4 @@
-// Kernels whose threads never synchronise: a threadgroup is a loop, which the kernel's own object file holds.
+// Kernels whose threads never converge: a threadgroup is a loop, which the kernel's own object file holds.
 #include "dispatch.h"
 
 HIDDEN void metalnb_threads(const u64* arguments, const region* r);

@@ -12,9 +12,9 @@ from ...robust.kernel_analysis import Analysis
 from ...robust.rewriting.checks import CheckedModule, Checks, checked
 from ...unit import Unit
 from ..entry_texts import fiber_text
+from ..ir_build import assembled, written
 from ..lanes.lane_entry import LaneEntry
 from ..llvm_text import with_divisors
-from ..two_steps import assembled, written
 from .check_targets import FiberTarget
 
 __all__ = ["CheckedThread", "checked_thread"]

@@ -53,7 +53,7 @@ class CheckTarget(Protocol):
         ...
 
     def every(self, code: WrittenCode, holds: str) -> str:
-        """Write the test whether a condition holds for all threads that run together; false is always safe."""
+        """Write a test that implies that a condition holds for all threads that run together."""
         ...
 
     def record(self, code: WrittenCode, watch: str, check: int, offset: str) -> None:

@@ -48,7 +48,7 @@ class LaneDivergence:
         """Follow the lanes that part, from some edges on, through the loop they are in and then those around it."""
         flow = self._flow
         marks: dict[str, str] = {}
-        leaving: dict[tuple[str, str], str] = {}  # edges out of the loop, and their labels
+        exits: dict[tuple[str, str], str] = {}  # edges out of the loop, and their labels
         going_on: set[str] = set()
         pending: list[tuple[int, str]] = []
 
@@ -56,7 +56,7 @@ class LaneDivergence:
             if target == level:
                 going_on.add(label)
             elif not flow.inside_loop(level, target):
-                leaving[source, target] = label
+                exits[source, target] = label
             elif target not in marks:
                 marks[target] = label
                 heapq.heappush(pending, (flow.number[target], target))
@@ -74,11 +74,11 @@ class LaneDivergence:
         if level is not None:
             if len(going_on) > 1:
                 self.joins.add(level)
-            self._left(level, leaving, going_on)
+            self._left(level, exits, going_on)
 
-    def _left(self, level: str, leaving: dict[tuple[str, str], str], going_on: set[str]) -> None:
-        """Analyse a loop after its body; divergence at its exits is propagated to the code around it."""
-        if not leaving or len({*leaving.values(), *going_on}) == 1:
+    def _left(self, level: str, exits: dict[tuple[str, str], str], going_on: set[str]) -> None:
+        """Judge the loop that lanes were followed through; what leaves it parted goes on around it."""
+        if not exits or len({*exits.values(), *going_on}) == 1:
             return
         outer = self._flow.loops[level].parent
         if going_on:
@@ -87,7 +87,7 @@ class LaneDivergence:
             self.loops.add(level)
             edges = self._flow.loops[level].exits
         else:
-            edges = [*leaving]
+            edges = [*exits]
         counts: dict[str, int] = {}
         for _, target in edges:
             counts[target] = counts.get(target, 0) + 1

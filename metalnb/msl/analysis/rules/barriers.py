@@ -11,6 +11,7 @@ from typing import Any
 
 from metalnb.errors import Diagnostic
 
+from ...libclang.cursor_children import children_of
 from ...libclang.parse import Parsed
 from .syntax_walk import CellSyntax, FunctionSyntax, marks
 
@@ -77,9 +78,9 @@ class _Threads:
         self.returns: list[Any] = []
         self.branches: list[tuple[int, int]] = []
         self._left = _CURSORS
-        params = [c for c in kernel.get_children() if c.kind.name == "PARM_DECL"]
+        params = [c for c in children_of(kernel) if c.kind.name == "PARM_DECL"]
         self._differing = {p.hash for p in params if not _OWN.isdisjoint(marks(p))}
-        body = next((c for c in kernel.get_children() if c.kind.name == "COMPOUND_STMT"), None)
+        body = next((c for c in children_of(kernel) if c.kind.name == "COMPOUND_STMT"), None)
         ahead = [(body, False)] if body is not None and self._differing else []
         while ahead and self._left > 0:
             self._left -= 1
@@ -95,12 +96,12 @@ class _Threads:
         if kind == "VAR_DECL" or cursor.kind.is_expression():
             self._assign(cursor, kind, parted=parted)
             return []
-        children = list(cursor.get_children())
+        children = children_of(cursor)
         if kind != "IF_STMT":
             return [(c, parted) for c in children]
         first = next((i for i, c in enumerate(children) if c.kind.name not in _DECLARED), 0)
         for declared in children[:first]:
-            ahead = [declared, *declared.get_children()]
+            ahead = [declared, *children_of(declared)]
             for each in ahead:
                 self._assign(each, each.kind.name, parted=parted)
         if self._differs(children[first]):
@@ -115,7 +116,7 @@ class _Threads:
                 self._differing.add(cursor.hash)
             return
         assigned = kind in _ASSIGNMENTS or (kind == "CALL_EXPR" and cursor.spelling.startswith("operator"))
-        parts = list(cursor.get_children()) if assigned else []
+        parts = children_of(cursor) if assigned else []
         parts = list(cursor.get_arguments()) if kind == "CALL_EXPR" else parts
         if len(parts) == 2 and (parted or self._differs(parts[1])):
             variable = _variable(parts[0])
@@ -132,14 +133,14 @@ class _Threads:
                 if each.referenced.hash in self._differing:
                     return True
                 continue
-            ahead += each.get_children()
+            ahead += children_of(each)
         return False
 
 
 def _variable(target: Any) -> Any:
     """Return the variable that is itself assigned to; None for a store through a pointer or a reference."""
     while target.kind.name in {"UNEXPOSED_EXPR", "PAREN_EXPR", "MEMBER_REF_EXPR", "ARRAY_SUBSCRIPT_EXPR"}:
-        target = next(iter(target.get_children()), None)
+        target = next(iter(children_of(target)), None)
         if target is None:
             return None
     variable = target.referenced if target.kind.name == "DECL_REF_EXPR" else None

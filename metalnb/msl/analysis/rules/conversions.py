@@ -10,6 +10,7 @@ from typing import Any
 
 from metalnb.errors import Diagnostic
 
+from ...libclang.cursor_children import children_of
 from ...libclang.parse import Parsed
 from .instantiated_syntax import instantiated
 from .syntax_walk import CellSyntax, marks, space
@@ -46,9 +47,9 @@ def _arguments(parsed: Parsed, call: Any, callee: Any) -> Iterator[Diagnostic]:
     made = callee.kind.name == "CONSTRUCTOR"
     if callee.kind.name == "CONVERSION_FUNCTION" or (made and _copies(callee)):
         return  # a copy: MSL's own copies come from every space
-    for argument in call.get_children():
+    for argument in children_of(call):
         is_object = argument.kind.name == "MEMBER_REF_EXPR"
-        given = next(iter(argument.get_children()), None) if is_object else argument
+        given = next(iter(children_of(argument)), None) if is_object else argument
         moved = _moved(given)
         # An object, which its members take as they are.
         own = is_object or (callee.kind.name == "CXX_METHOD" and callee.spelling.startswith("operator"))
@@ -109,13 +110,13 @@ def _pointers(parsed: Parsed, found: CellSyntax) -> Iterator[Diagnostic]:
 def _bound(parsed: Parsed, found: CellSyntax) -> Iterator[Diagnostic]:
     """Refuse what clang converts without a trace in the tree: in templates, and in braces for a class's members."""
     for variable in (v for f in found.functions for v in f.variables):
-        value = [c for c in variable.get_children() if c.kind.is_expression()][-1:]
+        value = [c for c in children_of(variable) if c.kind.is_expression()][-1:]
         if value and value[0].kind.name == "INIT_LIST_EXPR":
-            value = list(value[0].get_children())
+            value = children_of(value[0])
         if value and _taken(variable.type, value[0]):
             yield _not_constant(parsed, value[0], pointer=variable.type.kind.name == "POINTER")
     for braces in found.lists:
-        values = [c for c in braces.get_children() if c.kind.is_expression()]
+        values = [c for c in children_of(braces) if c.kind.is_expression()]
         for member, value in zip(braces.type.get_canonical().get_fields(), values, strict=False):
             if value.kind.name == "INIT_LIST_EXPR" or member.type.get_canonical().kind.name not in _ADDRESSES:
                 break  # from here on the two may not be mixed
@@ -139,11 +140,11 @@ def _taken(kind: Any, value: Any) -> bool:
 def _place(value: Any) -> str:
     """Return the address space of what an expression names, even if its type is not known yet; "" if unknown."""
     while value.kind.name in {"UNEXPOSED_EXPR", "PAREN_EXPR", "MEMBER_REF_EXPR"}:
-        inner = [c for c in value.get_children() if c.kind.is_expression()]
+        inner = [c for c in children_of(value) if c.kind.is_expression()]
         if len(inner) != 1 or inner[0].type.kind.name == "POINTER":
             break
         value = inner[0]
-    parts = [c for c in value.get_children() if c.kind.is_expression()]
+    parts = [c for c in children_of(value) if c.kind.is_expression()]
     through = value.kind.name in {"ARRAY_SUBSCRIPT_EXPR", "UNARY_OPERATOR"} and parts
     kind = parts[0].type if through else value.type
     if through and kind.kind.name != "POINTER":
@@ -184,8 +185,10 @@ def _copies(constructor: Any) -> bool:
 
 def _is_made_constant(cast: Any) -> bool:
     """Return whether a silent conversion takes a pointer or value in device memory for one in the constant space."""
-    inner = [c for c in cast.get_children() if c.kind.is_expression()]
-    if cast.kind.name != "UNEXPOSED_EXPR" or len(inner) != 1 or inner[0].kind.name == "CALL_EXPR":
+    if cast.kind.name != "UNEXPOSED_EXPR" or not _leads_into(cast, "constant"):
+        return False
+    inner = [c for c in children_of(cast) if c.kind.is_expression()]
+    if len(inner) != 1 or inner[0].kind.name == "CALL_EXPR":
         return False  # what a member for device objects returns of a constant one may well be meant as constant
     into, source = cast.type, inner[0].type
     if into.kind.name == "POINTER" == source.kind.name:
@@ -194,11 +197,17 @@ def _is_made_constant(cast: Any) -> bool:
     return bool(known and space(into) == "constant" and space(source) == "device")
 
 
+def _leads_into(cast: Any, where: str) -> bool:
+    """Return whether an expression may be a value in an address space, or a pointer into it: it is asked first."""
+    kind = cast.type
+    return where in {space(kind), space(kind.get_pointee()) if kind.kind.name == "POINTER" else ""}
+
+
 def _moved(cast: Any) -> str:
     """Return the space from which a conversion moves a value or pointer to thread memory; else an empty string."""
-    if cast is None or not cast.kind.name.endswith("_EXPR"):
+    if cast is None or not cast.kind.name.endswith("_EXPR") or not _leads_into(cast, "thread"):
         return ""
-    inner = [c for c in cast.get_children() if c.kind.is_expression()]
+    inner = [c for c in children_of(cast) if c.kind.is_expression()]
     if len(inner) != 1:
         return ""
     into, source = cast.type, inner[0].type

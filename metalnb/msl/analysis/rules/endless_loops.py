@@ -7,6 +7,7 @@ from typing import Any
 
 from metalnb.errors import Diagnostic
 
+from ...libclang.cursor_children import children_of
 from ...libclang.parse import Parsed
 from .syntax_walk import CellSyntax, integer_value
 
@@ -19,7 +20,7 @@ _WAYS_OUT = frozenset({"BREAK_STMT", "RETURN_STMT", "GOTO_STMT"})
 def check(parsed: Parsed, found: CellSyntax) -> Iterator[Diagnostic]:
     """Warn of a loop that runs while an unsigned number is 0 or more, with no other exit."""
     for comparison, loop in found.loops:
-        number, zero = (_bare(side) for side in comparison.get_children())
+        number, zero = (_bare(side) for side in children_of(comparison))
         if integer_value(number) == 0:  # 0 <= k
             number, zero = zero, number
         if number.type.get_canonical().kind.name not in _UNSIGNED or integer_value(zero) != 0:
@@ -35,7 +36,7 @@ def check(parsed: Parsed, found: CellSyntax) -> Iterator[Diagnostic]:
 def _bare(cursor: Any) -> Any:
     """Strip conversions and parentheses."""
     while cursor.kind.name in {"UNEXPOSED_EXPR", "PAREN_EXPR"}:
-        inner = list(cursor.get_children())
+        inner = children_of(cursor)
         if len(inner) != 1:
             return cursor
         cursor = inner[0]

@@ -9,6 +9,7 @@ from metalnb.dtypes import layout_of, spell
 from metalnb.errors import Diagnostic
 
 from ...language.attributes import ATTRIBUTES, INPUTS
+from ...libclang.cursor_children import children_of
 from ...libclang.hints import reword
 from ...libclang.parse import Parsed
 from .syntax_walk import CellSyntax, marks
@@ -45,7 +46,7 @@ def check(parsed: Parsed, found: CellSyntax) -> Iterator[Diagnostic]:
                 cursor.location, f"kernel '{cursor.spelling}' returns {reword(result.spelling)}; a kernel returns void",
                 "write what it computes to a device buffer (MSL 5.1)",
             )  # fmt: skip
-        params = [c for c in cursor.get_children() if c.kind.name == "PARM_DECL"]
+        params = [c for c in children_of(cursor) if c.kind.name == "PARM_DECL"]
         yield from _exclusive(parsed, params)
         for param in params:
             for name in marks(param):
@@ -75,7 +76,7 @@ _ARGUMENTS = {"TEMPLATE_TYPE_PARAMETER": "float", "TEMPLATE_NON_TYPE_PARAMETER":
 def uninstantiated(parsed: Parsed, cursor: Any) -> Diagnostic:
     """Refuse a kernel template that nothing instantiates, in a cell without another kernel (MSL 5.1)."""
     name = cursor.spelling
-    kinds = (c.kind.name for c in cursor.get_children())
+    kinds = (c.kind.name for c in children_of(cursor))
     given = [_ARGUMENTS.get(kind, "…") for kind in kinds if kind.startswith("TEMPLATE_")]
     host = "_".join([name, *(g for g in given if g != "…")])
     return parsed.diagnostic(

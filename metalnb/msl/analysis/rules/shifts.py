@@ -7,6 +7,7 @@ from typing import Any
 
 from metalnb.errors import Diagnostic
 
+from ...libclang.cursor_children import children_of
 from ...libclang.parse import Parsed
 from .syntax_walk import CellSyntax, integer_value
 
@@ -19,7 +20,7 @@ def check(parsed: Parsed, found: CellSyntax) -> Iterator[Diagnostic]:
     """Warn of a scalar that is shifted by a literal as large as its width or larger."""
     for shift in found.shifts:
         size = shift.type.get_size()
-        count = _literal(list(shift.get_children())[-1])
+        count = _literal(children_of(shift)[-1])
         bits = max(8 * size, _INT)
         if size > 0 and count is not None and (integer_value(count) or 0) >= bits:
             yield parsed.diagnostic(
@@ -31,7 +32,7 @@ def check(parsed: Parsed, found: CellSyntax) -> Iterator[Diagnostic]:
 def _literal(cursor: Any) -> Any:
     """Return the integer literal inside conversions and parentheses; None for any other expression."""
     while cursor.kind.name in {"UNEXPOSED_EXPR", "PAREN_EXPR"}:
-        inner = list(cursor.get_children())
+        inner = children_of(cursor)
         if len(inner) != 1:
             return None
         cursor = inner[0]

@@ -13,6 +13,7 @@ from typing import Any
 
 from ...language.print_formats import PRINTERS
 from ...language.simdgroup_names import names_simdgroups
+from ...libclang.cursor_children import children_of
 from ...libclang.parse import Parsed
 
 __all__ = ["CellSyntax", "FunctionSyntax", "integer_value", "marks", "space", "walk"]
@@ -240,7 +241,7 @@ def space(kind: Any) -> str:
 
 def marks(cursor: Any) -> dict[str, Any]:
     """Return a declaration's attributes: MSL's, and the words thread, constant and kernel."""
-    return {c.spelling: c for c in cursor.get_children() if c.kind.name == "ANNOTATE_ATTR"}
+    return {c.spelling: c for c in children_of(cursor) if c.kind.name == "ANNOTATE_ATTR"}
 
 
 def integer_value(cursor: Any) -> int | None:

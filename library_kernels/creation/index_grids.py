@@ -1,0 +1,130 @@
+"""Indices of grids, triangles and diagonals: meshgrid, indices, tril_indices and others, by NumPy's names."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+
+from ...arrays.array import Array
+from ...arrays.convert import on
+from ...arrays.promotion import as_dtype
+from ..indexing.nonzero import nonzero
+from ..launching.copying import as_array, copied
+from ..op import ALL, op
+from ..shapes.array_views import broadcast_to, reshape
+from ..shapes.joining import stack
+from .filled import zeros
+from .spaced_numbers import arange
+
+__all__ = [
+    "diag_indices", "indices", "meshgrid", "tril_indices", "tril_indices_from", "triu_indices", "triu_indices_from",
+]  # fmt: skip
+
+
+def _triangle(who: str, upper: bool, n: Any, k: int, m: int | None, device: str | None) -> tuple[Array, Array]:
+    n, m = operator.index(n), operator.index(n if m is None else m)
+    if n < 0 or m < 0:
+        raise ValueError(f"{who}: lengths must be 0 or more; got {n} and {m}.")
+    rows = reshape(arange(n, device=device), (n, 1))
+    columns = arange(m, device=device)
+    inside = (columns >= rows + k) if upper else (columns <= rows + k)
+    found: tuple[Array, Array] = nonzero(inside)
+    return found
+
+
+@op("creation", reference=np.tril_indices, kernels=("search.metal",), flops=0, cite="NumPy, ``tril_indices``")
+def tril_indices(n: int, /, k: int = 0, m: int | None = None, *, device: str | None = None) -> tuple[Array, Array]:
+    """Return the indices, rows and columns, of the lower triangle of an (n, m) matrix, up to its k-th diagonal."""
+    return _triangle("tril_indices", False, n, k, m, device)
+
+
+@op("creation", reference=np.triu_indices, kernels=("search.metal",), flops=0, cite="NumPy, ``triu_indices``")
+def triu_indices(n: int, /, k: int = 0, m: int | None = None, *, device: str | None = None) -> tuple[Array, Array]:
+    """Return the indices, rows and columns, of the upper triangle of an (n, m) matrix, from its k-th diagonal on."""
+    return _triangle("triu_indices", True, n, k, m, device)
+
+
+def _matrix(who: str, x: Any) -> Array:
+    x = as_array(who, x)
+    if x.ndim != 2:
+        raise ValueError(f"{who}: needs 2 axes; got shape {x.shape}.")
+    return x  # type: ignore[no-any-return]
+
+
+@op("creation", reference=np.tril_indices_from, dtypes=ALL, kernels=("search.metal",), flops=0,
+    numpy=(np.tril_indices_from,), cite="NumPy, ``tril_indices_from``")  # fmt: skip
+def tril_indices_from(x: Array, /, k: int = 0) -> tuple[Array, Array]:
+    """Return the indices of the lower triangle of a matrix; as `tril_indices`."""
+    x = _matrix("tril_indices_from", x)
+    return _triangle("tril_indices_from", False, x.shape[0], k, x.shape[1], x.device)
+
+
+@op("creation", reference=np.triu_indices_from, dtypes=ALL, kernels=("search.metal",), flops=0,
+    numpy=(np.triu_indices_from,), cite="NumPy, ``triu_indices_from``")  # fmt: skip
+def triu_indices_from(x: Array, /, k: int = 0) -> tuple[Array, Array]:
+    """Return the indices of the upper triangle of a matrix; as `triu_indices`."""
+    x = _matrix("triu_indices_from", x)
+    return _triangle("triu_indices_from", True, x.shape[0], k, x.shape[1], x.device)
+
+
+@op("creation", reference=np.diag_indices, kernels=("ramp.metal",), flops=0, cite="NumPy, ``diag_indices``")
+def diag_indices(n: int, /, ndim: int = 2, *, device: str | None = None) -> tuple[Array, ...]:
+    """Return the indices of the main diagonal of an array that is n long along each axis."""
+    return (arange(n, device=device),) * operator.index(ndim)
+
+
+@op("creation", reference=np.indices, kernels=("copy.metal",), flops=0, cite="NumPy, ``indices``")
+def indices(dimensions: tuple[int, ...], /, *, dtype: Any = np.int64, device: str | None = None) -> Array:
+    """Return the index of each element of a shape along each axis: an array of the axes, then the shape."""
+    shape = tuple(operator.index(n) for n in dimensions)
+    wanted = as_dtype(dtype, "indices")
+    if not shape:
+        return zeros((0,), dtype=wanted, device=device)  # type: ignore[no-any-return]
+    rows = [
+        broadcast_to(reshape(arange(n, dtype=wanted, device=device), (n, *(1,) * (len(shape) - d - 1))), shape)
+        for d, n in enumerate(shape)
+    ]
+    made: Array = stack(rows)
+    return made
+
+
+# ---- Spaced by powers ------------------------------------------------------------------------------------------------
+
+
+@op("creation", reference=np.meshgrid, dtypes=ALL, kernels=("copy.metal",), numpy=(np.meshgrid,), flops=0)
+def meshgrid(*arrays: Array, indexing: str = "xy") -> list[Array]:
+    """Return the coordinates of a grid: one array for each axis.
+
+    Parameters
+    ----------
+    *arrays : Array
+        Of one axis each.
+    indexing : {"xy", "ij"}
+        ``xy``: the first array runs along the second axis, as in pictures; ``ij``: along the first.
+
+    Raises
+    ------
+    ValueError
+    """
+    if indexing not in {"xy", "ij"}:
+        raise ValueError(f"meshgrid: indexing is 'xy' or 'ij'; got {indexing!r}.")
+    given = [as_array("meshgrid", a) for a in arrays]
+    for a in given:
+        if a.ndim > 1 or a.dtype != given[0].dtype:
+            raise ValueError(f"meshgrid: needs arrays of one axis and one dtype; got {a.dtype} of shape {a.shape}.")
+        on(given[0].engine, "meshgrid", a)
+    swapped = indexing == "xy" and len(given) > 1
+    places = [1 - i if swapped and i < 2 else i for i in range(len(given))]
+    shape = [0] * len(given)
+    for a, place in zip(given, places, strict=True):
+        shape[place] = a.size
+    return [
+        copied(broadcast_to(_along(a, place, len(given)), tuple(shape))) for a, place in zip(given, places, strict=True)
+    ]
+
+
+def _along(x: Array, axis: int, rank: int) -> Array:
+    row: Array = reshape(x, tuple(x.size if d == axis else 1 for d in range(rank)))
+    return row

@@ -1,0 +1,163 @@
+"""Ops that make matrices: eye, tri, diag, vander; and their triangles, tril and triu.
+
+Names and semantics: Python array API standard 2024.12, "Creation functions"; NumPy.
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+
+from ...arrays.array import Array
+from ...arrays.array import empty as blank
+from ...arrays.promotion import as_dtype
+from ..elementwise.by_name import BY_NAME
+from ..launching.copying import BITS, as_array, bits_of, contiguous, copied, copy_into, fill_with
+from ..launching.launcher import dispatch
+from ..launching.programs import with_macros
+from ..op import ALL, FLOATS, op
+from ..shapes.array_views import diagonal, reshape
+from .filled import new_array, zeros
+from .spaced_numbers import arange
+
+__all__ = ["diag", "diagflat", "eye", "tri", "tril", "triu", "vander"]
+
+
+@op(
+    "creation",
+    reference=np.eye,
+    dtypes=ALL,
+    kernels=("copy.metal",),
+    aliases=("identity",),
+    flops=0,
+)
+def eye(
+    n_rows: int, n_cols: int | None = None, /, k: int = 0, *, dtype: Any = None, device: str | None = None
+) -> Array:
+    """Return a matrix with ones on its k-th diagonal, zeros elsewhere.
+
+    Parameters
+    ----------
+    n_rows, n_cols : int
+        Its shape; square when the second is left out.
+    k : int
+        Diagonals above the main one are positive.
+    """
+    made = new_array("eye", (n_rows, n_rows if n_cols is None else n_cols), dtype, device)
+    fill_with(diagonal(fill_with(made, 0), operator.index(k)), 1)
+    return made
+
+
+@op(
+    "creation",
+    reference=np.tril,
+    dtypes=ALL,
+    kernels=("triangle.metal",),
+    flops=0,
+)
+def tril(x: Array, /, k: int = 0) -> Array:
+    """Return the lower triangles of matrices, zeros above the k-th diagonal.
+
+    Raises
+    ------
+    ValueError
+        When there are fewer than two axes.
+    """
+    return _part("tril", "lower", x, k)
+
+
+@op(
+    "creation",
+    reference=np.triu,
+    dtypes=ALL,
+    kernels=("triangle.metal",),
+    flops=0,
+)
+def triu(x: Array, /, k: int = 0) -> Array:
+    """Return the upper triangles of matrices, zeros below the k-th diagonal.
+
+    Raises
+    ------
+    ValueError
+        When there are fewer than two axes.
+    """
+    return _part("triu", "upper", x, k)
+
+
+def _part(who: str, kernel: str, x: Any, k: int) -> Array:
+    x = as_array(who, x)
+    if x.ndim < 2:
+        raise ValueError(f"{who}: needs at least 2 axes; got shape {x.shape}.")
+    out = blank(x.shape, x.dtype, x.engine)
+    if out.size:
+        rows, columns = x.shape[-2:]
+        grid = (columns, rows, out.size // (rows * columns))
+        program = with_macros("triangle.metal", x.device, BITS=BITS[x.itemsize])
+        within = max(min(operator.index(k), columns), -rows)
+        dispatch(program[kernel], bits_of(contiguous(x)), bits_of(out), within, grid=grid)
+    return out
+
+
+@op("creation", reference=np.diag, dtypes=ALL, kernels=("copy.metal",), flops=0, numpy=(np.diag,),
+    cite="NumPy, ``diag``")  # fmt: skip
+def diag(x: Array, /, k: int = 0) -> Array:
+    """Return a matrix with a row on its k-th diagonal, zeros elsewhere; of a matrix, a view of that diagonal.
+
+    Raises
+    ------
+    ValueError
+        For other than one or two axes.
+    """
+    x = as_array("diag", x)
+    if x.ndim == 2:
+        seen: Array = diagonal(x, k)
+        return seen
+    if x.ndim != 1:
+        raise ValueError(f"diag: needs 1 or 2 axes; got shape {x.shape}. Use mnb.diagonal for stacks of matrices.")
+    n = x.size + abs(operator.index(k))
+    out = zeros((n, n), dtype=x.dtype, device=x.device)
+    if x.size:
+        copy_into(diagonal(out, k), x)
+    return out  # type: ignore[no-any-return]
+
+
+@op("creation", reference=np.diagflat, dtypes=ALL, kernels=("copy.metal",), flops=0, numpy=(np.diagflat,),
+    cite="NumPy, ``diagflat``")  # fmt: skip
+def diagflat(x: Array, /, k: int = 0) -> Array:
+    """Return a matrix with all elements of an array on its k-th diagonal, zeros elsewhere."""
+    made: Array = diag(reshape(x, -1), k)
+    return made
+
+
+@op("creation", reference=np.tri, kernels=("elementwise.h",), flops=0, cite="NumPy, ``tri``")
+def tri(n: int, m: int | None = None, /, k: int = 0, *, dtype: Any = None, device: str | None = None) -> Array:
+    """Return an (n, m) matrix of ones up to its k-th diagonal, zeros above; by default float32."""
+    wanted = np.dtype(np.float32) if dtype is None else as_dtype(dtype, "tri")
+    rows = reshape(arange(n, device=device), (n, 1))
+    inside: Array = arange(n if m is None else m, device=device) <= rows + k
+    return inside.astype(wanted)
+
+
+def _vander(x: Any, n: Any = None, *, increasing: bool = False) -> Any:
+    return np.vander(x, n, increasing=increasing)
+
+
+@op("creation", reference=_vander, dtypes=FLOATS, kernels=("elementwise.h",), flops=30, numpy=(np.vander,),
+    tolerance={"float32": 5.0, "float16": 0.6, "bfloat16": 0.55}, cite="NumPy, ``vander``")  # fmt: skip
+def vander(x: Array, /, n: int | None = None, *, increasing: bool = False) -> Array:
+    """Return the powers of each element, from the (n - 1)th down to 1, or increasing: a row of the matrix for each.
+
+    Raises
+    ------
+    ValueError
+        For more than one axis.
+    """
+    x = as_array("vander", x)
+    if x.ndim != 1:
+        raise ValueError(f"vander: needs 1 axis; got shape {x.shape}.")
+    count = x.size if n is None else operator.index(n)
+    powers = arange(count, dtype=x.dtype, device=x.device)
+    made: Array = BY_NAME["pow"](x[:, None], powers if increasing else copied(powers[::-1]))
+    return made

@@ -1,0 +1,177 @@
+"""Ops that make arrays of spaced numbers: arange, linspace; spaced by powers: logspace, geomspace.
+
+Names and semantics: Python array API standard 2024.12, "Creation functions"; NumPy.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from typing import Any
+
+import numpy as np
+
+from ... import engine as engines
+from ...arrays.array import Array
+from ...arrays.array import empty as blank
+from ...arrays.promotion import DTYPES, as_dtype, is_float, kind_of
+from ..elementwise.by_name import BY_NAME
+from ..launching.launcher import dispatch
+from ..launching.programs import with_macros
+from ..op import FLOATS, NUMERIC, op
+
+__all__ = ["arange", "geomspace", "linspace", "logspace"]
+
+_FLOAT, _INT = np.dtype(np.float32), np.dtype(np.int64)
+
+
+@op(
+    "creation",
+    reference=np.arange,
+    dtypes=NUMERIC,
+    kernels=("ramp.metal", "storage.h"),
+    flops=2,
+)
+def arange(
+    start: float, /, stop: float | None = None, step: float = 1, *, dtype: Any = None, device: str | None = None
+) -> Array:
+    """Return evenly spaced numbers from `start` (0 when only one number is given) up to but not including `stop`.
+
+    Parameters
+    ----------
+    start, stop, step : int or float
+    dtype : dtype, optional
+        By default int64, float32 when one of the numbers is a float.
+    device : str, optional
+
+    Returns
+    -------
+    Array
+        Of ``ceil((stop - start) / step)`` elements.
+
+    Raises
+    ------
+    ValueError
+        When step is 0 or the length is not finite.
+    OverflowError
+        When the dtype cannot hold the numbers.
+    """
+    if stop is None:
+        start, stop = 0, start
+    whole = all(isinstance(v, (int, np.integer)) for v in (start, stop, step))
+    wanted = as_dtype(dtype, "arange") if dtype is not None else _INT if whole else _FLOAT
+    if not step or not all(map(math.isfinite, (start, stop, step))):
+        raise ValueError(f"arange: needs finite numbers and a step other than 0; got {start}, {stop}, {step}.")
+    count = -(-(stop - start) // step) if whole else math.ceil((stop - start) / step)
+    out = blank((max(int(count), 0),), wanted, engines.named(device))
+    if is_float(wanted):
+        return _floats(out, float(start), float(step), None)
+    if kind_of(wanted) == "b":
+        raise TypeError("arange: takes integer and floating dtypes; got bool.")
+    first = int(start)
+    return _integers(out, first, int(step) if whole else int(start + step) - first)
+
+
+def _integers(out: Array, start: int, step: int) -> Array:
+    if not out.size:
+        return out
+    least, most = sorted((start, start + (out.size - 1) * step))
+    held = np.iinfo(out.dtype)
+    if least < held.min or most > held.max:
+        raise OverflowError(f"arange: {out.dtype} holds {held.min} to {held.max}; got {least} to {most}.")
+    wrapped = [np.array(v % 2**64, np.uint64) for v in (start, step)]
+    dispatch(with_macros("ramp.metal", out.device, TO=DTYPES[out.dtype.name]).integers, out, *wrapped, grid=out.size)
+    return out
+
+
+def _floats(out: Array, start: float, step: float, stop: float | None) -> Array:
+    """Fill with start + i · step; the last one is `stop` exactly where that is given."""
+    if out.size:
+        (s, s_rest), (d, d_rest) = _split(start), _split(step)
+        last = 2**32 - 1 if stop is None else out.size - 1
+        ramp = {"start": s, "start_rest": s_rest, "step": d, "step_rest": d_rest, "stop": stop or 0.0, "last": last}
+        short = not s_rest and not d_rest and stop is None and out.size <= 2**24
+        kernel = with_macros("ramp.metal", out.device, TO=DTYPES[out.dtype.name])["short_floats" if short else "floats"]
+        dispatch(kernel, out, ramp, grid=out.size)
+    return out
+
+
+def _split(value: float) -> tuple[float, float]:
+    """Write a float64 as the sum of two float32."""
+    with np.errstate(over="ignore"):
+        high = float(np.float32(value))
+    return high, 0.0 if math.isinf(high) else value - high
+
+
+@op(
+    "creation",
+    reference=np.linspace,
+    dtypes=FLOATS,
+    kernels=("ramp.metal", "storage.h"),
+    flops=2,
+)
+def linspace(
+    start: float, stop: float, /, num: int, *, dtype: Any = None, device: str | None = None, endpoint: bool = True
+) -> Array:
+    """Return `num` evenly spaced numbers from `start` to `stop`, which is the last one unless ``endpoint=False``.
+
+    Raises
+    ------
+    ValueError
+        For a negative number of them.
+    TypeError
+        For a dtype that is not floating.
+    """
+    count = operator.index(num)
+    wanted = _FLOAT if dtype is None else as_dtype(dtype, "linspace")
+    if count < 0:
+        raise ValueError(f"linspace: num must be 0 or more; got {num}.")
+    if not is_float(wanted):
+        raise TypeError(f"linspace: takes floating dtypes; got {wanted}. Use mnb.arange, or .astype({str(wanted)!r}).")
+    first, end = float(start), float(stop)
+    gaps = count - 1 if endpoint else count
+    step = end / gaps - first / gaps if gaps > 0 else 0.0
+    return _floats(blank((count,), wanted, engines.named(device)), first, step, end if endpoint and gaps > 0 else None)
+
+
+@op("creation", reference=np.logspace, dtypes=FLOATS, kernels=("ramp.metal", "elementwise.h"), flops=30,
+    tolerance={"float32": 60.0, "float16": 1.0, "bfloat16": 0.6}, cite="NumPy, ``logspace``")  # fmt: skip
+def logspace(
+    start: float, stop: float, /, num: int = 50, *, endpoint: bool = True, base: float = 10.0, dtype: Any = None,
+    device: str | None = None,
+) -> Array:  # fmt: skip
+    """Return `num` numbers from base**start to base**stop, each as many times the one before.
+
+    The exponents are rounded to float32, so that an error is about |exponent| units in the last place.
+
+    Raises
+    ------
+    TypeError
+        For a dtype that is not floating.
+    """
+    wanted = np.dtype(np.float32) if dtype is None else as_dtype(dtype, "logspace")
+    if not is_float(wanted):
+        raise TypeError(f"logspace: takes floating dtypes; got {wanted}.")
+    exponents = linspace(start, stop, num, endpoint=endpoint, device=device)
+    made: Array = BY_NAME["pow"](float(base), exponents)
+    return made.astype(wanted)
+
+
+@op("creation", reference=np.geomspace, dtypes=FLOATS, kernels=("ramp.metal", "elementwise.h"), flops=30,
+    tolerance={"float32": 60.0, "float16": 1.0, "bfloat16": 0.6}, cite="NumPy, ``geomspace``")  # fmt: skip
+def geomspace(
+    start: float, stop: float, /, num: int = 50, *, endpoint: bool = True, dtype: Any = None, device: str | None = None
+) -> Array:
+    """Return `num` numbers from `start` to `stop`, each as many times the one before; bounds as for `logspace`.
+
+    Raises
+    ------
+    ValueError
+        When one end is 0, or their signs differ.
+    """
+    if start * stop <= 0:
+        raise ValueError(f"geomspace: the ends must have one sign and not be 0; got {start} and {stop}.")
+    sign = math.copysign(1.0, start)
+    steps = linspace(0.0, math.log2(stop / start), num, endpoint=endpoint, device=device)
+    made: Array = BY_NAME["pow"](2.0, steps) * (sign * abs(start))
+    return made.astype(np.dtype(np.float32) if dtype is None else as_dtype(dtype, "geomspace"))

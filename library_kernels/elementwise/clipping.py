@@ -1,0 +1,94 @@
+"""Elements outside a range replaced: clip, nan_to_num."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ...arrays.array import Array
+from ...arrays.promotion import is_float
+from ..launching.copying import as_array, copied
+from ..op import NUMERIC, op
+from .by_name import BY_NAME
+from .elementwise_op import Elementwise
+from .elementwise_text import Formula
+from .op_info import OpInfo
+
+__all__ = ["clip", "nan_to_num"]
+
+_CLIP = Elementwise(Formula("clip", "clip_of(x, y, z)", kinds="iuf", operands=("x", "y", "z")), OpInfo(np.clip))
+_NUMBERED = Elementwise(
+    Formula("nan_to_num", "x != x ? nan : x == INFINITY ? posinf : x == -INFINITY ? neginf : x",
+            parameters={"nan": 0.0, "posinf": 3.40282347e38, "neginf": -3.40282347e38}),
+    OpInfo(np.nan_to_num, ulp=0),
+)  # fmt: skip
+
+
+def _nan_to_num(x: Any, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None) -> Any:
+    most = np.float64(np.finfo(np.float32).max) if x.dtype == np.float64 else None
+    return np.nan_to_num(x, nan=nan, posinf=most if posinf is None else posinf,
+                         neginf=-most if neginf is None and most is not None else neginf)  # fmt: skip
+
+
+@op("elementwise", reference=_nan_to_num, dtypes=NUMERIC, parts=(_NUMBERED,), numpy=(np.nan_to_num,),
+    cite="NumPy, ``nan_to_num``")  # fmt: skip
+def nan_to_num(x: Array, /, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None) -> Array:
+    """Replace what is not a finite number: NaN by 0, infinities by the dtype's largest numbers, or as given.
+
+    Parameters
+    ----------
+    x : Array
+        Integers are copied.
+    nan, posinf, neginf : float, optional
+
+    Returns
+    -------
+    Array
+        Of x's shape and dtype.
+    """
+    x = as_array("nan_to_num", x)
+    if not is_float(x.dtype):
+        return copied(x)
+    most = float(np.finfo(x.dtype).max) if x.dtype.kind == "f" else math.ldexp(2 - 2.0**-7, 127)
+    high, low = most if posinf is None else posinf, -most if neginf is None else neginf
+    options: dict[str, Any] = {"nan": nan, "posinf": high, "neginf": low}
+    made: Array = _NUMBERED(x, **options)
+    return made
+
+
+@op(
+    "elementwise", reference=lambda x, min=None, max=None: np.clip(x, min, max), dtypes=NUMERIC, parts=(_CLIP,),
+    numpy=(np.clip,), flops=2,
+)  # fmt: skip
+def clip(x: Array, /, min: Any = None, max: Any = None, *, out: Array | None = None) -> Array:
+    """Return each element limited to the range between two bounds.
+
+    Parameters
+    ----------
+    x : Array
+        Of all dtypes but bool.
+    min, max : Array or number, optional
+        The bounds; None for none. Where min > max, max counts.
+    out : Array, optional
+        The array to write the result into.
+
+    Returns
+    -------
+    Array
+        Of the shape that all broadcast to, and x's dtype. NaN where one of them is NaN.
+
+    References
+    ----------
+    Python array API standard 2024.12, ``clip``
+    """
+    made: Array
+    if min is None and max is None:
+        made = BY_NAME["positive"](x, out=out)
+    elif min is None or max is None:
+        bounded = BY_NAME["minimum" if min is None else "maximum"]
+        made = bounded(x, max if min is None else min, out=out)
+    else:
+        made = _CLIP(x, min, max, out=out)
+    return made

@@ -1,0 +1,200 @@
+"""A fused function's kernel: planned once for arrays of one form, started for each call."""
+
+from __future__ import annotations
+
+import functools
+import math
+import struct
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...arrays.array import Array, empty
+from ...arrays.convert import on
+from ...arrays.core import contiguous_strides
+from ...arrays.promotion import floating, is_float
+from ...engine.base import Engine
+from ...program import Program
+from ..elementwise.elementwise_op import strip
+from ..launching.launcher import Launch
+from ..launching.programs import compile
+from ..launching.reduction_launch import ACCUMULATORS, Monoid, accumulator, reduced_or, summed, tag
+from ..planning.device import NEVER, device_of
+from ..planning.elementwise_plan import Strip, broadcast, plan_elementwise, plan_row_reduction
+from .fused_text import FusedText
+from .tracing import Reduced, Trace, Traced
+
+__all__ = ["FusedKernel", "kernels_of"]
+
+DType = np.dtype[Any]
+Shape = tuple[int, ...]
+
+_PLANS = 1024
+_OPERANDS = 6  # of `Walk` in elementwise.h
+_FUNCTORS = {"sum": "Sum", "max": "Maximum", "min": "Minimum", "mean": "Mean"}
+
+
+class _Plan(NamedTuple):
+    """A planned call; `launch` is None for a result without elements, or with none to make it of."""
+
+    launch: Launch | None
+    engine: Engine
+    shape: Shape
+    parts: int = 1
+
+
+class FusedKernel:
+    """One kernel of a fused function.
+
+    Parameters
+    ----------
+    trace : Trace
+    results : sequence of Traced
+        All of one shape, whatever the arguments; a `Reduced` stands alone.
+    arrays, numbers : dict of str to numpy.dtype
+        The arguments that they are made of.
+    """
+
+    def __init__(
+        self, trace: Trace, results: list[Traced], arrays: dict[str, DType], numbers: dict[str, DType],
+    ) -> None:  # fmt: skip
+        if len(arrays) + len(results) > _OPERANDS:
+            raise TypeError(f"{trace.name}: a result of {len(arrays)} arrays; at most {_OPERANDS - 1} are fused.")
+        self.arrays, self.numbers = tuple(arrays), tuple(numbers)
+        self._name = trace.name
+        self._packed = [struct.Struct("<q" if d.kind in "iu" else "<f").pack for d in numbers.values()]
+        self._dtypes = [r.dtype for r in results]
+        self._last = results[0] if isinstance(results[0], Reduced) else None
+        if self._last is not None:
+            self._dtypes = [_result(self._last)]
+        self._text = FusedText(
+            trace, tuple((r.text, r.dtype) for r in results), tuple(arrays.items()), tuple(numbers.items()),
+            "" if self._last is None else _monoid(self._last).spelled,
+        )  # fmt: skip
+        self._plans: dict[Any, _Plan] = {}
+
+    @functools.cached_property
+    def source(self) -> str:
+        """The MSL."""
+        return self._text.text()
+
+    def program(self, engine: Engine) -> Program:
+        """Return the program; each of its kernels is compiled at its first call."""
+        device = device_of(engine.caps)
+        text = self._text.text(streams=device.streams < NEVER)
+        return compile(text, engine=engine.name, math="precise", name=self._name)
+
+    def __call__(self, given: dict[str, Any]) -> tuple[Array, ...]:
+        """Start the kernel on its arguments among those of a call."""
+        arrays = tuple(given[n] for n in self.arrays)
+        key = tuple([a.form or a.formed() for a in arrays])
+        plan = self._plans.get(key)
+        if plan is None:
+            if len(self._plans) >= _PLANS:
+                self._plans.clear()
+            plan = self._plans[key] = self._planned(arrays)
+        try:
+            values = tuple(bytearray(pack(given[n])) for n, pack in zip(self.numbers, self._packed, strict=True))
+        except (struct.error, OverflowError):
+            numbers = {n: given[n] for n in self.numbers}
+            raise OverflowError(f"{self._name}: a number is beyond int64 or float32: {numbers}.") from None
+        if self._last is not None:
+            return (self._reduced(plan, self._last, arrays, values),)
+        made = tuple(empty(plan.shape, dtype, plan.engine) for dtype in self._dtypes)
+        if plan.launch is not None:
+            plan.launch.start_on((*arrays, *made), values)
+        return made
+
+    def _planned(self, arrays: tuple[Array, ...]) -> _Plan:
+        engine = arrays[0].engine
+        on(engine, self._name, *arrays)
+        shape = broadcast(self._name, [a.shape for a in arrays])
+        strips = [strip(a, shape) for a in arrays]
+        device = device_of(engine.caps)._replace(waits=False)  # a thread has one element
+        if self._last is None:
+            if 0 in shape:
+                return _Plan(None, engine, shape)
+            made = Strip(_steps(shape), 0)
+            nbytes = sum(d.itemsize for d in (*(a.dtype for a in arrays), *self._dtypes))
+            every = [*strips, *[made] * len(self._dtypes)]
+            planned = plan_elementwise(shape, every, device, nbytes, results=len(self._dtypes))
+            kinds = planned.kinds
+            if "g" in kinds.lower():
+                kinds = "g" * (len(kinds) - 1) + "u"
+            binary = self.program(engine)[f"fused_{kinds}"].binary
+            launch = Launch(binary, planned.grid, planned.threadgroup, (planned.record,)).kept(engine)
+            return _Plan(launch, engine, shape)
+        if not shape:
+            raise ValueError(f"{self._name}: {self._last.how} over the last axis of arrays without axes.")
+        if 0 in shape:
+            return _Plan(None, engine, shape)
+        rows = plan_row_reduction(shape, strips, _steps(shape[:-1]), device)
+        binary = self.program(engine)[f"{rows.kernel}_{rows.kinds}"].binary
+        launch = Launch(binary, rows.grid, rows.threadgroup, (rows.record, rows.splits)).kept(engine)
+        return _Plan(launch, engine, shape, rows.parts)
+
+    def _reduced(self, plan: _Plan, last: Reduced, arrays: tuple[Array, ...], values: tuple[bytearray, ...]) -> Array:
+        """Start the kernel, and where rows were cut a second one for what their parts gave."""
+        monoid, (result,) = _monoid(last), self._dtypes
+        *outer, count = plan.shape
+        if plan.parts == 1 and plan.launch is not None:
+            out = empty(tuple(outer), result, plan.engine)
+            plan.launch.start_on((*arrays, out), values)
+        else:
+            acc = ACCUMULATORS[monoid.acc]
+            some = empty((*outer, plan.parts if plan.launch is not None else count), acc, plan.engine)
+            if plan.launch is not None:
+                plan.launch.start_on((*arrays, some), values)
+            nothing = {"sum": 0, "mean": math.nan}.get(last.how)
+            later = monoid._replace(element=tag(acc), part=monoid.acc)
+            out = reduced_or(some, (len(outer),), later, result, keepdims=False, nothing=nothing, who=self._name,
+                             scale=count)  # fmt: skip
+        return Array(out.block, result, (*outer, 1), None, 0) if last.keepdims else out
+
+
+def _steps(shape: Shape) -> Shape:
+    return contiguous_strides(shape, 1)
+
+
+def _result(last: Reduced) -> DType:
+    if last.how == "sum":
+        return summed(last.dtype)
+    return floating(last.dtype) if last.how == "mean" else last.dtype
+
+
+def _monoid(last: Reduced) -> Monoid:
+    """Return how a result is reduced: as the op of its name does it."""
+    dtype, result = last.dtype, _result(last)
+    if last.how in {"max", "min"}:
+        acc = "float" if is_float(dtype) else tag(dtype)
+    elif last.how == "mean":
+        exact = not is_float(dtype) and dtype.itemsize < 8  # a sum of 64-bit integers may wrap
+        acc = accumulator(summed(dtype)) if exact else "float"
+    else:
+        acc = accumulator(result)
+    return Monoid(_FUNCTORS[last.how], tag(dtype), tag(result), acc, acc)
+
+
+def kernels_of(trace: Trace, results: list[Traced], arrays: dict[str, DType], numbers: dict[str, DType]) -> list[
+    tuple[FusedKernel, list[int]]
+]:  # fmt: skip
+    """Make the kernels of a function's results, each with the places of the results that it gives.
+
+    Results of the same arrays, and so of one shape, have a kernel together.
+    """
+    groups: dict[Any, list[int]] = {}
+    for i, result in enumerate(results):
+        used = tuple(n for n in arrays if n in result.needs)
+        if not used:
+            raise TypeError(f"{trace.name}: needs an array among its arguments; got none that is used.")
+        group = groups.setdefault(used if not isinstance(result, Reduced) else i, [])
+        if group and len(used) + len(group) + 1 > _OPERANDS:
+            group = groups.setdefault((used, i), [])
+        group.append(i)
+    made = []
+    for places in groups.values():
+        parts = [results[i] for i in places]
+        needs = frozenset[str]().union(*(p.needs for p in parts))
+        own = ({n: d for n, d in given.items() if n in needs} for given in (arrays, numbers))
+        made.append((FusedKernel(trace, parts, *own), places))
+    return made

@@ -1,0 +1,178 @@
+"""The MSL of a fused function: one cell, for elementwise results and for one reduced along its rows."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ...arrays.promotion import DTYPES
+from ..elementwise.elementwise_text import STEPS
+from ..launching.programs import instantiation
+from .tracing import Trace, value_type
+
+__all__ = ["FusedText"]
+
+DType = np.dtype[Any]
+
+# A line that calls a function of an op, and such a function that has no preamble: of floats alone.
+_SPLITS = """struct Splits {
+    uint count;    // elements of a row
+    uint stretch;  // ... that one SIMD-group takes
+    uint rest;     // ... that the last one takes
+    uint parts;    // SIMD-groups to a row
+    float scale;   // what a mean divides by
+};
+"""
+
+
+@dataclass(frozen=True)
+class FusedText:
+    """What a kernel computes.
+
+    Attributes
+    ----------
+    trace : Trace
+        The function's lines.
+    results : tuple of (str, numpy.dtype)
+        The names of the results' values, and what they are stored as; one, where `monoid` reduces it.
+    arrays, numbers : tuple of (str, numpy.dtype)
+        The arguments: what is read, and numbers as they are computed with.
+    monoid : str
+        The functor of ``reduce.metal``, with its types, that ends the function.
+    """
+
+    trace: Trace
+    results: tuple[tuple[str, DType], ...]
+    arrays: tuple[tuple[str, DType], ...]
+    numbers: tuple[tuple[str, DType], ...]
+    monoid: str = ""
+
+    def text(self, *, streams: bool = False) -> str:
+        """Write the whole cell; with `streams`, some kernels write past the caches."""
+        needed = self._needed()
+        functions = self._functions(needed)
+        headers = ["elementwise.h", "reduce.metal"] if self.monoid else ["streamed.h" if streams else "elementwise.h"]
+        included = [f"#include <metalnb/{name}>" for name in headers]
+        head = [f"// {self.trace.name}, fused.", *included, "", *functions, ""]
+        kernels = self._rows(needed) if self.monoid else self._elementwise(needed)
+        return "\n".join([*head, *kernels, "", *self._instances(streams=streams)]) + "\n"
+
+    @property
+    def _names(self) -> list[str]:
+        return [f"in_{name}" for name, _ in self.arrays]
+
+    def _needed(self) -> list[str]:
+        """Return the lines that the results are made of."""
+        wanted, kept = {name for name, _ in self.results}, []
+        for line in reversed(self.trace.lines):
+            name = line.split(" = ")[0].split()[-1]
+            if any(re.search(rf"\b{name}\b", text) for text in wanted):
+                kept.append(line)
+                wanted.add(line.split(" = ", 1)[1])
+        return kept[::-1]
+
+    def _functions(self, needed: list[str]) -> list[str]:
+        return [t for c, t in self.trace.functions.items() if any(f" {c}(" in line for line in needed)]
+
+    def _buffers(self) -> list[str]:
+        return [f"    device const memory_of<{DTYPES[dtype.name]}>* {name}_," for name, dtype in
+                zip(self._names, (d for _, d in self.arrays), strict=True)]  # fmt: skip
+
+    def _parameters(self) -> list[str]:
+        return [f"    constant {value_type(dtype)}& in_{name}," for name, dtype in self.numbers]
+
+    def _fetched(self, place: str) -> list[str]:
+        return [
+            f"    const {value_type(dtype)} in_{name} = fetch<{DTYPES[dtype.name]}, in_{name}Step>"
+            f"(in_{name}_, walk, {i}, {place});"
+            for i, (name, dtype) in enumerate(self.arrays)
+        ]
+
+    def _elementwise(self, needed: list[str]) -> list[str]:
+        names, outs = self._names, [f"out{i}" for i in range(len(self.results))]
+        return [
+            f"template <{', '.join(f'typename {n}Step' for n in (*names, *outs))}>",
+            "kernel void fused_(",
+            *self._buffers(),
+            *(f"    device memory_of<{DTYPES[d.name]}>* {o}_," for o, (_, d) in zip(outs, self.results, strict=True)),
+            "    constant Walk& walk,",
+            *self._parameters(),
+            "    uint2 position [[thread_position_in_grid]]) {",
+            *(f"    {n}_ += {n}Step::row(walk, {i}, position.y);" for i, n in enumerate((*names, *outs))),
+            *self._fetched("position.x"),
+            *(f"    {line}" for line in needed),
+            *(f"    keep<{DTYPES[d.name]}, {o}Step>({o}_, walk, {i}, position.x, {text});"
+              for i, (o, (text, d)) in enumerate(zip(outs, self.results, strict=True), len(names))),
+            "}",
+        ]  # fmt: skip
+
+    def _rows(self, needed: list[str]) -> list[str]:
+        names, numbers = self._names, [f"in_{name}" for name, _ in self.numbers]
+        steps = ", ".join(f"typename {n}Step" for n in names)
+        given = ", ".join([*(f"{n}_" for n in names), "walk", *numbers])
+        value = f"M::part(fused_value<{', '.join(f'{n}Step' for n in names)}>({given}, "
+        rows = [f"    {n}_ += {n}Step::row(walk, {i}, row);" for i, n in enumerate(names)]
+        out = f"    out_ += row_of(walk, {len(names)}, row)"
+        made = "storage<typename M::result>::store(M::finish("
+        buffers = [*self._buffers(), "    device memory_of<typename M::result>* out_,", "    constant Walk& walk,",
+                   "    constant Splits& splits,", *self._parameters()]  # fmt: skip
+        return [
+            _SPLITS,
+            f"template <{steps}>",
+            f"inline {value_type(self.results[0][1])} fused_value(",
+            *self._buffers(), "    constant Walk& walk,", *self._parameters(), "    uint place) {",
+            *self._fetched("place"), *(f"    {line}" for line in needed), f"    return {self.results[0][0]};", "}", "",
+            "// A SIMD-group takes a stretch of a row; blocks within it keep long sums exact.",
+            f"template <typename M, {steps}>",
+            "kernel void fused_rows(", *buffers,
+            "    uint group [[threadgroup_position_in_grid]], uint lane [[thread_index_in_simdgroup]],",
+            "    uint simd [[simdgroup_index_in_threadgroup]],",
+            "    uint simds [[dispatch_simdgroups_per_threadgroup]]) {",
+            "    const uint place = group * simds + simd, row = place / splits.parts, part = place % splits.parts;",
+            "    const uint first = part * splits.stretch + lane;",
+            "    const uint count = part + 1 == splits.parts ? splits.rest : splits.stretch, runs = count / LANES;",
+            *rows, f"{out} + part;",
+            "    typename M::acc total = M::identity();",
+            "    uint run = 0;",
+            "    for (; run + BLOCK <= runs; run += BLOCK) {",
+            "        typename M::part some = typename M::part(M::identity());",
+            "        for (uint k = 0; k < BLOCK; ++k)",
+            f"            some = M::combine(some, typename {value}first + (run + k) * LANES)));",
+            "        total = M::combine(total, typename M::acc(some));",
+            "    }",
+            "    typename M::part some = typename M::part(M::identity());",
+            f"    for (; run < runs; ++run) some = M::combine(some, typename {value}first + run * LANES)));",
+            f"    if (lane < count - runs * LANES) some = M::combine(some, typename {value}first + runs * LANES)));",
+            "    total = across_lanes<M>(M::combine(total, typename M::acc(some)));",
+            f"    if (lane == 0) *out_ = {made}total, splits.scale, 0));",
+            "}", "",
+            "// A thread takes a short row.",
+            f"template <typename M, {steps}>",
+            "kernel void fused_each(", *buffers,
+            "    uint row [[thread_position_in_grid]]) {",
+            *rows, f"{out};",
+            "    typename M::part total = typename M::part(M::identity());",
+            f"    for (uint i = 0; i < splits.count; ++i) total = M::combine(total, typename {value}i)));",
+            f"    *out_ = {made}typename M::acc(total), splits.scale, 0));",
+            "}",
+        ]  # fmt: skip
+
+    def _instances(self, *, streams: bool) -> list[str]:
+        """Name every kernel; each is compiled when a call first needs it."""
+        count, outs = len(self.arrays), len(self.results)
+        mixed = [f"{i:0{count}b}".replace("1", "u").replace("0", "s") for i in range(2**count)]
+        if not self.monoid:
+            ways = [*(m + "u" * outs for m in mixed), "g" * (count + outs - 1) + "u"]
+            ways += map(str.upper, ways[:-1])
+            ways += [w[:-outs] + "V" * outs for w in ways if streams and w.isupper()]
+            return [instantiation(f"fused_{w}", f"fused_<{', '.join(STEPS[s] for s in w)}>") for w in ways]
+        rows = []
+        for kernel, wrapped in (("rows", "{}"), ("first", "First<{}>"), ("each", "{}")):
+            of = wrapped.format(self.monoid)
+            template = "fused_each" if kernel == "each" else "fused_rows"
+            rows += [instantiation(f"{kernel}_{w}", f"{template}<{of}, {', '.join(STEPS[s] for s in w)}>")
+                      for w in (*mixed, "g" * count)]  # fmt: skip
+        return rows

@@ -1,0 +1,292 @@
+"""Sums of products over axes: einsum, kron, dot, inner, as matrix products of arrays with axes in order; trace."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...arrays.array import Array
+from ...arrays.convert import on
+from ...arrays.promotion import common
+from ..elementwise.by_name import BY_NAME
+from ..launching.copying import as_array, converted
+from ..op import NUMERIC, op
+from ..reductions import basic_reductions
+from ..shapes.array_views import broadcast_to, diagonal, permute_dims, reshape
+from .matrix_products import matmul, tensordot
+
+__all__ = ["dot", "einsum", "inner", "kron", "trace"]
+
+_MULTIPLY = BY_NAME["multiply"]
+_SPARE = [chr(c) for c in range(0x4E00, 0x4E00 + 64)]  # letters for the axes of an ellipsis
+
+
+class _Term(NamedTuple):
+    """An array, and a letter for each of its axes."""
+
+    letters: str
+    array: Array
+
+
+def _read(subscripts: str, ranks: list[int]) -> tuple[list[str], str]:
+    """Split subscripts into the letters of each operand and of the result; an ellipsis becomes letters of its own."""
+    text = subscripts.replace(" ", "")
+    left, arrow, right = text.partition("->")
+    parts = left.split(",")
+    if len(parts) != len(ranks):
+        raise ValueError(f"einsum: {subscripts!r} names {len(parts)} operands; got {len(ranks)}.")
+    read = []
+    most = 0
+    for part, rank in zip(parts, ranks, strict=True):
+        bare = part.replace("...", "", 1)
+        if not all(c.isalpha() for c in bare):
+            raise ValueError(f"einsum: {subscripts!r} has a letter that is none: {part!r}.")
+        spare = rank - len(bare)
+        if spare < 0 or (spare and "..." not in part):
+            raise ValueError(f"einsum: {part!r} names {len(bare)} axes; the operand has {rank}.")
+        most = max(most, spare)
+        read.append(part.replace("...", "".join(_SPARE[64 - spare :])))
+    if not arrow:
+        bare = "".join(p.replace("...", "", 1) for p in parts)
+        right = "".join(sorted(c for c in set(bare) if bare.count(c) == 1))
+        result = "".join(_SPARE[64 - most :]) + right
+    else:
+        result = right.replace("...", "".join(_SPARE[64 - most :]))
+    unknown = [c for c in result if not any(c in part for part in read)]
+    if unknown or len(set(result)) != len(result):
+        raise ValueError(f"einsum: the result of {subscripts!r} must name axes of the operands, each once.")
+    return read, result
+
+
+def _once(term: _Term) -> _Term:
+    """Take the diagonal where a letter occurs twice."""
+    letters, x = term
+    for letter in dict.fromkeys(letters):
+        while letters.count(letter) > 1:
+            one = letters.index(letter)
+            two = letters.index(letter, one + 1)
+            if x.shape[one] != x.shape[two]:
+                raise ValueError(f"einsum: {letter!r} is {x.shape[one]} and {x.shape[two]} long.")
+            x = diagonal(x, 0, one, two)
+            letters = letters[:one] + letters[one + 1 : two] + letters[two + 1 :] + letter
+    return _Term(letters, x)
+
+
+def _summed(term: _Term, kept: str) -> _Term:
+    """Add up the axes that are no longer needed."""
+    gone = tuple(i for i, c in enumerate(term.letters) if c not in kept)
+    if not gone:
+        return term
+    x = basic_reductions.sum(term.array, axis=gone, dtype=term.array.dtype)
+    return _Term("".join(c for c in term.letters if c in kept), x)
+
+
+def _ordered(term: _Term, letters: str) -> Array:
+    turned: Array = permute_dims(term.array, tuple(term.letters.index(c) for c in letters))
+    return turned
+
+
+def _product(one: _Term, two: _Term, kept: str, sizes: dict[str, int]) -> _Term:
+    """Multiply two terms and add up what neither the result nor another term needs."""
+    both = [c for c in one.letters if c in two.letters]
+    one, two = _summed(one, kept + "".join(both)), _summed(two, kept + "".join(both))
+    stretched = [c for c in both if one.array.shape[one.letters.index(c)] != two.array.shape[two.letters.index(c)]]
+    batch = "".join(c for c in both if c in kept)
+    gone = "".join(c for c in both if c not in kept)
+    rows = "".join(c for c in one.letters if c not in both)
+    columns = "".join(c for c in two.letters if c not in both)
+    if stretched:  # one of the two is 1 long
+        one, two = (_Term(t.letters, _wide(t, stretched, sizes)) for t in (one, two))
+    if not gone:
+        shape_of_one = _ordered(one, batch + rows)
+        left = reshape(shape_of_one, (*shape_of_one.shape, *(1,) * len(columns)))
+        right = _ordered(two, batch + columns)
+        right = reshape(right, (*right.shape[: len(batch)], *(1,) * len(rows), *right.shape[len(batch) :]))
+        return _Term(batch + rows + columns, _MULTIPLY(left, right))
+    long = [math.prod(sizes[c] for c in group) for group in (rows, gone, columns)]
+    lead = tuple(sizes[c] for c in batch)
+    a = reshape(_ordered(one, batch + rows + gone), (*lead, long[0], long[1]))
+    b = reshape(_ordered(two, batch + gone + columns), (*lead, long[1], long[2]))
+    made = reshape(matmul(a, b), (*lead, *(sizes[c] for c in rows), *(sizes[c] for c in columns)))
+    return _Term(batch + rows + columns, made)
+
+
+def _wide(term: _Term, stretched: list[str], sizes: dict[str, int]) -> Array:
+    shape = tuple(sizes[c] if c in stretched else n for c, n in zip(term.letters, term.array.shape, strict=True))
+    wide: Array = broadcast_to(term.array, shape)
+    return wide
+
+
+def _sizes(terms: list[_Term]) -> dict[str, int]:
+    sizes: dict[str, int] = {}
+    for letters, x in terms:
+        for c, n in zip(letters, x.shape, strict=True):
+            if sizes.setdefault(c, n) != n and 1 not in {n, sizes[c]}:
+                name = "an axis of the ellipsis" if c in _SPARE else repr(c)
+                raise ValueError(f"einsum: {name} is {sizes[c]} and {n} long.")
+            sizes[c] = n if sizes[c] == 1 else sizes[c]
+    return sizes
+
+
+def _path(subscripts: str, terms: list[_Term], sizes: dict[str, int]) -> list[tuple[int, ...]]:
+    """Return in which order to multiply pairs: NumPy's search, by sizes alone."""
+    if len(terms) < 3:
+        return [tuple(range(len(terms)))]
+    shapes = [np.broadcast_to(np.float32(0), tuple(sizes[c] for c in t.letters)) for t in terms]
+    numbered = {c: i for i, c in enumerate(sizes)}
+    sublists: list[Any] = []
+    for term, shape in zip(terms, shapes, strict=True):
+        sublists += [shape, [numbered[c] for c in term.letters]]
+    result = subscripts.partition("->")[2]
+    path = np.einsum_path(*sublists, [numbered[c] for c in result], optimize="greedy")[0]
+    return [step for step in path[1:] if isinstance(step, tuple)]
+
+
+def _einsum(subscripts: str, *operands: Any, optimize: bool = True) -> Any:
+    return np.einsum(subscripts, *operands, optimize=optimize)
+
+
+def _term_sizes(subscripts: Any, *given: Any) -> Any:
+    *operands, want = given
+    return np.maximum(np.abs(want), np.einsum(subscripts, *(np.abs(o) for o in operands)))
+
+
+@op("linear", reference=_einsum, dtypes=NUMERIC, kernels=("matmul.metal", "reduce.metal"), flops=2,
+    numpy=(np.einsum,), size=_term_sizes, tolerance={"float32": 40.0, "float16": 3.0, "bfloat16": 2.0},
+    cite="NumPy, ``einsum``")  # fmt: skip
+def einsum(subscripts: str, /, *operands: Array, optimize: bool = True) -> Array:
+    """Sum of products over the axes that subscripts name: ``einsum("ij,jk->ik", a, b)`` is a product of matrices.
+
+    Parameters
+    ----------
+    subscripts : str
+        One letter per axis for each operand, then ``->`` and the axes of the result; by default, the letters that occur
+        once, in alphabetical order. ``...`` stands for all other axes, which broadcast.
+    *operands : Array
+    optimize : bool
+        Choose the order of the products by their sizes; else from left to right.
+
+    Returns
+    -------
+    Array
+        Of the dtype that the operands promote to, in which steps between products are kept too. Each product of two
+        operands is one of matrices, after a copy where the axes need another order.
+
+    Raises
+    ------
+    ValueError
+        When the subscripts do not fit the operands.
+    """
+    if not isinstance(subscripts, str):
+        raise TypeError(f"einsum: the subscripts come first, as text; got {type(subscripts).__name__}.")
+    given = [as_array("einsum", x) for x in operands]
+    if not given:
+        raise ValueError("einsum: needs an operand; got none.")
+    on(given[0].engine, "einsum", *given)
+    dtype = given[0].dtype
+    for x in given[1:]:
+        dtype = common(dtype, x.dtype, "einsum")
+    letters, result = _read(subscripts, [x.ndim for x in given])
+    terms = [_once(_Term(p, converted(x, dtype))) for p, x in zip(letters, given, strict=True)]
+    sizes = _sizes(terms)
+    steps = [(0, 1)] * (len(terms) - 1) if not optimize else _path(f"->{result}", terms, sizes)
+    for step in steps:
+        if len(terms) == 1:
+            break
+        chosen = [terms[i] for i in step]
+        terms = [t for i, t in enumerate(terms) if i not in step]
+        while len(chosen) > 1:
+            kept = result + "".join(t.letters for t in (*terms, *chosen[2:]))
+            chosen = [_product(chosen[0], chosen[1], kept, sizes), *chosen[2:]]
+        terms.append(chosen[0])
+    made = _summed(terms[0], result)
+    found: Array = _ordered(made, result)
+    return found if found.block is not given[0].block else found.copy()
+
+
+@op("linear", reference=np.kron, dtypes=NUMERIC, numpy=(np.kron,), tolerance={"float32": 0.5},
+    kernels=("elementwise.h",), cite="NumPy, ``kron``")  # fmt: skip
+def kron(x1: Array, x2: Array, /) -> Array:
+    """Kronecker product: each element of x1 times all of x2, laid out as blocks. One multiplication that broadcasts.
+
+    Parameters
+    ----------
+    x1, x2 : Array
+        The one with fewer axes has more put before its own.
+
+    Returns
+    -------
+    Array
+        Along each axis as long as both together multiplied.
+    """
+    a, b = as_array("kron", x1), as_array("kron", x2)
+    rank = max(a.ndim, b.ndim)
+    shapes = [(1,) * (rank - x.ndim) + x.shape for x in (a, b)]
+    a = reshape(a, _between(shapes[0], ones_first=False))
+    b = reshape(b, _between(shapes[1], ones_first=True))
+    made: Array = reshape(_MULTIPLY(a, b), tuple(n * m for n, m in zip(*shapes, strict=True)))
+    return made
+
+
+def _between(shape: Iterable[int], *, ones_first: bool) -> tuple[int, ...]:
+    return tuple(m for n in shape for m in ((1, n) if ones_first else (n, 1)))
+
+
+def _products_size(x1: Any, x2: Any, want: Any) -> Any:
+    del x1, x2
+    return np.maximum(np.abs(want), 64)  # what 80 products of normal numbers come to, and those that cancel
+
+
+def _rounded(name: str) -> dict[str, Any]:
+    tolerance = {"float32": 40.0, "float16": 0.51, "bfloat16": 0.51}
+    return {"numpy": (getattr(np, name),), "tolerance": tolerance, "size": _products_size, "cite": f"NumPy, ``{name}``"}
+
+
+@op("linear", reference=np.dot, dtypes=NUMERIC, kernels=("matmul.metal", "dots.metal"), flops=2, **_rounded("dot"))
+def dot(x1: Array, x2: Array, /) -> Array:
+    """Sums of products over the last axis of x1 and the last but one of x2, a vector's only one.
+
+    As `matmul` for vectors and matrices, a product of elements where one is a number; where x2 has more than two axes,
+    every matrix of x1 with every one of x2.
+    """
+    if np.ndim(x1) == 0 or np.ndim(x2) == 0:
+        made: Array = _MULTIPLY(x1, x2)
+    elif np.ndim(x1) == 1 or np.ndim(x2) < 3:
+        made = matmul(x1, x2)
+    else:
+        made = tensordot(x1, x2, axes=((-1,), (-2,)))
+    return made
+
+
+@op("linear", reference=np.inner, dtypes=NUMERIC, kernels=("matmul.metal", "dots.metal"), flops=2, **_rounded("inner"))
+def inner(x1: Array, x2: Array, /) -> Array:
+    """Sums of products over the last axes of two arrays; a product of elements where one is a number."""
+    scalar = np.ndim(x1) == 0 or np.ndim(x2) == 0
+    made: Array = _MULTIPLY(x1, x2) if scalar else tensordot(x1, x2, axes=((-1,), (-1,)))
+    return made
+
+
+@op(
+    "moving",
+    reference=lambda x, offset=0, dtype=None: np.trace(x, offset, -2, -1),  # noqa: ARG005
+    dtypes=NUMERIC,
+    kernels=("reduce.metal",),
+)
+def trace(x: Array, /, offset: int = 0, *, dtype: Any = None, axis1: int = -2, axis2: int = -1) -> Array:
+    """Return the sums of diagonals of matrices, by default of the last two axes.
+
+    Parameters
+    ----------
+    x : Array
+    offset : int
+        Diagonals above the main one are positive.
+    dtype : dtype, optional
+        As for `metalnb.sum`.
+    axis1, axis2 : int
+        The matrices' rows and columns.
+    """
+    found: Array = basic_reductions.sum(diagonal(x, offset, axis1, axis2), axis=-1, dtype=dtype)
+    return found

@@ -1,0 +1,276 @@
+"""Ops of linear algebra that multiply: matmul, vecdot, outer, tensordot.
+
+Names and semantics: Python array API standard 2024.12, "Linear Algebra Functions".
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from ...arrays.array import Array
+from ...arrays.convert import on
+from ...arrays.promotion import common
+from ..elementwise.by_name import BY_NAME
+from ..launching.copying import as_array, converted
+from ..launching.product_launch import dot_products, product
+from ..op import ALL, NUMERIC, LeastTraffic, Op, OpRow, op
+from ..planning.axes import axes_of, axis_of
+from ..planning.elementwise_plan import broadcast
+from ..shapes.array_views import expand_dims, moveaxis, permute_dims, reshape
+
+__all__ = ["matmul", "outer", "tensordot", "vecdot"]
+
+Shape = tuple[int, ...]
+
+
+# Half a unit in the last place for each of at most 80 terms of the samples, at the size of the terms together; float16
+# and bfloat16 are rounded once.
+_TOLERANCE = {"float32": 40, "float16": 0.51, "bfloat16": 0.51}
+
+
+def _terms(x1: Any, x2: Any, want: Any) -> Any:
+    """Bound what 80 products of normal numbers come to, and those that cancel."""
+    del x1, x2
+    return np.maximum(np.abs(want), 64)
+
+
+class Product(Op):
+    """An op that sums products along an axis for each element of the result."""
+
+    def __metal_traffic__(self, x1: Any, x2: Any, **options: Any) -> LeastTraffic:
+        """Return the least that a call must move and compute."""
+        moved = super().__metal_traffic__(x1, x2, **options)
+        made = self(x1, x2, **options)
+        return LeastTraffic(moved.bytes, 2 * made.size * x1.shape[options.get("axis", -1)])
+
+
+def _product(**row: Any) -> Callable[[Callable[..., Any]], Op]:
+    return lambda function: Product(function, OpRow("linear", **row))
+
+
+_MULTIPLY = BY_NAME["multiply"]
+
+
+def _taken(who: str, x1: Any, x2: Any) -> tuple[Array, Array]:
+    """Convert two arguments to arrays of one engine and of the dtype that they promote to."""
+    a, b = as_array(who, x1), as_array(who, x2)
+    on(a.engine, who, b)
+    dtype = common(a.dtype, b.dtype, who)
+    return converted(a, dtype), converted(b, dtype)
+
+
+@_product(
+    reference=np.matmul,
+    tolerance=_TOLERANCE,
+    size=lambda x1, x2, _: np.matmul(np.abs(x1), np.abs(x2)),
+    dtypes=ALL,
+    kernels=(
+        "matmul.metal", "dots.metal", "columns.metal", "product.h", "tiles.metal", "matrix_tiles.metal", "tile_loads.h",
+    ),
+    numpy=(np.matmul,),
+)  # fmt: skip
+def matmul(x1: Array, x2: Array, /) -> Array:
+    """Product of matrices, or of stacks of matrices.
+
+    Parameters
+    ----------
+    x1 : Array (…, M, K) or (K,)
+    x2 : Array (…, K, N) or (K,)
+        Any strides: a transposed view is not copied. The leading axes broadcast.
+
+    Returns
+    -------
+    Array (…, M, N)
+        Of the dtype that the two promote to; a vector's axis is left out. Integers wrap; float16 and bfloat16 are added
+        up in float32 and rounded once; of bool it is whether any pair is true.
+
+    Raises
+    ------
+    ValueError
+        When an array has no axis, the lengths K differ, or the leading axes do not broadcast.
+
+    References
+    ----------
+    Python array API standard 2024.12, ``matmul``.
+    """
+    a, b = _taken("matmul", x1, x2)
+    for x, name in ((a, "first"), (b, "second")):
+        if x.ndim == 0:
+            raise ValueError(f"matmul: the {name} array has no axis; it needs one. Pass x1 * x2 for a scalar.")
+    rows, columns = a.ndim > 1, b.ndim > 1
+    along = -2 if columns else -1
+    if a.shape[-1] != b.shape[along]:
+        second = "last axis but one" if columns else "last axis"
+        raise ValueError(
+            f"matmul: the last axis of the first array, {a.shape[-1]}, must match the {second} of the second, "
+            f"{b.shape[along]} (shapes {a.shape} and {b.shape})."
+        )
+    if not rows and not columns:
+        return dot_products(a, b, ())
+    batch = broadcast("matmul", [a.shape[:-2], b.shape[:-2]])
+    if not rows:
+        a = Array(a.block, a.dtype, (1, *a.shape), (0, *a.strides), a.offset)
+    if not columns:
+        b = Array(b.block, b.dtype, (*b.shape, 1), (*b.strides, 0), b.offset)
+    made = product(a, b, batch)
+    shape = (*batch, *a.shape[-2:][: int(rows)], *b.shape[-1:][: int(columns)])
+    return Array(made.block, made.dtype, shape, None, 0)
+
+
+def _vecdot(x1: Any, x2: Any, axis: int = -1) -> Any:
+    return np.sum(np.multiply(np.moveaxis(x1, axis, -1), np.moveaxis(x2, axis, -1)), -1, dtype=x1.dtype)
+
+
+@_product(
+    reference=_vecdot,
+    tolerance=_TOLERANCE,
+    size=_terms,
+    dtypes=NUMERIC,
+    kernels=("dots.metal", "product.h"),
+    numpy=(np.vecdot,) if hasattr(np, "vecdot") else (),
+)  # fmt: skip
+def vecdot(x1: Array, x2: Array, /, axis: int = -1) -> Array:
+    """Dot products of the vectors along an axis.
+
+    Parameters
+    ----------
+    x1, x2 : Array (…, K)
+        The other axes broadcast.
+    axis : int
+        The vectors' axis, counted from the end unless both arrays have as many axes.
+
+    Returns
+    -------
+    Array (…)
+        Of the dtype that the two promote to; sums as in `matmul`.
+
+    Raises
+    ------
+    ValueError
+        When the vectors' lengths differ or the other axes do not broadcast.
+
+    References
+    ----------
+    Python array API standard 2024.12, ``vecdot``.
+    """
+    a, b = _taken("vecdot", x1, x2)
+    least = min(a.ndim, b.ndim)
+    number = axis_of("vecdot", axis, least) - least
+    if operator.index(axis) >= 0 and a.ndim != b.ndim:
+        message = f"vecdot: axis {axis} differs between arrays of {a.ndim} and {b.ndim} axes. Count it from the end."
+        raise ValueError(message)
+    if a.shape[number] != b.shape[number]:
+        raise ValueError(
+            f"vecdot: axis {axis} of the first array, {a.shape[number]}, must match that of the second, "
+            f"{b.shape[number]} (shapes {a.shape} and {b.shape})."
+        )
+    a, b = moveaxis(a, number, -1), moveaxis(b, number, -1)
+    return dot_products(a, b, broadcast("vecdot", [a.shape[:-1], b.shape[:-1]]))
+
+
+@op(
+    "linear",
+    reference=np.multiply.outer,
+    tolerance={"float32": 0.5, "float16": 0.5, "bfloat16": 0.5},
+    dtypes=NUMERIC,
+    parts=(_MULTIPLY,),
+    numpy=(np.outer,),
+)
+def outer(x1: Array, x2: Array, /) -> Array:
+    """Products of each element of one vector with each of another.
+
+    Parameters
+    ----------
+    x1 : Array (M,)
+    x2 : Array (N,)
+
+    Returns
+    -------
+    Array (M, N)
+
+    Raises
+    ------
+    ValueError
+        When one is not a vector.
+
+    References
+    ----------
+    Python array API standard 2024.12, ``linalg.outer``.
+    """
+    a, b = _taken("outer", x1, x2)
+    if a.ndim != 1 or b.ndim != 1:
+        raise ValueError(f"outer: takes two vectors; got shapes {a.shape} and {b.shape}. Pass x.reshape(-1).")
+    made: Array = _MULTIPLY(expand_dims(a, axis=1), b)
+    return made
+
+
+def _paired(a: Array, b: Array, axes: Any) -> tuple[Shape, Shape]:
+    """Read which axes are summed over: a number of axes in the middle, or two lists."""
+    if not isinstance(axes, Iterable):
+        count = operator.index(axes)
+        if not 0 <= count <= min(a.ndim, b.ndim):
+            raise ValueError(f"tensordot: axes is 0 to {min(a.ndim, b.ndim)} for these arrays; got {axes}.")
+        return tuple(range(a.ndim - count, a.ndim)), tuple(range(count))
+    pair = tuple(axes)
+    if len(pair) != 2:
+        raise ValueError(f"tensordot: axes is an integer or a pair of axes; got {axes!r}.")
+    one, other = axes_of("tensordot", pair[0], a.ndim), axes_of("tensordot", pair[1], b.ndim)
+    if len(one) != len(other):
+        message = f"tensordot: needs as many axes of the first array as of the second; got {pair[0]} and {pair[1]}."
+        raise ValueError(message)
+    return one, other
+
+
+@op(
+    "linear",
+    reference=np.tensordot,
+    tolerance=_TOLERANCE,
+    size=_terms,
+    dtypes=NUMERIC,
+    parts=(matmul,),
+    numpy=(np.tensordot,),
+)  # fmt: skip
+def tensordot(x1: Array, x2: Array, /, *, axes: int | tuple[Any, Any] = 2) -> Array:
+    """Sums of products over some axes of two arrays.
+
+    Parameters
+    ----------
+    x1, x2 : Array
+    axes : int or pair of sequences of int
+        A number: the last axes of x1 with the first of x2; or the axes of x1 and those of x2, paired in order.
+
+    Returns
+    -------
+    Array
+        The axes of x1 that are left, then those of x2.
+
+    Raises
+    ------
+    ValueError
+        When paired axes differ in length.
+
+    References
+    ----------
+    Python array API standard 2024.12, ``tensordot``.
+    """
+    a, b = _taken("tensordot", x1, x2)
+    one, other = _paired(a, b, axes)
+    for i, j in zip(one, other, strict=True):
+        if a.shape[i] != b.shape[j]:
+            raise ValueError(
+                f"tensordot: axis {i} of the first array, {a.shape[i]}, must match axis {j} of the second, "
+                f"{b.shape[j]} (shapes {a.shape} and {b.shape})."
+            )
+    left = [d for d in range(a.ndim) if d not in one]
+    right = [d for d in range(b.ndim) if d not in other]
+    m, k, n = (math.prod(x.shape[d] for d in of) for x, of in ((a, left), (a, one), (b, right)))
+    rows = reshape(permute_dims(a, (*left, *one)), (m, k))
+    columns = reshape(permute_dims(b, (*other, *right)), (k, n))
+    shape = (*(a.shape[d] for d in left), *(b.shape[d] for d in right))
+    made: Array = reshape(product(rows, columns, ()), shape)
+    return made

@@ -1,0 +1,84 @@
+"""Rows of tables for indices: embedding, one_hot."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+
+from ...arrays.array import Array
+from ...arrays.promotion import is_integer
+from ..creation.spaced_numbers import arange
+from ..elementwise.by_name import BY_NAME
+from ..indexing.take_and_put import take
+from ..launching.copying import as_array, converted
+from ..op import INTEGERS, op
+from ..reductions import basic_reductions
+
+__all__ = ["embedding", "one_hot"]
+
+
+def _embedding(indices: Any, weight: Any) -> Any:
+    return weight[indices.astype(np.int64)]
+
+
+@op("neural", reference=_embedding, dtypes=INTEGERS, kernels=("gather.metal",), flops=0, cite="PyTorch, ``embedding``")
+def embedding(indices: Array, weight: Array, /) -> Array:
+    """Return the rows of a table at indices: `take` along the first axis.
+
+    Parameters
+    ----------
+    indices : Array of integers
+    weight : Array (rows, numbers)
+
+    Raises
+    ------
+    IndexError
+        When an index is out of bounds.
+    ValueError
+        For a table of other than two axes.
+    """
+    table = as_array("embedding", weight)
+    if table.ndim != 2:
+        raise ValueError(f"embedding: weight has two axes; got shape {table.shape}.")
+    rows: Array = take(table, indices, axis=0)
+    return rows
+
+
+def _one_hot(x: Any, num_classes: int = -1) -> Any:
+    x = x.astype(np.int64)
+    return (x[..., None] == np.arange(x.max() + 1 if num_classes == -1 else num_classes)).astype(np.int64)
+
+
+@op("neural", reference=_one_hot, dtypes=INTEGERS, kernels=("elementwise.h",), cite="PyTorch, ``one_hot``")
+def one_hot(x: Array, /, num_classes: int = -1) -> Array:
+    """Return a row of zeros for each number, with a one at its place: int64.
+
+    Parameters
+    ----------
+    x : Array of integers
+        From 0 on.
+    num_classes : int
+        The length of the rows; by default one more than the largest number, which is waited for.
+
+    Raises
+    ------
+    ValueError
+        For a number that has no place.
+    """
+    x = as_array("one_hot", x)
+    if not is_integer(x.dtype):
+        raise TypeError(f"one_hot: takes integers; got {x.dtype}.")
+    count = operator.index(num_classes)
+    if not x.size:
+        if count < 1:
+            raise ValueError("one_hot: of no numbers, num_classes must be given.")
+    else:
+        low, high = int(basic_reductions.min(x)), int(basic_reductions.max(x))
+        count = high + 1 if count == -1 else count
+        if low < 0 or high >= count:
+            raise ValueError(f"one_hot: numbers from {low} to {high} have no place among {count} classes.")
+    places = arange(count, device=x.device)
+    made: Array = BY_NAME["equal"](converted(x, np.dtype(np.int64))[..., None], places)
+    return made.astype(np.int64)

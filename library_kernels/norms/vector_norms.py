@@ -1,0 +1,58 @@
+"""Norms of vectors, over any axes."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ...arrays.array import Array
+from ...arrays.promotion import floating, is_float, is_integer
+from ..launching.copying import as_array
+from ..launching.reduction_launch import Monoid, reduced_or, tag
+from ..op import FLOATS, op
+from ..planning.axes import axes_of
+
+__all__ = ["vector_norm"]
+
+
+def _vector_norm(x: Any, axis: Any = None, keepdims: bool = False, ord: float = 2) -> Any:
+    return np.linalg.vector_norm(x, axis=axis, keepdims=keepdims, ord=ord)
+
+
+_NORMS = {0: "Nonzero", 1: "NormOne", 2: "NormTwo", math.inf: "NormMost", -math.inf: "NormLeast"}
+
+
+@op("reduction", reference=_vector_norm, dtypes=FLOATS, kernels=("reduce.metal",), flops=2,
+    numpy=(np.linalg.vector_norm,), tolerance={"float32": 8.0, "float16": 0.6, "bfloat16": 0.55})  # fmt: skip
+def vector_norm(x: Array, /, *, axis: Any = None, keepdims: bool = False, ord: float = 2) -> Array:
+    """Norm of vectors: (Σ |x|^p)^(1/p); for p = ±∞ the largest or smallest |x|, for p = 0 how many are not 0.
+
+    Parameters
+    ----------
+    x : Array
+        Of floats. Integers are taken as float32.
+    axis : int or tuple of int, optional
+        By default all axes.
+    keepdims : bool
+        Whether the axes stay, with length 1.
+    ord : float
+        The p.
+
+    Returns
+    -------
+    Array
+        Of x's dtype for floats, else float32. Squares are summed in float32: beyond 1e19 they overflow.
+    """
+    x = as_array("vector_norm", x)
+    if not is_float(x.dtype) and not is_integer(x.dtype):
+        raise TypeError(f"vector_norm: takes numbers; got {x.dtype}. Pass x.astype(mnb.float32).")
+    axes = axes_of("vector_norm", axis, x.ndim)
+    result = floating(x.dtype)
+    functor = _NORMS.get(ord, "NormAny")
+    part, acc = ("uint", "ulong") if functor == "Nonzero" else ("float", "float")
+    monoid = Monoid(functor, tag(x.dtype), tag(result), part, acc)
+    nothing = None if ord < 0 else 0.0
+    about = float(ord) if functor == "NormAny" else None
+    return reduced_or(x, axes, monoid, result, keepdims=keepdims, nothing=nothing, who="vector_norm", about=about)

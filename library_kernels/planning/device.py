@@ -1,0 +1,120 @@
+"""What fills a device: SIMD-groups, elements for each, threadgroups; and the grids that follow from it.
+
+What a `Device` wants is known here and nowhere else.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ...engine.base import Caps, Grid
+
+__all__ = [
+    "CORES", "FAR", "LANES", "NEVER", "Device", "device_of", "grid_of_groups", "grid_of_rows", "grid_of_threads",
+    "takes_rows", "threads_for_row",
+]  # fmt: skip
+
+LANES = 32  # threads of a SIMD-group
+FAR = 96 << 20  # bytes of operands that hardly stay in any cache until the next kernel
+NEVER = 1 << 62
+_SHARED = 1024  # elements of a row that are worth a threadgroup, where loads are slow
+_LONE = 65536  # elements of a row that a threadgroup takes by itself rather than start another dispatch
+_THREADS = 256  # of a threadgroup whose threads work alone
+
+
+class Device(NamedTuple):
+    """What fills a device.
+
+    Attributes
+    ----------
+    simd_groups : int
+        That keep it busy.
+    stretch : int
+        Elements of a row that are worth a SIMD-group.
+    tile_rows, tile_groups : int
+        Rows of a tile of columns that are worth a SIMD-group, and how many of these keep the device busy.
+    scan_rows, scan_groups : int
+        The same of a scan, which reads its elements twice.
+    crowd : int
+        SIMD-groups of a threadgroup that work each by itself, where there are very many; an eighth of it where they are
+        just enough to keep the device busy.
+    waits : bool
+        Whether loads have a high latency that many threads hide: a GPU.
+    tile_places : int
+        Threadgroups of 256 threads that keep it busy with tiles in threadgroup memory; 0 where tiles do not pay.
+    rounds : int
+        How many SIMD-groups each of those that are busy at once is followed by, in long rows and columns: more than one
+        where the hardware hands them out, so that no processor waits for the slowest.
+    streams : int
+        Bytes of an elementwise kernel's operands from which on it writes past the caches: ``streamed.h``.
+    matrices : frozenset of str
+        The element types whose SIMD-group matrices hardware of its own multiplies: as `Caps.matrices`.
+    copies : bool
+        Whether copies into threadgroup memory are asynchronous: as `Caps.copies`.
+    """
+
+    simd_groups: int
+    stretch: int
+    tile_rows: int
+    tile_groups: int
+    scan_rows: int
+    scan_groups: int
+    crowd: int = 8
+    waits: bool = False
+    tile_places: int = 0
+    rounds: int = 1
+    streams: int = NEVER
+    matrices: frozenset[str] = frozenset()
+    copies: bool = False
+
+
+CORES = Device(512, 16384, 64, 128, 256, 64)  # a CPU, as measured; also a GPU of which nothing is known
+_CROWD = 32  # SIMD-groups of a threadgroup on a CPU: with 8, rows of 8 elements took 8 to 14 % longer
+_RESIDENT = 64  # SIMD-groups that a GPU's processor holds at once,
+_TILES = 24  # and those with a tile of columns each in threadgroup memory
+
+
+def device_of(caps: Caps) -> Device:
+    """Return what fills an engine's device."""
+    if not caps.processors:
+        return CORES._replace(crowd=_CROWD, streams=FAR) if caps.serial else CORES._replace(matrices=caps.matrices)
+    groups = _RESIDENT * caps.processors
+    tiles = _TILES * caps.processors
+    made = Device(groups, 2048, 16, tiles, 64, groups // 4, waits=True, tile_places=2 * caps.processors, rounds=4)
+    return made._replace(matrices=caps.matrices, copies=caps.copies)
+
+
+def grid_of_groups(simd_groups: int, device: Device = CORES, *, alone: bool = False) -> tuple[Grid, Grid]:
+    """Return the grid and the threadgroup for some SIMD-groups; `alone` gives each a threadgroup of its own."""
+    few = simd_groups <= (device.simd_groups // 8 if device.waits else 2 * device.simd_groups)
+    if alone or (few and simd_groups < device.simd_groups):
+        together = 1
+    elif few:
+        together = device.crowd // 8
+    else:
+        together = device.crowd if simd_groups >= 8 * device.simd_groups else 8
+    return (simd_groups * LANES, 1, 1), (together * LANES, 1, 1)
+
+
+def threads_for_row(count: int, device: Device) -> int:
+    """Return the threads of a threadgroup that takes a row by itself; 0 where a SIMD-group is enough for one."""
+    if not device.waits or count < _SHARED:
+        return 0
+    return 1024 if count >= 8 * _SHARED else 256
+
+
+def takes_rows(count: int, rows: int, device: Device) -> bool:
+    """Return whether threadgroups take a row each: they are too few for SIMD-groups, and enough or short enough."""
+    if rows >= device.simd_groups or not threads_for_row(count, device):
+        return False
+    return rows * LANES >= device.simd_groups or count <= _LONE
+
+
+def grid_of_rows(rows: int, threads: int) -> tuple[Grid, Grid]:
+    """Return the grid and the threadgroup for rows that have a threadgroup each."""
+    return (rows * threads, 1, 1), (threads, 1, 1)
+
+
+def grid_of_threads(threads: int) -> tuple[Grid, Grid]:
+    """Return the grid and the threadgroup for threads that work alone."""
+    return (threads, 1, 1), (min(threads, _THREADS), 1, 1)

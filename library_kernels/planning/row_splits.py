@@ -1,0 +1,50 @@
+"""How long rows and columns are split into stretches, so that there are enough SIMD-groups to fill a device.
+
+Reductions, arg-reductions, scans and softmax share these splits.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from .device import LANES, Device
+
+__all__ = ["FEW_TERMS", "TILE_BYTES", "Split", "split", "split_columns", "split_down", "split_rows"]
+
+TILE_BYTES = 8192  # threadgroup memory for a tile of columns, as in reduce.metal
+FEW_TERMS = 32  # elements that a thread reduces by itself rather than a SIMD-group
+_RUN = 512  # elements of a row that a SIMD-group has in flight where loads are slow, as in scan.metal
+_DOWN = 64  # elements of a column that are worth a thread, where loads are slow
+
+
+class Split(NamedTuple):
+    """A length split into `parts` stretches, the last of which has `rest` elements."""
+
+    stretch: int
+    rest: int
+    parts: int
+
+
+def split(count: int, least: int, parts: int, multiple: int = 1) -> Split:
+    """Split a length into at most `parts` stretches of at least `least`, each but the last a multiple of `multiple`."""
+    wanted = max(1, min(parts, count // least))
+    stretch = -(-count // wanted)
+    stretch = max(1, -(-stretch // multiple) * multiple)
+    number = max(1, -(-count // stretch))
+    return Split(stretch, count - (number - 1) * stretch, number)
+
+
+def split_rows(count: int, rows: int, multiple: int, device: Device) -> Split:
+    """Split `rows` rows of `count` elements into stretches of a multiple of `multiple`; a GPU has its own multiple."""
+    parts = -(-device.rounds * device.simd_groups // rows) if rows < device.simd_groups else 1
+    return split(count, device.stretch, parts, _RUN if device.waits else multiple)
+
+
+def split_columns(count: int, tiles: int, least: int, groups: int) -> Split:
+    """Split `tiles` tiles of columns, `count` long, into stretches of `least` or more, for `groups` SIMD-groups."""
+    return split(count, least, -(-groups // tiles))
+
+
+def split_down(count: int, columns: int, device: Device) -> Split:
+    """Split `columns` columns of `count` elements into stretches for a thread each, of whole eights."""
+    return split(count, _DOWN, -(-device.rounds * device.simd_groups * LANES // columns), 8)

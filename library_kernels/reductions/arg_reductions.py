@@ -1,0 +1,71 @@
+"""Where the largest and the smallest element are: argmax, argmin."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...arrays.array import Array, empty
+from ..launching.arg_reduction_launch import arg_reduced
+from ..launching.copying import as_array, copied
+from ..op import ALL, op
+from ..planning.axes import axis_of
+
+__all__ = ["argmax", "argmin"]
+
+_INT64 = np.dtype(np.int64)
+
+
+def _place_of(who: str, order: str, x: Any, axis: Any, *, keepdims: bool) -> Array:
+    x = as_array(who, x)
+    if not x.contiguous:
+        x = copied(x)
+    ndim = x.ndim
+    if axis is None:
+        count, outer, width = x.size, 1, 1
+        shape = (1,) * ndim if keepdims else ()
+    else:
+        at = axis_of(who, axis, ndim)
+        count, width = x.shape[at], int(np.prod(x.shape[at + 1 :], dtype=np.int64))
+        outer = int(np.prod(x.shape[:at], dtype=np.int64))
+        shape = x.shape[:at] + (1,) * keepdims + x.shape[at + 1 :]
+    if 0 in shape:
+        return empty(shape, _INT64, x.engine)
+    if count == 0:
+        raise ValueError(f"{who}: there are no elements to choose from: shape {x.shape}, axis {axis}.")
+    out = empty(shape, _INT64, x.engine)
+    return arg_reduced(order, x, (outer, count, width), out)
+
+
+@op("reduction", reference=np.argmax, dtypes=ALL, kernels=("reduce.metal", "argreduce.metal"),
+    numpy=(np.argmax,))  # fmt: skip
+def argmax(x: Array, /, axis: int | None = None, *, keepdims: bool = False) -> Array:
+    """Where the largest element is: the first one, or the first NaN.
+
+    Parameters
+    ----------
+    x : Array
+    axis : int, optional
+        By default places are counted through the whole array, last axis fastest.
+    keepdims : bool
+        Whether the axes stay, with length 1.
+
+    Returns
+    -------
+    Array
+        int64.
+
+    Raises
+    ------
+    ValueError
+        When there is nothing to choose from.
+    """
+    return _place_of("argmax", "Largest", x, axis, keepdims=keepdims)
+
+
+@op("reduction", reference=np.argmin, dtypes=ALL, kernels=("reduce.metal", "argreduce.metal"),
+    numpy=(np.argmin,))  # fmt: skip
+def argmin(x: Array, /, axis: int | None = None, *, keepdims: bool = False) -> Array:
+    """Where the smallest element is: the first one, or the first NaN. As `argmax` otherwise."""
+    return _place_of("argmin", "Smallest", x, axis, keepdims=keepdims)

@@ -1,0 +1,199 @@
+"""Reductions over any axes: sum, prod, max, min, ptp, any, all, count_nonzero, logsumexp."""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import Any
+
+import numpy as np
+
+from ...arrays.array import Array
+from ...arrays.promotion import as_dtype, floating, is_float
+from ..elementwise.by_name import BY_NAME
+from ..launching.copying import as_array, converted
+from ..launching.reduction_launch import Monoid, accumulator, reduced, reduced_or, summed, tag
+from ..op import ALL, NUMERIC, op
+from ..planning.axes import axes_of
+
+__all__ = [
+    "TOTAL_TOLERANCE", "all", "any", "count_nonzero", "logsumexp", "max", "min", "prod", "ptp", "size_of_largest",
+    "sum", "total_dtype",
+]  # fmt: skip
+
+DType = np.dtype[Any]
+
+_BOOL, _INT, _FLOAT = np.dtype(np.bool_), np.dtype(np.int64), np.dtype(np.float32)
+_FILE = ("reduce.metal",)
+# Half a unit for each addition on the way of an element, of which there are fewer than 13 here. A 16-bit result is
+# rounded once from such a total.
+TOTAL_TOLERANCE = {"float32": 6.0, "float16": 0.52, "bfloat16": 0.51}
+
+
+def total_dtype(dtype: DType, asked: Any, who: str) -> DType:
+    """Return the dtype that elements of a dtype are summed in (array API, ``sum``)."""
+    if asked is not None:
+        wanted = as_dtype(asked, who)
+        if wanted == _BOOL:
+            raise TypeError(f"{who}: dtype must be numeric; got bool. Use mnb.any or mnb.all.")
+        return wanted
+    return summed(dtype)
+
+
+def _added(who: str, x: Any, axis: Any, dtype: Any, *, keepdims: bool, start: int) -> Array:
+    """Add up or multiply."""
+    x = as_array(who, x)
+    result = total_dtype(x.dtype, dtype, who)
+    if is_float(x.dtype) and not is_float(result):
+        x = converted(x, result)
+    monoid = _adder("Product" if start else "Sum", x.dtype, result)
+    return reduced_or(x, axes_of(who, axis, x.ndim), monoid, result, keepdims=keepdims, nothing=start)
+
+
+@functools.cache
+def _adder(functor: str, dtype: DType, result: DType) -> Monoid:
+    part = acc = accumulator(result)
+    if functor == "Sum" and acc in {"long", "ulong"} and dtype.itemsize < 4:
+        part = acc.replace("long", "int")  # 128 numbers of 16 bits: a lane's part of a block
+    return Monoid(functor, tag(dtype), tag(result), part, acc)
+
+
+@op("reduction", reference=np.sum, dtypes=ALL, kernels=_FILE, numpy=(np.sum,), tolerance=TOTAL_TOLERANCE)
+def sum(x: Array, /, axis: Any = None, *, dtype: Any = None, keepdims: bool = False) -> Array:
+    """Sum of the elements.
+
+    Parameters
+    ----------
+    x : Array
+    axis : int or tuple of int, optional
+        The axes to sum over; by default all.
+    dtype : dtype, optional
+        By default x's for floats, and int64 or uint64 for integers and bool.
+    keepdims : bool
+        Whether the axes stay, with length 1.
+
+    Returns
+    -------
+    Array
+        16-bit floats are summed in float32. Of no elements the sum is 0. A float32 sum is at least as exact as
+        NumPy's pairwise one: it is made of blocks within blocks.
+    """
+    return _added("sum", x, axis, dtype, keepdims=keepdims, start=0)
+
+
+@op("reduction", reference=np.prod, dtypes=ALL, kernels=_FILE, numpy=(np.prod,),
+    tolerance={"float32": 170.0, "float16": 0.6, "bfloat16": 0.52})  # six times √2405 roundings of 0.58  # fmt: skip
+def prod(x: Array, /, axis: Any = None, *, dtype: Any = None, keepdims: bool = False) -> Array:
+    """Product of the elements; parameters and dtypes as for `sum`. Of no elements it is 1."""
+    return _added("prod", x, axis, dtype, keepdims=keepdims, start=1)
+
+
+def _extreme(who: str, functor: str, x: Any, axis: Any, *, keepdims: bool) -> Array:
+    x = as_array(who, x)
+    acc = "float" if is_float(x.dtype) else tag(x.dtype)
+    monoid = Monoid(functor, tag(x.dtype), tag(x.dtype), acc, acc)
+    return reduced_or(x, axes_of(who, axis, x.ndim), monoid, x.dtype, keepdims=keepdims, who=who)
+
+
+@op("reduction", reference=np.max, dtypes=ALL, kernels=_FILE, numpy=(np.max, np.amax), aliases=("amax",))
+def max(x: Array, /, axis: Any = None, *, keepdims: bool = False) -> Array:
+    """Largest element; NaN when there is one.
+
+    Parameters
+    ----------
+    x : Array
+    axis : int or tuple of int, optional
+        By default all axes.
+    keepdims : bool
+        Whether the axes stay, with length 1.
+
+    Returns
+    -------
+    Array
+        Of x's dtype.
+
+    Raises
+    ------
+    ValueError
+        When there is nothing to choose from.
+    """
+    return _extreme("max", "Maximum", x, axis, keepdims=keepdims)
+
+
+@op("reduction", reference=np.min, dtypes=ALL, kernels=_FILE, numpy=(np.min, np.amin), aliases=("amin",))
+def min(x: Array, /, axis: Any = None, *, keepdims: bool = False) -> Array:
+    """Smallest element; NaN when there is one. As `max` otherwise."""
+    return _extreme("min", "Minimum", x, axis, keepdims=keepdims)
+
+
+def _vote(who: str, functor: str, x: Any, axis: Any, *, keepdims: bool, nothing: bool) -> Array:
+    x = as_array(who, x)
+    monoid = Monoid(functor, tag(x.dtype), "bool", "uint", "uint")
+    return reduced_or(x, axes_of(who, axis, x.ndim), monoid, _BOOL, keepdims=keepdims, nothing=nothing)
+
+
+@op("reduction", reference=np.any, dtypes=ALL, kernels=_FILE, numpy=(np.any,))
+def any(x: Array, /, axis: Any = None, *, keepdims: bool = False) -> Array:
+    """Whether any element is not zero, as bool; parameters as for `sum`. Of no elements: False. NaN is not zero."""
+    return _vote("any", "Any", x, axis, keepdims=keepdims, nothing=False)
+
+
+@op("reduction", reference=np.all, dtypes=ALL, kernels=_FILE, numpy=(np.all,))
+def all(x: Array, /, axis: Any = None, *, keepdims: bool = False) -> Array:
+    """Whether all elements are not zero, as bool; parameters as for `sum`. Of no elements: True. NaN is not zero."""
+    return _vote("all", "All", x, axis, keepdims=keepdims, nothing=True)
+
+
+@op("reduction", reference=np.count_nonzero, dtypes=ALL, kernels=_FILE, numpy=(np.count_nonzero,))
+def count_nonzero(x: Array, /, axis: Any = None, *, keepdims: bool = False) -> Array:
+    """Number of elements that are not zero, as int64; parameters as for `sum`."""
+    x = as_array("count_nonzero", x)
+    monoid = Monoid("Nonzero", tag(x.dtype), "long", "uint", "ulong")
+    return reduced_or(x, axes_of("count_nonzero", axis, x.ndim), monoid, _INT, keepdims=keepdims, nothing=0)
+
+
+def size_of_largest(x: Any, want: Any) -> Any:
+    """Size of an error that does not shrink with the result: where x is far from 0, or the result near it."""
+    return np.maximum(np.abs(want), np.max(np.abs(x), initial=1.0))
+
+
+def _log_sum_exp(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
+    reduce: Any = np.logaddexp.reduce
+    return reduce(np.asarray(x), axis=axis, keepdims=keepdims)
+
+
+@op("reduction", reference=_log_sum_exp, dtypes=NUMERIC, kernels=_FILE, flops=3,
+    tolerance={"float32": 4.0, "float16": 0.55, "bfloat16": 0.52},
+    size=size_of_largest, cite="SciPy, scipy.special.logsumexp")  # fmt: skip
+def logsumexp(x: Array, /, axis: Any = None, *, keepdims: bool = False) -> Array:
+    """Logarithm of the sum of the exponentials, without overflow: log Σ exp(x - m) + m, with m the largest element.
+
+    Parameters
+    ----------
+    x : Array
+    axis : int or tuple of int, optional
+        By default all axes.
+    keepdims : bool
+        Whether the axes stay, with length 1.
+
+    Returns
+    -------
+    Array
+        Of x's dtype for floats, else float32. -∞ where there are no elements.
+    """
+    x = as_array("logsumexp", x)
+    axes = axes_of("logsumexp", axis, x.ndim)
+    result = floating(x.dtype)
+    most = Monoid("Maximum", tag(x.dtype), "float", "float", "float")
+    about = None if 0 in x.shape else reduced(x, axes, most, _FLOAT)
+    monoid = Monoid("LogSumExp", tag(x.dtype), tag(result), "float", "float")
+    return reduced_or(x, axes, monoid, result, keepdims=keepdims, nothing=-math.inf, about=about)
+
+
+@op("reduction", reference=np.ptp, dtypes=NUMERIC, kernels=("reduce.metal",), flops=2, numpy=(np.ptp,),
+    tolerance={"float32": 0.5, "float16": 0.5, "bfloat16": 0.5}, cite="NumPy, ``ptp``")  # fmt: skip
+def ptp(x: Array, /, axis: Any = None, *, keepdims: bool = False) -> Array:
+    """Largest element less the smallest one; integers wrap. Parameters and errors as for `max`; two passes."""
+    most = max(x, axis=axis, keepdims=keepdims)
+    made: Array = BY_NAME["subtract"](most, min(x, axis=axis, keepdims=keepdims))
+    return made

@@ -1,0 +1,185 @@
+"""Reductions and scans that leave NaN out. Of integers and bool they are the plain ones.
+
+Sums, products and extrema are one pass with a monoid of their own.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ...arrays.array import Array
+from ...arrays.promotion import as_dtype, is_float
+from ..elementwise.by_name import BY_NAME
+from ..launching.copying import as_array
+from ..launching.reduction_launch import Monoid, reduced_or, tag
+from ..op import ALL, op
+from ..planning.axes import axes_of
+from . import arg_reductions, basic_reductions, scans
+
+__all__ = [
+    "nan_folded", "nanargmax", "nanargmin", "nancumprod", "nancumsum", "nanmax", "nanmin", "nanprod", "nansum", "quiet",
+]  # fmt: skip
+
+DType = np.dtype[Any]
+
+_FLOAT = np.dtype(np.float32)
+_FILE = ("reduce.metal",)
+_ISNAN = BY_NAME["isnan"]
+_SQRT = BY_NAME["sqrt"]
+_WHERE, _DIVIDE = BY_NAME["where"], BY_NAME["divide"]
+
+# NaN is what an extreme starts from: it gives way to every number, and is left where there is none.
+_TEXT = """
+#define OF_FLOATS template <typename T, typename R, typename Part, typename Acc> struct
+OF_FLOATS NanSum : Sum<T, R, Part, Acc> {
+    static Part load(value_of<T> x, float) { return unordered(x, x) ? Part(0) : Part(x); }
+};
+OF_FLOATS NanProduct : Product<T, R, Part, Acc> {
+    static Part load(value_of<T> x, float) { return unordered(x, x) ? Part(1) : Part(x); }
+};
+OF_FLOATS NanCount : Sum<T, R, Part, Acc> {
+    static Part load(value_of<T> x, float) { return unordered(x, x) ? Part(0) : Part(1); }
+};
+OF_FLOATS NanSquares : Sum<T, R, Part, Acc> {
+    enum { OWN = true };
+    static Part load(value_of<T> x, float mean) {
+        const float distance = float(x) - mean;
+        return unordered(x, x) ? Part(0) : distance * distance;
+    }
+};
+OF_FLOATS NanMaximum : Monoid<T, R, Part, Acc> {
+    static Acc identity() { return NAN; }
+    template <typename A> static A combine(A a, A b) { return unordered(a, a) ? b : b > a ? b : a; }
+};
+OF_FLOATS NanMinimum : Monoid<T, R, Part, Acc> {
+    static Acc identity() { return NAN; }
+    template <typename A> static A combine(A a, A b) { return unordered(a, a) ? b : b < a ? b : a; }
+};
+"""
+
+
+def quiet(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Keep NumPy from warning of slices that are all NaN."""
+
+    @functools.wraps(function)
+    def reference(x: Any, *args: Any, **options: Any) -> Any:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return function(x, *args, **options)
+
+    reference.__module__ = __name__
+    return reference
+
+
+def nan_folded(
+    x: Array, axis: Any, functor: str, result: DType, *, who: str, keepdims: bool, acc: str = "float",
+    nothing: Any = 0, **given: Any,
+) -> Array:  # fmt: skip
+    """Reduce by one of the monoids above, which leave NaN out."""
+    part = acc.replace("long", "int")
+    monoid = Monoid(functor, tag(x.dtype), tag(result), part, acc, _TEXT)
+    axes = axes_of(who, axis, x.ndim)
+    return reduced_or(x, axes, monoid, result, keepdims=keepdims, nothing=nothing, who=who, **given)
+
+
+def _added(who: str, functor: str, plain: Any, start: int, x: Any, axis: Any, dtype: Any, *, keepdims: bool) -> Array:
+    x = as_array(who, x)
+    result = x.dtype if dtype is None else as_dtype(dtype, who)
+    if not is_float(x.dtype) or not is_float(result):
+        kept: Array = x if not is_float(x.dtype) else _WHERE(_ISNAN(x), float(start), x)
+        summed: Array = plain(kept, axis=axis, dtype=dtype, keepdims=keepdims)
+        return summed
+    return nan_folded(x, axis, functor, result, who=who, keepdims=keepdims, nothing=start)
+
+
+@op("reduction", reference=quiet(np.nansum), dtypes=ALL, kernels=_FILE, numpy=(np.nansum,),
+    tolerance=basic_reductions.TOTAL_TOLERANCE, cite="NumPy, ``nansum``")  # fmt: skip
+def nansum(x: Array, /, axis: Any = None, *, dtype: Any = None, keepdims: bool = False) -> Array:
+    """Sum of the elements that are not NaN; parameters and dtypes as for `sum`. Of none it is 0."""
+    return _added("nansum", "NanSum", basic_reductions.sum, 0, x, axis, dtype, keepdims=keepdims)
+
+
+@op("reduction", reference=quiet(np.nanprod), dtypes=ALL, kernels=_FILE, numpy=(np.nanprod,),
+    tolerance=basic_reductions.prod.row.tolerance, cite="NumPy, ``nanprod``")  # fmt: skip
+def nanprod(x: Array, /, axis: Any = None, *, dtype: Any = None, keepdims: bool = False) -> Array:
+    """Product of the elements that are not NaN; parameters and dtypes as for `sum`. Of none it is 1."""
+    return _added("nanprod", "NanProduct", basic_reductions.prod, 1, x, axis, dtype, keepdims=keepdims)
+
+
+def _extreme(who: str, functor: str, plain: Any, x: Any, axis: Any, *, keepdims: bool) -> Array:
+    x = as_array(who, x)
+    if not is_float(x.dtype):
+        found: Array = plain(x, axis=axis, keepdims=keepdims)
+        return found
+    return nan_folded(x, axis, functor, x.dtype, who=who, keepdims=keepdims, nothing=None)
+
+
+@op("reduction", reference=quiet(np.nanmax), dtypes=ALL, kernels=_FILE, numpy=(np.nanmax,), cite="NumPy, ``nanmax``")
+def nanmax(x: Array, /, axis: Any = None, *, keepdims: bool = False) -> Array:
+    """Largest element that is not NaN; NaN where all are. Parameters and errors as for `max`."""
+    return _extreme("nanmax", "NanMaximum", basic_reductions.max, x, axis, keepdims=keepdims)
+
+
+@op("reduction", reference=quiet(np.nanmin), dtypes=ALL, kernels=_FILE, numpy=(np.nanmin,), cite="NumPy, ``nanmin``")
+def nanmin(x: Array, /, axis: Any = None, *, keepdims: bool = False) -> Array:
+    """Smallest element that is not NaN; NaN where all are. Parameters and errors as for `max`."""
+    return _extreme("nanmin", "NanMinimum", basic_reductions.min, x, axis, keepdims=keepdims)
+
+
+def _place(who: str, plain: Any, worst: float, x: Any, axis: Any, *, keepdims: bool) -> Array:
+    x = as_array(who, x)
+    if is_float(x.dtype) and x.size:
+        missing = _ISNAN(x)
+        if bool(basic_reductions.any(basic_reductions.all(missing, axis=axis))):
+            raise ValueError(f"{who}: all elements along axis {axis} are NaN somewhere. Use mnb.nanmax to see where.")
+        x = _WHERE(missing, worst, x)
+    found: Array = plain(x, axis=axis, keepdims=keepdims)
+    return found
+
+
+@op("reduction", reference=np.nanargmax, dtypes=ALL, kernels=("argreduce.metal",), cite="NumPy, ``nanargmax``")
+def nanargmax(x: Array, /, axis: int | None = None, *, keepdims: bool = False) -> Array:
+    """Where the largest element is that is not NaN: the first one; as `argmax`, in two passes.
+
+    Raises
+    ------
+    ValueError
+        When there is nothing to choose from, or only NaN.
+    """
+    return _place("nanargmax", arg_reductions.argmax, -math.inf, x, axis, keepdims=keepdims)
+
+
+@op("reduction", reference=np.nanargmin, dtypes=ALL, kernels=("argreduce.metal",), cite="NumPy, ``nanargmin``")
+def nanargmin(x: Array, /, axis: int | None = None, *, keepdims: bool = False) -> Array:
+    """Where the smallest element is that is not NaN: the first one; errors as for `nanargmax`."""
+    return _place("nanargmin", arg_reductions.argmin, math.inf, x, axis, keepdims=keepdims)
+
+
+def _running(plain: Any, start: float, x: Any, axis: int | None, dtype: Any) -> Array:
+    x = as_array(f"nan{plain.name}", x)
+    if axis is None:
+        x, axis = x.reshape(-1), 0
+    if is_float(x.dtype):
+        x = _WHERE(_ISNAN(x), start, x)
+    made: Array = plain(x, axis=axis, dtype=dtype)
+    return made
+
+
+@op("scan", reference=np.nancumsum, dtypes=ALL, kernels=("scan.metal",),
+    tolerance=scans.cumulative_sum.row.tolerance, cite="NumPy, ``nancumsum``")  # fmt: skip
+def nancumsum(x: Array, /, axis: int | None = None, *, dtype: Any = None) -> Array:
+    """Running sums with NaN taken as 0; without an axis, of the elements as one row. Two passes."""
+    return _running(scans.cumulative_sum, 0.0, x, axis, dtype)
+
+
+@op("scan", reference=np.nancumprod, dtypes=ALL, kernels=("scan.metal",),
+    tolerance=scans.cumulative_prod.row.tolerance, cite="NumPy, ``nancumprod``")  # fmt: skip
+def nancumprod(x: Array, /, axis: int | None = None, *, dtype: Any = None) -> Array:
+    """Running products with NaN taken as 1; without an axis, of the elements as one row. Two passes."""
+    return _running(scans.cumulative_prod, 1.0, x, axis, dtype)

@@ -1,0 +1,121 @@
+"""Elements in another order along their axes: flip, roll, rot90 and NumPy's variants."""
+
+from __future__ import annotations
+
+import itertools
+import operator
+from collections.abc import Iterable
+
+import numpy as np
+
+from ...arrays.array import Array, empty
+from ..launching.copying import as_array, copy_into
+from ..op import ALL, op
+from ..planning.axes import axes_of, axis_of
+from .array_views import reshape, swapaxes
+
+__all__ = ["flip", "fliplr", "flipud", "roll", "rot90"]
+
+Shape = tuple[int, ...]
+
+
+@op(
+    "moving",
+    reference=np.flip,
+    dtypes=ALL,
+    flops=0,
+)
+def flip(x: Array, /, axis: int | Shape | None = None) -> Array:
+    """Return a view with the elements reversed along axes, by default along all."""
+    x = as_array("flip", x)
+    axes = axes_of("flip", axis, x.ndim)
+    turned = (slice(None, None, -1) if d in axes else slice(None) for d in range(x.ndim))
+    return x.viewed(x.host[(*turned, ...)])  # the ellipsis keeps it an array where it has no axes
+
+
+@op("moving", reference=np.fliplr, dtypes=ALL, flops=0, numpy=(np.fliplr,), cite="NumPy, ``fliplr``")
+def fliplr(x: Array, /) -> Array:
+    """Return a view with the second axis reversed."""
+    turned: Array = flip(x, axis=1)
+    return turned
+
+
+@op("moving", reference=np.flipud, dtypes=ALL, flops=0, numpy=(np.flipud,), cite="NumPy, ``flipud``")
+def flipud(x: Array, /) -> Array:
+    """Return a view with the first axis reversed."""
+    turned: Array = flip(x, axis=0)
+    return turned
+
+
+@op("moving", reference=np.rot90, dtypes=ALL, flops=0, numpy=(np.rot90,), cite="NumPy, ``rot90``")
+def rot90(x: Array, /, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
+    """Return a view turned by k right angles in the plane of two axes, from the first towards the second.
+
+    Raises
+    ------
+    ValueError
+        When the axes are one and the same.
+    """
+    x = as_array("rot90", x)
+    one, two = (axis_of("rot90", a, x.ndim) for a in axes)
+    if one == two:
+        raise ValueError(f"rot90: needs two axes; got {axes}.")
+    turns = k % 4
+    if turns == 2:
+        half: Array = flip(x, axis=(one, two))
+        return half
+    if turns == 0:
+        return x.viewed(x.host)
+    made: Array = swapaxes(flip(x, axis=two), one, two) if turns == 1 else flip(swapaxes(x, one, two), axis=two)
+    return made
+
+
+@op(
+    "moving",
+    reference=np.roll,
+    dtypes=ALL,
+    kernels=("copy.metal",),
+    flops=0,
+)
+def roll(x: Array, /, shift: int | Shape, axis: int | Shape | None = None) -> Array:
+    """Move the elements along axes; those shifted past the end reappear at the start.
+
+    Parameters
+    ----------
+    x : Array
+    shift : int or tuple of int
+        How far, for each axis.
+    axis : int or tuple of int, optional
+        Left out, the elements are taken as one row.
+
+    Raises
+    ------
+    ValueError
+        When there are not as many shifts as axes.
+    """
+    x = as_array("roll", x)
+    if axis is None:
+        if not isinstance(shift, int):
+            raise TypeError(f"roll: without an axis, shift must be an integer; got {shift!r}.")
+        rolled: Array = reshape(_rolled(reshape(x, -1), [(0, shift)]), x.shape)
+        return rolled
+    axes = tuple(axis_of("roll", a, x.ndim) for a in (axis if isinstance(axis, Iterable) else (axis,)))
+    shifts = tuple(shift) if isinstance(shift, Iterable) else (shift,) * len(axes)
+    if len(shifts) != len(axes):
+        raise ValueError(f"roll: as many shifts as axes are needed; got {shift} and {axis}.")
+    return _rolled(x, [(a, operator.index(s)) for a, s in zip(axes, shifts, strict=True)])
+
+
+def _rolled(x: Array, moves: list[tuple[int, int]]) -> Array:
+    """Copy each of the parts that the moves cut the array into to its place."""
+    out = empty(x.shape, x.dtype, x.engine)
+    by = [0] * x.ndim
+    for axis, shift in moves:
+        by[axis] += shift
+    pieces = []
+    for n, shift in zip(x.shape, by, strict=True):
+        s = shift % n if n else 0
+        pieces.append([(slice(0, n - s), slice(s, n)), (slice(n - s, n), slice(0, s))] if s else [(slice(None),) * 2])
+    for chosen in itertools.product(*pieces):
+        copy_into(out[tuple(to for _, to in chosen)], x[tuple(of for of, _ in chosen)])
+    return out

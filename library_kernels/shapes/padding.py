@@ -1,0 +1,111 @@
+"""Arrays made longer at their ends: pad."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+
+from ...arrays.array import Array, empty
+from ...arrays.convert import asarray
+from ..indexing.take_and_put import take
+from ..launching.copying import as_array, copy_into, fill_with
+from ..op import ALL, op
+
+__all__ = ["pad"]
+
+_MODES = ("constant", "edge", "reflect", "symmetric", "wrap", "empty")
+
+
+def _pad(x: Any, widths: Any, mode: str = "constant", constant_values: Any = 0) -> Any:
+    plain: Any = np.pad
+    return plain(x, widths, mode, **({"constant_values": constant_values} if mode == "constant" else {}))
+
+
+def _pairs(who: str, given: Any, rank: int) -> list[tuple[Any, Any]]:
+    """Read one value, one pair, or a pair for each axis."""
+    try:
+        both = np.broadcast_to(np.asarray(given), (rank, 2))
+    except ValueError:
+        raise ValueError(f"{who}: needs a number, a pair, or a pair for each of {rank} axes; got {given}.") from None
+    return [(a, b) for a, b in both.tolist()]
+
+
+@op("moving", reference=_pad, dtypes=ALL, kernels=("copy.metal", "gather.metal"), flops=0, numpy=(np.pad,),
+    cite="NumPy, ``pad``")  # fmt: skip
+def pad(x: Array, pad_width: Any, /, mode: str = "constant", *, constant_values: Any = 0) -> Array:
+    """Return an array with more elements before and after it along its axes.
+
+    Parameters
+    ----------
+    x : Array
+    pad_width : int, pair of int, or a pair for each axis
+        How many before and after.
+    mode : {"constant", "edge", "reflect", "symmetric", "wrap", "empty"}
+        Numbers; the outermost element again; the array mirrored at its outermost element, or beyond it; the array
+        again; whatever the memory holds.
+    constant_values : number, pair, or a pair for each axis
+        For ``constant``: the values before and after.
+
+    Returns
+    -------
+    Array
+        ``constant`` is one copy; the other modes take elements by index, one axis after the other.
+
+    Raises
+    ------
+    ValueError
+        For a negative width, an unknown mode, and where there is nothing to repeat.
+    """
+    x = as_array("pad", x)
+    if mode not in _MODES:
+        raise ValueError(f"pad: there is no mode {mode!r}; there are: {', '.join(_MODES)}.")
+    widths = [(operator.index(a), operator.index(b)) for a, b in _pairs("pad", pad_width, x.ndim)]
+    if any(a < 0 or b < 0 for a, b in widths):
+        raise ValueError(f"pad: widths must be 0 or more; got {pad_width}.")
+    if mode not in {"constant", "empty"}:
+        return _repeated(x, widths, mode)
+    out = empty(tuple(n + a + b for n, (a, b) in zip(x.shape, widths, strict=True)), x.dtype, x.engine)
+    inner = tuple(slice(a, a + n) for n, (a, _) in zip(x.shape, widths, strict=True))
+    if mode == "constant":
+        values = _pairs("pad", constant_values, x.ndim)
+        if len({v for pair in values for v in pair}) == 1:
+            fill_with(out, values[0][0])
+        else:
+            _framed(out, x.shape, widths, values)
+    copy_into(out[(*inner, ...)], x)
+    return out
+
+
+def _framed(out: Array, shape: tuple[int, ...], widths: list[tuple[int, int]], values: list[tuple[Any, Any]]) -> None:
+    """Write each axis' own numbers, later axes over earlier ones, as NumPy does."""
+    for d, (n, (a, b), (low, high)) in enumerate(zip(shape, widths, values, strict=True)):
+        lead = (slice(None),) * d
+        for part, value, count in ((slice(0, a), low, a), (slice(a + n, a + n + b), high, b)):
+            if count:
+                fill_with(out[(*lead, part, ...)], value)
+
+
+def _repeated(x: Array, widths: list[tuple[int, int]], mode: str) -> Array:
+    for d, (a, b) in enumerate(widths):
+        if not (a or b):
+            continue
+        n = x.shape[d]
+        if n == 0:
+            raise ValueError(f"pad: axis {d} is empty: there is nothing that {mode!r} could repeat.")
+        places = np.arange(-a, n + b)
+        if mode == "edge":
+            places = np.clip(places, 0, n - 1)
+        elif mode == "wrap":
+            places %= n
+        elif mode == "symmetric":
+            places = np.minimum(places % (2 * n), 2 * n - 1 - places % (2 * n))
+        else:
+            period = max(2 * n - 2, 1)
+            places = np.minimum(places % period, period - places % period) if n > 1 else places * 0
+        x = take(x, asarray(places, device=x.device), axis=d)
+    return x if x.contiguous and any(map(any, widths)) else x.copy()
+
+
+# ---- Taken apart -----------------------------------------------------------------------------------------------------

@@ -1,0 +1,126 @@
+"""Elements and whole arrays repeated: repeat, tile."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from ...arrays.array import Array, empty
+from ..launching.copying import BITS, as_array, bits_of, contiguous, copied
+from ..launching.launcher import dispatch
+from ..launching.programs import with_macros
+from ..op import ALL, op
+from ..planning.axes import axis_of
+from .array_views import broadcast_to, expand_dims, reshape
+
+__all__ = ["repeat", "tile"]
+
+_MOST = 2**32  # threads along one axis of a grid
+
+
+@op(
+    "moving",
+    reference=np.repeat,
+    dtypes=ALL,
+    kernels=(
+        "repeat.metal",
+        "copy.metal",
+    ),
+    flops=0,
+)
+def repeat(x: Array, repeats: Any, /, axis: int | None = None) -> Array:
+    """Repeat each element, right after itself.
+
+    Parameters
+    ----------
+    x : Array
+    repeats : int or Array of int
+        How often; an array says it for each element along the axis.
+    axis : int, optional
+        Left out, the elements are taken as one row.
+
+    Raises
+    ------
+    ValueError
+        For a negative number, or an array of another length than the axis.
+    """
+    x = as_array("repeat", x)
+    if axis is None:
+        x, axis = reshape(x, -1), 0
+    along = axis_of("repeat", axis, x.ndim)
+    if isinstance(repeats, (Array, np.ndarray, list, tuple)):
+        counts = np.asarray(repeats.read() if isinstance(repeats, Array) else repeats)
+        if counts.size != 1:
+            return _by_counts(x, counts, along)
+        repeats = counts.item()
+    times = operator.index(repeats)
+    if times < 0:
+        raise ValueError(f"repeat: repeats must be 0 or more; got {times}.")
+    before, after = x.shape[: along + 1], x.shape[along + 1 :]
+    size = x.size * times
+    if math.prod(after) == 1 and 0 < size < _MOST:
+        out = empty((*before[:-1], before[-1] * times, *after), x.dtype, x.engine)
+        program = with_macros("repeat.metal", x.device, BITS=BITS[x.itemsize])
+        dispatch(program.repeat, bits_of(contiguous(x)), bits_of(out), times, grid=size)
+        return out
+    wide = broadcast_to(expand_dims(x, axis=along + 1), (*before, times, *after))
+    made: Array = reshape(copied(wide), (*before[:-1], before[-1] * times, *after))
+    return made
+
+
+def _by_counts(x: Array, counts: np.ndarray[Any, Any], along: int) -> Array:
+    """Repeat each element by its own count: the positions are computed on the host, one for each result element."""
+    if counts.shape != (x.shape[along],) or counts.dtype.kind not in "iu" or (counts < 0).any():
+        raise ValueError(
+            f"repeat: needs {x.shape[along]} whole numbers, 0 or more; got {counts.dtype} of shape {counts.shape}."
+        )
+    positions = np.repeat(np.arange(counts.size), counts)
+    repeated: Array = x[(slice(None),) * along + (positions,)]
+    return repeated
+
+
+@op(
+    "moving",
+    reference=np.tile,
+    dtypes=ALL,
+    kernels=("copy.metal",),
+    flops=0,
+)
+def tile(x: Array, repetitions: int | tuple[int, ...], /) -> Array:
+    """Repeat a whole array along its axes.
+
+    Parameters
+    ----------
+    x : Array
+    repetitions : int or tuple of int
+        How often along each axis; the shorter of shape and repetitions is filled up with ones on the left.
+
+    Raises
+    ------
+    ValueError
+        For a negative number.
+    """
+    x = as_array("tile", x)
+    given = tuple(repetitions) if isinstance(repetitions, Iterable) else (repetitions,)
+    times = tuple(operator.index(r) for r in given)
+    if any(t < 0 for t in times):
+        raise ValueError(f"tile: repetitions must be 0 or more; got {repetitions}.")
+    rank = max(x.ndim, len(times))
+    shape = (1,) * (rank - x.ndim) + x.shape
+    times = (1,) * (rank - len(times)) + times
+    made = reshape(x, shape)
+    for d in reversed(range(rank)):  # the innermost first: long stretches are then copied by the outer ones
+        if times[d] != 1:
+            made = _along(made, d, times[d])
+    return copied(made) if made.block is x.block else made
+
+
+def _along(x: Array, axis: int, times: int) -> Array:
+    before, after = x.shape[:axis], x.shape[axis:]
+    wide = broadcast_to(expand_dims(x, axis=axis), (*before, times, *after))
+    made: Array = reshape(copied(wide), (*before, times * after[0], *after[1:]))
+    return made

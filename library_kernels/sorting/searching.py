@@ -1,0 +1,92 @@
+"""Searching in a sorted array: searchsorted."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, cast
+
+import numpy as np
+
+from ...arrays.array import Array, empty
+from ...arrays.convert import asarray, on
+from ...arrays.promotion import common, is_integer, weak
+from ..launching.bits import as_bits, order_of, width
+from ..launching.copying import as_array, converted
+from ..launching.gather import gather, indices_of
+from ..launching.launcher import dispatch
+from ..launching.programs import program
+from ..op import ALL, op
+
+__all__ = ["searchsorted"]
+
+_INT64 = np.dtype(np.int64)
+
+
+@op(
+    "searching", reference=np.searchsorted, dtypes=ALL, kernels=("search.metal", "order.h"),
+    numpy=(np.searchsorted,), flops=0,
+)  # fmt: skip
+def searchsorted(
+    x1: Array, x2: Any, /, side: Literal["left", "right"] = "left", sorter: Array | None = None
+) -> Array:
+    """Return the positions at which values would be inserted into a sorted array.
+
+    Parameters
+    ----------
+    x1 : Array
+        Of one axis, sorted; NaN is larger than every number.
+    x2 : Array
+        The values.
+    side : {"left", "right"}
+        Before those that are equal, or after them.
+    sorter : Array of integers, optional
+        What sorts x1, when it is not sorted: its `argsort`.
+
+    Returns
+    -------
+    Array
+        int64, of x2's shape.
+
+    Raises
+    ------
+    IndexError
+        When the sorter has an index that is out of bounds.
+    """
+    if side not in {"left", "right"}:
+        raise ValueError(f"searchsorted: side is 'left' or 'right'; got {side!r}.")
+    x1 = as_array("searchsorted", x1)
+    if x1.ndim != 1:
+        raise ValueError(f"searchsorted: the sorted array has one axis; got shape {x1.shape}.")
+    if isinstance(x2, (bool, int, float, list, tuple, range)):
+        return _numbers_among(x1, x2, side, sorter)
+    x2 = x2 if isinstance(x2, Array) else asarray(x2, device=x1.device)
+    on(x1.engine, "searchsorted", x2)
+    dtype = common(x1.dtype, x2.dtype, "searchsorted")
+    if sorter is not None:
+        x1 = gather("searchsorted", x1, indices_of("searchsorted", sorter, x1.engine), 0)
+    x1, x2 = (converted(a, dtype) for a in (x1, x2))
+    out = empty(x2.shape, _INT64, x1.engine)
+    if out.size:
+        kernels = program("search.metal", x1.engine, KIND=order_of(dtype), DESCENDING=False)
+        settings = {"n": x1.size, "right": int(side == "right")}
+        sorted_bits = as_bits(x1 if x1.size else x2)  # a kernel is given no empty array
+        dispatch(kernels[f"searchsorted_{width(dtype)}"], sorted_bits, as_bits(x2), out, settings, grid=out.size)
+    return out
+
+
+def _numbers_among(x1: Array, values: Any, side: Any, sorter: Any) -> Array:
+    """Search for Python's numbers: their size does not count, and a number beyond x1's dtype lies beyond all of x1."""
+    data = np.asarray(values)
+    if data.dtype.kind not in "biufO" or (data.dtype.kind == "O" and not all(type(v) is int for v in data.flat)):
+        return cast("Array", searchsorted(x1, asarray(values, device=x1.device), side, sorter))  # raises
+    dtype = weak({"b": True, "f": 1.5}.get(data.dtype.kind, 1), x1.dtype)
+    below, above = np.zeros((2, *data.shape), np.bool_)
+    if is_integer(dtype) and data.dtype.kind != "b":
+        below, above = data < int(np.iinfo(dtype).min), data > int(np.iinfo(dtype).max)
+    with np.errstate(over="ignore"):
+        known = np.where(below | above, 0, data).astype(dtype)
+    found = searchsorted(x1, asarray(known, device=x1.device), side, sorter)
+    if below.any() or above.any():
+        found.block.settle()
+        found.host[below], found.host[above] = 0, x1.size
+        found.block.flush()
+    return cast("Array", found)

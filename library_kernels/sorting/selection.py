@@ -1,0 +1,108 @@
+"""The first few of a sorted order: topk, partition, argpartition."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...arrays.array import Array
+from ..indexing.take_and_put import take_along_axis
+from ..launching.copying import as_array, copied
+from ..launching.radix_sort import selected_rows
+from ..op import ALL, op
+from ..planning.axes import axis_of
+from .sort import argsort, sort
+
+__all__ = ["TopK", "argpartition", "partition", "topk"]
+
+
+class TopK(NamedTuple):
+    """The top elements, sorted, and their indices."""
+
+    values: Array
+    indices: Array
+
+
+def _topk(x: Any, k: int, axis: int = -1, largest: bool = True) -> Any:
+    order = np.argsort(x, axis=axis, kind="stable")
+    if largest:
+        order = x.shape[axis] - 1 - np.flip(np.argsort(np.flip(x, axis), axis=axis, kind="stable"), axis)
+    order = np.take(order, np.arange(k), axis)
+    return np.take_along_axis(x, order, axis), order
+
+
+@op("sorting", reference=_topk, dtypes=ALL, kernels=("sort.metal", "gather.metal", "select.metal"), flops=0,
+    cite="PyTorch, ``topk``")  # fmt: skip
+def topk(x: Array, k: int, /, axis: int = -1, *, largest: bool = True) -> TopK:
+    """Return the k largest elements along an axis, sorted, and their indices; NaN counts as the largest.
+
+    Parameters
+    ----------
+    x : Array
+    k : int
+    axis : int
+    largest : bool
+        False selects the smallest.
+
+    Returns
+    -------
+    values : Array
+    indices : Array
+        int64. Few of many are selected; otherwise the whole axis is sorted, which is then faster.
+
+    Raises
+    ------
+    ValueError
+        When the axis has fewer than k elements.
+    """
+    x = as_array("topk", x)
+    along = axis_of("topk", axis, x.ndim)
+    count = operator.index(k)
+    if not 0 <= count <= x.shape[along]:
+        raise ValueError(f"topk: k must be between 0 and {x.shape[along]}, the length of axis {axis}; got {k}.")
+    if x.size and count:
+        last = along == x.ndim - 1
+        found = selected_rows(x if last else x.viewed(np.moveaxis(x.host, along, -1)), count, descending=largest)
+        if found is not None:
+            return TopK(*found) if last else TopK(*(copied(a.viewed(np.moveaxis(a.host, -1, along))) for a in found))
+    order = argsort(x, axis=along, descending=largest)[(*(slice(None),) * along, slice(count), ...)]
+    return TopK(take_along_axis(x, order, axis=along), copied(order))
+
+
+def _checked(who: str, x: Any, kth: Any, axis: int | None) -> tuple[Array, int]:
+    x = as_array(who, x)
+    if axis is None:
+        x, axis = x.reshape(-1), 0
+    at = axis_of(who, axis, x.ndim)
+    for k in np.atleast_1d(kth).tolist():
+        if not -x.shape[at] <= k < x.shape[at]:
+            raise ValueError(f"{who}: kth={k} is out of bounds for {x.shape[at]} elements.")
+    return x, at
+
+
+@op("sorting", reference=lambda x, kth, axis=-1: np.sort(x, axis), dtypes=ALL, kernels=("sort.metal",), flops=0,  # noqa: ARG005
+    numpy=(np.partition,), cite="NumPy, ``partition``")  # fmt: skip
+def partition(x: Array, kth: Any, /, axis: int | None = -1) -> Array:
+    """Return the elements with the k-th in its sorted position: none before it is larger, none after it smaller.
+
+    The result is fully sorted, which meets that condition.
+
+    Raises
+    ------
+    ValueError
+        When `kth` is out of bounds.
+    """
+    x, at = _checked("partition", x, kth, axis)
+    made: Array = sort(x, axis=at)
+    return made
+
+
+@op("sorting", reference=lambda x, kth, axis=-1: np.argsort(x, axis, kind="stable"), dtypes=ALL,  # noqa: ARG005
+    kernels=("sort.metal",), flops=0, numpy=(np.argpartition,), cite="NumPy, ``argpartition``")  # fmt: skip
+def argpartition(x: Array, kth: Any, /, axis: int | None = -1) -> Array:
+    """Return the indices that `partition` would put the elements in order by, int64."""
+    x, at = _checked("argpartition", x, kth, axis)
+    order: Array = argsort(x, axis=at)
+    return order

@@ -1,0 +1,110 @@
+"""Sets as sorted arrays: isin, union1d and others, by sorting and searching."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...arrays.array import Array
+from ...arrays.convert import asarray, on
+from ...arrays.promotion import common
+from ..creation.filled import full_like
+from ..elementwise.by_name import BY_NAME
+from ..indexing.take_and_put import take
+from ..launching.copying import as_array, converted
+from ..op import ALL, op
+from ..shapes.joining import concat
+from .searching import searchsorted
+from .sort import sort
+from .unique import unique
+
+__all__ = ["intersect1d", "isin", "setdiff1d", "setxor1d", "union1d"]
+
+_FILES = ("sort.metal", "search.metal")
+_EQUAL, _NOT_EQUAL, _MINIMUM = BY_NAME["equal"], BY_NAME["not_equal"], BY_NAME["minimum"]
+
+
+def _isin(x: Any, other: Any, *, invert: bool = False) -> Any:
+    return np.isin(x, other, invert=invert)
+
+
+@op("sets", reference=_isin, dtypes=ALL, kernels=_FILES, flops=0, numpy=(np.isin,),
+    cite="Python array API standard 2025.12, ``isin``")  # fmt: skip
+def isin(x1: Any, x2: Any, /, *, invert: bool = False) -> Array:
+    """Whether each element is among those of another array.
+
+    Parameters
+    ----------
+    x1 : Array
+        Whose elements are looked for.
+    x2 : Array or sequence of numbers
+        The others; sorted first, so that each is found by halving.
+    invert : bool
+        Whether it is not among them.
+
+    Returns
+    -------
+    Array
+        bool, of x1's shape. NaN is among none.
+    """
+    first = x1 if isinstance(x1, Array) else None
+    device = first.device if first is not None else x2.device if isinstance(x2, Array) else None
+    if first is None:
+        first = asarray(x1, device=device)
+    if isinstance(x2, Array):
+        other = x2
+    else:
+        whole = isinstance(x2, (bool, int, float, list, tuple, range)) and not np.size(x2)
+        other = asarray(x2, dtype=first.dtype if whole else None, device=device)
+    on(first.engine, "isin", other)
+    dtype = common(first.dtype, other.dtype, "isin")
+    known = sort(converted(other, dtype).reshape(-1))
+    if not known.size or not first.size:
+        return full_like(first, invert, dtype=np.bool_)  # type: ignore[no-any-return]
+    first = converted(first, dtype)
+    place = _MINIMUM(searchsorted(known, first), known.size - 1)
+    found: Array = (_NOT_EQUAL if invert else _EQUAL)(take(known, place), first)
+    return found
+
+
+def _both(who: str, x1: Any, x2: Any, *, distinct: bool = True) -> tuple[Array, Array]:
+    a, b = as_array(who, x1), as_array(who, x2)
+    on(a.engine, who, b)
+    dtype = common(a.dtype, b.dtype, who)
+    a, b = converted(a, dtype).reshape(-1), converted(b, dtype).reshape(-1)
+    return (unique(a), unique(b)) if distinct else (a, b)
+
+
+@op("sets", reference=np.union1d, dtypes=ALL, kernels=_FILES, flops=0, numpy=(np.union1d,), cite="NumPy, ``union1d``")
+def union1d(x1: Array, x2: Array, /) -> Array:
+    """Return the values that are in one of two arrays, each once, sorted."""
+    joined: Array = unique(concat(_both("union1d", x1, x2, distinct=False)))
+    return joined
+
+
+@op("sets", reference=np.intersect1d, dtypes=ALL, kernels=_FILES, flops=0, numpy=(np.intersect1d,),
+    cite="NumPy, ``intersect1d``")  # fmt: skip
+def intersect1d(x1: Array, x2: Array, /) -> Array:
+    """Return the values that are in both of two arrays, each once, sorted."""
+    a, b = _both("intersect1d", x1, x2)
+    found: Array = a[isin(a, b)]
+    return found
+
+
+@op("sets", reference=np.setdiff1d, dtypes=ALL, kernels=_FILES, flops=0, numpy=(np.setdiff1d,),
+    cite="NumPy, ``setdiff1d``")  # fmt: skip
+def setdiff1d(x1: Array, x2: Array, /) -> Array:
+    """Return the values of one array that are not in another, each once, sorted."""
+    a, b = _both("setdiff1d", x1, x2)
+    found: Array = a[isin(a, b, invert=True)]
+    return found
+
+
+@op("sets", reference=np.setxor1d, dtypes=ALL, kernels=_FILES, flops=0, numpy=(np.setxor1d,),
+    cite="NumPy, ``setxor1d``")  # fmt: skip
+def setxor1d(x1: Array, x2: Array, /) -> Array:
+    """Return the values that are in just one of two arrays, each once, sorted."""
+    a, b = _both("setxor1d", x1, x2)
+    found: Array = sort(concat([a[isin(a, b, invert=True)], b[isin(b, a, invert=True)]]))
+    return found

@@ -1,0 +1,166 @@
+"""Weighted means, covariances and correlations: one or two products and reductions each."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ...arrays.array import Array
+from ...arrays.convert import on
+from ...arrays.promotion import common, floating
+from ..elementwise.by_name import BY_NAME
+from ..launching.copying import as_array, converted, copied
+from ..linear_algebra.matrix_products import matmul
+from ..op import NUMERIC, op
+from ..planning.axes import axis_of
+from ..reductions.basic_reductions import sum as total
+from ..shapes.array_views import broadcast_to, diagonal
+from ..shapes.joining import concat
+from .moments import mean
+
+__all__ = ["average", "corrcoef", "cov"]
+
+_SQRT = BY_NAME["sqrt"]
+_CLIP = (BY_NAME["minimum"], BY_NAME["maximum"])
+_TOLERANCE = {"float32": 16.0, "float16": 1.0, "bfloat16": 0.6}
+
+
+def _largest(x: Any, *rest: Any) -> Any:
+    return np.maximum(np.abs(rest[-1]), np.max(np.abs(x), initial=1.0))
+
+
+@op("reduction", reference=np.average, dtypes=NUMERIC, kernels=("reduce.metal",), flops=2, numpy=(np.average,),
+    tolerance={"float32": 16.0, "float16": 0.6, "bfloat16": 0.55},
+    size=_largest, cite="NumPy, ``average``")  # fmt: skip
+def average(
+    x: Array, /, axis: int | None = None, *, weights: Array | None = None, returned: bool = False,
+    keepdims: bool = False,
+) -> Any:  # fmt: skip
+    """Mean in which elements weigh more or less: Σ w x / Σ w.
+
+    Parameters
+    ----------
+    x : Array
+    axis : int, optional
+        By default all axes.
+    weights : Array, optional
+        Of x's shape, or as long as the axis; by default all are 1.
+    returned : bool
+        Also return Σ w.
+    keepdims : bool
+        Whether the axes stay, with length 1.
+
+    Returns
+    -------
+    Array, or tuple of Array
+        Of x's dtype for floats, else float32; NaN where the weights sum to 0.
+
+    Raises
+    ------
+    ValueError
+        For weights of another shape.
+    """
+    x = as_array("average", x)
+    result = floating(x.dtype)
+    at = None if axis is None else axis_of("average", axis, x.ndim)
+    if weights is None:
+        plain = mean(x, axis=at, keepdims=keepdims)
+        count = x.size if at is None else x.shape[at]
+        return (plain, plain * 0 + float(count)) if returned else plain
+    w = as_array("average", weights)
+    on(x.engine, "average", w)
+    if w.shape != x.shape:
+        if at is None or w.shape != (x.shape[at],):
+            raise ValueError(f"average: weights of shape {w.shape} fit neither x's {x.shape} nor its axis {axis}.")
+        w = broadcast_to(w.reshape((-1, *(1,) * (x.ndim - at - 1))), x.shape)
+    single = np.dtype(np.float32)
+    w = converted(w, single)
+    weight = total(w, axis=at, keepdims=keepdims)
+    found = converted(total(converted(x, single) * w, axis=at, keepdims=keepdims) / weight, result)
+    return (found, converted(weight, result)) if returned else found
+
+
+def _cov(x: Any, y: Any = None, **options: Any) -> Any:
+    return np.cov(x, y, **options)
+
+
+def _square(x: Any, *rest: Any) -> Any:
+    return np.maximum(np.abs(rest[-1]), np.max(np.abs(x), initial=0.0) ** 2)
+
+
+@op("linear", reference=_cov, dtypes=NUMERIC, kernels=("matmul.metal",), flops=2, numpy=(np.cov,),
+    tolerance=_TOLERANCE, size=_square, cite="NumPy, ``cov``")  # fmt: skip
+def cov(
+    x: Array, y: Array | None = None, /, *, rowvar: bool = True, bias: bool = False, ddof: int | None = None
+) -> Array:
+    """Covariances of variables: a matrix, of one variable its variance.
+
+    Parameters
+    ----------
+    x : Array (variables, observations) or (observations,)
+    y : Array, optional
+        More variables, of as many observations.
+    rowvar : bool
+        False: variables are columns.
+    bias : bool
+        Divide by the number of observations, not by one less.
+    ddof : int, optional
+        What to subtract from that number; before `bias`.
+
+    Returns
+    -------
+    Array (variables, variables)
+        Of the dtype of floats, else float32; summed in float32 about the means. NaN for too few observations.
+
+    Raises
+    ------
+    ValueError
+        For more than two axes, and for another number of observations in y.
+    """
+    rows = _variables("cov", x, rowvar=rowvar)
+    if y is not None:
+        more = _variables("cov", y, rowvar=rowvar)
+        if more.shape[1] != rows.shape[1]:
+            raise ValueError(f"cov: y has {more.shape[1]} observations, x has {rows.shape[1]}.")
+        rows = concat([rows, more])
+    n = rows.shape[1]
+    less = ddof if ddof is not None else 0 if bias else 1
+    dtypes = [floating(as_array("cov", a).dtype) for a in (x, y) if a is not None]
+    result = dtypes[0] if len(dtypes) == 1 else common(*dtypes)
+    about = rows - mean(rows, axis=1, keepdims=True)
+    left = n - less
+    made = matmul(about, about.T) * (1 / left if left > 0 else math.nan)
+    shape = () if rows.shape[0] == 1 else made.shape
+    return converted(made, result).reshape(shape)
+
+
+def _variables(who: str, x: Any, *, rowvar: bool) -> Array:
+    x = as_array(who, x)
+    if x.ndim > 2:
+        raise ValueError(f"{who}: needs 1 or 2 axes; got shape {x.shape}.")
+    x = converted(x, np.dtype(np.float32))
+    if x.ndim < 2:
+        return x.reshape((1, -1))  # type: ignore[no-any-return]
+    return x if rowvar or x.shape[0] == 1 else copied(x.T)
+
+
+def _corr(x: Any, y: Any = None, **options: Any) -> Any:
+    return np.corrcoef(x, y, **options)
+
+
+@op("linear", reference=_corr, dtypes=NUMERIC, kernels=("matmul.metal",), flops=2, numpy=(np.corrcoef,),
+    tolerance=_TOLERANCE, size=lambda *given: np.maximum(np.abs(given[-1]), 1.0),
+    cite="NumPy, ``corrcoef``")  # fmt: skip
+def corrcoef(x: Array, y: Array | None = None, /, *, rowvar: bool = True) -> Array:
+    """Correlations of variables: `cov`, whose parameters it has, divided by the standard deviations; within [-1, 1]."""
+    own = floating(as_array("corrcoef", x).dtype)
+    spread = cov(*(None if a is None else converted(as_array("corrcoef", a), np.dtype(np.float32)) for a in (x, y)),
+                 rowvar=rowvar)  # fmt: skip
+    if not spread.ndim:
+        return converted(spread / spread, own)
+    deviation = _SQRT(diagonal(spread))
+    low, high = _CLIP
+    made: Array = high(low(spread / deviation / deviation[:, None], 1.0), -1.0)
+    return converted(made, own)

@@ -1,0 +1,271 @@
+"""Counting: bincount, histogram, digitize.
+
+`histogram` and `bincount` are one kernel and a sum over its rows; with weights, a search and `scatter_add`.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from ...arrays.array import Array, empty
+from ...arrays.convert import asarray, on
+from ...arrays.promotion import is_float, is_integer
+from ..creation.filled import zeros
+from ..indexing.take_and_put import scatter_add
+from ..launching.copying import as_array, contiguous, converted
+from ..launching.gather import indices_of
+from ..launching.launcher import dispatch
+from ..launching.programs import program
+from ..op import INTEGERS, NUMERIC, op
+from ..reductions import basic_reductions
+from ..sorting.searching import searchsorted
+
+__all__ = ["bincount", "digitize", "histogram", "histogram_bin_edges"]
+
+Host = np.ndarray[Any, Any]
+
+_FLOAT, _INT64, _UINT32 = np.dtype(np.float32), np.dtype(np.int64), np.dtype(np.uint32)
+_COUNTERS, _THREADS, _LEAST = 1 << 22, 4096, 1 << 12  # counters of all rows; threads; numbers that are worth a thread
+_CORES = 64  # threads that are enough where each is a core
+
+
+def _rows(x: Array, bins: int) -> tuple[Array, dict[str, Any]]:
+    """Return a row of counters for each thread, and which numbers each counts."""
+    most = _CORES if x.engine.caps.serial else _THREADS
+    threads = max(1, min(most, _COUNTERS // bins, -(-x.size // _LEAST)))
+    stretch = -(-x.size // threads)
+    threads = -(-x.size // stretch)
+    counting = {"n": x.size, "stretch": stretch, "bins": bins, "uniform": 0, "scale": 0.0}
+    return empty((threads, bins), _UINT32, x.engine), counting
+
+
+def _added(rows: Array) -> Array:
+    found: Array = basic_reductions.sum(rows, axis=0, dtype=_INT64)
+    return found
+
+
+def _number_counts(x: Any, *rest: Any, **options: Any) -> Any:
+    return np.bincount(x.astype(np.int64), *rest, **options)
+
+
+@op("searching", reference=_number_counts, dtypes=tuple(d for d in INTEGERS if d != "uint64"),
+    kernels=("bincount_serial.metal",), numpy=(np.bincount,), cite="NumPy, ``bincount``")  # fmt: skip
+def bincount(x: Array, /, weights: Array | None = None, minlength: int = 0) -> Array:
+    """Return how often each of the numbers 0, 1, 2, … occurs.
+
+    Parameters
+    ----------
+    x : Array of integers
+        Of one axis; none below 0.
+    weights : Array, optional
+        Added up for each number instead of 1; of x's shape. Floats are added in their order, as float32.
+    minlength : int
+        The least length of the result.
+
+    Returns
+    -------
+    Array
+        One longer than the largest number: int64, with weights their dtype (integers: float32).
+
+    Raises
+    ------
+    ValueError
+        For a negative number, for more than one axis, and for weights of another shape.
+    """
+    x = as_array("bincount", x)
+    if x.ndim != 1 or not is_integer(x.dtype):
+        raise ValueError(f"bincount: takes integers of one axis; got {x.dtype} of shape {x.shape}.")
+    least = operator.index(minlength)
+    if least < 0:
+        raise ValueError(f"bincount: minlength must be 0 or more; got {minlength}.")
+    places = contiguous(indices_of("bincount", x, x.engine))
+    bins = least
+    if places.size:
+        low, high = int(basic_reductions.min(places)), int(basic_reductions.max(places))
+        if low < 0:
+            raise ValueError(f"bincount: takes numbers from 0 on; got {low}.")
+        bins = max(high + 1, least)
+    if weights is not None:
+        return _weighed(places, weights, bins)
+    if not places.size or not bins:
+        return zeros((bins,), dtype=_INT64, device=x.device)  # type: ignore[no-any-return]
+    rows, counting = _rows(places, bins)
+    kernel = program("bincount_serial.metal", x.engine).count_numbers
+    dispatch(kernel, places, rows, counting, grid=rows.shape[0], threadgroup=1)
+    return _added(rows)
+
+
+def _weighed(places: Array, weights: Any, bins: int) -> Array:
+    given = as_array("bincount", weights)
+    if given.shape != places.shape:
+        raise ValueError(f"bincount: weights must have x's shape {places.shape}; got {given.shape}.")
+    given = given if is_float(given.dtype) else converted(given, _FLOAT)
+    total: Array = scatter_add(zeros((bins,), dtype=given.dtype, device=places.device), places, given)
+    return total
+
+
+# ---- Bins ------------------------------------------------------------------------------------------------------------
+
+
+def _edges(who: str, x: Array, bins: Any, limits: Any) -> tuple[Host, bool]:
+    """Return the edges as float32, and whether they are equally far apart."""
+    if isinstance(bins, str):
+        raise TypeError(f"{who}: bins={bins!r} is not supported. Pass a number, or edges from np.histogram_bin_edges.")
+    if isinstance(bins, Iterable):
+        given = np.asarray(bins.read() if isinstance(bins, Array) else bins)
+        if given.ndim != 1 or given.size < 2 or not (given[1:] >= given[:-1]).all():
+            raise ValueError(f"{who}: edges must be a row of at least 2 that do not fall; got shape {given.shape}.")
+        return given.astype(np.float32), False
+    count = operator.index(bins)
+    if count < 1:
+        raise ValueError(f"{who}: bins must be 1 or more; got {bins}.")
+    if limits is not None:
+        low, high = (float(v) for v in limits)
+    elif x.size:
+        low, high = float(basic_reductions.min(x)), float(basic_reductions.max(x))
+    else:
+        low, high = 0.0, 1.0
+    if not (math.isfinite(low) and math.isfinite(high) and low <= high):
+        raise ValueError(f"{who}: the range [{low}, {high}] must be finite and not fall. Pass range=(low, high).")
+    if low == high:
+        low, high = low - 0.5, high + 0.5
+    return np.linspace(low, high, count + 1).astype(np.float32), True
+
+
+def _edges_reference(x: Any, bins: Any = 10, range: Any = None) -> Any:
+    """NumPy's edges by float64, rounded once: of float32 data NumPy computes them in float32."""
+    return np.histogram_bin_edges(x.astype(np.float64), bins, range).astype(np.float32)
+
+
+def _counts_reference(x: Any, bins: Any = 10, range: Any = None, **options: Any) -> Any:
+    return np.histogram(x.astype(np.float32), _edges_reference(x, bins, range), **options)
+
+
+
+@op("searching", reference=_edges_reference, dtypes=NUMERIC, flops=0, tolerance={"float32": 1.0},
+    numpy=(np.histogram_bin_edges,), size=lambda _, *rest: np.maximum(np.abs(rest[-1]), np.abs(rest[-1]).max()),
+    cite="NumPy, ``histogram_bin_edges``")  # fmt: skip
+def histogram_bin_edges(x: Array, /, bins: Any = 10, range: tuple[float, float] | None = None) -> Array:
+    """Return the edges of the bins that `histogram` counts in, as float32; parameters as there."""
+    x = as_array("histogram_bin_edges", x)
+    return asarray(_edges("histogram_bin_edges", x, bins, range)[0], device=x.device)
+
+
+@op("searching", reference=_counts_reference, dtypes=NUMERIC, kernels=("bincount_serial.metal",), flops=4,
+    tolerance={"float32": 4.0}, numpy=(np.histogram,), cite="NumPy, ``histogram``",
+    size=lambda _, *rest: np.maximum(np.abs(rest[-1]), np.abs(rest[-1]).max()))  # fmt: skip
+def histogram(
+    x: Array, /, bins: Any = 10, range: tuple[float, float] | None = None, *, density: bool = False,
+    weights: Array | None = None,
+) -> tuple[Array, Array]:  # fmt: skip
+    """Count the elements that lie between each two edges.
+
+    Parameters
+    ----------
+    x : Array
+        Of any shape; compared as float32, so integers beyond 2^24 are rounded.
+    bins : int or sequence of float
+        How many bins of one width, or their edges.
+    range : tuple of float, optional
+        From where to where, with `bins` a number; by default from the least to the largest element.
+    density : bool
+        Divide by the number of elements counted and by each bin's width: the areas sum to 1.
+    weights : Array, optional
+        Added up instead of 1 for each element; of x's shape.
+
+    Returns
+    -------
+    counts : Array
+        int64; float32 with weights or density.
+    edges : Array
+        float32, one more. Each bin has its lower edge, the last one both. What lies outside, and NaN, is not counted.
+
+    Raises
+    ------
+    ValueError
+        For edges that fall, no bins, a range that is not finite, weights of another shape.
+    """
+    x = as_array("histogram", x)
+    host, uniform = _edges("histogram", x, bins, range)
+    edges = asarray(host, device=x.device)
+    numbers = contiguous(converted(x, _FLOAT)).reshape(-1)
+    if weights is None:
+        counts = _between(numbers, edges, host, uniform)
+    else:
+        counts = _weights_between(numbers, x, edges, weights)
+    if density:
+        widths = asarray(np.diff(host), device=x.device)
+        counts = converted(counts, _FLOAT)
+        counts = counts / basic_reductions.sum(counts) / widths
+    return counts, edges
+
+
+def _between(numbers: Array, edges: Array, host: Host, uniform: bool) -> Array:
+    bins = host.size - 1
+    if not numbers.size:
+        return zeros((bins,), dtype=_INT64, device=numbers.device)  # type: ignore[no-any-return]
+    rows, counting = _rows(numbers, bins)
+    with np.errstate(over="ignore"):
+        scale = float(np.float32(bins / (float(host[-1]) - float(host[0]))))
+    even = uniform and math.isfinite(scale) and bins < 1 << 20  # beyond, one guess may be two bins off
+    counting |= {"uniform": int(even), "scale": scale if even else 0.0}
+    kernel = program("bincount_serial.metal", numbers.engine).count_between
+    dispatch(kernel, numbers, edges, rows, counting, grid=rows.shape[0], threadgroup=1)
+    return _added(rows)
+
+
+def _weights_between(numbers: Array, x: Array, edges: Array, weights: Any) -> Array:
+    given = as_array("histogram", weights)
+    if given.shape != x.shape:
+        raise ValueError(f"histogram: weights must have x's shape {x.shape}; got {given.shape}.")
+    bins = edges.size - 1
+    places = searchsorted(edges, numbers, side="right") - 1
+    places[numbers == edges[-1]] = bins - 1
+    inside = (numbers >= edges[0]) & (numbers <= edges[-1])
+    return _weighed(places[inside], converted(given.reshape(-1), _FLOAT)[inside], bins)
+
+
+def _digitize_reference(x: Any, bins: Any, right: bool = False) -> Any:
+    return np.digitize(x, bins, right)
+
+
+@op("searching", reference=_digitize_reference, dtypes=NUMERIC, kernels=("search.metal",), flops=0,
+    numpy=(np.digitize,), cite="NumPy, ``digitize``")  # fmt: skip
+def digitize(x: Array, bins: Any, /, right: bool = False) -> Array:
+    """Return the number of the bin that each element falls into: 0 before the first edge.
+
+    Parameters
+    ----------
+    x : Array
+    bins : sequence of numbers or Array
+        The edges, rising or falling.
+    right : bool
+        Whether a bin has its upper edge rather than its lower one.
+
+    Returns
+    -------
+    Array
+        int64, of x's shape.
+
+    Raises
+    ------
+    ValueError
+        For edges that neither rise nor fall.
+    """
+    x = as_array("digitize", x)
+    edges = bins if isinstance(bins, Array) else asarray(bins, device=x.device)
+    if is_float(x.dtype) and not isinstance(bins, (Array, np.ndarray)):
+        edges = converted(edges, x.dtype)
+    on(x.engine, "digitize", edges)
+    host = edges.read()
+    rising, falling = bool((host[1:] >= host[:-1]).all()), bool((host[1:] <= host[:-1]).all())
+    if edges.ndim != 1 or not (rising or falling):
+        raise ValueError("digitize: the edges must be a row that rises or falls.")
+    side = "left" if right else "right"
+    found: Array = searchsorted(edges if rising else contiguous(edges[::-1]), x, side=side)
+    return found if rising else edges.size - found

@@ -1,0 +1,157 @@
+"""Mean, variance and standard deviation, over any axes."""
+
+from __future__ import annotations
+
+import functools
+import math
+import struct
+from typing import Any
+
+import numpy as np
+
+from ...arrays.array import Array, empty
+from ...arrays.promotion import floating, is_float
+from ...engine import named
+from ..launching.copying import as_array
+from ..launching.launcher import Launch
+from ..launching.programs import instantiated
+from ..launching.reduction_launch import Monoid, accumulator, reduced_or, tag
+from ..op import ALL, op
+from ..planning.axes import axes_of
+from ..planning.device import device_of
+from ..planning.packed_record import record
+from ..reductions.basic_reductions import TOTAL_TOLERANCE, size_of_largest, total_dtype
+
+__all__ = ["mean", "std", "var"]
+
+DType = np.dtype[Any]
+Axes = tuple[int, ...]
+
+_FLOAT = np.dtype(np.float32)
+_FILE = ("reduce.metal",)
+_SPREADS = ("reduce.metal", "spread.metal")
+_TOLD = struct.Struct("<Q4If4x")  # as spread.metal has it
+_THREADS = 256  # of its threadgroups
+_HELD = (4, 16)  # elements that one of its threads has
+_CHUNK = 12  # bytes of what is known of a chunk
+_SPREAD = {"float32": 10.0, "float16": 0.6, "bfloat16": 0.52}
+
+
+def _square(x: Any, want: Any) -> Any:
+    """Size of a variance's error: the mean is rounded, and so is off by 2^-24 of it."""
+    return np.maximum(want, np.max(np.abs(x), initial=0.0) ** 2 * 2.0**-23)
+
+
+def _mean(x: Array, axes: Axes, result: DType, *, keepdims: bool) -> Array:
+    exact = not is_float(x.dtype) and x.dtype.itemsize < 8  # a sum of 64-bit integers may wrap
+    acc = accumulator(total_dtype(x.dtype, None, "mean")) if exact else "float"
+    part = acc.replace("long", "int") if x.dtype.itemsize < 4 else acc
+    monoid = Monoid("Mean", tag(x.dtype), tag(result), part, acc)
+    count = math.prod(x.shape[i] for i in axes)
+    return reduced_or(x, axes, monoid, result, keepdims=keepdims, nothing=math.nan, scale=count)
+
+
+@op("reduction", reference=np.mean, dtypes=ALL, kernels=_FILE, numpy=(np.mean,), tolerance=TOTAL_TOLERANCE,
+    size=size_of_largest)  # fmt: skip
+def mean(x: Array, /, axis: Any = None, *, keepdims: bool = False) -> Array:
+    """Arithmetic mean.
+
+    Parameters
+    ----------
+    x : Array
+    axis : int or tuple of int, optional
+        By default all axes.
+    keepdims : bool
+        Whether the axes stay, with length 1.
+
+    Returns
+    -------
+    Array
+        Of x's dtype for floats, else float32; integers of up to 32 bits are summed
+        exactly. NaN where there are no elements.
+    """
+    x = as_array("mean", x)
+    return _mean(x, axes_of("mean", axis, x.ndim), floating(x.dtype), keepdims=keepdims)
+
+
+def _spread(who: str, functor: str, x: Any, axis: Any, correction: float, *, keepdims: bool) -> Array:
+    """Mean first, then the squares of the distances from it: a difference of squares would cancel."""
+    x = as_array(who, x)
+    axes = axes_of(who, axis, x.ndim)
+    result = floating(x.dtype)
+    count = math.prod(x.shape[i] for i in axes)
+    left = count - correction if count > correction else 0
+    if _once(x, axes, count):
+        return _chunked(x, axes, functor, count, left, keepdims=keepdims)
+    monoid = Monoid(functor, tag(x.dtype), tag(result), "float", "float")
+    about = None if 0 in x.shape else _mean(x, axes, _FLOAT, keepdims=False)
+    return reduced_or(x, axes, monoid, result, keepdims=keepdims, nothing=math.nan, about=about, scale=left)
+
+
+def _once(x: Array, axes: Axes, count: int) -> bool:
+    """Say whether each element is best read once: on a GPU, floats of long rows that follow each other."""
+    if not (is_float(x.dtype) and _THREADS <= count < 1 << 32 and x.size and device_of(x.engine.caps).waits):
+        return False
+    return x.contiguous and sorted(axes) == list(range(x.ndim - len(axes), x.ndim))
+
+
+def _chunked(x: Array, axes: Axes, functor: str, count: int, left: float, *, keepdims: bool) -> Array:
+    """Reduce rows by ``spread.metal``."""
+    lead = x.shape[: x.ndim - len(axes)]
+    first, last, parts = _launches(functor, x.dtype, math.prod(lead), count, float(left), x.offset, x.device)
+    out = empty((*lead, *(1,) * len(axes)) if keepdims else lead, x.dtype, x.engine)
+    chunks = empty((_CHUNK // 4 * parts,), _FLOAT, x.engine)
+    first.start(x, chunks, out)
+    if last is not None:
+        last.start(chunks, out)
+    return out
+
+
+@functools.lru_cache(1024)
+def _launches(
+    functor: str, dtype: DType, rows: int, count: int, left: float, offset: int, device: str
+) -> tuple[Launch, Launch | None, int]:
+    """Return what makes the chunks, what brings them together, and how many there are of all rows."""
+    held = next((n for n in _HELD if n * _THREADS >= count), _HELD[-1])
+    chunk = held * _THREADS
+    chunks = -(-count // chunk)
+    of, root = tag(dtype), str(functor == "Deviation").lower()
+    templates = {"chunks": f"spread_chunks<{of}, {root}, {held}>", "rows": f"spread_rows<{of}, {root}>"}
+    program, engine = instantiated("spread.metal", templates, device), named(device)
+    told = record(_TOLD.pack(offset // dtype.itemsize, count, chunk, count - (chunks - 1) * chunk, chunks, left))
+    threads = (_THREADS, 1, 1)
+    first = Launch(program["chunks"].binary, (rows * chunks * _THREADS, 1, 1), threads, (told,)).kept(engine)
+    if chunks == 1:
+        return first, None, rows
+    last = Launch(program["rows"].binary, (rows * _THREADS, 1, 1), threads, (told,)).kept(engine)
+    return first, last, rows * chunks
+
+
+@op("reduction", reference=np.var, dtypes=ALL, kernels=_SPREADS, numpy=(np.var,), tolerance=_SPREAD,
+    size=_square, flops=3)  # fmt: skip
+def var(x: Array, /, axis: Any = None, *, correction: float = 0.0, keepdims: bool = False) -> Array:
+    """Variance: the mean square of the distance from the mean.
+
+    Parameters
+    ----------
+    x : Array
+    axis : int or tuple of int, optional
+        By default all axes.
+    correction : float
+        Subtracted from the number of elements before dividing: 1 for the unbiased estimate.
+    keepdims : bool
+        Whether the axes stay, with length 1.
+
+    Returns
+    -------
+    Array
+        Of x's dtype for floats, else float32. NaN where there are no elements.
+    """
+    return _spread("var", "Variance", x, axis, correction, keepdims=keepdims)
+
+
+@op("reduction", reference=np.std, dtypes=ALL, kernels=_SPREADS, numpy=(np.std,), tolerance=_SPREAD,
+    size=size_of_largest, flops=3)  # fmt: skip
+def std(x: Array, /, axis: Any = None, *, correction: float = 0.0, keepdims: bool = False) -> Array:
+    """Standard deviation: the square root of `var`, whose parameters it has."""
+    return _spread("std", "Deviation", x, axis, correction, keepdims=keepdims)

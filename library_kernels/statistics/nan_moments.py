@@ -1,0 +1,92 @@
+"""Means, variances and standard deviations that leave NaN out. Of integers and bool they are the plain ones.
+
+Means take two passes (sum and count), variances three.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ...arrays.array import Array
+from ...arrays.promotion import as_dtype, floating, is_float
+from ..elementwise.by_name import BY_NAME
+from ..launching.copying import as_array, converted
+from ..op import ALL, op
+from ..reductions.nan_reductions import nan_folded, quiet
+from . import moments
+
+__all__ = ["nanmean", "nanstd", "nanvar"]
+
+_FLOAT = np.dtype(np.float32)
+_DIVIDE, _SQRT, _WHERE = BY_NAME["divide"], BY_NAME["sqrt"], BY_NAME["where"]
+
+
+def _count(who: str, x: Array, axis: Any, *, keepdims: bool) -> Array:
+    return nan_folded(x, axis, "NanCount", _FLOAT, who=who, keepdims=keepdims, acc="ulong")
+
+
+@op("reduction", reference=quiet(np.nanmean), dtypes=ALL, kernels=("reduce.metal",), numpy=(np.nanmean,),
+    tolerance={"float32": 7.0, "float16": 0.52, "bfloat16": 0.51},
+    size=lambda x, want: np.maximum(np.abs(want), np.nanmax(np.abs(x), initial=1.0)),
+    cite="NumPy, ``nanmean``")  # fmt: skip
+def nanmean(x: Array, /, axis: Any = None, *, dtype: Any = None, keepdims: bool = False) -> Array:
+    """Arithmetic mean of the elements that are not NaN; NaN where there are none. Parameters as for `mean`.
+
+    `dtype` converts the elements first.
+    """
+    x = _cast("nanmean", x, dtype)
+    if not is_float(x.dtype):
+        plain: Array = moments.mean(x, axis=axis, keepdims=keepdims)
+        return plain
+    total = nan_folded(x, axis, "NanSum", _FLOAT, who="nanmean", keepdims=keepdims)
+    return converted(_DIVIDE(total, _count("nanmean", x, axis, keepdims=keepdims)), x.dtype)
+
+
+def _cast(who: str, x: Any, dtype: Any) -> Array:
+    x = as_array(who, x)
+    return x if dtype is None else converted(x, as_dtype(dtype, who))
+
+
+def _variance(who: str, x: Any, axis: Any, correction: float, *, keepdims: bool) -> Array:
+    """Mean first, then the squares of the distances from it, over how many there are."""
+    x = as_array(who, x)
+    if not is_float(x.dtype):
+        plain: Array = moments.var(x, axis=axis, correction=correction, keepdims=keepdims)
+        return plain
+    count = _count(who, x, axis, keepdims=False)
+    about = None if 0 in x.shape else _DIVIDE(nan_folded(x, axis, "NanSum", _FLOAT, who=who, keepdims=False), count)
+    squares = nan_folded(x, axis, "NanSquares", _FLOAT, who=who, keepdims=keepdims, about=about)
+    left = count.reshape(squares.shape) - correction
+    return _DIVIDE(squares, _WHERE(left > 0, left, math.nan))  # type: ignore[no-any-return]
+
+
+@op("reduction", reference=quiet(np.nanvar), dtypes=ALL, kernels=("reduce.metal",), numpy=(np.nanvar,), flops=3,
+    tolerance={"float32": 12.0, "float16": 0.6, "bfloat16": 0.52},
+    size=lambda x, want: np.maximum(want, np.nanmax(np.abs(x), initial=0.0) ** 2 * 2.0**-23),
+    cite="NumPy, ``nanvar``")  # fmt: skip
+def nanvar(
+    x: Array, /, axis: Any = None, *, dtype: Any = None, correction: float = 0.0, keepdims: bool = False,
+    ddof: float | None = None,
+) -> Array:  # fmt: skip
+    """Variance of the elements that are not NaN; NaN where no more than `correction` are. Parameters as for `var`.
+
+    `dtype` converts the elements first; `ddof` is NumPy's name for `correction`.
+    """
+    x, correction = _cast("nanvar", x, dtype), correction if ddof is None else ddof
+    return converted(_variance("nanvar", x, axis, correction, keepdims=keepdims), floating(x.dtype))
+
+
+@op("reduction", reference=quiet(np.nanstd), dtypes=ALL, kernels=("reduce.metal",), numpy=(np.nanstd,), flops=3,
+    tolerance={"float32": 12.0, "float16": 0.6, "bfloat16": 0.52},
+    size=lambda x, want: np.maximum(np.abs(want), np.nanmax(np.abs(x), initial=1.0)),
+    cite="NumPy, ``nanstd``")  # fmt: skip
+def nanstd(
+    x: Array, /, axis: Any = None, *, dtype: Any = None, correction: float = 0.0, keepdims: bool = False,
+    ddof: float | None = None,
+) -> Array:  # fmt: skip
+    """Standard deviation of the elements that are not NaN: the square root of `nanvar`, whose parameters it has."""
+    x, correction = _cast("nanstd", x, dtype), correction if ddof is None else ddof
+    return converted(_SQRT(_variance("nanstd", x, axis, correction, keepdims=keepdims)), floating(x.dtype))

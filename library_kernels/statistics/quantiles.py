@@ -1,0 +1,231 @@
+"""Medians and quantiles: a sort along the axes, two gathers and an interpolation.
+
+The sort is most of the time. A selection of one place would touch less, but a radix sort is some passes over the memory
+whatever the order, and several quantiles share it.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...arrays.array import Array
+from ...arrays.convert import asarray
+from ...arrays.promotion import floating, is_float
+from ..elementwise.by_name import BY_NAME
+from ..indexing.take_and_put import take_along_axis
+from ..launching.copying import as_array, converted, copied
+from ..op import NUMERIC, Op, op
+from ..planning.axes import axes_of
+from ..reductions.basic_reductions import sum as total
+from ..sorting.sort import sort
+
+__all__ = ["median", "nanmedian", "nanpercentile", "nanquantile", "percentile", "quantile"]
+
+Host = np.ndarray[Any, Any]
+
+_FILES = ("sort.metal", "gather.metal")
+_ISNAN = BY_NAME["isnan"]
+_WHERE, _LERP, _EQUAL, _NOT = (BY_NAME[n] for n in ("where", "lerp", "equal", "not_equal"))
+_FLOAT = np.dtype(np.float32)
+_TOLERANCE = {"float32": 3.0, "float16": 0.52, "bfloat16": 0.51}
+
+# Where a quantile lies among n sorted elements: (n q) + alpha + q (1 - alpha - beta) - 1.
+# Source: R. Hyndman and Y. Fan, "Sample Quantiles in Statistical Packages", 1996; NumPy's ``quantile``.
+_CONTINUOUS = {
+    "linear": (1.0, 1.0), "hazen": (0.5, 0.5), "weibull": (0.0, 0.0), "median_unbiased": (1 / 3, 1 / 3),
+    "normal_unbiased": (3 / 8, 3 / 8), "interpolated_inverted_cdf": (0.0, 1.0),
+}  # fmt: skip
+_METHODS = (
+    *_CONTINUOUS, "lower", "higher", "nearest", "midpoint", "inverted_cdf", "averaged_inverted_cdf",
+    "closest_observation",
+)  # fmt: skip
+
+
+class _Places(NamedTuple):
+    """Between which two sorted elements quantiles lie, and how far from the first: float64, of one shape."""
+
+    low: Host
+    high: Host
+    part: Host
+
+
+def _places(q: Host, n: Host, method: str) -> _Places:
+    """Work out the places of quantiles among n elements each."""
+    if method in _CONTINUOUS:
+        alpha, beta = _CONTINUOUS[method]
+        at = n * q + alpha + q * (1 - alpha - beta) - 1
+    elif method in {"inverted_cdf", "averaged_inverted_cdf"}:
+        at = n * q - 1
+        half = 0.5 if method == "averaged_inverted_cdf" else 1.0
+        at = np.floor(at) + np.where(at > np.floor(at), 1.0, 0.0 if half == 1.0 else half)
+    elif method == "closest_observation":
+        at = n * q - 1.5
+        even = (at == np.floor(at)) & (np.floor(at) % 2 == 1)
+        at = np.floor(at) + np.where(even, 0.0, 1.0)
+    else:
+        at = (n - 1) * q
+        rounded = {"lower": np.floor(at), "higher": np.ceil(at), "nearest": np.rint(at)}
+        at = rounded.get(method, (np.floor(at) + np.ceil(at)) / 2)
+    at = np.clip(at, 0, np.maximum(n - 1, 0))
+    low = np.floor(at)
+    return _Places(low, np.minimum(low + 1, np.maximum(n - 1, 0)), at - low)
+
+
+def _quiet(function: Any) -> Any:
+    def reference(x: Any, *args: Any, **options: Any) -> Any:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return function(x, *args, **options)
+
+    return reference
+
+
+def _size(x: Any, *rest: Any) -> Any:
+    """Size of an interpolation's error: that of the elements."""
+    finite = np.where(np.isfinite(x), np.abs(x), 0)
+    return np.maximum(np.abs(rest[-1]), np.max(finite, initial=0.0))
+
+
+def _quantile(who: str, x: Any, q: Any, axis: Any, method: str, *, keepdims: bool, skip_nan: bool) -> Array:
+    x = as_array(who, x)
+    shares = np.asarray(q.read() if isinstance(q, Array) else q, np.float64)
+    if method not in _METHODS:
+        raise ValueError(f"{who}: there is no method {method!r}; there are: {', '.join(_METHODS)}.")
+    if not ((shares >= 0) & (shares <= 1)).all():
+        top, given = (100, shares * 100) if who.endswith("percentile") else (1, shares)
+        raise ValueError(f"{who}: must lie between 0 and {top}; got {given.tolist()}.")
+    result = floating(x.dtype)
+    axes = axes_of(who, axis, x.ndim)
+    kept = tuple(d for d in range(x.ndim) if d not in axes)
+    shape = tuple(x.shape[d] for d in kept)
+    n = math.prod(x.shape[d] for d in axes)
+    left = tuple(1 if d in axes else m for d, m in enumerate(x.shape)) if keepdims else shape
+    if n == 0 or 0 in shape:
+        return asarray(np.full((*shares.shape, *left), math.nan, np.float32), device=x.device).astype(result)
+    rows = copied(x.viewed(x.host.transpose(*kept, *axes))) if x.ndim else x
+    rows = sort(rows.reshape((*shape, n)))
+    there = _there(rows, n, skip_nan=skip_nan)
+    found = _places(shares.reshape(-1), there[..., None] if skip_nan else np.asarray(float(n)), method)
+    low, high, part = (np.broadcast_to(f, (*shape, shares.size)) for f in found)
+    low, high = (take_along_axis(rows, asarray(i.astype(np.int64), device=x.device)) for i in (low, high))
+    made = _between(low, high, asarray(part.astype(np.float32), device=x.device))
+    last = rows[..., -1:]  # where there is a NaN, the last
+    missing = asarray(there[..., None] == 0, device=x.device) if skip_nan else _ISNAN(last)
+    made = _WHERE(missing, math.nan, made)
+    made = made.viewed(np.moveaxis(made.host, -1, 0))
+    return copied(converted(made, result)).reshape((*shares.shape, *left))
+
+
+def _there(rows: Array, n: int, *, skip_nan: bool) -> Host:
+    """Count the elements of each row that are not NaN; not looked at where NaN is to win."""
+    if not skip_nan or not is_float(rows.dtype):
+        return np.full(rows.shape[:-1], float(n))
+    return n - np.asarray(total(_ISNAN(rows), axis=-1).read(), np.float64)
+
+
+def _between(low: Array, high: Array, part: Array) -> Array:
+    """Interpolate in float32; two that are equal, infinities among them, are themselves."""
+    low, high = converted(low, _FLOAT), converted(high, _FLOAT)
+    same = BY_NAME["logical_or"](_EQUAL(low, high), _EQUAL(part, 0.0))
+    return _WHERE(same, low, _LERP(low, high, part))  # type: ignore[no-any-return]
+
+
+def _median(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
+    return np.median(x, axis=axis, keepdims=keepdims)
+
+
+def _row(reference: Any, numpy: Any, name: str) -> Callable[[Callable[..., Any]], Op]:
+    return op("reduction", reference=_quiet(reference), dtypes=NUMERIC, kernels=_FILES, flops=4, numpy=(numpy,),
+              tolerance=_TOLERANCE, size=_size, cite=f"NumPy, ``{name}``")  # fmt: skip
+
+
+@_row(_median, np.median, "median")
+def median(x: Array, /, axis: Any = None, *, keepdims: bool = False) -> Array:
+    """Middle element of the sorted ones, or the mean of the two in the middle; NaN when there is one.
+
+    Parameters
+    ----------
+    x : Array
+    axis : int or tuple of int, optional
+        By default all axes.
+    keepdims : bool
+        Whether the axes stay, with length 1.
+
+    Returns
+    -------
+    Array
+        Of x's dtype for floats, else float32. NaN where there are no elements.
+    """
+    return _quantile("median", x, 0.5, axis, "linear", keepdims=keepdims, skip_nan=False)
+
+
+@_row(np.nanmedian, np.nanmedian, "nanmedian")
+def nanmedian(x: Array, /, axis: Any = None, *, keepdims: bool = False) -> Array:
+    """As `median`, of the elements that are not NaN; NaN where there are none."""
+    return _quantile("nanmedian", x, 0.5, axis, "linear", keepdims=keepdims, skip_nan=True)
+
+
+@_row(np.quantile, np.quantile, "quantile")
+def quantile(
+    x: Array, /, q: Any, axis: Any = None, *, method: str = "linear", keepdims: bool = False
+) -> Array:
+    """Where parts of the sorted elements lie: at q = 0 the least, at 1/2 the median; NaN when there is one.
+
+    Parameters
+    ----------
+    x : Array
+    q : float or sequence of float
+        Between 0 and 1.
+    axis : int or tuple of int, optional
+        By default all axes.
+    method : str
+        What is taken between two elements; NumPy's methods by NumPy's names, by default ``linear``.
+    keepdims : bool
+        Whether the axes stay, with length 1.
+
+    Returns
+    -------
+    Array
+        q's shape, then the axes that are left; of x's dtype for floats, else float32. Interpolated in float32; between
+        an infinity and itself it is that.
+
+    Raises
+    ------
+    ValueError
+        For a q outside, and for an unknown method.
+    """
+    return _quantile("quantile", x, q, axis, method, keepdims=keepdims, skip_nan=False)
+
+
+@_row(np.nanquantile, np.nanquantile, "nanquantile")
+def nanquantile(
+    x: Array, /, q: Any, axis: Any = None, *, method: str = "linear", keepdims: bool = False
+) -> Array:
+    """As `quantile`, of the elements that are not NaN; NaN where there are none. It waits to count them."""
+    return _quantile("nanquantile", x, q, axis, method, keepdims=keepdims, skip_nan=True)
+
+
+def _hundredths(q: Any) -> Any:
+    given = q.read() if isinstance(q, Array) else q
+    return np.asarray(given, np.float64) / 100 if isinstance(given, (Iterable, np.ndarray)) else given / 100
+
+
+@_row(np.percentile, np.percentile, "percentile")
+def percentile(
+    x: Array, /, q: Any, axis: Any = None, *, method: str = "linear", keepdims: bool = False
+) -> Array:
+    """As `quantile`, for a q of hundredths: between 0 and 100."""
+    return _quantile("percentile", x, _hundredths(q), axis, method, keepdims=keepdims, skip_nan=False)
+
+
+@_row(np.nanpercentile, np.nanpercentile, "nanpercentile")
+def nanpercentile(
+    x: Array, /, q: Any, axis: Any = None, *, method: str = "linear", keepdims: bool = False
+) -> Array:
+    """As `nanquantile`, for a q of hundredths: between 0 and 100."""
+    return _quantile("nanpercentile", x, _hundredths(q), axis, method, keepdims=keepdims, skip_nan=True)

@@ -1,0 +1,71 @@
+"""Compiling by way of LLVM's text (LLVM IR), for what clang does not do, or not in that order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from metalnb import cache
+
+from ..clang import driver
+from ..clang.driver import Refused
+from ..clang.long_text import flags_for_length, with_functions
+from ..unit import Unit
+from . import toolchain
+from .llvm_text import with_divisors
+
+__all__ = ["assembled", "compiled", "texts", "written"]
+
+_TEXT = ("-Xclang", "-disable-llvm-passes", "-S", "-emit-llvm")
+
+
+def texts(unit: Unit) -> Iterator[str]:
+    """Yield what a unit's author wrote: the part of the cell and of its header cells that is needed."""
+    yield from unit.texts.values()
+
+
+def compiled(
+    unit: Unit, text: str, how: tuple[str, ...], check: Callable[[str], str] = lambda _: "",
+) -> bytes:  # fmt: skip
+    """Compile a text to an object file: integer divisions do not trap, and a long kernel does not take for ever.
+
+    Raises
+    ------
+    CompileError
+    Refused
+        With the reason that ``check`` finds in what clang printed.
+    """
+    between = with_functions(with_divisors(written(unit, text, how).decode()))
+    return assembled(between, how, unit, check)
+
+
+def written(unit: Unit, text: str, how: tuple[str, ...]) -> bytes:
+    """Return LLVM's text, before it is optimised."""
+    return driver.compiled(unit, text, toolchain.TARGET(), *how, *_TEXT)
+
+
+def assembled(
+    text: str, how: tuple[str, ...], unit: Unit, check: Callable[[str], str] = lambda _: "",
+) -> bytes:  # fmt: skip
+    """Compile LLVM's text with clang and these flags, or return the cached result.
+
+    Raises
+    ------
+    CompileError
+    Refused
+        With the reason that ``check`` finds in what clang printed.
+    """
+    flags = (*toolchain.TARGET().flags, *how, *flags_for_length(text))
+
+    def build() -> bytes:
+        with cache.store().scratch() as folder:
+            (folder / "in.ll").write_text(text, encoding="utf-8")
+            command = [*driver.clang(), "-Wno-everything", *flags, "-x", "ir", "-c", "in.ll", "-o", "out"]
+            failed, told = driver.run(command, folder, unit)
+            if failed:
+                raise Refused([driver.at_kernel(unit, f"clang cannot compile it: {told.strip()[-500:]}")])
+            reason = check(told)
+            if reason:
+                raise Refused([driver.at_kernel(unit, reason)])
+            return (folder / "out").read_bytes()
+
+    return cache.store().make(cache.digest(text, driver.version(), *flags), "cpu-text", build)

@@ -1,0 +1,137 @@
+"""Loops in which lanes converge: after each iteration the lanes that are still in the loop converge again.
+
+The runtime tells apart the SIMD functions of a program by their places, and serves the first at which lanes wait. In a
+loop that is not enough: after ``continue`` or around an ``if``, a lane may come to a SIMD function in its second
+iteration while others wait there in their first. So ``$iteration_end()`` stands at the end of each iteration, as a SIMD
+function of no value: behind every place in the loop's body and before every place after the loop. A loop whose body
+always runs whole, in a straight line, needs none.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
+from itertools import accumulate
+from typing import NamedTuple
+
+from metalnb.msl.text.bracket_tree import Tree, outline
+from metalnb.msl.text.collective_calls import collective_functions, is_collective
+
+__all__ = ["MarkedText", "Place", "with_iteration_ends"]
+
+Place = tuple[int, int]
+
+_BRANCHES = frozenset({
+    "if", "continue", "switch", "for", "while", "do", "?", "&&", "||", "and", "or", "goto", "return",
+})  # fmt: skip
+_LOOPS = frozenset({"for", "while"})
+
+
+class MarkedText(NamedTuple):
+    """A text with marks, and where in it each mark that stands before its loop's body belongs: at the loop's end.
+
+    Places are lines and columns, from 1, of the text in UTF-8.
+    """
+
+    text: str
+    ends: dict[Place, Place]
+
+
+def with_iteration_ends(text: str) -> MarkedText:
+    """Return a text of a cell with the end of each iteration marked, in loops in which lanes may converge."""
+    if not is_collective(text):
+        return MarkedText(text, {})
+    read = outline(text)
+    own = collective_functions(read)
+    edits = sorted((edit for tree in read.trees for edit in _edits(tree, own)), key=lambda e: e.start)
+    parts: list[str] = []
+    at = shift = 0
+    marks = []
+    for edit in edits:
+        parts += [text[at : edit.start], edit.text]
+        at = edit.end
+        if edit.loop_end >= 0:
+            marks.append((edit.start + shift + edit.text.index("$"), edit.loop_end))
+        shift += len(edit.text) - (edit.end - edit.start)
+    new = "".join([*parts, text[at:]])
+    starts = [edit.start for edit in edits]
+    moved = list(accumulate((len(edit.text) - (edit.end - edit.start) for edit in edits), initial=0))
+    lines = [0, *(found.end() for found in re.finditer("\n", new))]
+
+    def place(offset: int) -> Place:
+        line = bisect_right(lines, offset)
+        return line, len(new[lines[line - 1] : offset].encode()) + 1
+
+    return MarkedText(new, {place(mark): place(end + moved[bisect_left(starts, end)]) for mark, end in marks})
+
+
+class _Edit(NamedTuple):
+    start: int
+    end: int
+    text: str
+    loop_end: int = -1  # of a mark that stands before its loop's body
+
+
+def _edits(tree: Tree, own: set[str]) -> Iterator[_Edit]:
+    tails = set()  # `while` of a do statement
+    for i in range(tree.first, len(tree.texts)):
+        word = tree.texts[i]
+        if word == "do":
+            end = _statement_end(tree, i + 1)
+            if tree.text(end) == "while" and tree.close(end + 1) > 0:
+                tails.add(end)
+                if _lanes_may_part(tree, i + 1, tree.close(end + 1), own):
+                    yield _at(tree, end + 1, "($iteration_end(), (")
+                    yield _at(tree, tree.close(end + 1), "))")
+        elif word in _LOOPS and i not in tails and tree.text(i + 1) == "(":
+            closing = tree.close(i + 1)
+            end = _statement_end(tree, closing + 1) if closing > 0 else -1
+            if end < 0 or not _lanes_may_part(tree, i + 1, end, own):
+                continue
+            last = tree.tokens[end - 1].start
+            if word == "while":
+                yield _Edit(tree.tokens[i].start, tree.tokens[i + 1].end, "for (;")
+                yield _at(tree, closing, "; $iteration_end())")._replace(loop_end=last)
+                continue
+            semicolons = [k for k in range(i + 2, closing) if tree.texts[k] == ";" and tree.around(k) == i + 1]
+            if len(semicolons) == 2:
+                start = tree.tokens[semicolons[1]].end
+                yield _Edit(start, start, " $iteration_end()" + ("," if semicolons[1] + 1 < closing else ""), last)
+
+
+def _at(tree: Tree, place: int, new: str) -> _Edit:
+    token = tree.tokens[place]
+    return _Edit(token.start, token.end, new)
+
+
+def _lanes_may_part(tree: Tree, start: int, stop: int, own: set[str]) -> bool:
+    words = set(tree.texts[start:stop])
+    return bool(words & own) or (bool(words & _BRANCHES) and any(map(is_collective, words)))
+
+
+_HEADED = frozenset({"if", "for", "while", "switch"})
+
+
+def _statement_end(tree: Tree, i: int) -> int:
+    """Return the place after the statement that starts at `i`; -1 when it is not understood."""
+    count = len(tree.texts)
+    while tree.text(i) == "[" == tree.text(i + 1):  # attributes
+        i = tree.after(i)
+    if i >= count:
+        return -1
+    word = tree.texts[i]
+    if word == "{":
+        end = tree.close(i)
+        return end + 1 if end > 0 else -1
+    if word in _HEADED:
+        at = i + 2 if tree.text(i + 1) == "constexpr" else i + 1
+        closing = tree.close(at) if tree.text(at) == "(" else -1
+        end = _statement_end(tree, closing + 1) if closing > 0 else -1
+        if word == "if" and end > 0 and tree.text(end) == "else":
+            return _statement_end(tree, end + 1)
+        return end
+    if word == "do":
+        end = _statement_end(tree, i + 1)
+        return tree.find(end, frozenset({";"})) + 1 if end > 0 else -1
+    return min(tree.find(i, frozenset({";"})) + 1, count)

@@ -1,0 +1,30 @@
+"""A dispatch run once with its accesses checked, before it is counted without checks."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+from ...base import Grid
+from ..cpu_engine import CpuEngine
+from ..lanes.vector_binary import VectorBinary
+from .copied_arguments import copied_arguments
+
+__all__ = ["check_accesses"]
+
+
+_engine = functools.cache(CpuEngine)  # without observers: none of them is to see what a profile runs
+
+
+def check_accesses(binary: VectorBinary, arguments: Sequence[Any], grid: Grid, threadgroup: Grid) -> None:
+    """Run a dispatch on copies, checked, unless all its accesses are proven to be in bounds and its loops to end.
+
+    Raises
+    ------
+    KernelFault
+        As the dispatch.
+    """
+    if binary.checks is not None and binary.module_for(arguments, grid, threadgroup).checks:
+        given, _ = copied_arguments(binary.unit, arguments)
+        _engine().start(binary, given, grid, threadgroup).wait()

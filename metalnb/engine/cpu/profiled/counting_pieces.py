@@ -1,0 +1,70 @@
+"""Which threadgroups of a dispatch a counting worker takes next."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+
+from metalnb.errors import KernelFault
+
+__all__ = ["Pieces"]
+
+_BURST = 0.03  # seconds after which an interrupt is heard
+
+
+class Pieces:
+    """Hands out threadgroups in bursts, until all are done, the time is over, or a worker has failed.
+
+    Attributes
+    ----------
+    done : int
+        Threadgroups that are done.
+    failure : KernelFault or None
+    """
+
+    def __init__(
+        self, groups: int, workers: int, seconds: float, progress: Callable[[float], None] | None,
+    ) -> None:  # fmt: skip
+        self._groups, self._workers, self._seconds, self._progress = groups, workers, seconds, progress
+        self._lock = threading.Lock()
+        self._started = time.perf_counter()
+        self._next = 0
+        self._stopped = False
+        self.done = 0
+        self.failure: KernelFault | None = None
+
+    def take(self, last: int = 0, took: float = 0.0) -> range:
+        """Return the next threadgroups for a worker whose `last` ones took `took` seconds."""
+        with self._lock:
+            self.done += last
+            left = self._seconds - self._spent
+            if self._stopped or (self._next and left <= 0):
+                return range(0)
+            burst = min(4 * last, int(min(_BURST, left) * last / max(took, 1e-9)))
+            if self._workers > 1:
+                burst = min(burst, (self._groups - self._next) // (2 * self._workers))  # all end at much the same time
+            first = self._next
+            self._next = min(self._groups, first + max(1, burst))
+            return range(first, self._next)
+
+    def stop(self, failure: KernelFault | None = None) -> None:
+        """Hand out nothing more."""
+        with self._lock:
+            self._stopped = True
+            self.failure = self.failure or failure
+
+    @property
+    def _spent(self) -> float:
+        return time.perf_counter() - self._started
+
+    @property
+    def left(self) -> float:
+        """How many seconds one worker would still take, at most."""
+        expected = self._spent * (self._groups - self.done) / max(1, self.done)
+        return min(expected, self._seconds - self._spent)
+
+    def tell(self) -> None:
+        """Tell how much is over: of the time, or of the threadgroups."""
+        if self._progress is not None:
+            self._progress(max(self.done / self._groups, min(1.0, self._spent / self._seconds)))

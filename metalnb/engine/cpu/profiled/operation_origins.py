@@ -1,0 +1,109 @@
+"""Where the instructions of a counted module come from: an author's line, or a header's function that counts as one."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from metalnb.msl.text.scanned_cell import MAIN
+
+from ...llvm.debug_locations import Frame, frames_of
+from ...llvm.instructions import IRInstruction, IRModule
+
+__all__ = ["Origins", "mark_of", "with_marks"]
+
+_MATHEMATICS = "/cpu/mathematics/"
+_COLLECTIVE = ("/include/metal_simdgroup", "/include/metal_quadgroup")
+_MATRIX = "/include/metal_simdgroup_matrix"  # whose products are operations of lanes here
+_MARK = re.compile(
+    r"= [^@\n]*\bcall [^@\n]*?(i32|i64) @metalnb_(function|special)_u\d\d\(i\d\d (?:noundef )?([^\n)]+)\)(?: #\d+)?"
+)
+_APART = re.compile(r"^ *(?:tail )?call void @metalnb_apart\(.*\n", re.MULTILINE)  # around atomic operations (host.h)
+_OPCODES = {"function": "add", "special": "or"}
+_MARKS = {"add": "simd", "or": "special"}
+_NOTHING = "0"
+
+
+def with_marks(text: str) -> str:
+    """Return LLVM's text with plain operations for marks: adding 0 (collectives.h) and or with 0 (host.h).
+
+    What kept atomic operations apart is left out.
+
+    clang has already simplified the text, so none of these operations is its own.
+    """
+    return _APART.sub("", _MARK.sub(lambda found: f"= {_OPCODES[found[2]]} {found[1]} {found[3]}, {_NOTHING}", text))
+
+
+def mark_of(made: IRInstruction) -> str:
+    """Return of what an instruction marks the result: ``"simd"`` or ``"special"``; ``""`` for no mark."""
+    if made.opcode in _MARKS and made.operands[1].text == _NOTHING and made.operands[0].text.startswith("%"):
+        return _MARKS[made.opcode]
+    return ""
+
+
+class _Origin(NamedTuple):
+    author: Frame | None
+    special: str
+    collective: bool
+
+
+class Origins:
+    """Where the instructions of a module come from.
+
+    Parameters
+    ----------
+    module : IRModule
+        Compiled with line tables.
+    """
+
+    def __init__(self, module: IRModule) -> None:
+        self._module = module
+        self._known: dict[str, _Origin] = {}
+        self._made = {made.result: made for function in module.functions.values() for made in function if made.result}
+        self._used: dict[str, list[IRInstruction]] = {}
+        for function in module.functions.values():
+            for made in function:
+                for name in made.names:
+                    self._used.setdefault(name, []).append(made)
+
+    def author(self, made: IRInstruction, depth: int = 3) -> Frame | None:
+        """Return the innermost place in the author's cell, or None.
+
+        An instruction that clang merged from several has no place: then that of an operand, its address first.
+        """
+        found = self._looked_up(made.place).author
+        if found is not None or not depth:
+            return found
+        used = (self._made.get(operand.text) for operand in reversed(made.operands))
+        return next((frame for other in used if other and (frame := self.author(other, depth - 1))), None)
+
+    def line(self, made: IRInstruction) -> int:
+        """Return the line in the author's cell; 0 for none."""
+        frame = self.author(made)
+        return frame.line if frame else 0
+
+    def special(self, made: IRInstruction) -> str:
+        """Return the call of a function of mathematics that an instruction is a part of, as a name; or ``""``."""
+        return self._looked_up(made.place).special
+
+    def collective(self, made: IRInstruction, depth: int = 3) -> bool:
+        """Return whether an instruction is a part of a SIMD function.
+
+        So is one without a place if all that uses it is.
+        """
+        if made.place and self._module.metadata.get(made.place.removeprefix("!dbg ")):
+            return self._looked_up(made.place).collective
+        users = self._used.get(made.result, []) if made.result else []
+        return bool(users) and depth > 0 and all(self.collective(user, depth - 1) for user in users)
+
+    def _looked_up(self, place: str) -> _Origin:
+        found = self._known.get(place)
+        if found is None:
+            frames = list(frames_of(self._module, place))
+            files = [frame.file.replace("\\", "/") for frame in frames]
+            author = next((f for f in frames if f.file == MAIN and f.line), None)
+            inside = (f.site for f, file in zip(frames, files, strict=True) if _MATHEMATICS in file)
+            *_, special = "", *inside  # the outermost
+            own = any(file.endswith(_COLLECTIVE) for file in files) and not any(_MATRIX in file for file in files)
+            found = self._known[place] = _Origin(author, special, own)
+        return found

@@ -1,0 +1,90 @@
+"""Where in an author's text an instruction comes from: LLVM's ``!DILocation``, through what was inlined."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from .instructions import IRModule
+
+__all__ = ["Frame", "SourceLocation", "frames_of", "line_in", "location_in"]
+
+_NUMBER = {word: re.compile(rf"\b{word}: (\d+)") for word in ("line", "column")}
+_REFERENCE = {word: re.compile(rf"\b{word}: (![0-9]+)") for word in ("scope", "inlinedAt", "file")}
+_FILE = re.compile(r'filename: "([^"]*)"')
+
+
+class SourceLocation(NamedTuple):
+    """A place in one of the author's texts, as clang was given it.
+
+    Attributes
+    ----------
+    file : str
+    line, column : int
+        From 1.
+    """
+
+    file: str
+    line: int
+    column: int
+
+
+class Frame(NamedTuple):
+    """A location in one function: its file, line and column, and the call site that it was inlined at, or ``""``."""
+
+    file: str
+    line: int
+    column: int
+    site: str
+
+
+def frames_of(module: IRModule, place: str) -> Iterator[Frame]:
+    """Yield the locations of an instruction, from the innermost function that was inlined to the outermost.
+
+    Parameters
+    ----------
+    module : IRModule
+        Compiled with line tables.
+    place : str
+        The instruction's ``!dbg !7``.
+    """
+    at = place.removeprefix("!dbg ")
+    while text := module.metadata.get(at):
+        line, column = (int(found[1]) if (found := pattern.search(text)) else 0 for pattern in _NUMBER.values())
+        outer = _REFERENCE["inlinedAt"].search(text)
+        at = outer[1] if outer else ""
+        yield Frame(_file_of(module, text), line, column, at)
+
+
+def location_in(module: IRModule, place: str, is_own: Callable[[str], bool]) -> SourceLocation | None:
+    """Return the place in the author's files that an instruction belongs to; None where nothing of them leads there.
+
+    Parameters
+    ----------
+    module, place
+        As for `frames_of`.
+    is_own : callable
+        Says whether a file is the author's.
+    """
+    found = next((frame for frame in frames_of(module, place) if frame.line and is_own(frame.file)), None)
+    return SourceLocation(found.file, found.line, found.column or 1) if found else None
+
+
+def line_in(module: IRModule, place: str, file: str) -> int:
+    """Return the line of a file that an instruction belongs to; 0 where nothing of the file leads there.
+
+    See `location_in`. Of functions that were inlined it is the innermost in this file.
+    """
+    found = location_in(module, place, lambda one: one == file)
+    return found.line if found else 0
+
+
+def _file_of(module: IRModule, text: str) -> str:
+    """Return the file of a location's scope."""
+    while scope := _REFERENCE["scope"].search(text):
+        text = module.metadata.get(scope[1], "")
+        if file := _REFERENCE["file"].search(text):
+            named = _FILE.search(module.metadata.get(file[1], ""))
+            return named[1].removeprefix("./") if named else ""
+    return ""

@@ -1,0 +1,36 @@
+"""Where the lanes of a SIMD-group may converge: SIMD-group functions, and a text's own functions that call them."""
+
+from __future__ import annotations
+
+from .bracket_tree import Outline
+
+__all__ = ["collective_functions", "is_collective"]
+
+_COLLECTIVE = ("simd", "quad")
+_STATEMENTS = frozenset({"if", "for", "while", "switch"})  # which are written like a function's head, too
+
+
+def is_collective(text: str) -> bool:
+    """Return whether a word, or any word of a text, may name a SIMD-group function."""
+    return any(part in text for part in _COLLECTIVE)
+
+
+def collective_functions(read: Outline) -> set[str]:
+    """Return the names of a text's own functions and macros in which lanes may converge."""
+    bodies = [(tree.texts[0], frozenset(tree.texts[tree.first :])) for tree in read.macros]
+    for tree in read.trees:
+        for head in tree.functions:
+            brace = tree.find(head.end, frozenset({"{", ";"}))
+            if tree.text(brace) == "{" and tree.texts[head.name] not in _STATEMENTS:
+                bodies.append((tree.texts[head.name], frozenset(tree.texts[brace : tree.close(brace)])))
+    callers: dict[str, set[str]] = {name: set() for name, _ in bodies}
+    for name, words in bodies:
+        for called in words & callers.keys():
+            callers[called].add(name)
+    ahead = [name for name, words in bodies if any(map(is_collective, words))]
+    found = set(ahead)
+    while ahead:
+        new = callers[ahead.pop()] - found
+        found |= new
+        ahead += new
+    return found

@@ -1,0 +1,267 @@
+"""Functions that one kernel does not use, blanked in a cell and its headers: a compiler need not read them.
+
+A function at file level is left out when nothing that is used names it, as tokens tell: all of a name stay, or none.
+Explicit instantiations go too: a kernel's entry point instantiates what it calls. Every place stays where it was.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from .bracket_tree import FunctionHead, Outline, Tree, outline
+from .instantiations import explicit_instantiations, template_id
+from .scanned_cell import Cell
+
+__all__ = ["without_instantiations", "without_unused"]
+
+_UNNAMED = frozenset({"begin", "end", "get"})  # a `for` over a range, or a structured binding, calls these
+_WITH_ARGUMENTS = frozenset({"decltype", "__attribute__", "alignas"})
+_NO_TYPES = frozenset({"template", "inline", "static", "constexpr", "kernel", "extern"})
+_WORD = re.compile(r"[\w$]+")
+_SEEN = re.compile(r"\\[ \t\f\v]*\n|\n|([^\n\\]+|\\)")
+
+
+class _Function(NamedTuple):
+    """A function that may be left out: its name, its place in the author's text, the words before the name, and all."""
+
+    name: str
+    start: int
+    end: int
+    head: frozenset[str]
+    words: frozenset[str]
+
+
+class _Pasted(NamedTuple):
+    """A name that a macro pastes together: how it begins and ends, as far as the macro itself says."""
+
+    start: str
+    end: str
+
+    def may_be(self, name: str) -> bool:
+        return name.startswith(self.start) and name.endswith(self.end)
+
+
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """A text's parts.
+
+    Attributes
+    ----------
+    functions : tuple of _Function
+    instantiations : tuple of (int, int)
+        Where explicit instantiations stand.
+    words : frozenset of str
+        Of all else but macros.
+    macros : mapping of str to frozenset of str
+        The words in each macro.
+    bold : frozenset of str
+        Macros that may be more than a part of one declaration.
+    pasted : mapping of str to tuple of _Pasted
+        What each macro pastes together.
+    """
+
+    functions: tuple[_Function, ...]
+    instantiations: tuple[tuple[int, int], ...]
+    words: frozenset[str]
+    macros: Mapping[str, frozenset[str]]
+    bold: frozenset[str]
+    pasted: Mapping[str, tuple[_Pasted, ...]]
+
+
+def without_unused(cells: Iterable[Cell], function: str) -> list[str]:
+    """Return the edited texts of a cell and of the header cells that it includes, without what a kernel does not need.
+
+    Parameters
+    ----------
+    cells : iterable of Cell
+    function : str
+        The kernel, as the cell names it: ``::a::f<float>``.
+    """
+    cells = list(cells)
+    left_out = _left_out(tuple(c.edited.original for c in cells), function)
+    return [_blanked(c, ranges) for c, ranges in zip(cells, left_out, strict=True)]
+
+
+def without_instantiations(cell: Cell) -> str:
+    """Return a cell's edited text with its explicit instantiations blanked."""
+    return _blanked(cell, _parts(cell.edited.original).instantiations)
+
+
+@functools.lru_cache(64)
+def _left_out(sources: tuple[str, ...], function: str) -> list[list[tuple[int, int]]]:
+    """Return where in each text the functions stand that a kernel does not need, and the explicit instantiations."""
+    every = [_parts(source) for source in sources]
+    seeds = {*_UNNAMED, *_WORD.findall(function)}.union(*(parts.words for parts in every))
+    for parts in every:
+        for other in every:
+            if other is not parts:  # a name in a text may be the other's macro
+                seeds.update(
+                    f.name for f in parts.functions if f.name in other.macros or not f.head.isdisjoint(other.bold)
+                )
+    reached = _reached(every, seeds)
+    return [
+        [*((f.start, f.end) for f in parts.functions if f.name not in reached), *parts.instantiations]
+        for parts in every
+    ]
+
+
+def _reached(every: list[_Parts], seeds: set[str]) -> set[str]:
+    """Return every word that is needed, from those that surely are."""
+    functions: dict[str, list[_Function]] = {}
+    macros: dict[str, frozenset[str]] = {}
+    pasted: dict[str, tuple[_Pasted, ...]] = {}
+    for parts in every:
+        for f in parts.functions:
+            functions.setdefault(f.name, []).append(f)
+        for name, words in parts.macros.items():
+            macros[name] = macros.get(name, frozenset()) | words
+            pasted[name] = (*pasted.get(name, ()), *parts.pasted[name])
+    names = functions.keys() | macros.keys()
+    reached, ahead = set(seeds), list(seeds)
+
+    def reach(words: Iterable[str]) -> None:
+        new = set(words) - reached
+        reached.update(new)
+        ahead.extend(new)
+
+    def paste(found: Iterable[_Pasted]) -> None:
+        for each in found:
+            reach(filter(each.may_be, names))
+
+    while ahead:
+        word = ahead.pop()
+        reach(macros.get(word, ()))
+        paste(pasted.get(word, ()))
+        for f in functions.get(word, ()):
+            reach(f.words)
+    return reached
+
+
+def _blanked(cell: Cell, ranges: Iterable[tuple[int, int]]) -> str:
+    """Put spaces over parts of a cell: each line, and each byte's column, stays."""
+    text, pieces, at = cell.edited.text, [], 0
+    for start, end in sorted(filter(None, (cell.edited.span(*r) for r in ranges))):
+        if start >= at:
+            pieces += [text[at:start], _SEEN.sub(_space, text[start:end])]
+            at = end
+    return "".join([*pieces, text[at:]])
+
+
+def _space(found: re.Match[str]) -> str:
+    return " " * len(found[1].encode("utf-8", "surrogatepass")) if found[1] else found[0]
+
+
+@functools.lru_cache(64)
+def _parts(source: str) -> _Parts:
+    text = outline(source)
+    tree = text.program
+    macros: dict[str, frozenset[str]] = {}
+    pasted: dict[str, tuple[_Pasted, ...]] = {}
+    for each in text.macros:
+        name = each.text(0)
+        macros[name] = macros.get(name, frozenset()) | _words(each, each.first, len(each.texts))
+        pasted[name] = (*pasted.get(name, ()), *_pastes(each))
+    breaks = frozenset("{};")
+    ends = {each.text(0) for each in text.macros if not breaks.isdisjoint(each.texts[each.first :])}
+    bold = frozenset(name for name, words in macros.items() if name in ends or not words.isdisjoint(macros))
+    functions, inside = [], bytearray(len(tree.texts))
+    for f in tree.functions:
+        if _stands_alone(text, tree, f, macros.keys(), bold):
+            first, last = tree.statement(f.name), tree.close(f.end)
+            start, end = tree.tokens[first].start, tree.tokens[last].end
+            head, words = _words(tree, first, f.name), _words(tree, first, last)
+            functions.append(_Function(tree.texts[f.name], start, end, head, words))
+            inside[first : last + 1] = b"\1" * (last + 1 - first)
+    made = []
+    for each in text.trees:
+        for first, last in _instantiations(text, each):
+            made.append((each.tokens[first].start, each.tokens[last].end))
+            if each is tree:
+                inside[first : last + 1] = b"\1" * (last + 1 - first)
+    rest = (t.text for t, left_out in zip(tree.tokens, inside, strict=True) if t.kind == "word" and not left_out)
+    return _Parts(tuple(functions), tuple(made), frozenset(rest), macros, bold, pasted)
+
+
+def _words(tree: Tree, first: int, last: int) -> frozenset[str]:
+    return frozenset(t.text for t in tree.tokens[first:last] if t.kind == "word")
+
+
+def _pastes(macro: Tree) -> Iterator[_Pasted]:
+    """Yield what a macro makes with ``##``."""
+    parameters = {t.text for t in macro.tokens[1 : macro.first] if t.kind == "word"} | {"__VA_ARGS__"}
+    i = macro.first
+    while i < len(macro.texts):
+        first = i
+        while macro.text(i + 1) == "##":
+            i += 2
+        if i > first:
+            start, end = ("" if t in parameters else t for t in (macro.text(first), macro.text(i)))
+            yield _Pasted(start, end)
+        i += 1
+
+
+def _instantiations(text: Outline, tree: Tree) -> Iterator[tuple[int, int]]:
+    """Yield the first and last token of each explicit instantiation of a kernel, without the semicolon."""
+    for made in explicit_instantiations(tree):
+        named = template_id(tree, made.start + 1, made.stop) or "decltype" in tree.texts[made.start : made.stop]
+        if not made.host or tree.text(made.stop) == "{" or not named:
+            continue
+        if tree.macro or not _directives(text, tree.tokens[made.start].start, tree.tokens[made.stop - 1].end):
+            yield made.start, made.stop - 1
+
+
+def _directives(text: Outline, start: int, end: int) -> list[str]:
+    first, last = (bisect_left(text.directives, at, key=lambda d: d.start) for at in (start, end))
+    return [d.name for d in text.directives[first:last]]
+
+
+def _stands_alone(
+    text: Outline, tree: Tree, f: FunctionHead, macros: Iterable[str], bold: frozenset[str],
+) -> bool:  # fmt: skip
+    """Return whether a function's definition can go and leave the rest of the text what it is."""
+    name = tree.texts[f.name]
+    if tree.texts[f.end] != "{" or tree.close(f.end) < 0 or name == "operator" or name in macros:
+        return False
+    if not _is_at_file_level(tree, f.name) or not _has_plain_head(tree, f, bold):
+        return False
+    inside = _directives(text, tree.tokens[tree.statement(f.name)].start, tree.tokens[tree.close(f.end)].end)
+    conditions = sum(d.startswith("if") for d in inside) == inside.count("endif")
+    return conditions and {"define", "undef", "include", "import"}.isdisjoint(inside)
+
+
+def _is_at_file_level(tree: Tree, i: int) -> bool:
+    """Return whether a place is in no bracket but a namespace's."""
+    brace = tree.around(i)
+    while brace >= 0:
+        before = brace - 1
+        while before >= 0 and (tree.tokens[before].kind == "word" or tree.texts[before] == "::"):
+            if tree.texts[before] == "namespace":
+                break
+            before -= 1
+        if tree.text(before) != "namespace":
+            return False
+        brace = tree.around(brace)
+    return True
+
+
+def _has_plain_head(tree: Tree, f: FunctionHead, bold: frozenset[str]) -> bool:
+    """Return whether only a template's parameters, attributes and a type stand before a function's name."""
+    has_type, i = False, tree.statement(f.name)
+    while i < f.name:
+        text, stop = tree.texts[i], -1
+        if text == "<" or (text == "[" == tree.text(i + 1)) or (text == "(" and tree.texts[i - 1] in _WITH_ARGUMENTS):
+            stop = tree.close(i)
+        elif tree.tokens[i].kind == "word" and text not in bold:
+            has_type = has_type or text not in _NO_TYPES
+            stop = i
+        elif text in {"::", "*", "&"}:
+            stop = i
+        if stop < 0:
+            return False
+        i = stop + 1
+    return has_type

@@ -1,0 +1,99 @@
+"""An access whose lanes lie far apart: how they lie, in words, and what brings them together."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+
+from .cost_records import LANES, LINE, AccessCost
+from .profile_record import Profile
+
+__all__ = ["padding_for", "spread_words"]
+
+_STEPS = 8  # accesses of each SIMD-group from which on they are a loop's
+_AGAIN = 4  # times that a sector travels of which a loop uses piece after piece
+_MOST_PADDING = 32  # elements
+_LOOKED_UP = "Sort what is looked up, or stage it through threadgroup memory"
+_WIDER = f"Make threadgroups {LANES} wide, so that a SIMD-group stays in one row"
+_SWAP = "Swap the indices, or stage the tile through threadgroup memory"
+_TOGETHER = (
+    "Let the lanes of a SIMD-group go along it together, neighbours on neighbouring elements, and add up with "
+    "simd_sum; or stage a tile through threadgroup memory"
+)
+
+
+def spread_words(access: AccessCost, profile: Profile) -> tuple[str, str]:
+    """Return how the lanes of an access to device memory lie, and the cure."""
+    apart = access.apart
+    if apart is None:
+        return "the lanes' addresses are scattered", _LOOKED_UP
+    if abs(apart) <= access.size:
+        active = [at for at in access.sample if at is not None]
+        pieces = 1 + sum(b - a != apart for a, b in itertools.pairwise(active))
+        x, y, _ = profile.threadgroup
+        return f"they lie in {pieces} pieces", _WIDER if x < LANES and y > 1 else _LOOKED_UP
+    said = f"{'' if access.stride == apart else 'most '}neighbours are {abs(apart):,} bytes apart"
+    if abs(apart) < LINE:
+        verb = "write" if access.kind == "write" else "read"
+        return said, f"Let each lane {verb} a whole vector, or store each field in an array of its own"
+    steps = access.runs / _simd_groups(profile)
+    if access.kind != "read" or _swap_helps(access, profile) or not _goes_along(access, profile, steps):
+        return said, _SWAP
+    return f"{said}, and each goes along memory by itself, in {steps:,.0f} steps", _TOGETHER
+
+
+def _simd_groups(profile: Profile) -> int:
+    x, y, z = profile.threadgroup
+    return profile.groups * -(-x * y * z // LANES)
+
+
+def _swap_helps(access: AccessCost, profile: Profile) -> bool:
+    """Return whether threads that are neighbours in y lie close together, or may do."""
+    x, y, _ = profile.threadgroup
+    if x >= LANES or y == 1:
+        return profile.grid[1] > 1
+    first, above = access.sample[0], access.sample[x]
+    return first is None or above is None or abs(above - first) < LINE
+
+
+def _goes_along(access: AccessCost, profile: Profile, steps: float) -> bool:
+    """Return whether each thread reads a stretch of memory of its own, piece by piece."""
+    own = sum(b.read for b in profile.buffers if b.name == access.name and b.space == access.space)
+    return steps >= _STEPS and access.travelled >= _AGAIN * own
+
+
+def padding_for(access: AccessCost, profile: Profile) -> int:
+    """Return by how many elements to make the rows of an array in threadgroup memory longer, to avoid conflicts.
+
+    Rows are taken to be as long as neighbours lie apart, and are made whole words. What else touches the array is
+    counted, too: a padding may help a column and harm a row. 0 where none takes half of the conflicts away.
+    """
+    row = abs(access.apart or 0)
+    if row < access.size:
+        return 0
+    array = [a for a in profile.accesses if (a.name, a.space, a.size) == (access.name, access.space, access.size)]
+
+    def conflicts(padding: int) -> int:
+        longer = row + padding * access.size
+        return sum(one.runs * _conflicts(one, row, longer, profile.banks) for one in array)
+
+    best = min((n for n in range(1, _MOST_PADDING + 1) if (row + n * access.size) % 4 == 0), key=conflicts)
+    return best if 2 * conflicts(best) <= conflicts(0) else 0
+
+
+def _conflicts(access: AccessCost, row: int, longer: int, banks: int) -> int:
+    """Return the passes that the sample of an access would not need, with longer rows; as the counts have them.
+
+    Of accesses of 8 bytes, half a SIMD-group's are made at a time; of 16, a quarter.
+    """
+    places = [None if at is None else at // row * longer + at % row for at in access.sample]
+    at_once = LANES * 4 // max(4, min(access.size, 16))
+    more = 0
+    for start in range(0, LANES, at_once):
+        words = {
+            word for at in places[start : start + at_once] if at is not None
+            for word in range(at // 4, (at + access.size - 1) // 4 + 1)
+        }  # fmt: skip
+        most = max(Counter(word % banks for word in words).values(), default=0)
+        more += max(0, most - 1)
+    return more

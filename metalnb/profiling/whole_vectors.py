@@ -1,0 +1,40 @@
+"""Accesses of a vector's components that were one of the whole vector before clang took it apart."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from metalnb.engine.cpu.profiled.counts import ATOMIC, READ, WRITE, AccessCount, Counts
+from metalnb.engine.unit import Unit
+
+__all__ = ["as_whole_vector"]
+
+
+def as_whole_vector(unit: Unit, counts: Counts, one: AccessCount) -> AccessCount:
+    """Return an access as the source has it.
+
+    Of ``uint4 v = x[i]``, whose components a loop picks by ``v[j]``, clang makes four loads at one place. A GPU loads
+    the vector at once, if it is aligned: a packed vector is not.
+    """
+    layout = unit.signature.params[one.region].type.layout if one.region >= 0 else None
+    line = counts.lines.get(one.line)
+    if layout is None or line is None or len(layout.shape) != 1 or layout.alignment < layout.size or one.kind == ATOMIC:
+        return one
+    parts, component = layout.shape[0], layout.size // layout.stride[0]
+    if one.size != component or one.runs != parts * line.runs:
+        return one
+    starts = [None if at is None else at // layout.size * layout.size for at in one.sample]
+    if not _all_touched(counts, one, [at for at in starts if at is not None], parts):
+        return one
+    return replace(
+        one, size=parts * component, runs=one.runs // parts, lanes=one.lanes // parts, sectors=one.sectors // parts,
+        lines=one.lines // parts, sample=tuple(starts),
+    )  # fmt: skip
+
+
+def _all_touched(counts: Counts, one: AccessCount, starts: list[int], parts: int) -> bool:
+    """Return whether all components of the sample's vectors were read, or written: the kernel may want one only."""
+    touched = counts.touched[one.region]
+    bit = READ if one.kind == READ else WRITE
+    each = (touched.marks[at // touched.granule :][: max(1, parts * one.size // touched.granule)] for at in starts)
+    return all((marks & bit).all() for marks in each)

@@ -1,0 +1,85 @@
+"""Arrays of two dimensions that a stepper draws as images: which part of them, and what it held before the run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from .trace_record import TraceImage, TraceMemory, TraceStep
+
+__all__ = ["images_of"]
+
+_WHOLE = 48  # rows and columns up to which an array is drawn as a whole
+_AROUND = 2  # pixels around what is touched
+_LEAST = 32  # rows and columns of a part, where the array has as many
+_MOST = 1 << 14  # numbers that a picture holds
+
+
+def images_of(
+    arrays: Mapping[str, Any], bound: Mapping[str, Any], memory: Sequence[TraceMemory], sizes: Sequence[int],
+    threads: Sequence[Sequence[TraceStep]],
+) -> dict[int, TraceImage]:  # fmt: skip
+    """Return an image for each array of two dimensions that the threads touch, by its number in ``memory``.
+
+    Parameters
+    ----------
+    arrays : mapping of str to array
+        What the call was given, by parameter: for its shape.
+    bound : mapping of str to array or buffer
+        Its memory.
+    memory : sequence of TraceMemory
+    sizes : sequence of int
+        Bytes of an element of each.
+    threads : sequence of sequences of TraceStep
+    """
+    touched: dict[int, list[range]] = {}
+    for steps in threads:
+        for step in steps:
+            for touch in step.touched:
+                touched.setdefault(touch.memory, []).append(range(touch.first, touch.first + touch.length))
+    found = {}
+    for number, ranges in touched.items():
+        name = memory[number].name
+        if memory[number].space != "threadgroup" and name in arrays and name in bound:
+            made = _image(arrays[name], bound[name], sizes[number], np.unique(np.concatenate(ranges)))
+            if made is not None:
+                found[number] = made
+    return found
+
+
+def _image(array: Any, bound: Any, size: int, touched: Any) -> TraceImage | None:
+    """Return the part of an array around what is touched; None for an array that is not an image."""
+    shape, dtype = tuple(np.shape(array)), np.dtype(array.dtype)
+    parts = shape[-1] if len(shape) > 2 and shape[-1] in {3, 4} else 1
+    each = size // dtype.itemsize  # numbers in an element of the kernel's
+    if len(shape) < 2 or dtype.kind not in "fiub" or each not in {1, parts} or 0 in shape:
+        return None
+    plane = shape[:-1] if parts > 1 else shape
+    rows, columns = int(np.prod(plane[:-1])), plane[-1]
+    if min(rows, columns) < 2:
+        return None
+    pixels = touched * each // parts
+    y, x = np.unravel_index(pixels[pixels < rows * columns], (rows, columns))
+    most = int((_MOST // parts) ** 0.5)
+    first, steps, slices = [], [], []
+    for at, extent in ((y, rows), (x, columns)):
+        low, high = _part(int(at.min(initial=extent)), int(at.max(initial=0)) + 1, extent)
+        first.append(low)
+        steps.append(-(-(high - low) // most))
+        slices.append(slice(low, high, steps[-1]))
+    data = bound if isinstance(bound, np.ndarray) else np.frombuffer(bound, np.uint8)
+    whole = np.ascontiguousarray(data).reshape(-1).view(np.uint8)[: rows * columns * parts * dtype.itemsize]
+    values = whole.view(dtype).reshape(rows, columns, parts)[tuple(slices)].copy()
+    return TraceImage((rows, columns), parts // each, (first[0], first[1]), (steps[0], steps[1]), values)
+
+
+def _part(low: int, high: int, extent: int) -> tuple[int, int]:
+    """Return where the rows, or columns, to draw begin and end: all of few, else those that are touched."""
+    if extent <= _WHOLE:
+        return 0, extent
+    low, high = max(0, low - _AROUND), min(extent, high + _AROUND)
+    more = max(0, _LEAST - (high - low))
+    low = max(0, min(low - more // 2, extent - _LEAST))
+    return low, min(extent, max(high, low + _LEAST))

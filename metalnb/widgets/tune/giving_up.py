@@ -1,0 +1,60 @@
+"""When a configuration is given up after one run, and an engine after a few: at ten times the time of the best."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from metalnb.call.kernel import Dispatch
+from metalnb.timing.records import Timing
+from metalnb.timing.sampling import DispatchJob
+from metalnb.timing.units import trimmed
+
+from .trials import Trial
+
+__all__ = ["engine_given_up", "hopeless"]
+
+_HOPELESS, _LONG = 10, 0.02  # times the best, and seconds, from which one run is enough
+_SURE = 1.0  # seconds of a first run of which neither copies nor a late compilation are a large part
+_RUNS = 3  # configurations given up after which those of their engine are
+
+
+def hopeless(
+    best: Trial | None, dispatch: Dispatch, took: float, run: Callable[[Callable[[], float]], float], *, wall: bool
+) -> Timing | None:
+    """Return the time of one run of a configuration that need not be measured; None for one that may be the best.
+
+    Parameters
+    ----------
+    best : Trial or None
+    dispatch : Dispatch
+    took : float
+        Seconds of its first run by the wall clock, with all that is copied.
+    run : callable
+        Takes a step, unless the sweep is to stop.
+    wall : bool
+        Whether everything is timed by the wall clock.
+    """
+    if best is None or best.timing is None:
+        return None
+    limit = max(_HOPELESS * best.timing.median, _LONG)
+    if took < limit:
+        return None
+    clock = "wall"
+    if took < _SURE:
+        job = DispatchJob(dispatch, wall=wall)
+        took, clock = run(lambda: job.run(1)), job.clock
+        if took < limit:
+            return None
+    engine = dispatch.kernel.engine
+    return replace(
+        best.timing, engine=engine.name, device=engine.caps.device, clock=clock, seconds=(took,), batch=1,
+        threadgroup=trimmed(dispatch.threadgroup),
+    )  # fmt: skip
+
+
+def engine_given_up(trials: Sequence[Trial], engine: str) -> bool:
+    """Return whether an engine's configurations that are left need not be tried: all that ran were given up."""
+    ran = [t for t in trials if t.engine == engine and t.timing]
+    lost = sum(t.seconds or 0.0 for t in ran)
+    return bool(ran) and all(t.once for t in ran) and (len(ran) >= _RUNS or lost >= _SURE)

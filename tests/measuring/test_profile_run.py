@@ -1,0 +1,113 @@
+"""How a profile runs: by one worker or several with the same counts, again and again, and never out of bounds."""
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import pytest
+
+import metalnb as mnb
+from metalnb.call.kernel import Dispatch
+from metalnb.engine.cpu import toolchain
+from metalnb.engine.cpu.profiled import counting_pieces, counting_workers
+from metalnb.engine.cpu.profiled.counted_run import run_counted
+
+HEAD = "#include <metal_stdlib>\nusing namespace metal;\n"
+
+# Even and uneven addresses, of some lanes and of all; threadgroup memory; atomics; a barrier; a branch that diverges.
+MIXED = """kernel void f(device const uint* from, device float* out, device atomic_uint* bins, constant uint& n,
+    uint i [[thread_position_in_grid]], uint l [[thread_index_in_threadgroup]]) {
+    threadgroup float tile[96];
+    tile[l] = i < n ? out[from[i] % n] : 0.0f;
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    if (l % 3 == i / 96 % 3) atomic_fetch_add_explicit(&bins[from[i] % 17 * (i / 960)], 1u, memory_order_relaxed);
+    if (i < n) out[i] = tile[(l * 5) % 96] + tile[95 - l];
+}"""
+
+
+def mixed(seed: int = 3) -> Dispatch:
+    rng = np.random.default_rng(seed)
+    n = 96 * 2000
+    given = rng.integers(0, 1 << 20, n).astype(np.uint32), np.zeros(n, np.float32), np.zeros(17 * 201, np.uint32)
+    return mnb.compile(HEAD + MIXED).f.prepare(*given, np.uint32(n - 50), grid=n, threadgroup=96)
+
+
+def counts_of(dispatch: Dispatch) -> tuple[dict[str, Any], list[np.ndarray[Any, Any]]]:
+    """Return all counts as plain records, and the marks of what was touched."""
+    found = run_counted(dispatch.kernel.unit, dispatch.arguments, dispatch.grid, dispatch.threadgroup, 60.0)
+    marks = [touched.marks for touched in found.touched.values()]
+    return dataclasses.asdict(dataclasses.replace(found, touched={})), marks
+
+
+def test_several_workers_count_what_one_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    dispatch = mixed()
+    joined: list[int] = []
+    run = counting_workers._Helper.run
+
+    def noted(helper: counting_workers._Helper) -> None:
+        run(helper)
+        joined.append(int(helper.worker.counters.sites["lanes"].sum()))
+
+    monkeypatch.setattr(counting_workers._Helper, "run", noted)
+    monkeypatch.setattr(counting_workers, "_JOINED", 0.0)
+    monkeypatch.setattr(counting_pieces, "_BURST", 0.0005)  # so that there are pieces for all
+    monkeypatch.setattr(toolchain, "cores", lambda: 1)
+    one, one_marks = counts_of(dispatch)
+    assert not joined
+    monkeypatch.setattr(toolchain, "cores", lambda: 4)
+    four, four_marks = counts_of(dispatch)
+    assert len(joined) == 3
+    assert sum(joined) > 0
+    assert four == one
+    for mine, its in zip(one_marks, four_marks, strict=True):
+        np.testing.assert_array_equal(mine, its)
+
+
+def test_a_profile_does_not_depend_on_the_ones_before() -> None:
+    dispatch, other = mixed(), mixed(4)
+    first = counts_of(dispatch)[0]
+    assert counts_of(other)[0] != first
+    assert counts_of(dispatch)[0] == first
+
+
+# ---- The counted build does not check accesses.
+
+WRITES = """kernel void f(device {kind}* out, device const uint* at, uint i [[thread_position_in_grid]]) {{
+    out[at[i]] = 7;
+}}"""
+
+
+@pytest.mark.parametrize("kind", ["float", "uchar", "float4"])
+@pytest.mark.parametrize("checked", [True, False])
+@pytest.mark.parametrize("beyond", [0, 1 << 24])
+def test_an_access_out_of_bounds_ends_a_profile_as_it_ends_a_call(*, kind: str, checked: bool, beyond: int) -> None:
+    written = mnb.compile(HEAD + WRITES.format(kind=kind), checked=checked).f
+    out = np.zeros((64, 4) if kind == "float4" else 64, np.uint8 if kind == "uchar" else np.float32)
+    at = np.arange(64, dtype=np.uint32)
+    at[40] = 64 + beyond
+    with pytest.raises(mnb.KernelFault, match=rf"thread \(40, 0, 0\) .* writes out\[{64 + beyond}\]"):
+        mnb.profile(written, out, at, grid=64)
+    assert not out.any()
+    at[40] = 40
+    assert mnb.profile(written, out, at, grid=64).lines
+
+
+def test_a_read_out_of_bounds_ends_a_profile() -> None:
+    shifted = mnb.compile(
+        HEAD + "kernel void f(device const float* x, device float* out, uint i [[thread_position_in_grid]])"
+        " { out[i] = x[i + 1]; }"
+    ).f
+    with pytest.raises(mnb.KernelFault, match=r"x\["):
+        mnb.profile(shifted, np.ones(64, np.float32), np.zeros(64, np.float32))
+
+
+def test_what_is_proven_does_not_run_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    def started(*_given: Any) -> None:
+        pytest.fail("it ran to be checked")
+
+    monkeypatch.setattr("metalnb.engine.cpu.profiled.checked_first._engine", started)
+    twice = mnb.compile(
+        HEAD + "kernel void f(device const float* x, device float* out, uint i [[thread_position_in_grid]])"
+        " { out[i] = 2 * x[i]; }"
+    ).f
+    assert mnb.profile(twice, np.ones(100, np.float32), np.zeros(100, np.float32)).flops == 100
