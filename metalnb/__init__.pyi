@@ -121,7 +121,7 @@ uint8: numpy.dtype[numpy.uint8]
 
 @_op
 def abs(x: _Operand, /, *, out: Array | None = None) -> Array:
-    """Absolute value; the least integer is its own.
+    """Absolute value; the least integer wraps to itself.
 
     Parameters
     ----------
@@ -611,7 +611,7 @@ def bincount(x: _ArrayLike, /, weights: _ArrayLike | None = None, minlength: int
 
 @_op
 def bitwise_and(x1: _Operand, x2: _Operand, /, *, out: Array | None = None) -> Array:
-    """The bits that both have.
+    """The bits set in both.
 
     Parameters
     ----------
@@ -632,7 +632,7 @@ def bitwise_and(x1: _Operand, x2: _Operand, /, *, out: Array | None = None) -> A
 
 @_op
 def bitwise_invert(x: _Operand, /, *, out: Array | None = None) -> Array:
-    """Every bit turned over.
+    """All bits inverted.
 
     Parameters
     ----------
@@ -655,7 +655,7 @@ invert = bitwise_invert
 
 @_op
 def bitwise_left_shift(x1: _Operand, x2: _Operand, /, *, out: Array | None = None) -> Array:
-    """x1's bits moved up by x2; beyond the width nothing is left.
+    """x1's bits shifted left by x2; 0 for shifts beyond the width.
 
     Parameters
     ----------
@@ -677,7 +677,7 @@ left_shift = bitwise_left_shift
 
 @_op
 def bitwise_or(x1: _Operand, x2: _Operand, /, *, out: Array | None = None) -> Array:
-    """The bits that one has.
+    """The bits set in at least one.
 
     Parameters
     ----------
@@ -698,7 +698,7 @@ def bitwise_or(x1: _Operand, x2: _Operand, /, *, out: Array | None = None) -> Ar
 
 @_op
 def bitwise_right_shift(x1: _Operand, x2: _Operand, /, *, out: Array | None = None) -> Array:
-    """x1's bits moved down by x2, the sign drawn after.
+    """x1's bits shifted right by x2, filled with sign bits, or with 0 if unsigned.
 
     Parameters
     ----------
@@ -720,7 +720,7 @@ right_shift = bitwise_right_shift
 
 @_op
 def bitwise_xor(x1: _Operand, x2: _Operand, /, *, out: Array | None = None) -> Array:
-    """The bits that just one has.
+    """The bits set in exactly one.
 
     Parameters
     ----------
@@ -763,7 +763,7 @@ def broadcast_to(x: _ArrayLike, /, shape: Sequence[int]) -> Array:
 
 @_op
 def cbrt(x: _Operand, /, *, out: Array | None = None) -> Array:
-    """Cube root, of negative numbers too.
+    """Cube root, also of negative numbers.
 
     Parameters
     ----------
@@ -1681,7 +1681,7 @@ def fmin(x1: _Operand, x2: _Operand, /, *, out: Array | None = None) -> Array:
 
 @_op
 def fmod(x1: _Operand, x2: _Operand, /, *, out: Array | None = None) -> Array:
-    """What division leaves, with x1's sign; integers by 0 give 0.
+    """Remainder of truncated division, with x1's sign; integers by 0 give 0.
 
     Parameters
     ----------
@@ -1724,7 +1724,7 @@ def full_like(
 
 @_op
 def gcd(x1: _Operand, x2: _Operand, /, *, out: Array | None = None) -> Array:
-    """The largest number that divides both; 0 for two zeros.
+    """Greatest common divisor; 0 for two zeros.
 
     Parameters
     ----------
@@ -2295,7 +2295,7 @@ def layer_norm(
 
 @_op
 def lcm(x1: _Operand, x2: _Operand, /, *, out: Array | None = None) -> Array:
-    """The least number that both divide; it wraps. 0 where one is 0.
+    """Least common multiple, which wraps; 0 where one is 0.
 
     Parameters
     ----------
@@ -2573,7 +2573,7 @@ def logaddexp(x1: _Operand, x2: _Operand, /, *, out: Array | None = None) -> Arr
 
 @_op
 def logical_and(x1: _Operand, x2: _Operand, /, *, out: Array | None = None) -> Array:
-    """Whether both are other than 0.
+    """Whether both are nonzero.
 
     Parameters
     ----------
@@ -2615,7 +2615,7 @@ def logical_not(x: _Operand, /, *, out: Array | None = None) -> Array:
 
 @_op
 def logical_or(x1: _Operand, x2: _Operand, /, *, out: Array | None = None) -> Array:
-    """Whether one is other than 0.
+    """Whether at least one is nonzero.
 
     Parameters
     ----------
@@ -2636,7 +2636,7 @@ def logical_or(x1: _Operand, x2: _Operand, /, *, out: Array | None = None) -> Ar
 
 @_op
 def logical_xor(x1: _Operand, x2: _Operand, /, *, out: Array | None = None) -> Array:
-    """Whether just one is other than 0.
+    """Whether exactly one is nonzero.
 
     Parameters
     ----------
@@ -3664,7 +3664,7 @@ def relu6(x: _Operand, /, *, out: Array | None = None) -> Array:
 
 @_op
 def remainder(x1: _Operand, x2: _Operand, /, *, out: Array | None = None) -> Array:
-    """What floor_divide leaves, with x2's sign; integers by 0 give 0.
+    """Remainder of floor_divide, with x2's sign; integers by 0 give 0.
 
     Parameters
     ----------
@@ -4012,7 +4012,7 @@ def sign(x: _Operand, /, *, out: Array | None = None) -> Array:
 
 @_op
 def signbit(x: _Operand, /, *, out: Array | None = None) -> Array:
-    """Whether the sign bit is set: of -0.0 it is.
+    """Whether the sign bit is set, as in -0.0.
 
     Parameters
     ----------
@@ -4566,7 +4566,7 @@ def triu_indices_from(x: _ArrayLike, /, k: int = 0) -> tuple[Array, Array]:
 
 @_op
 def trunc(x: _Operand, /, *, out: Array | None = None) -> Array:
-    """x without its fraction.
+    """x rounded towards 0.
 
     Parameters
     ----------

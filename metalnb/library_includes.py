@@ -1,6 +1,6 @@
 """Files that come with the package, for a cell to include: ``#include <metalnb/reduce.metal>``.
 
-Which folders there are is set from above, in ``metalnb/__init__.py``.
+The folders are set from above, in ``metalnb/__init__.py``.
 """
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ def _erfinv(x: float) -> float:
 
 ROWS: tuple[Elementwise, ...] = (
     # signs, simple arithmetic
-    Elementwise(Formula("abs", {"f": "abs(x)", "i": "x < T(0) ? negated(x) : x", "bu": "x"}, "Absolute value; the least integer is its own."), OpInfo(np.absolute, ulp=0, aliases=("absolute",))),
+    Elementwise(Formula("abs", {"f": "abs(x)", "i": "x < T(0) ? negated(x) : x", "bu": "x"}, "Absolute value; the least integer wraps to itself."), OpInfo(np.absolute, ulp=0, aliases=("absolute",))),
     Elementwise(Formula("negative", {"f": "-x", "iu": "negated(x)"}, "-x, which wraps for integers."), OpInfo(np.negative, ulp=0)),
     Elementwise(Formula("positive", "x", "A copy of x.", kinds="iuf"), OpInfo(np.positive, ulp=0)),
     Elementwise(Formula("sign", {"f": "x > 0.0f ? 1.0f : x < 0.0f ? -1.0f : x == 0.0f ? 0.0f : x", "i": "T((x > T(0)) - (x < T(0)))", "u": "T(x > T(0))"}, "-1, 0 or 1 by x's sign, 0 for -0.0; NaN for NaN."), OpInfo(np.sign, ulp=0)),
@@ -48,7 +48,7 @@ ROWS: tuple[Elementwise, ...] = (
     Elementwise(Formula("reciprocal", "1.0f / x", "1 / x."), OpInfo(np.reciprocal, ulp=0.5)),
     Elementwise(Formula("sqrt", "sqrt(x)", "Square root."), OpInfo(np.sqrt, ulp=0.5, domain=(0, 100))),
     Elementwise(Formula("rsqrt", "1.0f / sqrt(x)", "1 / sqrt(x)."), OpInfo(lambda x: 1 / np.sqrt(x), ulp=1.5, domain=(0, 100), cite="MSL 6.5, ``rsqrt``")),
-    Elementwise(Formula("cbrt", "cbrt_of(x)", "Cube root, of negative numbers too."), OpInfo(np.cbrt, ulp=1, flops=20, cite="NumPy, ``cbrt``")),
+    Elementwise(Formula("cbrt", "cbrt_of(x)", "Cube root, also of negative numbers."), OpInfo(np.cbrt, ulp=1, flops=20, cite="NumPy, ``cbrt``")),
     Elementwise(Formula("real", "x", "The real part: x itself, copied.", kinds="biuf"), OpInfo(np.real, ulp=0, numpy=(np.real,))),
     Elementwise(Formula("imag", "T(0)", "The imaginary part: zeros, of x's dtype.", kinds="biuf"), OpInfo(np.imag, ulp=0, numpy=(np.imag,))),
     Elementwise(Formula("conj", "x", "The complex conjugate: x itself, copied.", kinds="biuf"), OpInfo(np.conj, ulp=0, aliases=("conjugate",))),
@@ -80,13 +80,13 @@ ROWS: tuple[Elementwise, ...] = (
     # rounding
     Elementwise(Formula("floor", _whole("floor(x)"), "The largest whole number that is not above x."), OpInfo(np.floor, ulp=0, domain=(-1000, 1000))),
     Elementwise(Formula("ceil", _whole("ceil(x)"), "The least whole number that is not below x."), OpInfo(np.ceil, ulp=0, domain=(-1000, 1000))),
-    Elementwise(Formula("trunc", _whole("trunc(x)"), "x without its fraction."), OpInfo(np.trunc, ulp=0, domain=(-1000, 1000))),
+    Elementwise(Formula("trunc", _whole("trunc(x)"), "x rounded towards 0."), OpInfo(np.trunc, ulp=0, domain=(-1000, 1000))),
     Elementwise(Formula("round", _whole("rint(x)"), "The nearest whole number; halves go to the even one."), OpInfo(np.rint, ulp=0, domain=(-1000, 1000), aliases=("rint",))),
     # questions
     Elementwise(Formula("isnan", _test("isnan(x) | false"), "Whether x is NaN.", result="bool"), OpInfo(np.isnan)),
     Elementwise(Formula("isinf", _test("isinf(x) | false"), "Whether x is an infinity.", result="bool"), OpInfo(np.isinf)),
     Elementwise(Formula("isfinite", _test("isfinite(x) | true"), "Whether x is neither NaN nor an infinity.", result="bool"), OpInfo(np.isfinite)),
-    Elementwise(Formula("signbit", {"f": "signbit(x)", "i": "x < T(0)", "bu": "false"}, "Whether the sign bit is set: of -0.0 it is.", result="bool"), OpInfo(np.signbit)),
+    Elementwise(Formula("signbit", {"f": "signbit(x)", "i": "x < T(0)", "bu": "false"}, "Whether the sign bit is set, as in -0.0.", result="bool"), OpInfo(np.signbit)),
     Elementwise(Formula("logical_not", "x == T(0)", "Whether x is 0, or False.", kinds="biuf", result="bool"), OpInfo(np.logical_not)),
-    Elementwise(Formula("bitwise_invert", {"b": "!x", "iu": "T(~x)"}, "Every bit turned over."), OpInfo(np.invert, aliases=("bitwise_not", "invert"))),
+    Elementwise(Formula("bitwise_invert", {"b": "!x", "iu": "T(~x)"}, "All bits inverted."), OpInfo(np.invert, aliases=("bitwise_not", "invert"))),
 )

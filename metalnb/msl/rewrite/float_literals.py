@@ -1,7 +1,7 @@
 """Literals without a suffix are float, and ``1.0bf`` is a bfloat (MSL 2.1): ``1.0`` -> ``1.0f``.
 
-clang's own switch for the first is undone where a template is instantiated: there ``0.5 * x`` would be double. The
-second suffix it does not know.
+clang has a switch for the first, but drops it where a template is instantiated: there ``0.5 * x`` would be double. The
+suffix ``bf`` is unknown to it.
 """
 
 from __future__ import annotations

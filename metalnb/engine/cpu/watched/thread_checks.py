@@ -1,4 +1,4 @@
-"""A checked kernel a thread at a time: what cannot be vectorised, or is called with what cannot be."""
+"""A checked kernel run one thread at a time: it cannot be vectorised, or not with these arguments."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .check_targets import FiberTarget
 
 __all__ = ["CheckedThread", "checked_thread"]
 
-# All of a kernel in one function, as its pointers are followed.
+# All of a kernel is in one function, so that its pointers can be followed.
 _TIDY = (
     "-O1", "-mllvm", "-inline-threshold=1000000", "-mllvm", "-inlinehint-threshold=1000000",
     "-fno-vectorize", "-fno-slp-vectorize", "-S", "-emit-llvm",
@@ -28,7 +28,7 @@ _TIDY = (
 
 @dataclass(frozen=True, slots=True)
 class CheckedThread:
-    """One thread of a kernel, with all of its checks: nothing is proven of these.
+    """One thread of a kernel with all checks, none of them proven unnecessary.
 
     Attributes
     ----------

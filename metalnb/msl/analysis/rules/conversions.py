@@ -1,6 +1,6 @@
 """Conversions: a value keeps its address space (MSL 4).
 
-To clang, Metal's thread is the generic address space, to which all others convert; to Apple's compiler none does.
+In clang, Metal's thread is the generic address space, to which all others convert; in Apple's compiler none does.
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ def _taken(kind: Any, value: Any) -> bool:
 
 
 def _place(value: Any) -> str:
-    """Return the address space of what an expression names, though its type be not known yet; "" if it cannot tell."""
+    """Return the address space of what an expression names, even if its type is not known yet; "" if unknown."""
     while value.kind.name in {"UNEXPOSED_EXPR", "PAREN_EXPR", "MEMBER_REF_EXPR"}:
         inner = [c for c in children_of(value) if c.kind.is_expression()]
         if len(inner) != 1 or inner[0].type.kind.name == "POINTER":

@@ -1,6 +1,6 @@
 """Address spaces that qualify a member function (MSL 4): ``T get() const device`` -> ``T get() const __global``.
 
-There OpenCL's word is all that clang takes, and it is not quite Metal's space: ``__global`` holds device and constant
+There clang accepts only OpenCL's word, which is not quite Metal's space: ``__global`` holds device and constant
 objects both. So what such a function returns by reference or by pointer, and its ``this``, are put back into the space
 that the author wrote: ``return v;`` -> ``return $reference_device(v);``. An object in the constant space is const.
 
@@ -48,7 +48,7 @@ def _qualifier(tree: Tree, function: FunctionHead, place: int) -> Edit:
 
 
 def _body(tree: Tree, function: FunctionHead, space: str) -> Iterator[Edit]:
-    """Put what a member function hands out back into its object's space."""
+    """Put what a member function returns back into its object's space."""
     stop = tree.close(function.end)
     converts = tree.texts[function.name] == "operator" and tree.tokens[function.name + 1].kind == "word"
     head = tree.texts[function.name + 1 : function.opening] if converts else _returned(tree, function)
