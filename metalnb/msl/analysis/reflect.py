@@ -47,7 +47,7 @@ def reflect(
     version : tuple of int
         Of the language.
     most : int, optional
-        So many instantiations are looked into, and of each template one; by default `MADE`.
+        The number of instantiations that are looked into, besides one of each template; by default `MADE`.
 
     Raises
     ------
