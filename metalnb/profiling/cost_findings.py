@@ -196,7 +196,7 @@ def _idle(profile: Profile) -> Iterator[ProfileFinding]:
     there = int(device.processors.value)
     said = f"line {most.line}, the costliest: the grid has {profile.groups} threadgroup{'s' * (profile.groups > 1)}, "
     said += f"so that {there - profile.groups} of the {there} processors of an {device.name} have nothing to do. "
-    cure = "Let more threads share the work: a SIMD-group what one thread does now; or make threadgroups smaller."
+    cure = "Let more threads share the work: give a SIMD-group what one thread does now, or make threadgroups smaller."
     total = sum(line.cycles for line in profile.lines)
     yield ProfileFinding(most.line, "idle", said + cure, total * (1 - profile.groups / there))
 

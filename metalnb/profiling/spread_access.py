@@ -17,7 +17,7 @@ _LOOKED_UP = "Sort what is looked up, or stage it through threadgroup memory"
 _WIDER = f"Make threadgroups {LANES} wide, so that a SIMD-group stays in one row"
 _SWAP = "Swap the indices, or stage the tile through threadgroup memory"
 _TOGETHER = (
-    "Let the lanes of a SIMD-group go along it together, neighbours on neighbouring elements, and add up with "
+    "Let the lanes of a SIMD-group walk together, neighbours on neighbouring elements, and add up with "
     "simd_sum; or stage a tile through threadgroup memory"
 )
 
@@ -39,7 +39,7 @@ def spread_words(access: AccessCost, profile: Profile) -> tuple[str, str]:
     steps = access.runs / _simd_groups(profile)
     if access.kind != "read" or _swap_helps(access, profile) or not _goes_along(access, profile, steps):
         return said, _SWAP
-    return f"{said}, and each goes along memory by itself, in {steps:,.0f} steps", _TOGETHER
+    return f"{said}, and each walks through memory alone, in {steps:,.0f} steps", _TOGETHER
 
 
 def _simd_groups(profile: Profile) -> int:

@@ -48,8 +48,8 @@ def matvec(index: str, grid: tuple[int, int], threadgroup: tuple[int, int]) -> P
 @pytest.mark.parametrize(
     ("index", "grid", "threadgroup", "cure"),
     [
-        ("at.x * 1024 + k", (256, 1), (64, 1), "Let the lanes of a SIMD-group go along it together, neighbours"),
-        ("at.y * 4096 + at.x * 1024 + k", (4, 64), (4, 16), "Let the lanes of a SIMD-group go along it together"),
+        ("at.x * 1024 + k", (256, 1), (64, 1), "Let the lanes of a SIMD-group walk together, neighbours"),
+        ("at.y * 4096 + at.x * 1024 + k", (4, 64), (4, 16), "Let the lanes of a SIMD-group walk together"),
         ("at.x * 1024 + k", (64, 16), (16, 4), "Swap the indices"),  # at.y: one address for all
         ("at.x * 1024 + k", (64, 16), (32, 4), "Swap the indices"),
         ("at.x * 32768 + k * 32", (64, 1), (64, 1), "Swap the indices"),  # takes a sector once: does not go along
@@ -60,7 +60,7 @@ def test_what_goes_along_memory_by_itself_shall_go_together(
 ) -> None:  # fmt: skip
     found = next(f for f in findings(matvec(index, grid, threadgroup)) if f.kind == "uncoalesced")
     assert f". {cure}" in str(found)
-    assert ("and each goes along memory by itself, in 1,024 steps" in str(found)) == ("together" in cure)
+    assert ("and each walks through memory alone, in 1,024 steps" in str(found)) == ("together" in cure)
 
 
 def turned_tile(kind: str, rows: int, columns: int, threadgroup: tuple[int, int]) -> Profile:
