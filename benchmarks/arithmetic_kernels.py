@@ -1,6 +1,6 @@
-"""Kernels that are long as cryptography's are: products in large fields, points of curves, and unrolled hashes.
+"""Kernels as long as those of cryptography: products in large fields, points of curves, and unrolled hashes.
 
-Each comes as its text and as what Python's own integers make of the same input.
+Each comes with its text, and with a reference that computes the same in Python's own integers.
 """
 
 from __future__ import annotations
@@ -142,7 +142,7 @@ _SUM = tuple(tuple(line.split()) for line in """
 
 
 def butterfly(field: Field, size: int, form: str = "loops") -> Long:
-    """Write a kernel of one transform of that many elements over a field, whole, a twiddle for each pair."""
+    """Write a kernel of one whole transform of that many elements over a field, with a twiddle for each pair."""
     stages = list(_stages(size))
     twiddle = [pow(3, k, field.prime) for k in range(len(stages))]
     words = [w for value in twiddle for w in _words(value, field.words)]

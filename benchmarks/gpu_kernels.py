@@ -2,10 +2,10 @@
 
 Attention, convolution, selection and products. Run: python benchmarks/gpu_kernels.py [--list] [WORD …]
 
-A row is timed if its name has one of the words, all without. Times are the GPU's own, of batches in one stream, in
-turns, medians; "x torch" is PyTorch's time over ours, above 1 is ours. PyTorch uses no TF32. "differs" is the largest
-difference between the two results as a part of the largest number: exactness is held by the tests, this only shows
-that both computed the same.
+A row is timed if its name has one of the words; without words, all are. Times are medians by the GPU's clock, of
+batches that alternate in one stream; "x torch" is PyTorch's time over ours: above 1, ours is faster. PyTorch uses no
+TF32. "differs" is the largest difference between the two results, as a fraction of the largest number: it only shows
+that both computed the same thing, as the tests check accuracy.
 """
 
 from __future__ import annotations
@@ -168,7 +168,7 @@ def calls(case: Case, rng: Any, torch: Any) -> dict[str, Call]:
 
 
 def difference(found: dict[str, Call], torch: Any) -> float:
-    """Return the largest difference of the two results, as a part of the largest number."""
+    """Return the largest difference between the two results, as a fraction of the largest number."""
     one = torch.tensor(np.asarray(found["metalnb"]().astype("float32"))).double()
     other = found["torch"]().double().cpu()
     return float((one - other).abs().max() / other.abs().max())
@@ -186,7 +186,7 @@ def line(case: Case, clock: Clock, rng: Any) -> str:
 
 
 def one_element(torch: Any) -> str:
-    """Time an addition of one element after the other, by the processor's clock."""
+    """Time additions of one element, one after another, by the processor's clock."""
     tiny, other = mnb.asarray(np.zeros(1, np.float32)), torch.zeros(1, device="cuda")
     own = each(lambda: mnb.add(tiny, tiny), mnb.synchronize)
     theirs = each(lambda: torch.add(other, other), torch.cuda.synchronize)

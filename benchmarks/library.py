@@ -2,7 +2,7 @@
 
 Run: python benchmarks/library.py [--runs N] [--size N] [--quick] [OP …]
 
-Each line's figures are of one rotation: this op, a plain copy by the same engine, and the peers, alternating, medians.
+A line has the medians of one rotation, in which this op, a plain copy by the same engine, and the peers alternate.
 GB/s counts each input read once and each output written once; "limit" is that rate as a part of the copy's. A peer is
 timed twice where it accepts an output: into memory that it already has (``out=``), as our arrays' pool gives
 them, and as most people call it, which pays for fresh pages each time. The aims are held to the former.
@@ -39,13 +39,13 @@ kernel void copy(device const float* x, device float* y, uint i [[thread_positio
 """
 LONGEST = 1.0  # s: what takes longer is run less often
 PLAIN = ("elementwise", "activation")
-ROWS = {"softmax", "log_softmax", "layer_norm", "rms_norm"}  # activations that are no elementwise ops
+ROWS = {"softmax", "log_softmax", "layer_norm", "rms_norm"}  # activations that are not elementwise
 SORTS = {"sort", "argsort"}
 
 
 @dataclass(frozen=True)
 class Measured:
-    """An op's medians, in seconds; NaN for a peer that there is not."""
+    """An op's medians, in seconds; NaN for a peer that is missing."""
 
     op: Op
     bytes: int
@@ -82,7 +82,7 @@ def mapped(value: Any, f: Callable[[np.ndarray], Any]) -> Any:
 def peers(op: Op, sample: Sample) -> Iterator[tuple[Call | None, Call | None]]:
     """Return each peer's call, with ``out=`` and as most call it; None where it has none that takes this sample."""
     for found, given in ((numpy_peer(op), np.asarray), (torch_peer(op), _torch), (numexpr_peer(op), np.copy)):
-        if found is None:  # nor may its package be there
+        if found is None:  # its package may be missing, too
             yield None, None
             continue
         args = [mapped(a, given) for a in sample.args]
@@ -171,7 +171,7 @@ def mean(ratios: list[float]) -> float:
 
 
 def summary(all_of: list[Measured]) -> list[Row]:
-    """Hold what was measured to the aims."""
+    """Compare the measurements with the aims."""
     plain = [m for m in all_of if m.plain]
     slow = {m.op.name: m.numpy / m.mine for m in all_of if m.numpy < m.mine and m.op.name not in SORTS}
     bound = {m.op.name: m.rate / m.copy for m in plain if m.bound}
@@ -199,7 +199,7 @@ def _listed(some: dict[str, float]) -> str:
 
 
 def threads() -> str:
-    """Return how many threads each peer computes with, as its users have it who set nothing."""
+    """Return how many threads each peer uses by default."""
     told = ["NumPy 1 (its products: OpenBLAS)"]
     for module, ask in (("torch", "get_num_threads"), ("numexpr", "get_num_threads")):
         if importlib.util.find_spec(module):

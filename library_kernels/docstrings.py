@@ -40,7 +40,7 @@ def described(formula: Formula, row: OpRow, defaults: dict[str, Any]) -> Callabl
 
     def function() -> None: ...
 
-    names = formula.operands if row.family == "own" else public(formula.operands)  # a user's are the user's
+    names = formula.operands if row.family == "own" else public(formula.operands)  # a user's op keeps its own names
     only, either, keyword = (
         inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY
     )  # fmt: skip

@@ -1311,7 +1311,7 @@ def dropout(x: _ArrayLike, /, p: float = 0.5, *, training: _bool = True, generat
     Raises
     ------
     ValueError
-        For a p outside.
+        When p is not between 0 and 1.
     """
 
 @_op

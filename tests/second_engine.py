@@ -1,4 +1,4 @@
-"""A second engine of this machine's cores, which passes for `cuda`: for what tells engines apart."""
+"""A second engine on this machine's cores that poses as `cuda`, to test code that distinguishes engines."""
 
 import dataclasses
 

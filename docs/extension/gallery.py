@@ -16,7 +16,7 @@ _OBJECT = re.compile(r"<.+>\s*")  # what an object without words of its own prin
 
 
 def pictured(notebook: dict[str, Any]) -> Iterator[tuple[dict[str, Any], str, str]]:
-    """Yield each cell that shows a picture, with its section's title and the picture in words, else that title."""
+    """Yield each cell that shows a picture, its section's title, and the picture in words, or else that title."""
     section = ""
     for cell in notebook["cells"]:
         text = "".join(cell["source"])

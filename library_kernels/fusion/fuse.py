@@ -1,4 +1,4 @@
-"""Functions of arrays made one kernel: they are called once with stand-ins, and what they did is written as MSL."""
+"""Fusing a function of arrays into one kernel: it is called once with stand-ins, and what it did is written as MSL."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _INT, _FLOAT = np.dtype(np.int64), np.dtype(np.float32)
 
 
 class _Made(NamedTuple):
-    """What a function is for arguments like some: its kernels, each with the places of its results among all."""
+    """A function traced for one kind of arguments: its kernels, each with the positions of its results among all."""
 
     kernels: tuple[tuple[FusedKernel, list[int]], ...]
     results: int
@@ -112,7 +112,7 @@ class Fused:
         return {"text/plain": repr(self)} | ({} if html is None else {"text/html": html})
 
     def __call__(self, *args: Any, **options: Any) -> Any:
-        """Run the kernels for arguments like these, tracing the function at the first call with such."""
+        """Run the kernels for arguments of this kind; the first call with such arguments traces the function."""
         if any(isinstance(a, Traced) for a in (*args, *options.values())):
             return self._function(*args, **options)  # a part of another fused function
         bound = self._signature.bind(*args, **options)
@@ -159,7 +159,7 @@ class Fused:
 
 
 def _kind(value: Any) -> tuple[str, Any, bool]:
-    """Tell what an argument is traced as: an array, a number that may change, weak or not, or a value that may not."""
+    """Return how an argument is traced: as an array, a number that may change, weak or not, or a value that may not."""
     if isinstance(value, Array):
         return "array", value.dtype, False
     if isinstance(value, np.ndarray):
@@ -174,7 +174,7 @@ def _kind(value: Any) -> tuple[str, Any, bool]:
 
 
 def _on_an_engine(given: dict[str, Any]) -> dict[str, Any]:
-    """Return a call's arguments, with NumPy's arrays where the others are."""
+    """Return a call's arguments, with NumPy's arrays on the engine of the others."""
     if not any(isinstance(v, np.ndarray) for v in given.values()):
         return given
     device = next((v.device for v in given.values() if type(v) is Array), engines.current().name)
@@ -197,14 +197,14 @@ def fuse(function: Callable[..., Any], /) -> Fused:
     Fused
         To be called as the function; it broadcasts and promotes dtypes as the separate ops do. Its ``source`` is Metal,
         its ``card`` what a notebook shows of the kernel. Floats are computed in float32 and rounded once at the end, to
-        the dtype that separate ops would give: float16 and bfloat16 come out more exact, but where ``astype`` asks for
-        them. Of at most 5 arrays; several results, in a tuple, are one kernel where they are made of the same arrays.
-        Long rows take a second dispatch for what a reduction's SIMD-groups found. Nothing is differentiated.
+        the dtype that separate ops would give: float16 and bfloat16 are more exact, except where ``astype`` asks for
+        them. It takes at most 5 arrays; several results, in a tuple, share a kernel if they are made of the same ones.
+        A reduction of long rows takes a second dispatch, for its SIMD-groups' results. Nothing is differentiated.
 
     Raises
     ------
     TypeError
-        At a call, for what is not fused, with its line.
+        At a call, for what cannot be fused; the message names its line.
 
     Examples
     --------

@@ -42,7 +42,7 @@ def indices_of(who: str, indices: Any, engine: Engine) -> Array:
 
 
 def _integers(indices: Any) -> Any:
-    """Read lists as NumPy does, but an empty one as integers."""
+    """Read lists as NumPy does, except that an empty one holds integers."""
     data = np.asarray(indices)
     return data.astype(np.int64) if data.size == 0 and data.dtype == np.float64 else data
 
@@ -73,12 +73,12 @@ def gather(who: str, x: Array, indices: Array, axis: int, *, along: bool = False
     ----------
     x : Array
     indices : Array
-        int64, of any shape; with `along` of x's shape except for the axis.
+        int64, of any shape; with `along`, of x's shape except along the axis.
     axis : int
     along : bool
-        Each index is for its own place on the other axes.
+        Whether an index applies only at its own position along the other axes.
     label : int, optional
-        What an error calls the axis.
+        The number of the axis in an error; by default `axis`.
 
     Raises
     ------

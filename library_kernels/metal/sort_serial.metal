@@ -1,6 +1,6 @@
-// Radix sort where every thread is a core of its own: the passes of sort.metal, but a tile is one thread's, who counts its
-// digits and then puts each key where its digit's next free place is. A GPU would leave 31 lanes of 32 idle. On a CPU lanes that
-// vote take 1.1 to 1.3 times as long for a row of up to 2^20 keys, 1.9 of 16 bits, 2.5 in rows of 64.
+// Radix sort where every thread is a core of its own: the passes of sort.metal, but one thread owns a tile, counts its
+// digits and then moves each key to its digit's next free place. A GPU would leave 31 lanes of 32 idle. Lanes that vote
+// take 1.1 to 1.3 times as long on a CPU for a row of up to 2^20 keys, 1.9 for keys of 16 bits, 2.5 for rows of 64.
 // Source: Satish, Harris, Garland, "Designing Efficient Sorting Algorithms for Manycore GPUs", 2009, without its lanes.
 #include <metalnb/radix.h>
 
@@ -37,8 +37,8 @@ kernel void sort_count(device const U* keys [[buffer(0)]],
     for (uint digit = 0; digit < DIGITS; ++digit) counts[digit] = counted[digit];
 }
 
-// Second dispatch: how many keys of a digit lie in the tiles before, and, as one tile more, how many keys there are of all
-// smaller digits.
+// Second dispatch: for each digit the number of its keys in earlier tiles and, in one extra tile, the number of keys
+// with a smaller digit.
 kernel void sort_offsets(device uint* counts [[buffer(0)]],
                          constant Shape& shape [[buffer(1)]],
                          uint row [[threadgroup_position_in_grid]]) {

@@ -31,7 +31,7 @@ def dropout(x: Array, /, p: float = 0.5, *, training: bool = True, generator: Ge
     Raises
     ------
     ValueError
-        For a p outside.
+        When p is not between 0 and 1.
     """
     x = as_array("dropout", x)
     if not 0 <= p <= 1:

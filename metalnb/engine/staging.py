@@ -110,7 +110,7 @@ class Staging:
     ----------
     engine : Engine
     lend : callable, optional
-        Takes bytes of the caller's; returns what the engine knows them by where they are, or None to have them copied.
+        Takes the caller's bytes; returns the engine's handle for them in place, or None to have them copied.
     """
 
     def __init__(self, engine: Engine, lend: Callable[[Bytes], Any] = lambda _: None) -> None:
@@ -175,7 +175,7 @@ class Staging:
         return bytes(_bytes(argument))
 
     def settle(self, view: Bytes, *, but: Any = None) -> None:
-        """Wait for the dispatches whose results will lie in some of these bytes, unless they know them as ``but``."""
+        """Wait for the dispatches whose results will lie in any of these bytes, except those that bind ``but``."""
         span = _span(view)
         for pending in list(self._pending):
             if any(_overlap(span, _span(r.target)) and r.memory is not but for r in pending.results):

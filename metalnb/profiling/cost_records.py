@@ -33,16 +33,16 @@ class AccessCost:
     runs, lanes : int
         Accesses of a SIMD-group, and of lanes.
     sectors, lines : int
-        Stretches of 32 bytes, and of 128, that travel for each SIMD-group; none of threadgroup or constant memory.
+        Sectors of 32 bytes, and lines of 128, transferred for each SIMD-group; 0 for threadgroup and constant memory.
     used : int
         Bytes asked for; what several lanes of a SIMD-group ask for is counted once.
     passes, least : int
         Over the banks of threadgroup memory; and without a conflict.
     contended, repeated : int
-        Of an atomic operation: lanes that find another one at their address; the most lanes at one.
+        For an atomic operation: lanes that find another lane at their address, and the most lanes at one address.
     sample : tuple of (int or None)
-        Of the costliest SIMD-group, where each lane's access begins: bytes from the start of what `name` says, None for
-        a lane that takes no part.
+        For the costliest SIMD-group, where each lane's access begins, in bytes from the start of `name`; None for an
+        inactive lane.
     group : int
         The threadgroup of the sample, counted along x first.
     """
@@ -208,8 +208,7 @@ class BufferUse:
     distinct : int
         Bytes of it that were read or written at least once.
     read, written : int
-        Bytes in sectors of 32 that had to be read, and written, at least once: what memory moves with caches that keep
-        all.
+        Bytes in sectors of 32 that had to be read, and written, at least once: the traffic if caches kept everything.
     asked : int
         Bytes that all lanes asked for.
     """

@@ -95,7 +95,7 @@ def test_another_libclang_reads_a_cell_anew(folder: Path, tmp_path: Path, monkey
     assert len(entries(folder, "signatures")) == 2
 
 
-@pytest.mark.long(every=3)  # Kinds of damage and kinds of entry: each is among them
+@pytest.mark.long(every=3)  # Each kind of damage and each kind of entry is still among them
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("damage", ["empty", "cut", "turned", "replaced", "folder"])
 def test_a_damaged_entry_is_made_again(kind: str, damage: str, folder: Path, tmp_path: Path) -> None:
@@ -125,7 +125,7 @@ def test_a_sound_entry_that_is_no_program_is_made_again(kind: str, folder: Path,
     assert cache.store().get(entry.parent.name + entry.name, kind) != b'{"kernels": 3}'
 
 
-@pytest.mark.long(unless=lambda damage: damage == "cut")  # Each is an error of clang's, after which all is one path
+@pytest.mark.long(unless=lambda damage: damage == "cut")  # Each makes clang fail, and one path follows from there
 @pytest.mark.parametrize("damage", ["empty", "cut", "replaced"])
 def test_damaged_precompiled_headers_are_made_again(damage: str, folder: Path, tmp_path: Path) -> None:
     run(cell(1, tmp_path))
@@ -141,7 +141,7 @@ def test_damaged_precompiled_headers_are_made_again(damage: str, folder: Path, t
 MSL = "#include <metal_stdlib>\nusing namespace metal;\n"
 
 
-@pytest.mark.long(unless=lambda damage: damage == "one bit")  # One digest sees them all, and this is the least of them
+@pytest.mark.long(unless=lambda damage: damage == "one bit")  # One digest detects all three; this is the least damage
 @pytest.mark.parametrize("damage", ["cut", "empty", "one bit"])
 def test_a_damaged_library_is_parsed_anew(damage: str, folder: Path, tmp_path: Path) -> None:
     assert run(MSL + cell(7, tmp_path)) == [7, 7]
@@ -172,7 +172,7 @@ def test_the_kept_library_shows_only_in_a_cell_that_asks_for_it(folder: Path, tm
         run(f"{uses}\n#include <metal_stdlib>\n")
 
 
-@pytest.mark.long(every=2)  # Each is a process that compiles all it needs, and both are an OSError
+@pytest.mark.long(every=2)  # Each starts a process that compiles all it needs, and both raise an OSError
 @pytest.mark.parametrize("place", ["/dev/null/cache", "/proc/no/cache"])
 def test_without_a_cache_all_still_works(place: str, tmp_path: Path) -> None:
     if not Path(place).parent.parent.exists():

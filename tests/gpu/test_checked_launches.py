@@ -138,7 +138,7 @@ def test_a_limit_stops_a_loop_and_names_it(driver: WatchingDriver) -> None:
 
 
 def test_an_interrupt_stops_what_is_before_a_dispatch(driver: WatchingDriver) -> None:
-    """What was interrupted is still done, after what was stopped."""
+    """The interrupted launch is still made, after the dispatch that was stopped."""
     engine = CudaEngine(driver)
     endless, kernel, y = compiled(engine, "forever"), compiled(engine, "f"), np.zeros(64, np.float32)
     ticket = engine.launch(endless, [engine.alloc(4)], (1, 1, 1), (1, 1, 1))
@@ -167,7 +167,7 @@ def test_what_need_not_be_copied_waits_for_nothing(driver: WatchingDriver) -> No
 
 
 def test_no_code_is_loaded_while_the_stream_is_held_back(driver: WatchingDriver) -> None:
-    """A load waits for the stream, and lets no other thread tell the driver to let it go on."""
+    """A load waits for the stream, and keeps every other thread from telling the driver to let it continue."""
     engine, held = CudaEngine(driver), threading.Event()
     order: list[str] = []
 

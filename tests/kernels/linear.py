@@ -29,7 +29,7 @@ def q4_matvec(bench: Bench, rows: int, columns: int) -> Check:
     scale = blocks["d"].astype(np.float64)[..., None]
     inputs = x.astype(np.float64).reshape(-1, 32)
     want = ((nibbles - 8) * scale * inputs).sum((1, 2))
-    # What is summed is nibble and bias apart: both count, over two roundings a term and the depth of the sum.
+    # Nibbles and their bias are summed apart, so both magnitudes count: two roundings a term, and the depth of the sum.
     magnitude = ((nibbles + 8) * scale * np.abs(inputs)).sum((1, 2))
     return Check(got, want, roundings=2 + columns / 16, scale=magnitude)
 

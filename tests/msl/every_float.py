@@ -56,7 +56,7 @@ def worst(row: Real, step: int) -> tuple[float, float]:
 
 
 def main() -> int:
-    """Print a line for each function. Gives how many are beyond their bound."""
+    """Print a line for each function; return how many are beyond their bound."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("functions", nargs="*", help="default: all")
     parser.add_argument("--step", type=int, default=1, help="take each N-th float (default: all, minutes a function)")

@@ -80,7 +80,7 @@ def stepped(live: Animation, frames: int = 1) -> Animation:
 
 
 def told(live: Any, did: str, **how: Any) -> None:
-    """Do what the page does when a hand did something."""
+    """Send the event that the page sends when somebody acts on it."""
     live._events._did(live._events, {"did": did, **how}, [])
     live.wait(300)
 

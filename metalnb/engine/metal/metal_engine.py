@@ -1,4 +1,4 @@
-"""The engine: kernels in Metal's hands, and their dispatches."""
+"""The engine ``metal``: kernels that Metal compiles, and their dispatches."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class MetalEngine(Observable, SharedMemory):
     Attributes
     ----------
     clock : DispatchClock or None
-        What `timed` takes times from; without it, from command buffers.
+        Where `timed` takes its times from; None for those of command buffers.
     """
 
     def __init__(self, found: Bindings, device: Any, index: int = 0) -> None:
@@ -224,7 +224,7 @@ class MetalEngine(Observable, SharedMemory):
         return Encoded(name, pipeline, grid, threadgroup, buffers, values, lengths, reached), results
 
     def _values(self, given: list[tuple[Param, Any]]) -> tuple[list[tuple[int, bytes]], list[tuple[Param, Any]]]:
-        """Part the arguments that are small and only read, which Metal copies into the command, from the others."""
+        """Separate the small arguments that are only read, which Metal copies into the command, from the others."""
         written = any(p.writable and self._staging.own(a) is None for p, a in given)
         values: list[tuple[int, bytes]] = []
         staged: list[tuple[Param, Any]] = []

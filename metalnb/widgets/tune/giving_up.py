@@ -1,4 +1,4 @@
-"""When a configuration is given up after one run, and an engine after a few: at ten times the time of the best."""
+"""When tuning gives up a configuration after one run, and an engine after a few: at ten times the best time."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from .trials import Trial
 
 __all__ = ["engine_given_up", "hopeless"]
 
-_HOPELESS, _LONG = 10, 0.02  # times the best, and seconds, from which one run is enough
-_SURE = 1.0  # seconds of a first run of which neither copies nor a late compilation are a large part
-_RUNS = 3  # configurations given up after which those of their engine are
+_HOPELESS, _LONG = 10, 0.02  # one run is enough at this many times the best, but not below these seconds
+_SURE = 1.0  # seconds; in a first run this long, copies and a late compilation are a small part
+_RUNS = 3  # configurations given up before the rest of their engine is, too
 
 
 def hopeless(

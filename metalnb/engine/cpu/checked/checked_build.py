@@ -35,9 +35,9 @@ class CheckedBuild:
     variables : tuple of (str, str, int, int, int)
         These variables: name, type, offset, size, alignment; the type as far as it is one word.
     operations : tuple of str
-        What the numbers of floating-point operations stand for.
+        The names of the floating-point operations, by the number that the runtime is given.
     own : tuple of str
-        Variables of a thread's own that are declared without a value: as LLVM names them.
+        A thread's own variables that are declared without a value, by the names that LLVM gives them.
     """
 
     library: Any
@@ -52,8 +52,8 @@ _SANITIZED = (
     "-Xclang", "-fsanitize=thread,array-bounds,float-cast-overflow",
     "-Xclang", "-fsanitize-recover=array-bounds,float-cast-overflow",
 )  # fmt: skip
-# An array that ends a struct has the length that is written there: no kernel's struct has an open end.
-# Variables that nobody sets are NaN of known bits (runtime/hooks.h); and names, by which shifts are known.
+# An array at the end of a struct has the length that is declared: kernels have no flexible array members.
+# Unset variables hold a NaN of known bits (runtime/hooks.h), and names are kept because shifts are recognised by them.
 _FIRST = (
     "-DMETALNB_CHECKED", "-O1", *_SANITIZED, *toolchain.ORDERED, "-ftrivial-auto-var-init=pattern",
     "-fstrict-flex-arrays=3",

@@ -64,7 +64,7 @@ class WrittenCode:
         return result
 
     def number(self, kind: str, pointer: str) -> str:
-        """Write a pointer of some type as an integer of 64 bits: the same one for a memory in all address spaces."""
+        """Write a pointer of some type as a 64-bit integer, which is the same for one memory in every address space."""
         generic = pointer if kind == "ptr" else self.op(f"addrspacecast {kind} {pointer} to ptr")
         return self.op(f"ptrtoint ptr {generic} to i64")
 
