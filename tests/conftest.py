@@ -105,6 +105,12 @@ def second_engine(monkeypatch: pytest.MonkeyPatch) -> str:
     return second.name
 
 
+@pytest.fixture
+def no_other_engine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let `mnb.tune` find no engine but the kernel's own, also on a machine with a GPU."""
+    monkeypatch.setattr("metalnb.widgets.tune.tuner._answers", lambda _name: False)
+
+
 @pytest.fixture(scope="session")
 def execute_notebook() -> Callable[[Any, Path], None]:
     """Return what runs a notebook's cells in place: as `make demo` does it, without any network interface."""

@@ -105,7 +105,7 @@ assert "metalnb.library_kernels.table" not in sys.modules
 from metalnb import engine, errors
 assert "metalnb.library_kernels.table" not in sys.modules
 assert not hasattr(metalnb, "no_such_thing") and not hasattr(metalnb, "_repr_html_")
-for name in dir(metalnb):
+for name in {*dir(metalnb)} - {"dask"}:  # an extra
     getattr(metalnb, name)
 assert metalnb.sum is metalnb.library_kernels.table.op("sum")
 assert sorted(dir(metalnb)) == dir(metalnb) and metalnb.asarray([True]).dtype == metalnb.bool

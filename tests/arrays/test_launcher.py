@@ -40,7 +40,7 @@ x = mnb.asarray([1.0, 2.0])
 assert not [m for m in sys.modules if m.startswith("metalnb.library_kernels.")]
 x + x
 assert x.to_device(x.device) is x
-for name in dir(mnb):
+for name in {*dir(mnb)} - {"dask"}:  # an extra
     getattr(mnb, name)
 assert "metalnb.library_kernels.table" in sys.modules
 assert "metalnb.library_kernels.samples" not in sys.modules

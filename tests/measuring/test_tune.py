@@ -20,6 +20,8 @@ from metalnb.widgets.tune.overrun_check import GuardedArguments, differing
 from metalnb.widgets.tune.sweep import Sweep
 from metalnb.widgets.tune.sweep_view import sweep_html
 
+pytestmark = pytest.mark.usefixtures("no_other_engine")
+
 SOURCE = """
 #include <metal_stdlib>
 using namespace metal;

@@ -350,6 +350,7 @@ def test_the_charts_of_a_first_run_show_its_times(program: mnb.Program) -> None:
     assert "2 runs, from" in html
 
 
+@pytest.mark.usefixtures("no_other_engine")
 def test_each_widget_has_a_picture_of_itself_without_scripts(program: mnb.Program, board: Dashboard) -> None:
     for live, texts in shown_things(program, board):
         bundle = live._repr_mimebundle_()

@@ -146,7 +146,8 @@ def declared_parameters(node: ast.FunctionDef) -> list[tuple[str, Any, bool]]:
 
 
 def test_every_op_has_its_signature_and_docstring() -> None:
-    ops = {name for name in dir(mnb) if isinstance(getattr(mnb, name), Op) and getattr(mnb, name).name == name}
+    names = {*dir(mnb)} - {"dask"}  # an extra
+    ops = {name for name in names if isinstance(getattr(mnb, name), Op) and getattr(mnb, name).name == name}
     assert FUNCTIONS.keys() == ops
     for name, node in FUNCTIONS.items():
         op = getattr(mnb, name)
