@@ -1312,6 +1312,8 @@ def dropout(x: _ArrayLike, /, p: float = 0.5, *, training: _bool = True, generat
     ------
     ValueError
         When p is not between 0 and 1.
+    TypeError
+        For an x that is not of floats, when training.
     """
 
 @_op

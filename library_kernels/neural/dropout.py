@@ -32,6 +32,8 @@ def dropout(x: Array, /, p: float = 0.5, *, training: bool = True, generator: Ge
     ------
     ValueError
         When p is not between 0 and 1.
+    TypeError
+        For an x that is not of floats, when training.
     """
     x = as_array("dropout", x)
     if not 0 <= p <= 1:

@@ -101,8 +101,7 @@ class AccessCost:
     @property
     def cycles(self) -> float:
         """What it costs a processor, for sorting."""
-        waiting = max(self.contended, 0) * _PASS
-        return self.sectors * _SECTOR + self.passes * _PASS + self.runs * _OPERATION + waiting
+        return self.sectors * _SECTOR + (self.passes + self.contended) * _PASS + self.runs * _OPERATION
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +169,7 @@ class LineCost:
     @property
     def cycles(self) -> float:
         """Its cost to a processor, to sort lines by; inactive lanes cost as much as active ones."""
-        share = LANES / max(1.0, self.lanes) / LANES
+        share = 1 / max(1.0, self.lanes)
         plain = self.operations - self.special
         own = share * (plain * _OPERATION + self.special * _SPECIAL + self.private * _SECTOR)
         return own + self.simd * _OPERATION + sum(a.cycles for a in self.accesses)

@@ -115,12 +115,11 @@ def test_a_damaged_entry_is_made_again(kind: str, damage: str, folder: Path, tmp
         assert cache.store().get(entry.parent.name + entry.name, kind)
 
 
-@pytest.mark.parametrize("kind", ["signatures"])
-def test_a_sound_entry_that_is_no_program_is_made_again(kind: str, folder: Path, tmp_path: Path) -> None:
+def test_a_sound_entry_that_is_no_program_is_made_again(folder: Path, tmp_path: Path) -> None:
     """Signatures of another shape, with a right checksum."""
     run(cell(7, tmp_path))
-    (entry,) = entries(folder, kind)
-    cache.store().put(entry.parent.name + entry.name, kind, b'{"kernels": 3}')
+    (entry,) = entries(folder, "signatures")
+    cache.store().put(entry.parent.name + entry.name, "signatures", b'{"kernels": 3}')
     assert run(cell(7, tmp_path)) == [7, 7]
     assert cache.store().get(entry.parent.name + entry.name, kind) != b'{"kernels": 3}'
 

@@ -267,10 +267,6 @@ std::vector<double> hidden; [[bogus]]
     y[0] = s;
 }
 """, [30]),
-    #pragma unroll
-    #pragma unroll(2)
-    #pragma clang loop unroll(full)
-    #pragma clang loop unroll_count(4)
     ("comments and continued lines", r"""
 /* double */ // throw \
    new

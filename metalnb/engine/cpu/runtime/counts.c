@@ -91,7 +91,7 @@ static u32 pieces(const u64* a, u32 n, u32 size, u32 shift) {
 /// How many lanes of a SIMD-group share a pass over the banks: all up to words of 4 bytes, half of 8, a quarter of 16.
 static u32 lanes_of_pass(u32 size) { return size <= 4 ? LANES : size <= 8 ? LANES / 2 : LANES / 4; }
 
-/// Passes over the banks for the lanes of one, which take one pass unless two words lie in one bank.
+/// Passes over the banks for lanes that share a pass: one, and another for each bank conflict (two words of one bank).
 static u32 bank_passes(const u64* a, u32 mask, u32 first, u32 end, u32 size) {
     u64 low = ~0ull, high = 0;
     for (u32 lane = first; lane < end; ++lane) {
