@@ -121,7 +121,7 @@ def test_a_sound_entry_that_is_no_program_is_made_again(folder: Path, tmp_path: 
     (entry,) = entries(folder, "signatures")
     cache.store().put(entry.parent.name + entry.name, "signatures", b'{"kernels": 3}')
     assert run(cell(7, tmp_path)) == [7, 7]
-    assert cache.store().get(entry.parent.name + entry.name, kind) != b'{"kernels": 3}'
+    assert cache.store().get(entry.parent.name + entry.name, "signatures") != b'{"kernels": 3}'
 
 
 @pytest.mark.long(unless=lambda damage: damage == "cut")  # Each makes clang fail, and one path follows from there
