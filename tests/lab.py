@@ -140,9 +140,19 @@ class Cell:
                            modifiers=modifiers)  # fmt: skip
 
     def tab(self) -> list[str]:
-        """Press Tab; give what is listed."""
-        self.press("Tab", 9)
-        self.page.wait(f"document.querySelector('{COMPLETER} {WORD}') !== null")
+        """Press Tab; give what is listed. JupyterLab drops an answer that takes over a second: then Tab is repeated."""
+        listed = f"document.querySelector('{COMPLETER} {WORD}') !== null"
+        shown = f"""new Promise(done => {{
+          const end = Date.now() + 3000;
+          const look = () => {listed} || Date.now() > end ? done({listed}) : setTimeout(look, 50);
+          look();
+        }})"""
+
+        def pressed() -> bool:
+            self.press("Tab", 9)
+            return bool(self.page.evaluate(shown))
+
+        until(pressed, time.monotonic() + 120, listed)
         return list(self.page.evaluate(f"[...document.querySelectorAll('{COMPLETER} {WORD}')].map(e => e.textContent)"))
 
     def shift_tab(self) -> str:
