@@ -66,7 +66,7 @@ WRONG_IN_LANES = (5087, 5102, 5117, 5142, 5198, 5259, 5344, 830_009, 830_059, 40
 
 @on_x86
 @pytest.mark.long  # What each showed is in test_wrong_once.
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1200)
 def test_what_the_fuzzer_found_in_vector_registers() -> None:
     assert [o for o in judged(WRONG_IN_LANES, "cpu") if o[1] != "same"] == []
 
