@@ -755,6 +755,7 @@ def test_a_kernel_is_pickled_with_its_engine() -> None:
 OPS = ("exp-float32", "floor_divide-int32", "sum-float32", "cumulative_sum-int64", "sort-float32", "matmul-float32")
 
 
+@pytest.mark.timeout(1800)  # two minutes on two idle cores
 @pytest.mark.long(unless=lambda tests: len(tests) == len(OPS))  # The tests above launch cells; here are ops
 @pytest.mark.parametrize("tests", [
     ("msl/test_groups.py", "msl/test_constants.py", "msl/test_threadgroup_arguments.py"),
