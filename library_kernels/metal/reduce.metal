@@ -1,5 +1,5 @@
 // Reductions: many elements to one, by any monoid (a value to start from, and an associative way to combine two).
-// Idea: a SIMD-group walks one stretch of memory with eight loads in flight and keeps a result for each lane; lanes meet
+// Idea: a SIMD-group walks one stretch of memory with eight loads in flight and keeps a result for each lane; lanes combine
 // once, at the end. What several stretches give is reduced again. No thread waits for another threadgroup's.
 // Source: M. Harris, "Optimizing Parallel Reduction in CUDA", 2007; the blocks within blocks that keep a long float sum
 // exact are N. Higham's, "The accuracy of floating point summation", SIAM J. Sci. Comput. 14 (1993).

@@ -43,7 +43,8 @@ def profile(
     *args, **call
         As for a call of the kernel, ``grid=`` and ``threadgroup=`` among them. The arrays given are left as they are.
     seconds : float, optional
-        After which no further threadgroup is begun. Those that ran are spread evenly, and the counts are scaled.
+        After which no further threadgroup is begun. Those that ran are spread evenly, and the counts are scaled. A
+        dispatch whose accesses are not all proven to be in bounds runs once before, whole, to check them.
     banks : int, optional
         Of threadgroup memory, of 4 bytes each: 1 to 64.
     device : str, optional

@@ -40,9 +40,9 @@ class WrongElement(NamedTuple):
     position : str
         The same as text, ``"3, 5"``.
     line : int
-        Where it did; 0 where that is not known.
+        The line that wrote it; 0 where that is not known.
     expected : str
-        What should stand there; empty where that is not known.
+        The value that it should have; empty where that is not known.
     """
 
     name: str
