@@ -30,7 +30,7 @@ _TIDY = (
     "-fno-convergent-functions", "-funroll-loops", "-fno-vectorize", "-fno-slp-vectorize", "-mllvm",
     "-unroll-runtime=0", "-mllvm", "-unroll-allow-partial=0", "-mllvm", "-unroll-allow-peeling=0", "-mllvm",
     "-unroll-allow-loop-nests-peeling=0", "-mllvm", "-inline-threshold=1000000", "-mllvm",
-    "-inlinehint-threshold=1000000",
+    "-inlinehint-threshold=1000000", "-mllvm", "-disable-loop-idiom-memcpy",
 )  # fmt: skip
 _NO_DIVISION = re.compile(r"//.*|/\*[^*]*(?:\*(?!/)[^*]*)*\*/|^\s*#\s*include.*", re.MULTILINE)
 _MOST = 40_000  # instructions of arithmetic, of which clang makes vector code in some seconds
