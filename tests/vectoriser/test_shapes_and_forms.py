@@ -11,6 +11,7 @@ from metalnb.engine.cpu import toolchain
 from metalnb.engine.cpu.lanes import vector_build
 from metalnb.engine.llvm.llvm_reader import read
 from metalnb.engine.vectoriser.simd_forms import form_for
+from metalnb.engine.vectoriser.vector_code.vector_target import vector_target
 from metalnb.engine.vectoriser.vectorise import asks_for_simdgroup, vectorise
 
 __all__ = ["engine_is_here"]
@@ -113,6 +114,56 @@ def test_rows_are_taken_as_they_are(
 ) -> None:  # fmt: skip
     form = form_for(grid, threadgroup, simd=simd)
     assert (form.width, form.flat, form.full) == (width, flat, full)
+
+
+@pytest.mark.parametrize(("threadgroup", "width", "flat", "full"), [
+    ((256, 1, 1), 16, False, False),
+    ((16, 16, 1), 16, False, False),
+    ((24, 4, 1), 8, False, True),
+    ((8, 1, 1), 8, False, True),
+    ((4, 4, 4), 16, True, True),
+    ((3, 4, 4), 16, True, False),
+    ((2, 2, 4), 16, True, True),
+])  # fmt: skip
+def test_a_kernel_of_many_values_takes_fewer_lanes(threadgroup: tuple, width: int, flat: bool, full: bool) -> None:
+    form = form_for((1000, 40, 40), threadgroup, simd=False, most=16)
+    assert (form.width, form.flat, form.full) == (width, flat, full)
+    assert form_for((1000, 40, 40), threadgroup, simd=True, most=16).width == 32
+
+
+_TARGETS = {
+    "AVX-512": vector_target("#define __AVX512BW__ 1"), "AVX2": vector_target("#define __AVX2__ 1"),
+    "NEON": vector_target("#define __aarch64__ 1"), "SSE": vector_target(""),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("values", "lanes"), [
+    (2, {"AVX-512": 32, "AVX2": 32, "NEON": 32, "SSE": 16}),
+    (8, {"AVX-512": 32, "AVX2": 16, "NEON": 16, "SSE": 8}),
+    (40, {"AVX-512": 16, "AVX2": 8, "NEON": 8, "SSE": 8}),
+])  # fmt: skip
+def test_values_that_are_live_at_once_decide_on_the_lanes(values: int, lanes: dict) -> None:
+    """Each is used in a second loop, which clang unrolls as the first: all live between them."""
+    uses = f"""
+        float v[{values}]; float sum = 0;
+        _Pragma("unroll") for (uint k = 0; k < {values}; ++k) sum = max(sum * 3, v[k] = x[i * {values} + k]);
+        _Pragma("unroll") for (uint k = 0; k < {values}; ++k) sum = sum * v[k] + 1;
+        o[i] = sum;"""
+    made = kernel(uses)
+    form = form_for((1024, 1, 1), (256, 1, 1), simd=False)
+    module = read(vector_build.thread_text(made.unit))
+    live = vectorise(module, form, vector_build.machine()).live_bits
+    assert 32 * values <= live <= 32 * (values + 3)  # and the sum
+    assert {name: target.lanes_for(live) for name, target in _TARGETS.items()} == lanes
+    x = np.random.default_rng(4).random((77, values), np.float32)
+    out = np.zeros(77, np.float32)
+    made(x, out, grid=77, threadgroup=48)
+    sums = np.zeros(77)
+    for v in x.T.astype(np.float64):
+        sums = np.maximum(sums * 3, v)
+    for v in x.T.astype(np.float64):
+        sums = sums * v + 1
+    np.testing.assert_allclose(out, sums, rtol=1e-4)
 
 
 def test_one_threadgroup_begins_at_0_as_those_of_whole_simdgroups_do() -> None:

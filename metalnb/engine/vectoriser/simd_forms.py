@@ -48,7 +48,7 @@ class SimdForm:
 Grid = tuple[int, int, int]
 
 
-def form_for(grid: Grid, threadgroup: Grid, *, simd: bool) -> SimdForm:
+def form_for(grid: Grid, threadgroup: Grid, *, simd: bool, most: int = _GROUP) -> SimdForm:
     """Return the form that a dispatch runs best in.
 
     Parameters
@@ -57,6 +57,8 @@ def form_for(grid: Grid, threadgroup: Grid, *, simd: bool) -> SimdForm:
         Threads, x first.
     simd : bool
         Whether the kernel asks for its SIMD-group.
+    most : int, optional
+        Lanes that a kernel which does not ask may take.
     """
     x, y, z = threadgroup
     sizes = {x, grid[0] % x or x}
@@ -65,11 +67,12 @@ def form_for(grid: Grid, threadgroup: Grid, *, simd: bool) -> SimdForm:
         width = _GROUP
         rows = line or all(size % _GROUP == 0 for size in sizes)
     else:
-        width = _width(x)
+        width = min(_width(x), most)
         rows = line or x >= _LEAST
     if not rows:
         whole = all(g % t == 0 for g, t in zip(grid, threadgroup, strict=True))
-        return SimdForm(_GROUP, flat=True, full=whole and x * y * z % _GROUP == 0, grid_even=False, index_even=True)
+        width = _GROUP if simd else most
+        return SimdForm(width, flat=True, full=whole and x * y * z % width == 0, grid_even=False, index_even=True)
     full = all(size % width == 0 for size in sizes)
     even = x % width == 0 or grid[0] <= x  # with one threadgroup along x, its first thread is the grid's
     return SimdForm(width, flat=False, full=full, grid_even=even, index_even=line or full)

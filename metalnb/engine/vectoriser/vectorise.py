@@ -14,6 +14,7 @@ from .shape_analysis.interleaving import interleaved
 from .shape_analysis.lane_shapes import UNIFORM
 from .shape_analysis.lifetimes import alive_across_barriers
 from .shape_analysis.reducible_flow import ControlFlow
+from .shape_analysis.register_pressure import live_bits
 from .shape_analysis.shape_solver import LaneShapes
 from .simd_forms import SimdForm, positions
 from .vector_code.arithmetic.quotients import quotient_of
@@ -54,12 +55,15 @@ class Vectorised:
         What they take here.
     gathers : tuple of str
         The ``!dbg`` of each access that every lane makes for itself.
+    live_bits : int
+        See `register_pressure.live_bits`.
     """
 
     text: str
     threadgroup_bytes: int
     storage_bytes: int
     gathers: tuple[str, ...]
+    live_bits: int
 
 
 def _calls(function: IRFunction) -> set[str]:
@@ -118,7 +122,8 @@ def vectorise(module: IRModule, form: SimdForm, target: VectorTarget, watch: Wat
     else:
         emitter.do("ret void")
     text = _assembled(module, body, form, coroutine=coroutine)
-    return Vectorised(text, packed, total, tuple(made.place for made in body.gathers))
+    live = live_bits(analysis, masks=target.masks)
+    return Vectorised(text, packed, total, tuple(made.place for made in body.gathers), live)
 
 
 def _pure(module: IRModule) -> frozenset[str]:

@@ -72,6 +72,8 @@ class VectorBinary:
     checks : LaneChecks or None
         None for a kernel that is not checked.
     threadgroup_bytes : int
+    lanes : int
+        The most that it runs in.
     plain : CheckedModule
         The module without checks.
     texts, forms : dict
@@ -89,6 +91,7 @@ class VectorBinary:
     region: bool
     checks: LaneChecks | None = None
     threadgroup_bytes: int = 0
+    lanes: int = 32
     plain: CheckedModule = field(init=False)
     texts: dict[tuple[SimdForm, Checks], Vectorised] = field(default_factory=dict)
     forms: dict[tuple[SimdForm, Checks], VectorCode] = field(default_factory=dict)
@@ -123,7 +126,7 @@ class VectorBinary:
         known = self.dispatched.get(call)
         if known is not None:
             return known
-        form = form_for(grid, threadgroup, simd=self.simd)
+        form = form_for(grid, threadgroup, simd=self.simd, most=self.lanes)
         key = form, made.checks
         found = self.forms.get(key)
         if found is None:
@@ -141,7 +144,9 @@ class VectorBinary:
         ------
         NotVectorised
         """
-        self.threadgroup_bytes = self._text(self.first, form_for(*_WHOLE, simd=self.simd)).threadgroup_bytes
+        made = self._text(self.first, form_for(*_WHOLE, simd=self.simd))
+        self.threadgroup_bytes = made.threadgroup_bytes
+        self.lanes = vector_build.lanes_of(self.first.module, made)
 
     def _text(self, made: CheckedModule, form: SimdForm) -> Vectorised:
         key = form, made.checks

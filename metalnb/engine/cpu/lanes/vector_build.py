@@ -16,13 +16,13 @@ from ...vectoriser.not_vectorised import NotVectorised
 from ...vectoriser.simd_forms import SimdForm
 from ...vectoriser.vector_code.regions import Watch
 from ...vectoriser.vector_code.vector_target import VectorTarget, vector_target
-from ...vectoriser.vectorise import Vectorised, vectorise
+from ...vectoriser.vectorise import Vectorised, asks_for_simdgroup, vectorise, waits
 from .. import toolchain
 from ..entry_texts import lane_text
 from ..linking import run_tool
 from ..llvm_text import with_divisors
 
-__all__ = ["machine", "object_of", "thread_text", "vectorised"]
+__all__ = ["lanes_of", "machine", "object_of", "thread_text", "vectorised"]
 
 # Nothing of clang's touches a loop or makes vectors; only what unrolls whole takes a thread's arrays out of memory. All
 # of a kernel becomes one function: a call would leave the vectors.
@@ -106,6 +106,14 @@ def vectorised(
     NotVectorised
     """
     return vectorise(module, form, machine(flags), watch)
+
+
+def lanes_of(module: IRModule, made: Vectorised) -> int:
+    """Return the most lanes that a kernel runs in, given what was made of it for 32.
+
+    One that waits keeps 32: fewer would be more coroutines to switch between.
+    """
+    return 32 if asks_for_simdgroup(module) or waits(module) else machine().lanes_for(made.live_bits)
 
 
 def object_of(made: Vectorised, unit: Unit, flags: tuple[str, ...] = ()) -> bytes:

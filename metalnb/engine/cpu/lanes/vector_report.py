@@ -39,7 +39,7 @@ def how_it_runs(unit: Unit) -> list[tuple[str, str]]:
     except NotVectorised as reason:
         line = line_in(module, reason.place, MAIN)
         return [("runs", f"a thread at a time: {reason}" + (f", line {line}" if line else ""))]
-    facts = [("runs", "32 threads in vector registers")]
+    facts = [("runs", f"{vector_build.lanes_of(module, made)} threads in vector registers")]
     if made.gathers:
         facts.append(("gathers", _by_line(module, made.gathers)))
     return facts

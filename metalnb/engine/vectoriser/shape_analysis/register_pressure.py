@@ -1,0 +1,72 @@
+"""How many vector registers a kernel's values take where most of them are live: what does not fit is spilled."""
+
+from __future__ import annotations
+
+from .shape_solver import LaneShapes
+
+__all__ = ["live_bits"]
+
+_CONDITION = 32  # bits that a lane of a condition takes where there are no mask registers
+
+
+def live_bits(analysis: LaneShapes, *, masks: bool) -> int:
+    """Return the bits of a thread's varying values where most of them are live, in the order of the text.
+
+    Uniform and evenly spaced values are left out: they are scalars. So are pointers, which seldom stay in a register.
+
+    Parameters
+    ----------
+    analysis : LaneShapes
+    masks : bool
+        Whether the machine holds conditions in registers of their own.
+    """
+    sizes = {
+        name: size for name, made in analysis.definitions.items()
+        if analysis.of(name).varying and (size := _bits(analysis, name, masks=masks))
+    }  # fmt: skip
+    blocks = analysis.flow.function.blocks
+    live_in: dict[str, frozenset[str]] = dict.fromkeys(analysis.flow.order, frozenset())
+    most, changed = 0, True
+    while changed:
+        changed = False
+        most = 0
+        for label in reversed(analysis.flow.order):
+            live = {name for target in analysis.flow.successors[label] for name in live_in[target]}
+            live |= _into_phis(analysis, label, sizes)
+            bits = sum(sizes[name] for name in live)
+            most = max(most, bits)
+            for made in reversed(blocks[label]):
+                if made.result in live:
+                    live.remove(made.result)
+                    bits -= sizes[made.result]
+                if made.opcode == "phi":
+                    continue
+                for name in made.names:
+                    if name in sizes and name not in live:
+                        live.add(name)
+                        bits += sizes[name]
+                most = max(most, bits)
+            if live != live_in[label]:
+                live_in[label] = frozenset(live)
+                changed = True
+    return most
+
+
+def _into_phis(analysis: LaneShapes, label: str, sizes: dict[str, int]) -> set[str]:
+    """Return the values that the phis of a block's successors take from it."""
+    return {
+        operand.text
+        for target in analysis.flow.successors[label]
+        for made in analysis.flow.function.blocks[target] if made.opcode == "phi"
+        for operand, source in zip(made.operands, made.targets, strict=True)
+        if source == label and operand.text in sizes
+    }  # fmt: skip
+
+
+def _bits(analysis: LaneShapes, name: str, *, masks: bool) -> int:
+    kind = analysis.definitions[name].type
+    if kind.kind == "pointer":
+        return 0
+    if kind.kind == "integer" and kind.bits == 1:
+        return 0 if masks else _CONDITION
+    return 8 * analysis.layout.size(kind)
