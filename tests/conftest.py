@@ -17,7 +17,7 @@ from long_tests import mark_long_tests
 from second_engine import SecondEngine
 
 import metalnb as mnb
-from metalnb import engine as engines
+from metalnb.engine import engine_choice as engines
 from metalnb.library_kernels.launching import arg_reduction_launch, reduction_launch, scan_launch
 
 ROOT = Path(__file__).resolve().parent.parent

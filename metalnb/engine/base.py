@@ -1,7 +1,7 @@
 """The seam between metalnb and whatever runs a kernel. Below it: no NumPy rules, no arrays, no display.
 
 An engine is a room in this folder that implements `Engine`, with the text, headers and passes of its target inside,
-and a row of ``REGISTRY`` in ``engine/__init__.py``. ``tests/engines/test_engine_conformance.py`` says what each engine
+and a row of ``REGISTRY`` in ``engine_choice.py``. ``tests/engines/test_engine_conformance.py`` says what each engine
 must do.
 """
 

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import metalnb as mnb
-from metalnb import engine as engines
+from metalnb.engine import engine_choice as engines
 
 f4 = np.float32
 i4 = np.int32

@@ -17,8 +17,8 @@ import numpy as np
 import pytest
 
 import metalnb as mnb
-from metalnb import engine as engines
 from metalnb.call.binding import Binder
+from metalnb.engine import engine_choice as engines
 from metalnb.installed import version_of
 
 HEAD = "#include <metal_stdlib>\nusing namespace metal;\n"

@@ -13,7 +13,7 @@ from kernels import arrays, images, integers, linear, neural, ordering, physics
 from kernels.case import FOLDER, Bench, Case, Check
 from metal_module import metal_module
 
-from metalnb import engine as engines
+from metalnb.engine import engine_choice as engines
 from metalnb.engine import metal
 from metalnb.engine.metal import metalcompute_path
 

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import metalnb as mnb
-from metalnb import engine as engines
 from metalnb.dtypes import SCALARS
+from metalnb.engine import engine_choice as engines
 from metalnb.engine.cpu import toolchain
 from metalnb.engine.cpu.iteration_ends import with_iteration_ends
 

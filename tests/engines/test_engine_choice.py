@@ -13,7 +13,7 @@ from IPython.core.interactiveshell import InteractiveShell
 from traitlets.config import Config
 
 import metalnb as mnb
-from metalnb import engine as engines
+from metalnb.engine import engine_choice as engines
 from metalnb.program.compiled import from_recipe
 from metalnb.program.recipe import Recipe
 

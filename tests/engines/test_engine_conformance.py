@@ -15,7 +15,7 @@ import pytest
 from metal_module import metal_module
 
 import metalnb as mnb
-from metalnb import engine as engines
+from metalnb.engine import engine_choice as engines
 from metalnb.engine import metal
 from metalnb.engine.base import Clocked, Engine, Grid, Observation
 from metalnb.engine.metal import metalcompute_path

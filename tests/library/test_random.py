@@ -13,7 +13,7 @@ import pytest
 from metal_module import metal_module
 
 import metalnb as mnb
-from metalnb import engine as engines
+from metalnb.engine import engine_choice as engines
 from metalnb.engine.metal.metalcompute_path import open_engine
 from metalnb.library_kernels.launching.programs import program
 from metalnb.random import Generator

@@ -9,7 +9,7 @@ import pytest
 from second_engine import SecondEngine
 
 import metalnb as mnb
-from metalnb import engine as engines
+from metalnb.engine import engine_choice as engines
 from metalnb.errors import ArgumentError, EngineUnavailable
 from metalnb.widgets.tune import giving_up
 from metalnb.widgets.tune import sweep as module

@@ -3,7 +3,7 @@
 import pytest
 from doubled_engines import Calls, doubled
 
-from metalnb import engine as engines
+from metalnb.engine import engine_choice as engines
 from metalnb.engine.metal.metal_engine import MetalEngine
 
 

@@ -13,6 +13,7 @@ from metal_double.counters import MTLComputePassDescriptor, MTLCounterSampleBuff
 from metal_double.device import MTLDevice
 
 import metalnb as mnb
+from metalnb.engine import engine_choice
 from metalnb.engine import metal as room
 from metalnb.engine.metal.metal_engine import MetalEngine
 
@@ -117,8 +118,8 @@ def test_samples_that_cannot_be_are_not_used(monkeypatch: pytest.MonkeyPatch, sp
 
 @pytest.mark.usefixtures("steady", "engine")
 def test_measuring_is_by_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    opened, others = room.open_engine(module=metal_double), mnb.engine._open
-    monkeypatch.setattr(mnb.engine, "_open", lambda name: opened if name == "metal" else others(name))
+    opened, others = room.open_engine(module=metal_double), engine_choice._open
+    monkeypatch.setattr(engine_choice, "_open", lambda name: opened if name == "metal" else others(name))
     kernel = metal(ADD + "// measured").add
     monkeypatch.setattr(kernel, "engine", opened)
     x = np.zeros(5, np.float32)

@@ -23,8 +23,8 @@ from metal_double.device import MTLDevice
 from metal_double.pipelines import MTLBinaryArchive, MTLComputePipelineState
 
 import metalnb as mnb
-from metalnb import engine as engines
 from metalnb.display import nbytes
+from metalnb.engine import engine_choice as engines
 from metalnb.engine import metal as room
 from metalnb.engine.metal.libraries import constant_bytes
 from metalnb.engine.metal.metal_engine import MetalEngine

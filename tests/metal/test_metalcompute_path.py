@@ -9,8 +9,8 @@ import pytest
 from metal_module import metal_module
 
 import metalnb as mnb
-from metalnb import engine as engines
 from metalnb.call.kernel import Kernel
+from metalnb.engine import engine_choice as engines
 from metalnb.engine.metal.assembled_source import Assembly
 from metalnb.engine.metal.metalcompute_path import open_engine
 from metalnb.engine.metal.metalcompute_path.metalcompute_engine import MetalcomputeEngine

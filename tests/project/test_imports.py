@@ -43,6 +43,7 @@ LAYERS = (
     ("engine.vectoriser.vector_code",),
     ("engine.vectoriser",),
     ("engine.cpu", "engine.cuda", "engine.metal"),
+    ("engine.engine_choice",),
     ("engine.__init__",),
     ("metalcompute", "arrays", "call"),
     ("program", "library_kernels.planning"),

@@ -1,0 +1,170 @@
+"""Which engine runs: the one that the user chose, the one that the environment names, or the first that can."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import os
+import threading
+import warnings
+
+from metalnb.errors import EngineUnavailable
+
+from .base import Engine
+from .engine_list import EngineList, EngineStatus
+
+__all__ = ["REGISTRY", "RENAMED", "current", "engines", "named", "use", "why_current"]
+
+# Name -> module with open_engine(device), in the order in which a default is sought.
+REGISTRY = {
+    "metal": "metalnb.engine.metal",
+    "metal:metalcompute": "metalnb.engine.metal.metalcompute_path",
+    "cuda": "metalnb.engine.cuda",
+    "cpu": "metalnb.engine.cpu",
+}
+
+RENAMED = {"native": "cpu"}  # what texts and pickles may still name
+
+_lock = threading.RLock()
+_chosen: list[str] = []
+
+
+@functools.cache
+def _open(name: str) -> Engine:
+    engine, _, device = _split(name)
+    opened: Engine = importlib.import_module(REGISTRY[engine]).open_engine(int(device or 0))
+    return opened
+
+
+def _split(name: str) -> tuple[str, str, str]:
+    """Cut a name into the engine's, which may hold a colon itself, the last colon, and the device's index."""
+    return (name, "", "") if name in REGISTRY else name.rpartition(":")
+
+
+def _parsed(name: str) -> str:
+    """Check an engine's name, ``"cuda"`` or ``"cuda:1"``; the first device needs no index, so ``"cuda:0"`` has none.
+
+    Raises
+    ------
+    EngineUnavailable
+    """
+    before, colon, device = name.partition(":")
+    if before in RENAMED:
+        _say_renamed(before)
+        name = f"{RENAMED[before]}{colon}{device}"
+    engine, colon, device = _split(name)
+    if engine not in REGISTRY:
+        message = f"unknown engine {name!r}; there are: {', '.join(REGISTRY)}"
+        raise EngineUnavailable(message)
+    if colon and not (device.isascii() and device.isdecimal()):
+        message = f"unknown device of engine {name!r}: a device is named by its index, as in '{engine}:0'"
+        raise EngineUnavailable(message)
+    return f"{engine}:{int(device)}" if int(device or 0) else engine
+
+
+@functools.cache
+def _say_renamed(name: str) -> None:
+    warnings.warn(f"engine {name!r} is called {RENAMED[name]!r} now", FutureWarning, stacklevel=4)
+
+
+def named(name: str | None = None) -> Engine:
+    """Return an engine by name, opened on first use; by default the one in use.
+
+    Parameters
+    ----------
+    name : str, optional
+        One of `engines`; ``"cuda:1"`` is the second device of an engine.
+
+    Raises
+    ------
+    EngineUnavailable
+        When there is no such engine or device, or it cannot run here.
+    """
+    if name is None:
+        return current()
+    parsed = _parsed(name)
+    with _lock:
+        return _open(parsed)
+
+
+def current() -> Engine:
+    """Return the engine in use: by `use`, else ``METALNB_ENGINE``, else the first of the registry that can run.
+
+    Raises
+    ------
+    EngineUnavailable
+        When none can run on this machine; the message has each one's reason.
+    """
+    with _lock:
+        if _chosen:
+            return named(_chosen[0])
+        wanted = os.environ.get("METALNB_ENGINE")
+        if wanted:
+            return named(wanted)
+        return named(_default())
+
+
+def why_current() -> str:
+    """Return, as a part of a sentence, why `current` is the engine that it is."""
+    if _chosen:
+        return "metalnb.use chose it"
+    if os.environ.get("METALNB_ENGINE"):
+        return "METALNB_ENGINE names it"
+    return "it is the first that can run here"
+
+
+@functools.cache
+def _default() -> str:
+    reasons = []
+    for name in REGISTRY:
+        try:
+            _open(name)
+        except EngineUnavailable as error:
+            reasons.append(str(error))
+        else:
+            return name
+    message = "no engine can run on this machine:\n  " + "\n  ".join(reasons)
+    raise EngineUnavailable(message)
+
+
+def use(name: str | None) -> Engine:
+    """Choose the engine for everything compiled from now on.
+
+    Parameters
+    ----------
+    name : str or None
+        One of `engines`, and for an engine with several devices which of them: ``"cuda:1"``. None goes back to the
+        default.
+
+    Raises
+    ------
+    EngineUnavailable
+        When it cannot run here, or has no such device; the choice stays as it was.
+    """
+    if name is None:
+        _chosen.clear()
+        return current()
+    opened = named(name)
+    _chosen[:] = [_parsed(name)]
+    return opened
+
+
+def engines() -> EngineList:
+    """Return whether each engine can run here, on which device, or why not; a notebook shows a table.
+
+    The first line names the engine in use, and why: `use` chose it, ``METALNB_ENGINE`` names it, or it is the first of
+    the table that can run here.
+    """
+    found = {}
+    for name in REGISTRY:
+        try:
+            opened = named(name)
+        except EngineUnavailable as error:
+            found[name] = EngineStatus(name, available=False, reason=str(error))
+        else:
+            caps = opened.caps
+            found[name] = EngineStatus(name, available=True, device=caps.device, versions=tuple(caps.versions.items()))
+    try:
+        return EngineList(found, current().name, why_current())
+    except EngineUnavailable as error:
+        return EngineList(found, "", str(error))
