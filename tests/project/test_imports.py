@@ -136,9 +136,12 @@ def named(module: str, tree: ast.Module, known: dict[str, Path]) -> Iterator[str
             if node.value == "metalnb":
                 yield "__init__"
             text = node.value.removeprefix("metalnb.")
-            for name in {text, text.rpartition(".")[0], f"{here}.{text}" if here else text}:
-                if name:
-                    yield from known.keys() & {name, f"{name}.__init__"}
+            modules_named = [
+                found for name in {text, f"{here}.{text}" if here else text}
+                for found in known.keys() & {name, f"{name}.__init__"}
+            ]  # fmt: skip
+            of = text.rpartition(".")[0]
+            yield from modules_named or (known.keys() & {of, f"{of}.__init__"} if of else ())
 
 
 def is_own(name: str) -> bool:
