@@ -8,9 +8,10 @@ from ...llvm.instructions import IRInstruction
 from ...llvm.llvm_types import IRType
 from ..not_vectorised import NotVectorised
 from .function_body import FunctionBody
+from .short_rows import row_addresses
 from .text_emitter import mangled
 
-__all__ = ["clear", "last_active", "load", "store"]
+__all__ = ["clear", "either", "last_active", "load", "store"]
 
 _MOST_INTERLEAVED = 4  # elements from lane to lane that are read as one stretch of memory
 _LINE = 64  # bytes of a cache line: a vector that begins at one can be stored past the caches
@@ -41,6 +42,11 @@ class _Access:
     def consecutive(self) -> bool:
         """Whether lanes' elements lie in one stretch of memory, under the guard."""
         return self.step > 0 or (self.interleaved and self.shape.stride == self.size)
+
+    @property
+    def strides_of_rows(self) -> tuple[int, ...]:
+        """The strides of short rows that an access can make use of: lanes alike, and side by side."""
+        return (0, self.size) if self.count == 1 else (0,)
 
     def addresses(self) -> list[str]:
         """Return the vectors of all lanes' addresses, one for each component."""
@@ -76,24 +82,35 @@ def load(body: FunctionBody, made: IRInstruction) -> None:
         body.define_scalar(made, body.emitter.op(made.renamed(body.names(made))))
         return
     access = _Access(body, made, made.type)
-    if not access.consecutive:
+    rows = row_addresses(body, access.pointer.text, access.pointer.type, access.strides_of_rows)
+    if rows is not None:
+        element, count, size, alignment = access.element, access.count, access.size, access.alignment
+        _either_loaded(access, made, rows.condition, lambda: rows.loaded(element, count, size, alignment))
+    elif not access.consecutive:
         body.gathers.append(made)
         body.define(made, _gathered(access))
     elif not access.guard:
         body.define(made, _loaded(access))
     else:
-        slots = [body.emitter.slot(body.emitter.lanes(access.element)) for _ in range(access.count)]
-
-        def keep(parts: list[str]) -> None:
-            for slot, part in zip(slots, parts, strict=True):
-                body.emitter.do(f"store {body.emitter.lanes(access.element)} {part}, ptr {slot}")
-
-        addresses = access.addresses()
-        _either(body, access.guard, lambda: keep(_loaded(access)), lambda: keep(_gathered(access, addresses)))
-        body.define(made, [body.emitter.op(f"load {body.emitter.lanes(access.element)}, ptr {s}") for s in slots])
+        _either_loaded(access, made, access.guard, lambda: _loaded(access))
 
 
-def _either(body: FunctionBody, guard: str, fast: Callable[[], None], slow: Callable[[], None]) -> None:
+def _either_loaded(access: _Access, made: IRInstruction, guard: str, fast: Callable[[], list[str]]) -> None:
+    """Write a load that a guard lets be more than a gather."""
+    body, emitter = access.body, access.body.emitter
+    lanes = emitter.lanes(access.element)
+    slots = [emitter.slot(lanes) for _ in range(access.count)]
+
+    def keep(parts: list[str]) -> None:
+        for slot, part in zip(slots, parts, strict=True):
+            emitter.do(f"store {lanes} {part}, ptr {slot}")
+
+    addresses = access.addresses()
+    either(body, guard, lambda: keep(fast()), lambda: keep(_gathered(access, addresses)))
+    body.define(made, [emitter.op(f"load {lanes}, ptr {s}") for s in slots])
+
+
+def either(body: FunctionBody, guard: str, fast: Callable[[], None], slow: Callable[[], None]) -> None:
     """Write two forms of an access, chosen by a guard."""
     emitter = body.emitter
     yes, no, end = emitter.name("fast"), emitter.name("slow"), emitter.name("end")
@@ -157,7 +174,15 @@ def store(body: FunctionBody, made: IRInstruction) -> None:
         return
     access = _Access(body, made, value.type)
     parts = body.parts(value.text, value.type)
-    if target.uniform and not access.guard:
+    rows = row_addresses(body, pointer.text, pointer.type, (access.size,)) if access.count == 1 else None
+    if rows is not None:
+        addresses = access.addresses()
+
+        def by_rows() -> None:
+            rows.store(access.element, parts[0], access.alignment)
+
+        either(body, rows.condition, by_rows, lambda: _scattered(access, parts, addresses))
+    elif target.uniform and not access.guard:
         _store_last(access, parts)
     elif not access.consecutive:
         body.gathers.append(made)
@@ -166,7 +191,7 @@ def store(body: FunctionBody, made: IRInstruction) -> None:
         _stored(access, parts)
     else:
         addresses = access.addresses()
-        _either(body, access.guard, lambda: _stored(access, parts), lambda: _scattered(access, parts, addresses))
+        either(body, access.guard, lambda: _stored(access, parts), lambda: _scattered(access, parts, addresses))
 
 
 def _store_last(access: _Access, parts: list[str]) -> None:
@@ -201,7 +226,7 @@ def _stored(access: _Access, parts: list[str]) -> None:
         _masked_store(access, pointer, whole, access.step, access.wide_mask(), access.alignment)
 
     if access.streamed:
-        _either(body, _in_whole_lines(access, pointer), lambda: _streamed(access, pointer, whole), keep)
+        either(body, _in_whole_lines(access, pointer), lambda: _streamed(access, pointer, whole), keep)
     else:
         keep()
 
