@@ -20,7 +20,8 @@ __all__ = ["engine_is_here"]
 
 # Lanes of a row are alike, side by side, or two apart; from row to row the distance changes from iteration to iteration
 # (`across`); an index wraps within a row, in every other iteration, where neither its first lane nor its ninth shows
-# it (`wraps`); a shuffle brings the rows' values together (`mixed`); some lanes are inactive (the second store, the last sum).
+# it (`wraps`); a shuffle brings the rows' values together (`mixed`); some lanes are inactive (the second store, and the
+# last sum).
 SHORT_ROWS = HEAD + """kernel void f(device const float* x, device const ushort* from, device float* o,
     constant uint& n, uint2 p [[thread_position_in_grid]], uint2 t [[thread_position_in_threadgroup]],
     uint l [[thread_index_in_simdgroup]]) {
@@ -76,7 +77,8 @@ def test_short_rows_hold_what_their_threads_compute(threadgroup: tuple[int, int]
     want = wanted(threadgroup, x)
     h, w = want.shape
     np.testing.assert_array_equal(found[:h, :w], want)
-    np.testing.assert_array_equal(found[16 : 16 + h, :w], np.broadcast_to(np.arange(w) % threadgroup[0] % 3 > 0, (h, w)))
+    some = np.arange(w) % threadgroup[0] % 3 > 0
+    np.testing.assert_array_equal(found[16 : 16 + h, :w], np.broadcast_to(some, (h, w)))
 
 
 @pytest.mark.parametrize("threadgroup", list(ROWS))
