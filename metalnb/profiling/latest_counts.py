@@ -1,35 +1,66 @@
-"""The operations of the latest profiles, for those who time the same dispatch later: widgets, which do not count."""
+"""What the latest profiles counted, for those who time the same dispatch later and do not count it themselves."""
 
 from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from metalnb.call.kernel import Dispatch
 from metalnb.engine.base import Grid
 from metalnb.engine.unit import Unit
 
-__all__ = ["known_flops", "remember"]
+from .cost_findings import findings
+from .profile_record import Profile
+from .time_bounds import most_needed
+
+__all__ = ["KnownCounts", "known_counts", "known_flops", "known_from", "remember"]
 
 _MOST = 256
-_known: OrderedDict[tuple[int, Grid, Grid], tuple[Unit, tuple[bytes, ...], int]] = OrderedDict()  # by the unit's id
 
 
-def remember(dispatch: Dispatch, flops: int) -> None:
+@dataclass(frozen=True, slots=True)
+class KnownCounts:
+    """What a profile counted.
+
+    Attributes
+    ----------
+    flops : int
+        Floating-point operations of the dispatch.
+    findings : tuple of str
+        See `cost_findings.findings`.
+    most_needed : str
+        See `time_bounds.most_needed`.
+    """
+
+    flops: int
+    findings: tuple[str, ...]
+    most_needed: str
+
+
+_known: OrderedDict[tuple[int, Grid, Grid], tuple[Unit, tuple[bytes, ...], KnownCounts]] = OrderedDict()  # by unit's id
+
+
+def known_from(profile: Profile) -> KnownCounts:
+    """Return what is kept of a profile."""
+    return KnownCounts(profile.flops, tuple(one.sentence for one in findings(profile)), most_needed(profile))
+
+
+def remember(dispatch: Dispatch, profile: Profile) -> None:
     """Keep what a profile counted of a dispatch, in place of what one before counted for the same grid."""
     unit = dispatch.kernel.unit
     key = id(unit), dispatch.grid, dispatch.threadgroup
     _known.pop(key, None)
-    _known[key] = unit, _scalars(unit, dispatch.arguments), flops
+    _known[key] = unit, _scalars(unit, dispatch.arguments), known_from(profile)
     while len(_known) > _MOST:
         _known.popitem(last=False)
 
 
-def known_flops(
+def known_counts(
     unit: Unit, grid: Grid, threadgroup: Grid, arguments: Sequence[Any] | None = None,
-) -> int | None:  # fmt: skip
-    """Return the floating-point operations of a dispatch that was profiled; None where none was.
+) -> KnownCounts | None:  # fmt: skip
+    """Return what was counted of a dispatch that was profiled; None where none was.
 
     Parameters
     ----------
@@ -42,6 +73,12 @@ def known_flops(
     if found is None or (arguments is not None and found[1] != _scalars(unit, arguments)):
         return None
     return found[2]
+
+
+def known_flops(unit: Unit, grid: Grid, threadgroup: Grid) -> int | None:
+    """Return the floating-point operations of a dispatch that was profiled, as `known_counts`."""
+    known = known_counts(unit, grid, threadgroup)
+    return None if known is None else known.flops
 
 
 def _scalars(unit: Unit, arguments: Sequence[Any]) -> tuple[bytes, ...]:

@@ -108,7 +108,7 @@ def profiled(
     with progress(f"{name}: counting") as told:
         counts = run_counted(unit, dispatch.arguments, dispatch.grid, dispatch.threadgroup, seconds, banks, told)
     found = _record(dispatch, counts, banks, devices)
-    remember(dispatch, found.flops)
+    remember(dispatch, found)
     return found
 
 

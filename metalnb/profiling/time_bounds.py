@@ -18,7 +18,9 @@ from .cost_records import LANES, LINE
 from .device_table import DeviceFigures, device_of
 from .profile_record import Profile
 
-__all__ = ["Occupancy", "ResourceBound", "busy_processors", "estimate_text", "occupancy", "time_bounds"]
+__all__ = [
+    "Occupancy", "ResourceBound", "busy_processors", "estimate_text", "most_needed", "occupancy", "time_bounds",
+]  # fmt: skip
 
 _PASS = 128  # bytes of all banks
 _SEVERAL = 1.5
@@ -130,6 +132,23 @@ def estimate_text(profile: Profile, device: str) -> str:
     if not all(b.public for b in bounds[:3]):
         more.append("some of its figures are not public")
     return f"on {_an(device)}, estimate: {'; '.join(more)}"
+
+
+def most_needed(profile: Profile) -> str:
+    """Say what takes longest on the profile's devices, ``memory on an M2 (line 3)``, and which are not filled."""
+    devices: dict[str, list[str]] = {}
+    idle = []
+    for name in profile.devices:
+        for bound in time_bounds(profile, name)[:1]:
+            line = f" (line {bound.line})" if bound.line else ""
+            devices.setdefault(f"{bound.resource} on {{}}{line}", []).append(_an(name))
+        if profile.groups < (there := int(device_of(name).processors.value)):
+            idle.append(f"the {there} processors of {_an(name)}")
+    said = [", ".join(each.format(" and ".join(names)) for each, names in devices.items()) or "nothing"]
+    if idle:
+        given = "one threadgroup is" if profile.groups == 1 else f"{profile.groups} threadgroups are"
+        said.append(f"{given} fewer than {' and '.join(idle)}")
+    return "; ".join(said)
 
 
 def _busy(profile: Profile, bounds: tuple[ResourceBound, ...], device: DeviceFigures) -> Iterator[str]:

@@ -17,6 +17,7 @@ __all__ = ["BYTES", "FASTER", "FLOPS", "Bottleneck", "bottleneck", "from_caches"
 BYTES, FLOPS = (f"pass {name}= (--{name} in a magic)" for name in ("bytes", "flops"))  # what is not counted
 FASTER = 1.10  # of a limit: more than this is not noise
 _NEAR = 0.7  # of a limit: from here on the kernel counts as bound by it
+_LAUNCH = 0.2  # of the time: a launch that takes more is named
 _LIMIT, _CACHES = 2, 50  # times a limit, from memory and from caches: more than this cannot be a bandwidth
 _PARTLY = 4  # last-level caches: part of smaller arrays may still be there from the dispatch before
 
@@ -79,11 +80,21 @@ def _neither(timing: Timing, share: float | None, part: float | None) -> Bottlen
     known = [f"{percent(share)} of the memory limit ({timing.ceiling})"] if share is not None else []
     known += [f"{percent(part)} of the arithmetic limit"] if part is not None else []
     if len(known) == 2:
-        guess = "it waits for something else: divergent branches, latency, too few threads, uncoalesced accesses"
-        why = f"what a GPU would wait for: {timing.counted[0]}" if timing.counted else guess
-        return Bottleneck("neither", f"bound by neither: {' and '.join(known)}; {why}")
+        return Bottleneck("neither", f"bound by neither: {' and '.join(known)}; {_waits_for(timing)}")
     if not known:
         return Bottleneck("unknown", "")
     lacks = "flops" if part is None else "bytes"
     how, other = (FLOPS, "arithmetic") if lacks == "flops" else (BYTES, "memory")
     return Bottleneck("unknown", f"{known[0]}; {how} to learn whether {other} bounds it")
+
+
+def _waits_for(timing: Timing) -> str:
+    """Return what else takes the time: what counts say, or, where nothing was counted, what it may be."""
+    if timing.counted:
+        return f"what a GPU would wait for: {timing.counted[0]}"
+    if not timing.most_needed:
+        return "it waits for something else: divergent branches, latency, too few threads, uncoalesced accesses"
+    said = ["counted, and nothing stands out"]
+    if timing.grid and timing.empty > _LAUNCH * timing.median:
+        said.append(f"an empty dispatch alone takes {percent(timing.empty / timing.median)} of this time")
+    return "; ".join([*said, f"what a GPU would need longest, by a model: {timing.most_needed}"])

@@ -15,6 +15,7 @@ from metalnb.call.kernel import Dispatch, Kernel
 from metalnb.display import nbytes
 from metalnb.errors import ArgumentError, LaunchError
 from metalnb.msl.signature import Param
+from metalnb.profiling.latest_counts import KnownCounts, known_counts
 
 from . import sampling, traffic
 from .bottleneck import BYTES, FASTER, from_caches
@@ -86,9 +87,12 @@ def measure(
     kernel, args, launch = _unwrapped(kernel, args, launch)
     job = job_of("measure", kernel, args, launch)
     known = _traffic(job, kernel, args, launch)
-    said: tuple[str, ...] = ()
-    if counted and isinstance(job, sampling.DispatchJob) and given == (None, None):
-        known, said = traffic.counted(job.dispatch, known)
+    said: KnownCounts | None = None
+    if isinstance(job, sampling.DispatchJob):
+        d = job.dispatch
+        said = known_counts(d.kernel.unit, d.grid, d.threadgroup, d.arguments)
+        if counted and given == (None, None):
+            known, said = traffic.counted(d, known)
     moved = traffic.overridden(known, *given)
     load = OtherProcesses()
     samples = sampling.batches(job)
@@ -99,7 +103,8 @@ def measure(
     timing = Timing(
         name_of(kernel), job.engine.name, job.engine.caps.device, job.clock, samples.seconds, samples.batch,
         sampling.empty_dispatch(job.engine), cold_seconds, moved.bytes or None, moved.flops, limit, ceiling,
-        found.flops, found.cache, **_shape(job, args, launch), counted=said,
+        found.flops, found.cache, **_shape(job, args, launch), counted=said.findings if said else (),
+        most_needed=said.most_needed if said else "",
     )  # fmt: skip
     if _is_beyond(timing):
         found = outdone(job.engine.name) or found

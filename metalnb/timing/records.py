@@ -82,7 +82,10 @@ class Timing(Rendered):
     warnings : tuple of str
         What a reader of the figures should know.
     counted : tuple of str
-        What a counted run found to cost most on a GPU, line by line; empty where none was made.
+        What a counted run found to cost most on a GPU, line by line; empty where none was made. The run is one of
+        `measure`, or the latest profile of the same dispatch.
+    most_needed : str
+        What a GPU needs longest by the counts of that run and a model; empty where none was made.
     """
 
     kernel: str
@@ -104,6 +107,7 @@ class Timing(Rendered):
     arguments: Mapping[str, str] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
     counted: tuple[str, ...] = ()
+    most_needed: str = ""
 
     @property
     def median(self) -> float:

@@ -19,7 +19,7 @@ from metalnb.display import nbytes as spelled
 from metalnb.engine.staging import place_of
 from metalnb.errors import ArgumentError, CompileError, EngineUnavailable, KernelFault
 from metalnb.msl.signature import Param
-from metalnb.profiling.cost_findings import findings
+from metalnb.profiling.latest_counts import KnownCounts, known_from
 from metalnb.profiling.profile_call import profiled
 
 from .bottleneck import BYTES
@@ -58,7 +58,7 @@ def of_sizes(pairs: Iterable[tuple[Param, int]]) -> Traffic:
     return Traffic(read, written, updated, notes=tuple(notes))
 
 
-def counted(dispatch: Dispatch, known: Traffic) -> tuple[Traffic, tuple[str, ...]]:
+def counted(dispatch: Dispatch, known: Traffic) -> tuple[Traffic, KnownCounts | None]:
     """Count a dispatch.
 
     Parameters
@@ -72,14 +72,14 @@ def counted(dispatch: Dispatch, known: Traffic) -> tuple[Traffic, tuple[str, ...
     traffic : Traffic
         Its operations; its bytes too, each stretch of 32 once, where all of it was run. As it was known where the
         kernel cannot be counted: it does not run in vector registers, or its arrays are not in this machine's memory.
-    said : tuple of str
-        What costs most on a GPU, line by line: see `metalnb.profiling.cost_findings`.
+    said : KnownCounts or None
+        What was counted; None where it cannot be.
     """
     try:
         found = profiled(dispatch, _SECONDS)
     except (ArgumentError, CompileError, EngineUnavailable, KernelFault):
-        return known, ()
-    said = tuple(one.sentence for one in findings(found))
+        return known, None
+    said = known_from(found)
     if found.sampled < found.groups:
         return Traffic(known.read, known.written, known.updated, found.flops, known.notes), said
     arrays = {p.name for p in dispatch.kernel.signature.params if p.writable or not p.reference}

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from metalnb import engine as engines
 from metalnb.call.kernel import Dispatch
 from metalnb.engine.base import Clocked
-from metalnb.profiling.latest_counts import known_flops
+from metalnb.profiling.latest_counts import known_counts
 from metalnb.timing import sampling, traffic
 from metalnb.timing.limits import limits
 from metalnb.timing.records import Timing
@@ -53,13 +53,15 @@ def quick(
         seconds, batch = (_device if job.clock == "device" else _wall)(job, total, stopped)
     counted = traffic.of_dispatch(dispatch)
     engine = job.engine
-    flops = known_flops(dispatch.kernel.unit, dispatch.grid, dispatch.threadgroup, dispatch.arguments)
+    known = known_counts(dispatch.kernel.unit, dispatch.grid, dispatch.threadgroup, dispatch.arguments)
     found = limits(engine=engine.name)
     ceiling, limit = found.ceiling(counted) if counted.bytes else ("", None)
     return Timing(
         dispatch.kernel.signature.name, engine.name, engine.caps.device, job.clock, seconds, batch,
-        _empty(engine.name), bytes=counted.bytes or None, flops=flops, limit=limit, ceiling=ceiling, peak=found.flops,
-        cache=found.cache, grid=trimmed(dispatch.grid), threadgroup=trimmed(dispatch.threadgroup),
+        _empty(engine.name), bytes=counted.bytes or None, flops=known.flops if known else None, limit=limit,
+        ceiling=ceiling, peak=found.flops, cache=found.cache, grid=trimmed(dispatch.grid),
+        threadgroup=trimmed(dispatch.threadgroup), counted=known.findings if known else (),
+        most_needed=known.most_needed if known else "",
     )  # fmt: skip
 
 

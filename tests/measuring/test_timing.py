@@ -18,11 +18,14 @@ from metal_module import metal_module
 import metalnb as mnb
 from metalnb.engine import engine_choice as engines
 from metalnb.engine.metal.metalcompute_path import open_engine
+from metalnb.profiling.cost_findings import findings
+from metalnb.profiling.time_bounds import most_needed
 from metalnb.timing import sampling
 from metalnb.timing.bottleneck import bottleneck
 from metalnb.timing.records import Traffic
 from metalnb.timing.traffic import apart
 from metalnb.timing.units import percent, rate, seconds
+from metalnb.widgets.quick_timing import quick
 
 SOURCE = """
 #include <metal_stdlib>
@@ -447,7 +450,54 @@ def test_a_kernel_is_counted_where_nobody_says_what_it_does(program: mnb.Program
     assert mnb.measure(spread, x, out, cold=False, counted=True, flops=1.0).flops == 1.0
     known = replace(GIVEN, flops=1e6, peak=1e12, limit=1e12, counted=timing.counted)
     assert "what a GPU would wait for: line 2" in bottleneck(known).sentence
-    assert "divergent branches, latency" in bottleneck(replace(known, counted=())).sentence
+    nothing = replace(known, counted=(), most_needed="")
+    assert "divergent branches, latency" in bottleneck(nothing).sentence
+
+
+WELL = """kernel void well(device const float* x, device float* out, constant float& a,
+    uint i [[thread_position_in_grid]]) {
+    out[i] = a * x[i];
+}"""
+
+
+def test_where_counts_find_nothing_nobody_guesses() -> None:
+    """It named divergent branches and uncoalesced accesses, of a kernel that was known to have none."""
+    well = mnb.compile(WELL).well
+    x, out = np.ones(1 << 13, np.float32), np.zeros(1 << 13, np.float32)
+    call = {"grid": x.size, "threadgroup": 256}
+    timed = functools.partial(mnb.measure, well, x, out, cold=False, bytes=1, flops=1, **call)
+
+    def slow(timing: mnb.Timing, empty: float = 0.0) -> str:
+        found = bottleneck(replace(timing, seconds=(1.0,), empty=empty, limit=1e9, peak=1e9))
+        assert found.bound == "neither"
+        return found.sentence
+
+    guess = "divergent branches, latency"
+    assert guess in slow(timed(a=2.0))  # nothing was counted
+    profile = mnb.profile(well, x, out, 2.0, **call)
+    assert findings(profile) == ()
+    longest = "memory on an M2 and an NVIDIA H100 SXM (line 3)"
+    longest += "; 32 threadgroups are fewer than the 132 processors of an NVIDIA H100 SXM"
+    assert most_needed(profile) == longest
+    timing = timed(a=2.0)
+    assert (timing.counted, timing.most_needed) == ((), longest)
+    assert timing == mnb.Timing.from_json(json.loads(json.dumps(timing.to_json())))
+    said = f"counted, and nothing stands out; what a GPU would need longest, by a model: {longest}"
+    assert slow(timing).endswith(said)
+    assert "an empty dispatch alone takes 50 % of this time" in slow(timing, empty=0.5)
+    assert "dispatch" not in slow(replace(timing, grid=()), empty=0.5)  # a function: no dispatch need be in it
+    assert guess in slow(timed(a=3.0))  # another scalar: another dispatch, for all that is known
+    assert mnb.measure(well, x, out, 3.0, cold=False, counted=True, **call).most_needed == longest
+    assert quick(well.prepare(x, out, 3.0, **call), 0.001).most_needed == longest
+
+
+def test_what_a_gpu_needs_longest_may_differ_from_one_to_another() -> None:
+    x, out = np.ones(64, np.float32), np.zeros(64, np.float32)
+    both = mnb.profile(mnb.compile(WELL).well, x, out, 2.0, grid=64, threadgroup=64)
+    longest = "memory on an M2 (line 3), loads and stores on an NVIDIA H100 SXM (line 3)"
+    few = "; one threadgroup is fewer than the 10 processors of an M2 and the 132 processors of an NVIDIA H100 SXM"
+    assert most_needed(both) == longest + few
+    assert most_needed(replace(both, buffers=(), lines=())) == f"nothing{few}"
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,9 @@
 
 A SIMD-group is 32 threads in the order of their index in the threadgroup (MSL 4.4.1). Where a row of the threadgroup is
 of whole SIMD-groups, or the only one, its lanes are neighbours along x, and y and z are uniform: *rows*. Else x, y and
-z are computed for each lane: *flat*. A kernel that does not ask for its SIMD-group is free to take fewer lanes: as many
-as a short row has.
+z are computed for each lane: *flat*. Short rows may still be whole there: of 16 threads a SIMD-group has two, whose
+lanes are neighbours along x. A kernel that does not ask for its SIMD-group is free to take fewer lanes: as many as a
+short row has.
 """
 
 from __future__ import annotations
@@ -12,10 +13,11 @@ from dataclasses import dataclass
 
 from .shape_analysis.lane_shapes import BOTH, LaneShape
 
-__all__ = ["SimdForm", "form_for", "positions"]
+__all__ = ["SimdForm", "form_for", "positions", "positions_in_row"]
 
 _GROUP = 32
 _LEAST = 8  # lanes that are worth a vector
+_SHORT = (16, 8)  # threads of a row that is part of a SIMD-group
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +34,8 @@ class SimdForm:
         Whether every lane is active at the start, in every threadgroup.
     grid_even, index_even : bool
         Whether lane 0's x in the grid, and its index in the threadgroup, is a multiple of `width`.
+    row : int
+        Of a flat form, how many lanes from each multiple of it on are neighbours along x; 0 if that differs.
     """
 
     width: int
@@ -39,9 +43,10 @@ class SimdForm:
     full: bool
     grid_even: bool
     index_even: bool
+    row: int = 0
 
     def __str__(self) -> str:
-        words = ("flat" if self.flat else "rows", "full" if self.full else "partial")
+        words = (f"flat {self.row}" if self.flat else "rows", "full" if self.full else "partial")
         return f"{self.width} {' '.join(words)} {self.grid_even:d}{self.index_even:d}"
 
 
@@ -72,7 +77,9 @@ def form_for(grid: Grid, threadgroup: Grid, *, simd: bool, most: int = _GROUP) -
     if not rows:
         whole = all(g % t == 0 for g, t in zip(grid, threadgroup, strict=True))
         width = _GROUP if simd else most
-        return SimdForm(width, flat=True, full=whole and x * y * z % width == 0, grid_even=False, index_even=True)
+        row = next((r for r in _SHORT if r < width and all(size % r == 0 for size in sizes)), 0)
+        full = whole and x * y * z % width == 0
+        return SimdForm(width, flat=True, full=full, grid_even=False, index_even=True, row=row)
     full = all(size % width == 0 for size in sizes)
     even = x % width == 0 or grid[0] <= x  # with one threadgroup along x, its first thread is the grid's
     return SimdForm(width, flat=False, full=full, grid_even=even, index_even=line or full)
@@ -103,4 +110,13 @@ def positions(form: SimdForm) -> dict[str, LaneShape]:
         }
         where |= dict.fromkeys(("grid_y", "grid_z", "group_y", "group_z"), uniform)
     where |= {"lane": lane, "simdgroup": uniform, "threads_here": uniform}
+    return {f"metalnb_{name}": shape for name, shape in where.items()}
+
+
+def positions_in_row(form: SimdForm) -> dict[str, LaneShape]:
+    """Return how each of a thread's positions changes from lane to lane of a short row, as `positions`."""
+    along = LaneShape(1, form.row, BOTH)
+    uniform = LaneShape(0, 1, BOTH)
+    names = ("grid_y", "grid_z", "group_y", "group_z", "simdgroup", "threads_here")
+    where = dict.fromkeys(("grid_x", "group_x", "index", "lane"), along) | dict.fromkeys(names, uniform)
     return {f"metalnb_{name}": shape for name, shape in where.items()}

@@ -11,21 +11,21 @@ from ..llvm.llvm_types import type_of
 from .group_driver import driver
 from .not_vectorised import NotVectorised
 from .shape_analysis.interleaving import interleaved
-from .shape_analysis.lane_shapes import UNIFORM
+from .shape_analysis.lane_shapes import UNIFORM, VARYING, LaneShape
 from .shape_analysis.lifetimes import alive_across_barriers
 from .shape_analysis.reducible_flow import ControlFlow
 from .shape_analysis.register_pressure import live_bits
 from .shape_analysis.shape_solver import LaneShapes
-from .simd_forms import SimdForm, positions
+from .simd_forms import SimdForm, positions, positions_in_row
 from .vector_code.arithmetic.quotients import quotient_of
 from .vector_code.arithmetic.vector_operations import operate
 from .vector_code.atomics import atomic
 from .vector_code.coroutines import begun, ended
 from .vector_code.function_body import FunctionBody, LaneValue
+from .vector_code.memory.vector_memory import load, store
 from .vector_code.regions import Regions, Watch
 from .vector_code.text_emitter import Emitter
 from .vector_code.vector_calls import call
-from .vector_code.vector_memory import load, store
 from .vector_code.vector_target import VectorTarget
 
 __all__ = ["ENTRY", "Vectorised", "asks_for_simdgroup", "variables_of", "vectorise", "waits"]
@@ -109,9 +109,12 @@ def vectorise(module: IRModule, form: SimdForm, target: VectorTarget, watch: Wat
     if own > _MOST_OWN:
         message = f"its own variables take {own} bytes of a thread"
         raise NotVectorised(message)
-    analysis = LaneShapes(flow, layout, form.width, positions(form), interleaved(flow, layout), _pure(module))
+    arrays, pure = interleaved(flow, layout), _pure(module)
+    analysis = LaneShapes(flow, layout, form.width, positions(form), arrays, pure)
     emitter = Emitter(form.width)
     body = FunctionBody(analysis, emitter, target, alive_across_barriers(analysis))
+    if form.row:
+        body.rows = LaneShapes(flow, layout, form.row, _given_in_row(function, form), arrays, pure)
     body.storage, packed, total = _storage(module)
     coroutine = waits(module)
     _begin(body, function, form, coroutine=coroutine)
@@ -124,6 +127,12 @@ def vectorise(module: IRModule, form: SimdForm, target: VectorTarget, watch: Wat
     text = _assembled(module, body, form, coroutine=coroutine)
     live = live_bits(analysis, masks=target.masks)
     return Vectorised(text, packed, total, tuple(made.place for made in body.gathers), live)
+
+
+def _given_in_row(function: IRFunction, form: SimdForm) -> dict[str, LaneShape]:
+    """Return what is known of calls in a short row: a shuffle may give each of its lanes another row's value."""
+    shuffles = {name for name in _calls(function) if name.startswith("metalnb_shuffle")}
+    return positions_in_row(form) | dict.fromkeys(shuffles, VARYING)
 
 
 def _pure(module: IRModule) -> frozenset[str]:

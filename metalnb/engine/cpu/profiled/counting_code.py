@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from ...llvm.instructions import IRFunction, IRInstruction
 from ...vectoriser.vector_code.function_body import FunctionBody
+from ...vectoriser.vector_code.memory.masked_memory import either
+from ...vectoriser.vector_code.memory.short_rows import RowAddresses, row_addresses
 from .counts import ATOMIC, READ, WRITE
 
 __all__ = ["CountingCode", "WatchedAccess"]
@@ -16,6 +18,7 @@ __all__ = ["CountingCode", "WatchedAccess"]
 _BRANCHES = frozenset({"br", "switch"})
 _THROUGH = frozenset({"getelementptr", "inttoptr", "bitcast", "freeze", "addrspacecast", "add", "or", "ptrtoint"})
 _COPIES = ("llvm.memcpy", "llvm.memmove")
+_FIRST = (0, 8, 16, 24)  # lanes that begin the shortest rows
 
 
 class WatchedAccess:
@@ -148,7 +151,10 @@ class CountingCode:
         self.accesses.append(WatchedAccess(made, kind, size))
 
     def _report(self, body: FunctionBody, made: IRInstruction, pointer: str) -> None:
-        """Write the runtime's call: with lane 0's address where lanes are evenly apart, after all addresses else."""
+        """Write the runtime's call: with lane 0's address where lanes are evenly apart, after all addresses else.
+
+        Where they are so in each short row, it is the addresses of four lanes, while all are active.
+        """
         emitter, shape = body.emitter, body.shape(pointer)
         site = f"i32 {len(self.accesses)}, i32 {emitter.bits(body.mask)}"
         if shape.stride is not None and not shape.guards:
@@ -156,7 +162,27 @@ class CountingCode:
             emitter.declare("metalnb_accessed_strided", "void", "i32", "i32", "i64", "i64")
             emitter.do(f"call void @metalnb_accessed_strided({site}, i64 {lane_0}, i64 {shape.stride})")
             return
-        addresses = body.vector(pointer, made.pointer.type if made.opcode != "call" else made.operands[0].type)
+        kind = made.pointer.type if made.opcode != "call" else made.operands[0].type
+        rows = row_addresses(body, pointer, kind)
+        addresses = body.vector(pointer, kind)
+        if rows is None:
+            self._report_lanes(body, addresses, site)
+        else:
+            either(
+                body, rows.condition, lambda: self._report_rows(body, rows),
+                lambda: self._report_lanes(body, addresses, site),
+            )  # fmt: skip
+
+    def _report_rows(self, body: FunctionBody, rows: RowAddresses) -> None:
+        emitter = body.emitter
+        found = [emitter.op(f"ptrtoint ptr {rows.of_lane(lane)} to i64") for lane in _FIRST]
+        emitter.declare("metalnb_accessed_rows", "void", "i32", "i64", *("i64",) * len(_FIRST))
+        given = ", ".join(f"i64 {at}" for at in found)
+        emitter.do(f"call void @metalnb_accessed_rows(i32 {len(self.accesses)}, i64 {rows.stride}, {given})")
+
+    @staticmethod
+    def _report_lanes(body: FunctionBody, addresses: str, site: str) -> None:
+        emitter = body.emitter
         emitter.do(f"store {emitter.lanes('ptr')} {addresses}, ptr @metalnb_addresses, align 64")
         emitter.declare("metalnb_accessed", "void", "i32", "i32")
         emitter.do(f"call void @metalnb_accessed({site})")

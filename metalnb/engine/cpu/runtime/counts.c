@@ -22,7 +22,8 @@ typedef struct { u64 from, size; } stretch;  // from the first active lane's add
 typedef struct {
     u64 apart[LANES];
     u64 hits;  // that are not added to the access's sums yet
-    u32 mask, lanes, sectors, lines, different, passes, least, repeated, dense, stretch_count;
+    u32 mask, lanes, sectors, lines, different, passes, least, repeated, stretch_count;
+    u32 in_rows;  // whether each eight lanes are known to be evenly apart, as always at this access
     stretch stretches[LANES];  // of memory: lanes side by side are one
 } pattern;
 #define PATTERNS 128  // bytes of a line
@@ -192,7 +193,7 @@ static void work_out(pattern* p, const site* s, const u64* a, u32 mask, u64 firs
         if (mask >> lane & 1) packed[n++] = a[lane] - base;
         dense &= a[lane] - a[0] == (u64)lane * s->size;
     }
-    p->mask = mask, p->lanes = n, p->dense = dense;
+    p->mask = mask, p->lanes = n, p->in_rows = 0;
     p->sectors = p->lines = p->passes = p->least = p->repeated = 0;
     p->different = dense ? n : distinct(packed, n);
     join_lanes(p, mask, s->size);
@@ -271,6 +272,22 @@ HIDDEN void metalnb_accessed_strided(u32 number, u32 mask, u64 lane_0, u64 strid
     if (b.region != s->region || b.known->mask != mask) {
         for (u32 lane = 0; lane < LANES; ++lane) metalnb_addresses[lane] = lane_0 + lane * stride;
         replace(s, &b, metalnb_addresses);
+    }
+    hit(s, &b);
+}
+
+/// An access of all lanes whose addresses are evenly apart in each eight lanes, always by the same stride: the first of each
+/// are all to compare.
+HIDDEN void metalnb_accessed_rows(u32 number, u64 stride, u64 lane_0, u64 lane_8, u64 lane_16, u64 lane_24) {
+    site* s = counted.sites + number;
+    const beginning b = begins(s, lane_0, ~0u);
+    const u64* apart = b.known->apart;
+    const u64 differs = (lane_8 - lane_0 - apart[8]) | (lane_16 - lane_0 - apart[16]) | (lane_24 - lane_0 - apart[24]);
+    if (b.region != s->region || b.known->mask != ~0u || !b.known->in_rows || differs) {
+        const u64 first[] = {lane_0, lane_8, lane_16, lane_24};
+        for (u32 lane = 0; lane < LANES; ++lane) metalnb_addresses[lane] = first[lane / 8] + lane % 8 * stride;
+        replace(s, &b, metalnb_addresses);
+        b.known->in_rows = 1;
     }
     hit(s, &b);
 }

@@ -88,6 +88,8 @@ class FunctionBody:
         Where in the threadgroup's memory each of its variables is, by the slot that names it.
     positions : dict of str to LaneValue
         What the calls that ask for a thread's position return.
+    rows : LaneShapes or None
+        The shapes in each short row of the lanes, where there are any (see `SimdForm`).
     """
 
     analysis: LaneShapes
@@ -103,6 +105,7 @@ class FunctionBody:
     gathers: list[IRInstruction] = field(default_factory=list)
     storage: dict[str, int] = field(default_factory=dict)
     positions: dict[str, LaneValue] = field(default_factory=dict)
+    rows: LaneShapes | None = None
 
     @property
     def width(self) -> int:

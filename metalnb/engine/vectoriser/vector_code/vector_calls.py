@@ -13,8 +13,8 @@ from .collectives import collective
 from .coroutines import suspend
 from .function_body import FunctionBody
 from .lane_loop import by_lane
+from .memory.vector_memory import clear
 from .text_emitter import mangled
-from .vector_memory import clear
 
 __all__ = ["call"]
 

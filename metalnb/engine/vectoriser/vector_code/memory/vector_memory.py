@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from ...llvm.instructions import IRInstruction
-from ...llvm.llvm_types import IRType
-from ..not_vectorised import NotVectorised
-from .function_body import FunctionBody
+from collections.abc import Callable
+
+from ....llvm.instructions import IRInstruction
+from ....llvm.llvm_types import IRType
+from ...not_vectorised import NotVectorised
+from ..function_body import FunctionBody
 from .masked_memory import Stretch, either, gathered, load_stretch, scattered, store_stretch
+from .short_rows import row_addresses
 
 __all__ = ["clear", "last_active", "load", "store"]
 
@@ -45,6 +48,11 @@ class _Access:
         """The stretch of memory, where lanes' elements lie in one."""
         return Stretch(self.step, self.count, self.size, self.alignment)
 
+    @property
+    def strides_of_rows(self) -> tuple[int, ...]:
+        """The strides of short rows that an access can make use of: lanes alike, and side by side."""
+        return (0, self.size) if self.count == 1 else (0,)
+
     def addresses(self) -> list[str]:
         """Return the vectors of all lanes' addresses, one for each component."""
         lanes = self.body.emitter.lanes("ptr")
@@ -69,21 +77,32 @@ def load(body: FunctionBody, made: IRInstruction) -> None:
         body.define_scalar(made, body.emitter.op(made.renamed(body.names(made))))
         return
     access = _Access(body, made, made.type)
-    if not access.consecutive:
+    rows = row_addresses(body, access.pointer.text, access.pointer.type, access.strides_of_rows)
+    if rows is not None:
+        element, count, size, alignment = access.element, access.count, access.size, access.alignment
+        _either_loaded(access, made, rows.condition, lambda: rows.loaded(element, count, size, alignment))
+    elif not access.consecutive:
         body.gathers.append(made)
         body.define(made, _gathered(access))
     elif not access.guard:
         body.define(made, _loaded(access))
     else:
-        slots = [body.emitter.slot(body.emitter.lanes(access.element)) for _ in range(access.count)]
+        _either_loaded(access, made, access.guard, lambda: _loaded(access))
 
-        def keep(parts: list[str]) -> None:
-            for slot, part in zip(slots, parts, strict=True):
-                body.emitter.do(f"store {body.emitter.lanes(access.element)} {part}, ptr {slot}")
 
-        addresses = access.addresses()
-        either(body, access.guard, lambda: keep(_loaded(access)), lambda: keep(_gathered(access, addresses)))
-        body.define(made, [body.emitter.op(f"load {body.emitter.lanes(access.element)}, ptr {s}") for s in slots])
+def _either_loaded(access: _Access, made: IRInstruction, guard: str, fast: Callable[[], list[str]]) -> None:
+    """Write a load that a guard lets be more than a gather."""
+    body, emitter = access.body, access.body.emitter
+    lanes = emitter.lanes(access.element)
+    slots = [emitter.slot(lanes) for _ in range(access.count)]
+
+    def keep(parts: list[str]) -> None:
+        for slot, part in zip(slots, parts, strict=True):
+            emitter.do(f"store {lanes} {part}, ptr {slot}")
+
+    addresses = access.addresses()
+    either(body, guard, lambda: keep(fast()), lambda: keep(_gathered(access, addresses)))
+    body.define(made, [emitter.op(f"load {lanes}, ptr {s}") for s in slots])
 
 
 def _loaded(access: _Access) -> list[str]:
@@ -118,7 +137,15 @@ def store(body: FunctionBody, made: IRInstruction) -> None:
         return
     access = _Access(body, made, value.type)
     parts = body.parts(value.text, value.type)
-    if target.uniform and not access.guard:
+    rows = row_addresses(body, pointer.text, pointer.type, (access.size,)) if access.count == 1 else None
+    if rows is not None:
+        addresses = access.addresses()
+
+        def by_rows() -> None:
+            rows.store(access.element, parts[0], access.alignment)
+
+        either(body, rows.condition, by_rows, lambda: _scattered(access, parts, addresses))
+    elif target.uniform and not access.guard:
         _store_last(access, parts)
     elif not access.consecutive:
         body.gathers.append(made)

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from .function_body import FunctionBody
-from .text_emitter import mangled
+from ..function_body import FunctionBody
+from ..text_emitter import mangled
 
 __all__ = ["Stretch", "either", "gathered", "load_stretch", "scattered", "store_stretch"]
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ...llvm.instructions import IRInstruction
-from ..not_vectorised import NotVectorised
-from ..shape_analysis.shape_rules import steps_of
-from .function_body import FunctionBody
+from ....llvm.instructions import IRInstruction
+from ...not_vectorised import NotVectorised
+from ...shape_analysis.shape_rules import steps_of
+from ..function_body import FunctionBody
 
 __all__ = ["address"]
 

@@ -1,0 +1,1 @@
+"""Loads, stores and the addresses that they use."""
