@@ -116,7 +116,7 @@ def compiled(
     *more : str
         Further flags of clang's.
     check : callable
-        Is given what clang printed, and returns why this file must not be used, or an empty string.
+        Receives clang's output; returns the reason why this file must not be used, or an empty string.
 
     Raises
     ------
@@ -240,7 +240,7 @@ def _precompiled(target: Target, flags: tuple[str, ...]) -> Path | None:
 
 
 def run(command: list[str], folder: Path, unit: Unit) -> tuple[int, str]:
-    """Run the compiler in a folder. Return its exit status, and what it printed of errors.
+    """Run the compiler in a folder. Return its exit status and its error output.
 
     Raises
     ------
@@ -258,7 +258,7 @@ def run(command: list[str], folder: Path, unit: Unit) -> tuple[int, str]:
 
 def _run(command: list[str], folder: Path, unit: Unit) -> str:
     failed, output = run(command, folder, unit)
-    if failed and DUMP in output:  # the text was read, and optimised: what failed came after that
+    if failed and DUMP in output:  # the text was parsed and optimised: a later stage failed
         *_, reason = ["it crashed", *_REASON.findall(output)]
         lacking = _SELECTED.search(reason)
         if lacking:

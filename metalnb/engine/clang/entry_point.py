@@ -43,7 +43,7 @@ class Head:
     threadgroup: tuple[str, str] = ("__local void* b{i}", "b{i}")
 
 
-# Nothing of the cell's is seen from outside: what the one entry point does not need is dropped.
+# Only the entry point is visible from outside, so clang drops everything that it does not need.
 _INTERNAL = (
     "#pragma clang attribute push(__attribute__((internal_linkage)), apply_to = any(function, variable(is_global)))"
 )

@@ -1,4 +1,4 @@
-"""A checked dispatch on a GPU, for those who wait for it."""
+"""The ticket of a checked dispatch on a GPU."""
 
 from __future__ import annotations
 
