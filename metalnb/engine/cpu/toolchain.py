@@ -1,5 +1,4 @@
-"""Turn a unit into code in this process: clang for this machine, a linker and the runtime; results are cached on
-disk."""
+"""Turn a unit into code in this process: clang for this machine, a linker and the runtime, all cached on disk."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ $always_inline bool $beyond($uint3 at, const $launch& l) {
     return (l.how & 1) && (at.x >= l.grid.x || at.y >= l.grid.y || at.z >= l.grid.z);
 }
 
-/// A place whose ranges the analysis of a checked kernel knows.
+/// A thread's place, with ranges known to the analysis of a checked kernel.
 $always_inline $place $known_place($place at) {
 #define $KNOWN(name, v) {$known(name##_x, v.x), $known(name##_y, v.y), $known(name##_z, v.z)}
     at.position_in_grid = $KNOWN(grid, at.position_in_grid);
