@@ -171,7 +171,7 @@ WRONG = {
     ),
     "Python's power": Wrong(
         STD + K + "{ y[i] = i *¦* 2; }", "indirection requires pointer operand ('int' invalid)",
-        "*p reads what a pointer p points to; for a power write x * x or pow(x, y), since there is no **",
+        "*p dereferences a pointer; for a power write x * x or pow(x, y), since there is no **",
     ),
     "Python's loop": Wrong(
         STD + K + "{ for ¦i in 4: y[i] = 1; }", "expected '(' after 'for'", "write for (uint k = 0; k < n; ++k) { … }"
@@ -188,7 +188,7 @@ WRONG = {
     "NumPy's type": Wrong(STD + K + "{ ¦uint32 n = 3; y[i] = n; }", "unknown type name 'uint32'", "in Metal write uint"),
     "a buffer's length": Wrong(
         STD + K + "{ y[i] = y¦.size(); }", "member reference base type 'device float *' is not a structure or union",
-        "a pointer has elements, p[i], and no members; a buffer's length comes as a parameter: constant uint& n",
+        "a pointer has elements, p[i], but no members; pass a buffer's length as a parameter: constant uint& n",
     ),
     "declared, not defined": Wrong(
         STD + "float f(float a);\n" + K + "{ y[i] = ¦f(1); }", "function 'f' is called but never defined"

@@ -1,7 +1,7 @@
-"""Metal's whole library as a precompiled header on disk: parsing it took most of the time of parsing a cell.
+"""Metal's whole library as a precompiled header on disk, since parsing it dominated the time to parse a cell.
 
-It is used for a cell that starts by including ``<metal_stdlib>``, or a file of the kernel library, each of which does
-so too; any other cell must not see declarations that it did not include.
+It is used for a cell that starts by including ``<metal_stdlib>`` or a file of the kernel library, all of which include
+it first. No other cell may see declarations that it did not include.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from .flags import TARGET
 
 __all__ = ["begins_with_library", "parser_version", "precompiled"]
 
-_AHEAD = r"\s|//[^\n]*\n|/\*.*?\*/|#[ \t]*(?:define|pragma)\b[^\n]*\n"  # says nothing that needs the library
+_AHEAD = r"\s|//[^\n]*\n|/\*.*?\*/|#[ \t]*(?:define|pragma)\b[^\n]*\n"  # contains nothing that needs the library
 _BEGINS = re.compile(rf"(?:{_AHEAD})*+#[ \t]*(?:include|import)[ \t]*<(?:metal_stdlib|metalnb/[^>]*)>", re.DOTALL)
 _WHOLE = "/metalnb-library/library.h"  # exists only in memory
-_ROOM = 256 << 20  # bytes: many times what is written
+_ROOM = 256 << 20  # bytes: many times the file's size
 _INCOMPLETE = 0x02  # CXTranslationUnit_Incomplete: a header, not a program
 _FOR_SERIALIZATION = 0x10  # CXTranslationUnit_ForSerialization
 
@@ -36,7 +36,7 @@ def begins_with_library(text: str) -> bool:
 
 
 def precompiled(cindex: Any, flags: tuple[str, ...]) -> Path | None:
-    """Return the library precompiled with these flags; made once for each state of the headers and the parser.
+    """Return the library precompiled with these flags; built once per version of the headers and the parser.
 
     Parameters
     ----------
