@@ -1,11 +1,11 @@
 """The record of an op: everything about it but its code, stated once.
 
 An op is one row. From the row come the function, its docstring, its tests (``tests/library/test_library.py``), its
-benchmark (``benchmarks/library.py``), its line in ``docs/ops.md``, and which of NumPy's functions it implements. The
+benchmark (``benchmarks/library.py``), its line in ``docs/ops.md``, and the NumPy functions that it implements. The
 calls that the tests make are in ``samples``. There are two ways to write a row:
 
-* an elementwise op is an `Elementwise`: its MSL as a `Formula`, and what else is stated of it as `OpInfo`;
-* any other op is a plain function of arrays under the decorator `op`::
+* an elementwise op is an `Elementwise`: its MSL as a `Formula`, and its other properties as `OpInfo`; any other op is a
+  plain function of arrays under the decorator `op`::
 
       @op("reduction", reference=np.sum, dtypes=NUMERIC, kernels=("reduce.metal",))
       def sum(x, /, *, axis=None, dtype=None, keepdims=False):
@@ -157,7 +157,7 @@ class Op:
 
 
 def op(family: str, **row: Any) -> Callable[[Callable[..., Any]], Op]:
-    """Make a function an op; `OpRow` lists what can be said of it."""
+    """Make a function an op; `OpRow` lists the properties it can declare."""
 
     def made(function: Callable[..., Any]) -> Op:
         return Op(function, OpRow(family, **row))

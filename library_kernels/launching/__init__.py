@@ -1,4 +1,4 @@
-"""From arrays to dispatches: compile what a plan names, allocate the result, start.
+"""Turn arrays into dispatches: compile the kernels that a plan names, allocate the result, start.
 
 Comes in: arrays whose shapes and dtypes are checked, and a plan. Goes out: the arrays that the started kernels fill;
 nothing is waited for. ``launcher.Launch`` starts every planned kernel, ``programs`` compiles all of them, and

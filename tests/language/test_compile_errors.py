@@ -78,7 +78,7 @@ WRONG = {
     ),
     "a kernel named as a type": Wrong(
         STD + "kernel void ¦half(device float* y, uint i [[thread_position_in_grid]]) { y[i] *= 2; }",
-        "cannot combine with previous 'void' declaration specifier", "such as half, is taken",
+        "cannot combine with previous 'void' declaration specifier", "such as half, cannot be used",
     ),
     "undeclared name": Wrong(STD + K + "{\n    y[i] = ¦scale * 2;\n}", "use of undeclared identifier 'scale'"),
     "misspelt name": Wrong(
