@@ -394,7 +394,7 @@ def astype(x: _ArrayLike, dtype: DTypeLike | None, /, *, copy: _bool = True, dev
     Returns
     -------
     Array
-        Contiguous, of x's shape. Floats become integers by truncation; what does not fit is undefined, as in C.
+        Contiguous, of x's shape. Floats become integers by truncation; a value that does not fit is undefined, as in C.
     """
 
 @_op
@@ -1157,7 +1157,7 @@ def dequantize(
     *,
     dtype: DTypeLike | None = None,
 ) -> Array:
-    """Return the array that words, scales and minima stand for.
+    """Return the array that words, scales and minima represent.
 
     Parameters
     ----------
@@ -1515,7 +1515,7 @@ def expand_dims(x: _ArrayLike, /, axis: int | Sequence[int] = 0) -> Array:
     Raises
     ------
     numpy.exceptions.AxisError
-        When it would stand outside.
+        When it would be out of range.
     """
 
 @_op
@@ -2022,7 +2022,7 @@ def histogram(
     counts : Array
         int64; float32 with weights or density.
     edges : Array
-        float32, one more. Each bin has its lower edge, the last one both. What lies outside, and NaN, is not counted.
+        float32, one more. Each bin has its lower edge, the last one both. Elements outside, and NaN, are not counted.
 
     Raises
     ------
@@ -3712,9 +3712,9 @@ def reshape(x: _ArrayLike, /, shape: int | Sequence[int], *, copy: _bool | None 
     ----------
     x : Array
     shape : int or tuple of int
-        One length may be -1: what the others leave.
+        One length may be -1, to be inferred from the others.
     copy : bool, optional
-        True: always a copy; False: an error where a view cannot be.
+        True: always a copy; False: an error if a view is impossible.
 
     Raises
     ------

@@ -106,7 +106,7 @@ def inv(x: _ArrayLike, /) -> Array:
     Raises
     ------
     numpy.linalg.LinAlgError
-        When one has none.
+        When a matrix has no inverse.
     """
 
 def lstsq(x1: _ArrayLike, x2: _ArrayLike, /, *, rcond: float | None = None) -> tuple[Array, Array, int, Array]:

@@ -139,9 +139,9 @@ template <class T, size_t = sizeof(T)> struct $matrix_forms {  // of half or bfl
 
     $COLLECTIVE static uint $turned(vec<T, 2> elements) {
         const uint n = $simd_lane(), pair = $pair(elements.$get(0), elements.$get(1));
-        const uint from = (n << 3 & 16) | (n << 2 & 4) | (n >> 1 & 8) | (n >> 3 & 1); // holds the even row; the odd
-        row's lane is the next const uint even = $moved(pair, from), odd = $moved(pair, from | 2); return n & 4 ? even
-        >> 16 | (odd & 0xffff0000u) : (even & 0xffff) | odd << 16;
+        const uint from = (n << 3 & 16) | (n << 2 & 4) | (n >> 1 & 8) | (n >> 3 & 1);  // has the even row; the next has the odd
+        const uint even = $moved(pair, from), odd = $moved(pair, from | 2);
+        return n & 4 ? even >> 16 | (odd & 0xffff0000u) : (even & 0xffff) | odd << 16;
     }
 };
 template <class T> struct $matrix_forms<T, 4> {  // of float, used only for sums
