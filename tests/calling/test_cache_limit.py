@@ -173,8 +173,8 @@ def test_headers_that_are_removed_while_a_compiler_is_about_to_read_them(
     removed = []
 
     def vanishing(make: Any) -> Any:
-        def made(*arguments: Any) -> Path | None:
-            path: Path | None = make(*arguments)
+        def made(*arguments: Any, **named: Any) -> Path | None:
+            path: Path | None = make(*arguments, **named)
             assert path is not None
             path.unlink()
             removed.append(path.parent.parent.name)

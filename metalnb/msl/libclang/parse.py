@@ -240,14 +240,14 @@ def parse(
 def _parsed(
     cell: Cell, headers: Mapping[str, Cell], files: list[tuple[str, str]], version: Version, *, library: bool,
 ) -> Parsed:  # fmt: skip
-    """Parse the files, the cell last, with the precompiled library or with its text."""
+    """Parse the files, the cell last; the library is precompiled, or the cell includes its parts."""
     cindex = _cindex()
 
     def work() -> Any:
         plain = flags(version)
         if any(_LONG.search(text) for _, text in files):  # searching for a similar name would take minutes
             plain[plain.index("-fspell-checking")] = "-fno-spell-checking"
-        kept = precompiled(cindex, tuple(plain)) if library else None
+        kept = precompiled(cindex, tuple(plain), library=library)
         if kept is not None:
             quick = [*plain[: plain.index("-include")], "-include-pch", str(kept)]
             with contextlib.suppress(cindex.TranslationUnitLoadError):  # written by another parser: use the text

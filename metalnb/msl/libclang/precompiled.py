@@ -1,7 +1,8 @@
-"""Metal's whole library as a precompiled header on disk, since parsing it dominated the time to parse a cell.
+"""The start of a cell as precompiled headers on disk, since parsing it dominated the time to parse a cell.
 
-It is used for a cell that starts by including ``<metal_stdlib>`` or a file of the kernel library, all of which include
-it first. No other cell may see declarations that it did not include.
+A cell that starts by including ``<metal_stdlib>``, or a file of the kernel library, all of which include it first, gets
+the whole library. Any other cell gets only Metal's keywords and vector types: it must not see declarations that it did
+not include.
 """
 
 from __future__ import annotations
@@ -35,8 +36,8 @@ def begins_with_library(text: str) -> bool:
     return _BEGINS.match(text) is not None
 
 
-def precompiled(cindex: Any, flags: tuple[str, ...]) -> Path | None:
-    """Return the library precompiled with these flags; built once per version of the headers and the parser.
+def precompiled(cindex: Any, flags: tuple[str, ...], *, library: bool = True) -> Path | None:
+    """Return a header precompiled with these flags; built once per version of the headers and the parser.
 
     Parameters
     ----------
@@ -44,6 +45,8 @@ def precompiled(cindex: Any, flags: tuple[str, ...]) -> Path | None:
         libclang.
     flags : tuple of str
         The parser's.
+    library : bool, optional
+        Whether it holds Metal's whole library, or only the files that the flags include.
 
     Returns
     -------
@@ -51,7 +54,8 @@ def precompiled(cindex: Any, flags: tuple[str, ...]) -> Path | None:
         For ``-include-pch``; None if it cannot be stored.
     """
     kept = cache.store()
-    key = cache.digest(_state(), *flags)
+    text = "#include <metal_stdlib>\n" if library else "\n"
+    key = cache.digest(_state(), text, *flags)
     path = kept.path(key, "library", ".pch")
     if kept.is_open:
         return None
@@ -63,7 +67,7 @@ def precompiled(cindex: Any, flags: tuple[str, ...]) -> Path | None:
         if shutil.disk_usage(kept.root).free < _ROOM:  # libclang ends the process when the disk is full
             return None
         with tempfile.TemporaryDirectory(prefix="metalnb-", dir=kept.root) as name:
-            files = [(_WHOLE, "#include <metal_stdlib>\n")]
+            files = [(_WHOLE, text)]
             options = _INCOMPLETE | _FOR_SERIALIZATION
             unit = cindex.Index.create().parse(_WHOLE, args=flags, unsaved_files=files, options=options)
             unit.save(str(Path(name, "library.pch")))
