@@ -1,4 +1,4 @@
-"""Stepping: a call of a kernel in; what each thread of one threadgroup did, statement by statement, out.
+"""Stepping: repeat a kernel's call and record each step of the threads of one threadgroup, statement by statement.
 
 ``trace_call`` makes the call once more: ``statements`` puts a call before each statement of the cell, the engine
 ``cpu`` runs that (its `traced_run`), ``trace_reader`` reads what it told, ``variable_values`` the variables,

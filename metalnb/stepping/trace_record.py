@@ -27,7 +27,7 @@ class Touch(NamedTuple):
         Elements.
     written : bool
     values : tuple
-        What was read, or what it left.
+        The elements read, or left after the write.
     """
 
     memory: int
@@ -134,14 +134,14 @@ class TraceMemory:
 
 @dataclass(frozen=True, slots=True)
 class TraceAim:
-    """An element that was asked for, and where it is written.
+    """A requested element, and the step that writes it.
 
     Attributes
     ----------
     memory, element : int
         Which of `KernelTrace.memory`, and which of its elements.
     tick : int
-        Before which the statement that writes it stands: there the stepper opens.
+        The tick after the statement that writes it, where the stepper opens.
     text : str
         The same, as a sentence.
     """
@@ -207,7 +207,7 @@ class KernelTrace(Rendered):
         Returns
         -------
         values, writers : list
-            In memory's order; None, and -1, where nobody has written.
+            In memory's order; None, and -1, for elements not yet written.
         """
         number = next(i for i, m in enumerate(self.memory) if m.name == name)
         memory = self.memory[number]
