@@ -46,7 +46,7 @@ class MetalText:
     offset : int
         The cursor's place in the body; negative on the magic's own line.
     name : str
-        Of a header cell, its name, else "cell".
+        The name of the header cell, else "cell".
     """
 
     body: str

@@ -1164,7 +1164,7 @@ def dequantize(
     words, scales, minima : Array
         What `quantize` returns.
     dtype : dtype, optional
-        Of the result, a float; by default that of the scales.
+        The dtype of the result, a float; by default that of the scales.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Where a record finds what renders it: measure, then record, then render.
+"""The table of renderers: measure, then record, then render.
 
 A record is plain data and imports nothing that draws it. It derives from `Rendered`, which looks its class up in
 `RENDERERS` and imports the function named there when the record is first shown. So a renderer may import the records
@@ -16,7 +16,7 @@ from typing import Any
 
 __all__ = ["DISPLAY", "RENDERERS", "MissingPackageError", "Rendered", "render"]
 
-# The modules of the extra `display`: what draws needs them, and what computes does not.
+# The modules of the extra `display`, needed for drawing but not for computing.
 DISPLAY = ("anywidget", "IPython", "ipywidgets", "matplotlib", "PIL")
 
 # Record -> for each form the function that renders it, both named from the package down. A form is a MIME type, which

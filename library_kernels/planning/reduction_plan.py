@@ -75,7 +75,7 @@ def plan_reduction(
     ----------
     axes : sequence of Axis
     offset : int
-        Of the first element, in elements.
+        The offset of the first element, in elements.
     size : int
         Bytes of a total.
     scale : float

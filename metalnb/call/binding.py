@@ -37,7 +37,7 @@ class Slot:
     ----------
     param : Param
     dtype : numpy.dtype
-        Of an array for it.
+        The dtype of an array for it.
     value_shape : tuple of int
         The axes of one element: ``()`` for ``float``, ``(4,)`` for ``float4``.
     opaque : bool

@@ -33,7 +33,7 @@ def reduce(
     combine : callable, optional
         What combines the blocks' results, where that is another op: for a sum of squares, `mnb.sum`. By default ``op``.
     dtype : dtype, optional
-        Of the result; by default that of the op's result for one element.
+        The dtype of the result; by default that of the op's result for one element.
     split_every : int, optional
         How many results are taken together at each step of the tree; Dask's default is 4.
 

@@ -39,7 +39,7 @@ class Unit:
         ``scalar`` is precise, and lets the device make scalar code of a kernel whose threadgroups have one thread.
         Reserved for the library's kernels that synchronise, whose tests cover that code; a cell cannot select it.
     version : tuple of int
-        Of the language, as the cell sees it.
+        The version of the language, as the cell sees it.
     checked : bool
         Whether accesses must stay in the memory that the kernel is given; ignored by an engine that cannot ensure it.
     whole : bool

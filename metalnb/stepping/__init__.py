@@ -5,7 +5,7 @@
 ``lockstep`` says when each thread does what it does, ``array_images`` which arrays are drawn as images, and
 ``wrong_write`` where a wrong element is written.
 ``trace_record`` is the record, which ``trace_text`` shows as text and ``stepper`` as a page that needs no kernel behind
-it. The call runs on copies: nothing of the caller's may change here.
+it. The call runs on copies: the caller's arrays must not change here.
 """
 
 from .trace_record import KernelTrace, Touch, TraceAim, TraceImage, TraceMemory, TraceStep

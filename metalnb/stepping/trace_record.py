@@ -111,7 +111,7 @@ class TraceMemory:
     name : str
     space : {"threadgroup", "device", "constant"}
     type : str
-        Of an element.
+        The type of an element.
     shape : tuple of int
     initial : tuple or None
         The elements before the run; None where nothing is known of them, in threadgroup memory.
@@ -202,7 +202,7 @@ class KernelTrace(Rendered):
         tick : int
             `ticks` for the end.
         name : str
-            Of one of `memory`.
+            The name of one of `memory`.
 
         Returns
         -------

@@ -30,7 +30,7 @@ class WrongElement(NamedTuple):
     Attributes
     ----------
     name : str
-        Of the parameter.
+        The name of the parameter.
     label : str
         ``"out[3, 5]"``.
     byte : int

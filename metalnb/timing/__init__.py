@@ -2,5 +2,5 @@
 
 ``sampling`` runs it and takes the times, ``traffic`` counts the bytes, ``limits`` measures the machine's best rates.
 ``measure``, ``compare`` and ``roofline`` put these into records, ``bottleneck`` names a kernel's bottleneck, and
-``views`` renders the records. Arrays that a kernel writes are restored: nothing of the caller's may change here.
+``views`` renders the records. Arrays that a kernel writes are restored: the caller's arrays must not change here.
 """

@@ -73,7 +73,7 @@ class Finding:
     value : float, int or None
         Of a race: what was read or written, where the type is known.
     size : int
-        Of the buffer, in elements; of a shuffle, the lanes of its SIMD-group.
+        The size of the buffer, in elements; of a shuffle, the lanes of its SIMD-group.
     case : str
         Empty for the call itself; else the other size at which it was found.
     others : tuple of str
@@ -170,7 +170,7 @@ class Difference:
     unwritten, twice : numpy.ndarray
         bool: the elements that no thread wrote, and those that were written again before anybody had read them.
     index : tuple of int
-        Of the first wrong element.
+        The index of the first wrong element.
     got, expected : float or int
     ulp : float
         The largest distance, in units in the last place of what was expected; NaN for integers and records.

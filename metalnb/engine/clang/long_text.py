@@ -48,7 +48,7 @@ class _Function:
     Attributes
     ----------
     line : int
-        Of its head.
+        The line of its head.
     group : str
         The number of its attributes.
     own : int

@@ -36,7 +36,7 @@ class IRInstruction:
     result : str
         The name of its value, or an empty string.
     type : IRType
-        Of its value.
+        The type of its value.
     operands : list of Operand
         In the order of the text. For ``phi`` see `incoming`, for ``call`` the arguments.
     flags : tuple of str
@@ -54,7 +54,7 @@ class IRInstruction:
     alignment : int
         Bytes.
     ordering : str
-        Of an atomic access.
+        The ordering of an atomic access.
     metadata : str
         As it was read, from its first comma on.
     place : str

@@ -28,7 +28,7 @@ class IRType:
         As LLVM writes it.
     kind : {"integer", "float", "pointer", "vector", "array", "struct", "named", "other"}
     bits : int
-        Of an integer or a float.
+        The width of an integer or a float.
     count : int
         Elements of a vector or an array.
     fields : tuple of IRType

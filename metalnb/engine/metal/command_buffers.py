@@ -29,7 +29,7 @@ class Encoded:
     Attributes
     ----------
     name : str
-        Of the kernel.
+        The name of the kernel.
     pipeline : Pipeline
     grid, threadgroup : tuple of 3 int
         Threads, x first.

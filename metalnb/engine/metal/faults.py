@@ -33,7 +33,7 @@ def fault_of(found: Bindings, name: str, batch: Batch) -> KernelFault | None:
     ----------
     found : Bindings
     name : str
-        Of the kernel.
+        The name of the kernel.
     batch : Batch
     """
     command = batch.command

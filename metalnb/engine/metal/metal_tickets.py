@@ -58,7 +58,7 @@ class MetalTicket:
     found : Bindings
     commands : Commands
     name : str
-        Of the kernel.
+        The name of the kernel.
     batch : Batch
         Committed, where results are lent.
     results : list of Result

@@ -100,7 +100,7 @@ class KernelChecks:
     ----------
     module : IRModule
     analysis : Analysis
-        Of the module.
+        The analysis of the module.
     target : CheckTarget
 
     Attributes

@@ -23,7 +23,7 @@ class Root:
     ----------
     kind : {"argument", "variable"}
     number : int
-        Of the argument; -1 for a variable.
+        The number of the argument; -1 for a variable.
     size : int
         Bytes of a variable; an argument's size comes with the launch.
     name : str

@@ -66,7 +66,7 @@ def explained(
     module : IRModule
         With line tables.
     analysis : Analysis
-        Of the module.
+        The analysis of the module.
     fault : RecordedFault
     sizes, addresses : sequence of int
         Of the arguments.
@@ -98,7 +98,7 @@ def stopped(unit: Unit, module: IRModule, analysis: Analysis, headers: Collectio
     module : IRModule
         With line tables.
     analysis : Analysis
-        Of the module.
+        The analysis of the module.
     headers : collection of str
         The loops that can be stopped.
     reason : str

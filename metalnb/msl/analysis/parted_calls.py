@@ -48,7 +48,7 @@ def parted_calls(cell: Cell, headers: Mapping[str, Cell], version: Version = DEF
     cell : Cell
     headers : mapping of str to Cell
     version : tuple of int
-        Of the language.
+        The version of the language.
 
     Raises
     ------

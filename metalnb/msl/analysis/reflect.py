@@ -45,7 +45,7 @@ def reflect(
     made : tuple of Instantiation, optional
         The instantiations; by default those that the scan saw.
     version : tuple of int
-        Of the language.
+        The version of the language.
     most : int, optional
         The number of instantiations to examine, besides one of each template; by default `MADE`.
 

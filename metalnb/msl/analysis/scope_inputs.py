@@ -42,7 +42,7 @@ def scope_inputs(cell: Cell, headers: Mapping[str, Cell], version: Version = DEF
     cell : Cell
     headers : mapping of str to Cell
     version : tuple of int
-        Of the language.
+        The version of the language.
 
     Raises
     ------

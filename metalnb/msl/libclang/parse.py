@@ -39,7 +39,7 @@ class Parsed:
     cell : Cell
     headers : mapping of str to Cell
     version : tuple of int
-        Of the language.
+        The version of the language.
     """
 
     def __init__(
@@ -208,7 +208,7 @@ def parse(
     tail : str
         Declarations to append to the cell's text.
     version : tuple of int
-        Of the language.
+        The version of the language.
     made : bool
         Whether to parse the cell's explicit instantiations too, each of which adds a function.
     wrong : bool

@@ -33,7 +33,7 @@ class Pass(NamedTuple):
     Attributes
     ----------
     section : str
-        Of the Metal Shading Language specification.
+        The section of the Metal Shading Language specification.
     edits : callable
         Maps the text's trees to edits.
     cell, edited : str

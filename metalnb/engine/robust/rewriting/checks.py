@@ -85,7 +85,7 @@ def checked(module: IRModule, analysis: Analysis, checks: Checks, target: CheckT
     ----------
     module : IRModule
     analysis : Analysis
-        Of the module.
+        The analysis of the module.
     checks : Checks
     target : CheckTarget
     """

@@ -27,7 +27,7 @@ def put_flags(
     function : IRFunction
         Changed in place.
     analysis : Analysis
-        Of the function as it was.
+        The analysis of the function as it was.
     headers : collection of str
         The labels of the loops' headers.
     start : StartCode

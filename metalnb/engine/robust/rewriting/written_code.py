@@ -23,7 +23,7 @@ class WrittenCode:
     Attributes
     ----------
     label : str
-        Of the block that is being written.
+        The label of the block that is being written.
     place : str
         The ``!dbg`` that new instructions get.
     """
