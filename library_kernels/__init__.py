@@ -5,7 +5,7 @@ The Metal is in the folder ``metal``. To be read first, each with its idea in th
 ``gather.metal``, ``random.metal``. Any of them can be included in a cell, ``#include <metalnb/reduce.metal>``, and so
 can what they share: ``storage.h``, ``special.h``, ….
 
-Comes in: arrays and a call. Goes out: arrays, filled by kernels that have been started. A call goes down through the
+Input: arrays and a call. Output: arrays, filled by kernels that have been started. A call goes down through the
 folders: the ops are declared by subject, ``planning`` works out dispatches from shapes alone, ``launching`` starts
 them. ``samples`` is for tests and benchmarks; no other folder imports it.
 

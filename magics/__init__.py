@@ -1,6 +1,6 @@
 """The notebook's magics: ``%%metal`` and ``%metal`` (imported as ``metalnb.magics``).
 
-Comes in: a line, a cell's text and the user's namespace. Output: the result of the one public function that a magic
+Input: a line, a cell's text and the user's namespace. Output: the result of the one public function that a magic
 calls, and a cell's kernels in the namespace. ``cell`` and ``line`` are the two magics, ``timing_magics`` those that
 measure; ``options`` turns a line's words into values, ``session`` keeps what a notebook has compiled, ``call_checks``
 has calls checked before they are made, ``card_answers`` serves the cards, ``completer`` and ``inspection`` serve the
