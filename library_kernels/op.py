@@ -63,9 +63,9 @@ class OpRow:
     family : str
         ``elementwise``, ``activation``, ``reduction``, ``scan``, ``linear``, ``moving``, ``creation``, ``random``.
     reference : callable
-        The same op in NumPy: it is given float64 where the op has floats.
+        The same op in NumPy, which receives float64 for floats.
     dtypes : tuple of str
-        What it takes.
+        The dtypes of its arrays.
     tolerance : mapping of str to float
         Allowed error for each floating dtype, in units in the last place of that dtype at the result's size;
         integers are exact.
@@ -78,14 +78,14 @@ class OpRow:
     flops : float
         Arithmetic operations for each element of the result.
     cite : str
-        Where its meaning is defined, if not in the array API standard under its name.
+        The source of its definition, if not the array API standard under its name.
     native : bool
-        Whether the reference is given floats of the dtype itself, and not float64.
+        Whether the reference receives floats of the dtype itself, and not float64.
     parts : tuple of Op
         Ops that it calls: their MSL belongs to its source.
     size : callable, optional
-        Of the reference's arguments (in float64) and its result, the size that the tolerance is a part of: for sums
-        that cancel, the size of what is added; by default the result's own.
+        Computes the magnitude that the tolerance is relative to, from the reference's arguments (in float64) and its
+        result: for sums that cancel, the magnitude of the terms; by default the result's own.
     """
 
     family: str

@@ -1,4 +1,4 @@
-"""Puzzles: a learner's kernel in; whether it is right, why not, and a picture of its accesses out.
+"""Puzzles: check a learner's kernel, explain what is wrong, and draw its accesses.
 
 >>> from metalnb import puzzles
 >>> puzzles.puzzle("add_ten")      # the task, and the cell to start from

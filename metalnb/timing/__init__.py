@@ -1,4 +1,4 @@
-"""Measuring: a kernel, a dispatch or any callable in; frozen records of its time, its bytes and the limits out.
+"""Measuring: frozen records of the time, the bytes and the limits of a kernel, a dispatch or any callable.
 
 ``sampling`` runs it and takes the times, ``traffic`` counts the bytes, ``limits`` measures the machine's best rates.
 ``measure``, ``compare`` and ``roofline`` put these into records, ``bottleneck`` names a kernel's bottleneck, and

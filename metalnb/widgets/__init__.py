@@ -1,4 +1,4 @@
-"""Live views: a kernel and its arguments in; a widget, and a static picture for where no widget runs, out.
+"""Live views of a kernel and its arguments: a widget, and a static picture for pages that run no widgets.
 
 There is one folder per widget: ``dashboard``, ``monitor``, ``tune`` and ``explore``. They share ``live`` (widget and
 picture in one display), ``html_parts``, ``svg_plots``, ``png_plots`` and ``controls`` (what a page is made of),

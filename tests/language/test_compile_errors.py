@@ -1,6 +1,6 @@
 """A wrong cell is answered at its own line and column, in Metal's words, with the cure; in a notebook it stops "Run All".
 
-In each text the sign ¦ stands right before the place that the error must name; it is taken out first.
+In each text the sign ¦ marks the place that the error must name; it is removed first.
 """
 
 # ruff: noqa: E501  (tables of MSL, one text a line)
@@ -19,7 +19,7 @@ K = "kernel void k(device float* y, uint i [[thread_position_in_grid]]) "
 
 
 class Wrong(NamedTuple):
-    """A wrong text, what is said of it, and a part of the hint."""
+    """A wrong text, its error message, and part of the hint."""
 
     text: str
     message: str

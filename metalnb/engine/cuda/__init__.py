@@ -1,6 +1,6 @@
 """The engine ``cuda``: kernels as PTX on an NVIDIA GPU, in the context that PyTorch, CuPy and JAX use too.
 
-Units and launches come in, as ``engine/base.py`` has them; the driver's modules, streams and events stay inside.
+It takes units and launches as ``engine/base.py`` defines them; the driver's modules, streams and events stay inside.
 ``ptx`` compiles a unit to PTX with clang, behind ``prelude.h``: ``nvptx.h`` implements what the MSL headers rely on,
 and ``grid_place.h`` computes a thread's position. ``driver_api`` loads the driver's API, ``nvidia_driver`` wraps a GPU
 and ``gpu_memory`` its memory; ``pinned_copies`` copies large arrays, ``launch_record`` packs a launch,

@@ -1,4 +1,4 @@
-"""`tune`: a kernel and its arguments in; the fastest threadgroup and function constants out.
+"""`tune`: find the fastest threadgroup and function constants for a kernel and its arguments.
 
 ``trials`` lists the configurations, ``sweep`` checks each with ``overrun_check`` and times it, ``sweep_view`` renders
 the results, ``sweep_buttons`` controls the sweep, and ``tuner`` joins them. Everything runs on copies; only
