@@ -218,7 +218,7 @@ def add(x1: _Operand, x2: _Operand, /, *, out: Array | None = None) -> Array:
 
 @_op
 def all(x: _ArrayLike, /, axis: _Axis | None = None, *, keepdims: _bool = False) -> Array:
-    """Whether all elements are not zero, as bool; parameters as for `sum`. Of no elements: True. NaN is not zero."""
+    """Whether all elements are not zero, as bool; parameters as for `sum`. True without elements. NaN is not zero."""
 
 @_op
 def allclose(x1: Any, x2: Any, /, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: _bool = False) -> Array:
@@ -226,7 +226,7 @@ def allclose(x1: Any, x2: Any, /, rtol: float = 1e-05, atol: float = 1e-08, equa
 
 @_op
 def any(x: _ArrayLike, /, axis: _Axis | None = None, *, keepdims: _bool = False) -> Array:
-    """Whether any element is not zero, as bool; parameters as for `sum`. Of no elements: False. NaN is not zero."""
+    """Whether any element is not zero, as bool; parameters as for `sum`. False without elements. NaN is not zero."""
 
 @_op
 def append(x: _ArrayLike, values: Any, /, axis: int | None = None) -> Array:
@@ -834,14 +834,14 @@ def clip(x: _ArrayLike, /, min: Any = None, max: Any = None, *, out: Array | Non
     x : Array
         Of all dtypes but bool.
     min, max : Array or number, optional
-        The bounds; None for none. Where min > max, max counts.
+        The bounds; None for no bound. Where min > max, the result is max.
     out : Array, optional
         The array to write the result into.
 
     Returns
     -------
     Array
-        Of the shape that all broadcast to, and x's dtype. NaN where one of them is NaN.
+        In the broadcast shape of all operands, with x's dtype. NaN where any operand is NaN.
 
     References
     ----------
@@ -854,7 +854,7 @@ def column_stack(arrays: Sequence[_ArrayLike], /) -> Array:
 
 @_op
 def concat(arrays: Sequence[_ArrayLike], /, axis: int | None = 0) -> Array:
-    """Join arrays along an axis that they have; None joins their elements in one axis.
+    """Join arrays along an existing axis; None joins their elements along one axis.
 
     Raises
     ------
@@ -2983,7 +2983,7 @@ def multiply(x1: _Operand, x2: _Operand, /, *, out: Array | None = None) -> Arra
 
 @_op
 def nan_to_num(x: _ArrayLike, /, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None) -> Array:
-    """Replace what is not a finite number: NaN by 0, infinities by the dtype's largest numbers, or as given.
+    """Replace elements that are not finite: NaN by 0, infinities by the dtype's largest numbers, or as given.
 
     Parameters
     ----------
@@ -3418,7 +3418,7 @@ def prod(
     dtype: DTypeLike | None = None,
     keepdims: _bool = False,
 ) -> Array:
-    """Product of the elements; parameters and dtypes as for `sum`. Of no elements it is 1."""
+    """Product of the elements; parameters and dtypes as for `sum`. The product of no elements is 1."""
 
 @_op
 def ptp(x: _ArrayLike, /, axis: _Axis | None = None, *, keepdims: _bool = False) -> Array:
@@ -4335,8 +4335,8 @@ def sum(
     Returns
     -------
     Array
-        16-bit floats are summed in float32. Of no elements the sum is 0. A float32 sum is at least as exact as
-        NumPy's pairwise one: it is made of blocks within blocks.
+        16-bit floats are summed in float32. The sum of no elements is 0. A float32 sum is at least as exact as NumPy's
+        pairwise one, as it adds blocks within blocks.
     """
 
 @_op

@@ -65,15 +65,16 @@ def counted(dispatch: Dispatch, known: Traffic) -> tuple[Traffic, tuple[str, ...
     ----------
     dispatch : Dispatch
     known : Traffic
-        By its signature and its arrays.
+        The traffic that follows from its signature and its arrays.
 
     Returns
     -------
     traffic : Traffic
-        Its operations; its bytes too, each stretch of 32 once, where all of it was run. As it was known where the
-        kernel cannot be counted: it does not run in vector registers, or its arrays are not in this machine's memory.
+        Its operations and, if the whole dispatch was run, its bytes, each stretch of 32 counted once. ``known`` if the
+        kernel cannot be counted because it does not run in vector registers, or its arrays are not in this machine's
+        memory.
     said : tuple of str
-        What costs most on a GPU, line by line: see `metalnb.profiling.cost_findings`.
+        The costliest lines on a GPU: see `metalnb.profiling.cost_findings`.
     """
     try:
         found = profiled(dispatch, _SECONDS)
@@ -100,7 +101,7 @@ def apart(dispatch: Dispatch) -> tuple[str, ...]:
         return ()
     there, back = (sum(n for p, n in given if way or p.writable) for way in (True, False))
     copied = f"{spelled(there)} to the device" + (f" and {spelled(back)} back" if back else "")
-    cure = "mnb.array(x)" if shared else "mnb.asarray(x)"  # where memory is shared, asarray takes NumPy's as it is
+    cure = "mnb.array(x)" if shared else "mnb.asarray(x)"  # where memory is shared, asarray does not copy NumPy's
     return (f"not counted: the call copies NumPy's arrays, {copied}; arrays of metalnb, {cure}, lie there",)
 
 
