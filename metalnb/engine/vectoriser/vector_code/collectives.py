@@ -89,8 +89,9 @@ def _shuffle(body: FunctionBody, made: IRInstruction) -> None:
     lane = body.vector(which.text, which.type)
     there = permuted(body, value.type, vector, lane)
     words = emitter.lanes("i32")
-    active = _permuted_words(body, emitter.op(f"sext {emitter.mask} {body.mask} to {words}"), lane)
-    takes_part = emitter.op(f"icmp ne {words} {active}, zeroinitializer")
+    held = emitter.op(f"and {words} {lane}, splat (i32 {_GROUP - 1})")
+    active = emitter.splat("i32", emitter.bits(body.mask))
+    takes_part = emitter.op(f"trunc {words} {emitter.op(f'lshr {words} {active}, {held}')} to {emitter.mask}")
     exists = emitter.op(f"icmp ult {words} {lane}, splat (i32 {_GROUP})")
     good = emitter.op(f"and {emitter.mask} {takes_part}, {exists}")
     body.define(made, [emitter.op(f"select {emitter.mask} {good}, {lanes} {there}, {lanes} {vector}")])
@@ -120,7 +121,7 @@ def permuted(body: FunctionBody, kind: IRType, vector: str, lane: str) -> str:
 def _permuted_words(body: FunctionBody, vector: str, lane: str) -> str:
     emitter = body.emitter
     if not body.target.permutes:
-        return _through_memory(body, vector, lane)
+        return _by_eights(body, vector, lane) if body.target.bits == 256 else _through_memory(body, vector, lane)
     half = "<16 x i32>"
     parts = [
         [emitter.shuffled("i32", whole, "poison", range(first, first + 16)) for first in (0, 16)]
@@ -132,6 +133,28 @@ def _permuted_words(body: FunctionBody, vector: str, lane: str) -> str:
         for index in indices
     ]
     return emitter.shuffled("i32", made[0], made[1], range(32), 16)
+
+
+def _by_eights(body: FunctionBody, vector: str, lane: str) -> str:
+    """Pick from 8 words at a time (AVX2's ``vpermd``), then between those by the index's higher bits."""
+    emitter = body.emitter
+    op, part = emitter.op, "<8 x i32>"
+    sources, indices = (
+        [emitter.shuffled("i32", whole, "poison", range(first, first + 8)) for first in range(0, 32, 8)]
+        for whole in (vector, lane)
+    )
+    made = []
+    for index in indices:
+        picked = [emitter.call("llvm.x86.avx2.permd", part, (part, source), (part, index)) for source in sources]
+        for bit in (3, 4):
+            set_here = op(f"icmp slt {part} {op(f'shl {part} {index}, splat (i32 {31 - bit})')}, zeroinitializer")
+            picked = [
+                op(f"select <8 x i1> {set_here}, {part} {b}, {part} {a}")
+                for a, b in zip(picked[::2], picked[1::2], strict=True)
+            ]
+        made += picked
+    pairs = [emitter.shuffled("i32", a, b, range(16), 8) for a, b in zip(made[::2], made[1::2], strict=True)]
+    return emitter.shuffled("i32", pairs[0], pairs[1], range(32), 16)
 
 
 def _through_memory(body: FunctionBody, vector: str, lane: str) -> str:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from ...llvm.instructions import IRInstruction
 from ...llvm.llvm_types import IRType
 from ..not_vectorised import NotVectorised
 from .function_body import FunctionBody
-from .text_emitter import mangled
+from .masked_memory import Stretch, either, gathered, load_stretch, scattered, store_stretch
 
 __all__ = ["clear", "last_active", "load", "store"]
 
@@ -42,6 +40,11 @@ class _Access:
         """Whether lanes' elements lie in one stretch of memory, under the guard."""
         return self.step > 0 or (self.interleaved and self.shape.stride == self.size)
 
+    @property
+    def stretch(self) -> Stretch:
+        """The stretch of memory, where lanes' elements lie in one."""
+        return Stretch(self.step, self.count, self.size, self.alignment)
+
     def addresses(self) -> list[str]:
         """Return the vectors of all lanes' addresses, one for each component."""
         lanes = self.body.emitter.lanes("ptr")
@@ -58,16 +61,6 @@ class _Access:
         if not i:
             return first
         return self.body.emitter.op(f"getelementptr i8, ptr {first}, i64 {i * self.size * self.body.width}")
-
-    def wide_mask(self) -> str:
-        """Return the mask of a stretch of memory: for each lane its components."""
-        emitter, mask = self.body.emitter, self.body.mask
-        if self.step == 1:
-            return mask
-        picked = [
-            lane if i < self.count else self.body.width for lane in range(self.body.width) for i in range(self.step)
-        ]
-        return emitter.shuffled("i1", mask, "zeroinitializer", picked)
 
 
 def load(body: FunctionBody, made: IRInstruction) -> None:
@@ -89,62 +82,30 @@ def load(body: FunctionBody, made: IRInstruction) -> None:
                 body.emitter.do(f"store {body.emitter.lanes(access.element)} {part}, ptr {slot}")
 
         addresses = access.addresses()
-        _either(body, access.guard, lambda: keep(_loaded(access)), lambda: keep(_gathered(access, addresses)))
+        either(body, access.guard, lambda: keep(_loaded(access)), lambda: keep(_gathered(access, addresses)))
         body.define(made, [body.emitter.op(f"load {body.emitter.lanes(access.element)}, ptr {s}") for s in slots])
 
 
-def _either(body: FunctionBody, guard: str, fast: Callable[[], None], slow: Callable[[], None]) -> None:
-    """Write two forms of an access, chosen by a guard."""
-    emitter = body.emitter
-    yes, no, end = emitter.name("fast"), emitter.name("slow"), emitter.name("end")
-    emitter.do(f"br i1 {guard}, label {yes}, label {no}")
-    emitter.label(yes)
-    fast()
-    emitter.do(f"br label {end}")
-    emitter.label(no)
-    slow()
-    emitter.do(f"br label {end}")
-    emitter.label(end)
-
-
 def _loaded(access: _Access) -> list[str]:
-    body, emitter, element = access.body, access.body.emitter, access.element
+    body, element = access.body, str(access.element)
     if access.interleaved:
-        return [_masked_load(access, access.component(i), 1, body.mask, access.size) for i in range(access.count)]
-    pointer = body.scalar(access.pointer.text)
-    whole = _masked_load(access, pointer, access.step, access.wide_mask(), access.alignment)
+        return [
+            load_stretch(body, element, access.component(i), Stretch(1, 1, access.size, access.size))
+            for i in range(access.count)
+        ]
+    whole = load_stretch(body, element, body.scalar(access.pointer.text), access.stretch)
     if access.step == 1:
         return [whole]
     size = body.width * access.step
     return [
-        emitter.shuffled(element, whole, "poison", [lane * access.step + i for lane in range(body.width)], size)
+        body.emitter.shuffled(element, whole, "poison", [lane * access.step + i for lane in range(body.width)], size)
         for i in range(access.count)
     ]
 
 
-def _masked_load(access: _Access, pointer: str, times: int, mask: str, alignment: int) -> str:
-    emitter, element = access.body.emitter, str(access.element)
-    count = emitter.width * times
-    kind = f"<{count} x {element}>"
-    callee = emitter.declare(
-        f"llvm.masked.load.v{count}{mangled(element)}.p0", kind, "ptr", f"<{count} x i1>", kind,
-    )  # fmt: skip
-    return emitter.op(f"call {kind} {callee}(ptr align {alignment} {pointer}, <{count} x i1> {mask}, {kind} poison)")
-
-
 def _gathered(access: _Access, addresses: list[str] | None = None) -> list[str]:
-    emitter, element = access.body.emitter, str(access.element)
-    kind, pointers = emitter.lanes(element), emitter.lanes("ptr")
-    callee = emitter.declare(
-        f"llvm.masked.gather.v{emitter.width}{mangled(element)}.v{emitter.width}p0",
-        kind, pointers, emitter.mask, kind,
-    )  # fmt: skip
     return [
-        emitter.op(
-            f"call {kind} {callee}({pointers} align {access.alignment} {p}, {emitter.mask} {access.body.mask}, "
-            f"{kind} poison)"
-        )
-        for p in addresses or access.addresses()
+        gathered(access.body, str(access.element), p, access.alignment) for p in addresses or access.addresses()
     ]
 
 
@@ -166,7 +127,7 @@ def store(body: FunctionBody, made: IRInstruction) -> None:
         _stored(access, parts)
     else:
         addresses = access.addresses()
-        _either(body, access.guard, lambda: _stored(access, parts), lambda: _scattered(access, parts, addresses))
+        either(body, access.guard, lambda: _stored(access, parts), lambda: _scattered(access, parts, addresses))
 
 
 def _store_last(access: _Access, parts: list[str]) -> None:
@@ -189,19 +150,19 @@ def last_active(body: FunctionBody, kind: IRType, vector: str) -> str:
 
 
 def _stored(access: _Access, parts: list[str]) -> None:
-    body = access.body
+    body, element = access.body, str(access.element)
     if access.interleaved:
         for i, part in enumerate(parts):
-            _masked_store(access, access.component(i), part, 1, body.mask, access.size)
+            store_stretch(body, element, part, access.component(i), Stretch(1, 1, access.size, access.size))
         return
     pointer = body.scalar(access.pointer.text)
     whole = parts[0] if access.step == 1 else _woven(access, parts)
 
     def keep() -> None:
-        _masked_store(access, pointer, whole, access.step, access.wide_mask(), access.alignment)
+        store_stretch(body, element, whole, pointer, access.stretch)
 
     if access.streamed:
-        _either(body, _in_whole_lines(access, pointer), lambda: _streamed(access, pointer, whole), keep)
+        either(body, _in_whole_lines(access, pointer), lambda: _streamed(access, pointer, whole), keep)
     else:
         keep()
 
@@ -239,37 +200,16 @@ def _woven(access: _Access, parts: list[str]) -> str:
     return emitter.shuffled(element, joined[0], "poison", picked, size)
 
 
-def _masked_store(access: _Access, pointer: str, vector: str, times: int, mask: str, alignment: int) -> None:
-    emitter, element = access.body.emitter, str(access.element)
-    count = emitter.width * times
-    kind = f"<{count} x {element}>"
-    callee = emitter.declare(f"llvm.masked.store.v{count}{mangled(element)}.p0", "void", kind, "ptr", f"<{count} x i1>")
-    emitter.do(f"call void {callee}({kind} {vector}, ptr align {alignment} {pointer}, <{count} x i1> {mask})")
-
-
 def _scattered(access: _Access, parts: list[str], addresses: list[str]) -> None:
-    emitter, element = access.body.emitter, str(access.element)
-    kind, pointers = emitter.lanes(element), emitter.lanes("ptr")
-    callee = emitter.declare(
-        f"llvm.masked.scatter.v{emitter.width}{mangled(element)}.v{emitter.width}p0",
-        "void", kind, pointers, emitter.mask,
-    )  # fmt: skip
-    for part, pointer in zip(parts, addresses, strict=True):
-        emitter.do(
-            f"call void {callee}({kind} {part}, {pointers} align {access.alignment} {pointer}, "
-            f"{emitter.mask} {access.body.mask})"
-        )
+    for part, pointers in zip(parts, addresses, strict=True):
+        scattered(access.body, str(access.element), part, pointers, access.alignment)
 
 
 def clear(body: FunctionBody, pointer: str, count: int) -> None:
     """Set the first bytes of a thread's interleaved array to 0."""
     granule = body.analysis.interleaved[pointer]
-    emitter = body.emitter
-    kind = emitter.lanes(f"i{granule * 8}")
+    kind = f"i{granule * 8}"
     scalar = body.scalar(pointer)
-    callee = emitter.declare(
-        f"llvm.masked.store.v{body.width}i{granule * 8}.p0", "void", kind, "ptr", emitter.mask,
-    )  # fmt: skip
     for i in range(count // granule):
-        at = emitter.op(f"getelementptr i8, ptr {scalar}, i64 {i * granule * body.width}") if i else scalar
-        emitter.do(f"call void {callee}({kind} zeroinitializer, ptr align {granule} {at}, {emitter.mask} {body.mask})")
+        at = body.emitter.op(f"getelementptr i8, ptr {scalar}, i64 {i * granule * body.width}") if i else scalar
+        store_stretch(body, kind, "zeroinitializer", at, Stretch(1, 1, granule, granule))

@@ -1,0 +1,241 @@
+"""Memory accesses under a mask, as the machine does them best.
+
+AVX-512 masks every access. Elsewhere LLVM writes a branch for each lane of what the machine cannot mask, which takes
+seconds to compile and is slow to run. There an inactive lane of a gather or scatter accesses memory of our own, and a
+stretch of memory is accessed whole if all lanes are active, else lane by lane in a function.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from .function_body import FunctionBody
+from .text_emitter import mangled
+
+__all__ = ["Stretch", "either", "gathered", "load_stretch", "scattered", "store_stretch"]
+
+_EVERY_LANE = "splat (i1 true)"
+_NOWHERE, _COPY = "metalnb_nowhere", "metalnb_copy_lanes"
+_AVX2 = 256  # bits of a register
+_WORDS = (4, 8)  # bytes of what AVX2 masks
+_MOST_LANES = 32
+
+# What an inactive lane reads; and a copy of active lanes' elements, whose first bytes lie `step` bytes apart.
+_HELPERS = {
+    _NOWHERE: f"@{_NOWHERE} = internal constant [8 x i64] zeroinitializer, align 64",
+    _COPY: f"""define internal void @{_COPY}(ptr %to, ptr %from, i32 %mask, i64 %step, i64 %bytes) #2 {{
+begin:
+  %none = icmp eq i32 %mask, 0
+  br i1 %none, label %end, label %lane
+lane:
+  %left = phi i32 [ %mask, %begin ], [ %rest, %copied ]
+  %number = call i32 @llvm.cttz.i32(i32 %left, i1 true)
+  %wide = zext i32 %number to i64
+  %offset = mul i64 %wide, %step
+  br label %byte
+byte:
+  %i = phi i64 [ 0, %lane ], [ %next, %byte ]
+  %here = add i64 %offset, %i
+  %source = getelementptr i8, ptr %from, i64 %here
+  %value = load i8, ptr %source
+  %target = getelementptr i8, ptr %to, i64 %here
+  store i8 %value, ptr %target
+  %next = add i64 %i, 1
+  %more = icmp ult i64 %next, %bytes
+  br i1 %more, label %byte, label %copied
+copied:
+  %less = sub i32 %left, 1
+  %rest = and i32 %left, %less
+  %done = icmp eq i32 %rest, 0
+  br i1 %done, label %end, label %lane
+end:
+  ret void
+}}""",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """A stretch of memory, of which each lane has a part.
+
+    Attributes
+    ----------
+    step, count : int
+        How many elements it is from lane to lane, and how many of those a lane has.
+    size, alignment : int
+        Bytes of an element.
+    """
+
+    step: int
+    count: int
+    size: int
+    alignment: int
+
+
+def either(body: FunctionBody, condition: str, fast: Callable[[], None], slow: Callable[[], None]) -> None:
+    """Write two forms of an access, chosen by a condition."""
+    emitter = body.emitter
+    yes, no, end = emitter.name("fast"), emitter.name("slow"), emitter.name("end")
+    emitter.do(f"br i1 {condition}, label {yes}, label {no}")
+    emitter.label(yes)
+    fast()
+    emitter.do(f"br label {end}")
+    emitter.label(no)
+    slow()
+    emitter.do(f"br label {end}")
+    emitter.label(end)
+
+
+def gathered(body: FunctionBody, element: str, pointers: str, alignment: int) -> str:
+    """Write a gather of one element for each active lane; return the vector."""
+    emitter, mask = body.emitter, body.mask
+    kind, lanes = emitter.lanes(element), emitter.lanes("ptr")
+    if not body.target.masks and mask != _EVERY_LANE:
+        _help(body, _NOWHERE)
+        pointers = emitter.op(f"select {emitter.mask} {mask}, {lanes} {pointers}, {lanes} splat (ptr @{_NOWHERE})")
+        mask = _EVERY_LANE
+    callee = emitter.declare(
+        f"llvm.masked.gather.v{emitter.width}{mangled(element)}.v{emitter.width}p0", kind, lanes, emitter.mask, kind,
+    )  # fmt: skip
+    return emitter.op(
+        f"call {kind} {callee}({lanes} align {alignment} {pointers}, {emitter.mask} {mask}, {kind} poison)"
+    )
+
+
+def scattered(body: FunctionBody, element: str, value: str, pointers: str, alignment: int) -> None:
+    """Write a scatter of each active lane's element, in the order of the lanes."""
+    emitter, mask = body.emitter, body.mask
+    kind, lanes = emitter.lanes(element), emitter.lanes("ptr")
+    if not body.target.masks and mask != _EVERY_LANE:
+        nowhere = emitter.splat("ptr", emitter.slot("i64"))
+        pointers = emitter.op(f"select {emitter.mask} {mask}, {lanes} {pointers}, {lanes} {nowhere}")
+        mask = _EVERY_LANE
+    callee = emitter.declare(
+        f"llvm.masked.scatter.v{emitter.width}{mangled(element)}.v{emitter.width}p0", "void", kind, lanes, emitter.mask,
+    )  # fmt: skip
+    emitter.do(f"call void {callee}({kind} {value}, {lanes} align {alignment} {pointers}, {emitter.mask} {mask})")
+
+
+def load_stretch(body: FunctionBody, element: str, pointer: str, stretch: Stretch) -> str:
+    """Write the load of a stretch of memory; return all of it as one vector, of which inactive lanes' parts are poison.
+
+    Parameters
+    ----------
+    body : FunctionBody
+    element : str
+        Its type.
+    pointer : str
+        Lane 0's address.
+    stretch : Stretch
+    """
+    emitter = body.emitter
+    if body.target.masks:
+        return _masked_load(body, element, pointer, stretch)
+    if body.mask == _EVERY_LANE:
+        return _unmasked_load(body, element, pointer, stretch)
+    if _masks_stretch(body, stretch):
+        return _masked_load(body, element, pointer, stretch)
+    kind = f"<{emitter.width * stretch.step} x {element}>"
+    made, slot = emitter.slot(kind), emitter.slot(kind)
+
+    def whole() -> None:
+        emitter.do(f"store {kind} {_unmasked_load(body, element, pointer, stretch)}, ptr {made}")
+
+    def by_lane() -> None:
+        _copy(body, slot, pointer, stretch)
+        emitter.do(f"store {kind} {emitter.op(f'load {kind}, ptr {slot}')}, ptr {made}")
+
+    either(body, _all_active(body), whole, by_lane)
+    return emitter.op(f"load {kind}, ptr {made}")
+
+
+def store_stretch(body: FunctionBody, element: str, vector: str, pointer: str, stretch: Stretch) -> None:
+    """Write the store of a stretch of memory, given as one vector; see `load_stretch`."""
+    emitter = body.emitter
+    kind = f"<{emitter.width * stretch.step} x {element}>"
+
+    def masked() -> None:
+        _masked_store(body, element, vector, pointer, stretch)
+
+    def whole() -> None:
+        emitter.do(f"store {kind} {vector}, ptr {pointer}, align {stretch.alignment}")
+
+    def by_lane() -> None:
+        slot = emitter.slot(kind)
+        emitter.do(f"store {kind} {vector}, ptr {slot}")
+        _copy(body, pointer, slot, stretch)
+
+    if body.target.masks or body.mask == _EVERY_LANE:
+        masked()
+        return
+    part = masked if _masks_stretch(body, stretch) else by_lane
+    if stretch.step == stretch.count:
+        either(body, _all_active(body), whole, part)  # AVX2's masked stores are slow on many processors
+    else:
+        part()
+
+
+def _wide_mask(body: FunctionBody, stretch: Stretch) -> str:
+    """Return the mask of a stretch of memory: for each lane its elements."""
+    if stretch.step == 1:
+        return body.mask
+    picked = [lane if i < stretch.count else body.width for lane in range(body.width) for i in range(stretch.step)]
+    return body.emitter.shuffled("i1", body.mask, "zeroinitializer", picked)
+
+
+def _masks_stretch(body: FunctionBody, stretch: Stretch) -> bool:
+    """Return whether AVX2 masks loads and stores of such elements."""
+    return body.target.bits == _AVX2 and stretch.size in _WORDS
+
+
+def _all_active(body: FunctionBody) -> str:
+    return body.emitter.op(f"icmp eq i{body.width} {body.emitter.bits(body.mask)}, -1")
+
+
+def _unmasked_load(body: FunctionBody, element: str, pointer: str, stretch: Stretch) -> str:
+    """Load all lanes' stretch, but nothing after the last lane's elements: that may be no memory."""
+    emitter = body.emitter
+    size, beyond = emitter.width * stretch.step, stretch.step - stretch.count
+    if not beyond:
+        return emitter.op(f"load <{size} x {element}>, ptr {pointer}, align {stretch.alignment}")
+    half = size // 2
+    first = emitter.op(f"load <{half} x {element}>, ptr {pointer}, align {stretch.alignment}")
+    at = emitter.op(f"getelementptr {element}, ptr {pointer}, i64 {half - beyond}")
+    last = emitter.op(f"load <{half} x {element}>, ptr {at}, align {stretch.alignment}")
+    indices = [i if i < half else i + beyond if i + beyond < size else None for i in range(size)]
+    return emitter.shuffled(element, first, last, indices, half)
+
+
+def _copy(body: FunctionBody, to: str, source: str, stretch: Stretch) -> None:
+    """Copy active lanes' elements, one after the other."""
+    emitter = body.emitter
+    _help(body, _COPY)
+    emitter.declare("llvm.cttz.i32", "i32", "i32", "i1")
+    bits = emitter.bits(body.mask)
+    if body.width != _MOST_LANES:
+        bits = emitter.op(f"zext i{body.width} {bits} to i{_MOST_LANES}")
+    step, count = stretch.step * stretch.size, stretch.count * stretch.size
+    emitter.do(f"call void @{_COPY}(ptr {to}, ptr {source}, i32 {bits}, i64 {step}, i64 {count})")
+
+
+def _help(body: FunctionBody, name: str) -> None:
+    body.emitter.declarations.setdefault(name, _HELPERS[name])
+
+
+def _masked_load(body: FunctionBody, element: str, pointer: str, stretch: Stretch) -> str:
+    emitter, count, mask = body.emitter, body.width * stretch.step, _wide_mask(body, stretch)
+    kind = f"<{count} x {element}>"
+    name = f"llvm.masked.load.v{count}{mangled(element)}.p0"
+    callee = emitter.declare(name, kind, "ptr", f"<{count} x i1>", kind)
+    given = f"ptr align {stretch.alignment} {pointer}, <{count} x i1> {mask}, {kind} poison"
+    return emitter.op(f"call {kind} {callee}({given})")
+
+
+def _masked_store(body: FunctionBody, element: str, vector: str, pointer: str, stretch: Stretch) -> None:
+    emitter, count, mask = body.emitter, body.width * stretch.step, _wide_mask(body, stretch)
+    kind = f"<{count} x {element}>"
+    name = f"llvm.masked.store.v{count}{mangled(element)}.p0"
+    callee = emitter.declare(name, "void", kind, "ptr", f"<{count} x i1>")
+    given = f"{kind} {vector}, ptr align {stretch.alignment} {pointer}, <{count} x i1> {mask}"
+    emitter.do(f"call void {callee}({given})")
