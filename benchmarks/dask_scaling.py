@@ -4,10 +4,10 @@ Run: python benchmarks/dask_scaling.py [--size N] [--block N] [--folder PATH] [-
 
 The array is of N float32, a power of two (default 2^31, 8.6 GB, and the result as much again), in Zarr without
 compression. The workers are processes with one thread and one core each, kernels included; with --gpus they have one
-NVIDIA GPU each instead, and may use all cores. Each result is held to
-NumPy's in float64, all elements of it, computed from what the array was made of and not from the disk. Beside the
-stencil stand the same graph with a function that returns its block as it is, plain copying from disk to disk, and the
-same graph on blocks of 4 x 4 elements, where nothing is left but Dask.
+NVIDIA GPU each instead, and may use all cores. All elements of each result are compared with NumPy's in float64,
+computed from the array's formula and not from the disk. Besides the stencil it times the same graph with a function
+that returns its block unchanged, plain copying from disk to disk, and the same graph on blocks of 4 x 4 elements, which
+leaves only Dask's own cost.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Field:
         return self.rows[y, None] * self.columns[x]
 
     def tiles(self) -> Iterator[tuple[slice, slice]]:
-        """Go through the blocks."""
+        """Yield the blocks."""
         for y in range(0, self.rows.size, self.block):
             for x in range(0, self.columns.size, self.block):
                 yield slice(y, y + self.block), slice(x, x + self.block)
@@ -111,12 +111,12 @@ def as_it_is(block: np.ndarray) -> np.ndarray:
 
 
 def five(x: da.Array) -> da.Array:
-    """Put the stencil off."""
+    """Return the lazy stencil."""
     return mnb.dask.map_overlap(mnb.compile(STENCIL).five, x, size=size_of, depth=1, boundary="nearest")
 
 
 def same(x: da.Array) -> da.Array:
-    """Put the stencil's graph off, without the stencil."""
+    """Return the stencil's lazy graph, without the stencil."""
     return da.map_overlap(as_it_is, x, depth=1, boundary="nearest", dtype=x.dtype, meta=x._meta)  # noqa: SLF001
 
 
@@ -134,7 +134,7 @@ def first_call(kernel: Any) -> float:
 
 
 def peak() -> float:
-    """Return the most memory that this process had, in GB."""
+    """Return this process's peak memory, in GB."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9
 
 
@@ -161,7 +161,7 @@ def _on_gpus() -> bool:
 
 
 def _of_its_own(worker: int) -> dict[str, Any]:
-    """Return a worker's memory and GPU: shown to it alone, as dask-cuda does."""
+    """Return a worker's memory limit and GPU; only that GPU is visible to it, as with dask-cuda."""
     if not _on_gpus():
         return {"memory_limit": "3GiB"}
     return {"memory_limit": "12GiB", "env": {"CUDA_VISIBLE_DEVICES": str(worker), "METALNB_ENGINE": "cuda"}}
@@ -209,7 +209,7 @@ def run(field: Field, source: Path, target: Path, workers: int) -> dict[str, flo
 
 
 class Nowhere:
-    """What takes blocks and keeps none."""
+    """A sink that discards its blocks."""
 
     shape: tuple[int, ...] = ()
 
@@ -218,7 +218,7 @@ class Nowhere:
 
 
 def with_a_death(field: Field, source: Path, target: Path) -> tuple[float, float, int]:
-    """Kill one of two workers half way; return the time, the largest error, and the blocks that there were."""
+    """Kill one of two workers halfway; return the time, the largest error, and the number of blocks by then."""
     into = field.stored(target)
     with cluster(2) as client:
         client.run(first_call, mnb.compile(STENCIL).five)

@@ -31,7 +31,7 @@ _CONSTANTS = {
     "pi": math.pi,
 }
 
-# What PyTorch and NumPy call otherwise, and what they have that Metal has not.
+# Names that differ in PyTorch and NumPy, and features of theirs that Metal lacks.
 _MEANT = {
     "as_tensor": "mnb.asarray", "bmm": "mnb.matmul", "cat": "mnb.concat", "from_numpy": "mnb.asarray",
     "mm": "mnb.matmul", "manual_seed": "mnb.random.seed", "permute": "mnb.permute_dims", "tensor": "mnb.array",
@@ -40,7 +40,7 @@ _MEANT = {
 
 
 def hint(name: str) -> str:
-    """Return what to write instead of an unknown name, to append to a message; or an empty string."""
+    """Return the suggestion for an unknown name, to append to a message; empty if there is none."""
     if name in {"nn", "functional"}:
         return ". The functions of torch.nn.functional are at the top level: mnb.relu, mnb.conv2d, mnb.cross_entropy"
     if name in _MEANT:

@@ -32,7 +32,7 @@ _REDUCE: dict[Any, str] = {
 }  # fmt: skip
 _ACCUMULATE: dict[Any, str] = {np.add: "cumulative_sum", np.multiply: "cumulative_prod"}
 
-# NumPy's words for the ops' parameters, and the parameters of functions that cannot be asked for theirs.
+# NumPy's names for the ops' parameters, and the parameters of functions that cannot be inspected.
 _WORDS = {"a_min": "min", "a_max": "max", "ddof": "correction", "kind": "", "order": ""}
 _PARAMETERS = {
     np.concatenate: ("arrays", "axis", "out"),
@@ -66,7 +66,7 @@ _METHODS |= {
     for name in linalg.__all__
     if hasattr(np.linalg, name) and hasattr(linalg, name) and not isinstance(getattr(linalg, name), (Op, type))
 }
-# Functions that read arrays and return none: they read the memory itself.
+# Functions that read arrays and return none: they get the memory directly.
 _LOOKING = frozenset({
     np.allclose, np.array2string, np.array_equal, np.array_equiv, np.array_repr, np.array_str, np.can_cast,
     np.iscomplexobj, np.isrealobj, np.may_share_memory, np.ndim, np.result_type, np.save, np.savetxt, np.savez,
@@ -190,7 +190,7 @@ def function(called: Callable[..., Any], args: tuple[Any, ...], options: dict[st
 
 
 def _spread(arrays: tuple[Any, ...]) -> list[Any]:
-    """Broadcast arrays and what no array of ours holds, names or None, which stays NumPy's."""
+    """Broadcast arrays; objects that they cannot hold, such as names or None, are left to NumPy."""
     device = _device(*arrays)
     parts = []
     for given in arrays:
@@ -202,7 +202,7 @@ def _spread(arrays: tuple[Any, ...]) -> list[Any]:
 
 
 def _plainly(label: str, called: Callable[..., Any], args: tuple[Any, ...], given: dict[str, Any]) -> Any:
-    """Call a method for what NumPy's function was called with; options that change nothing are left out."""
+    """Call a method with the arguments of NumPy's function; options that change nothing are dropped."""
     defaults = {name: default for _, name, _, default in _words(called, (), given)}
     meant = {name: value for name, value in given.items() if not _same(value, defaults[name])}
     try:
@@ -213,7 +213,7 @@ def _plainly(label: str, called: Callable[..., Any], args: tuple[Any, ...], give
 
 
 def _asked(label: str, called: Callable[..., Any], op: Op, args: tuple[Any, ...], given: dict[str, Any]) -> Any:
-    """Call an op with what NumPy's function was called with: its words, its order, its defaults."""
+    """Call an op with the arguments of NumPy's function: its names, its order, its defaults."""
     parameters = op.__signature__.parameters
     by_place: dict[int, Any] = {}
     by_name: dict[str, Any] = {}

@@ -1,11 +1,11 @@
 """The record of an op: everything about it but its code, stated once.
 
 An op is one row. From the row come the function, its docstring, its tests (``tests/library/test_library.py``), its
-benchmark (``benchmarks/library.py``), its line in ``docs/ops.md``, and which of NumPy's functions it implements. The
+benchmark (``benchmarks/library.py``), its line in ``docs/ops.md``, and the NumPy functions that it implements. The
 calls that the tests make are in ``samples``. There are two ways to write a row:
 
-* an elementwise op is an `Elementwise`: its MSL as a `Formula`, and what else is stated of it as `OpInfo`;
-* any other op is a plain function of arrays under the decorator `op`::
+* an elementwise op is an `Elementwise`: its MSL as a `Formula`, and its other properties as `OpInfo`; any other op is a
+  plain function of arrays under the decorator `op`::
 
       @op("reduction", reference=np.sum, dtypes=NUMERIC, kernels=("reduce.metal",))
       def sum(x, /, *, axis=None, dtype=None, keepdims=False):
@@ -63,9 +63,9 @@ class OpRow:
     family : str
         ``elementwise``, ``activation``, ``reduction``, ``scan``, ``linear``, ``moving``, ``creation``, ``random``.
     reference : callable
-        The same op in NumPy: it is given float64 where the op has floats.
+        The same op in NumPy, which receives float64 for floats.
     dtypes : tuple of str
-        What it takes.
+        The dtypes of its arrays.
     tolerance : mapping of str to float
         Allowed error for each floating dtype, in units in the last place of that dtype at the result's size;
         integers are exact.
@@ -78,14 +78,14 @@ class OpRow:
     flops : float
         Arithmetic operations for each element of the result.
     cite : str
-        Where its meaning is defined, if not in the array API standard under its name.
+        The source of its definition, if not the array API standard under its name.
     native : bool
-        Whether the reference is given floats of the dtype itself, and not float64.
+        Whether the reference receives floats of the dtype itself, and not float64.
     parts : tuple of Op
         Ops that it calls: their MSL belongs to its source.
     size : callable, optional
-        Of the reference's arguments (in float64) and its result, the size that the tolerance is a part of: for sums
-        that cancel, the size of what is added; by default the result's own.
+        Computes the magnitude that the tolerance is relative to, from the reference's arguments (in float64) and its
+        result: for sums that cancel, the magnitude of the terms; by default the result's own.
     """
 
     family: str
@@ -157,7 +157,7 @@ class Op:
 
 
 def op(family: str, **row: Any) -> Callable[[Callable[..., Any]], Op]:
-    """Make a function an op; `OpRow` lists what can be said of it."""
+    """Make a function an op; `OpRow` lists the properties it can declare."""
 
     def made(function: Callable[..., Any]) -> Op:
         return Op(function, OpRow(family, **row))

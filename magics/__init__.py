@@ -1,11 +1,11 @@
 """The notebook's magics: ``%%metal`` and ``%metal`` (imported as ``metalnb.magics``).
 
-Comes in: a line, a cell's text and the user's namespace. Goes out: what the one public function that a magic calls
-returns, and in the namespace the kernels of a cell. ``cell`` and ``line`` are the two magics, ``timing_magics`` those
-that measure; ``options`` turns a line's words into values, ``session`` keeps what a notebook has compiled,
-``call_checks`` has calls checked before they are made, ``card_answers`` serves the cards, ``completer`` and
-``inspection`` serve the editor through the hooks of ``hooks``. A magic computes nothing.
-IPython is imported when the extension is loaded, not before.
+Input: a line, a cell's text and the user's namespace. Output: the result of the one public function that a magic
+calls, and a cell's kernels in the namespace. ``cell`` and ``line`` are the two magics, ``timing_magics`` those that
+measure; ``options`` turns a line's words into values, ``session`` keeps what a notebook has compiled, ``call_checks``
+has calls checked before they are made, ``card_answers`` serves the cards, ``completer`` and ``inspection`` serve the
+editor through the hooks of ``hooks``. A magic computes nothing. IPython is imported when the extension is loaded, not
+before.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Calls that are checked before they are made: what ``%%metal --check`` and ``%metal check`` put before a kernel."""
+"""Calls that are checked before they are made: the check that ``%%metal --check`` and ``%metal check`` add."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def guard(session: Session, program: Program, expected: Any, *, asked: bool, kno
     Raises
     ------
     UsageError
-        When a cell has several kernels and what is expected does not say of which.
+        When a cell has several kernels and the expected values do not say whose they are.
     """
     if session.checking == "off" or (session.checking == "asked" and not asked):
         return

@@ -19,7 +19,8 @@ from .session import Session
 
 __all__ = ["Call", "evaluated", "parsed", "split"]
 
-# ``saxpy@1`` is no Python: nothing is multiplied by a number so. A product of matrices has spaces, or an array's name.
+# ``saxpy@1`` is not useful Python: nothing supports @ with a number. A product of matrices has spaces, or an array's
+# name.
 _ENGINE = "|".join(sorted(map(re.escape, (*REGISTRY, *RENAMED)), key=len, reverse=True)) + r"(?::\d+)?"
 _VERSION = re.compile(rf"\b([^\W\d]\w*)(?:@(\d+))?(?:@({_ENGINE}))?(?<=\w)(?!\w)")
 _PLACED = re.compile(r"metalnb_version_(\d*)_on_(\w*?)_of_(\w+)")
@@ -51,7 +52,7 @@ class Call:
 
     @property
     def label(self) -> str:
-        """The function as it was written; of a lambda, or what is not a call, all of it."""
+        """The function as written; for a lambda, or text that is not a call, all of it."""
         if isinstance(self.function, ast.Lambda):
             text = self.text
             while text.startswith("(") and text.removeprefix("(").lstrip().startswith(("(", "lambda")):
@@ -85,7 +86,7 @@ def parsed(magic: str, text: str) -> Call:
 
 
 def _placed(found: re.Match[str]) -> str:
-    """Return a name for a version of a kernel, or a kernel on an engine; any other word as it is."""
+    """Return a name for a version of a kernel, or a kernel on an engine; return any other word unchanged."""
     name, number, engine = found.groups(default="")
     if not number and not engine:
         return name

@@ -1,4 +1,4 @@
-"""What a card below its cell shows, and what its buttons ask for: the kernel's latest call in the notebook."""
+"""Answers for a kernel's card and its buttons: the kernel's latest call in the notebook."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["install_cards", "latest_call", "remove_cards"]
 
 _MOST = 300  # cells that are looked through
 _CHECKS = re.compile(r"(\w+\.)?validate")
-_OF_CHECKS = {"expected", "rtol", "atol", "seconds", "device"}  # what a check takes and the kernel does not
+_OF_CHECKS = {"expected", "rtol", "atol", "seconds", "device"}  # parameters of a check that the kernel does not have
 
 
 def install_cards(shell: Any, session: Session) -> None:
@@ -34,7 +34,7 @@ def remove_cards(shell: Any) -> None:
 
 
 def latest_call(session: Session, name: str) -> str:
-    """Return the latest call of a kernel in the notebook's cells, or as a magic has measured it; empty for none."""
+    """Return a kernel's latest call in the notebook's cells, or in a timing magic; empty if there is none."""
     shell = session.shell
     for text in reversed(shell.user_ns.get("In", [])[-_MOST:]):
         if name not in text or text.lstrip().startswith("%%metal"):

@@ -46,7 +46,7 @@ class MetalText:
     offset : int
         The cursor's place in the body; negative on the magic's own line.
     name : str
-        Of a header cell, its name, else "cell".
+        The name of the header cell, else "cell".
     """
 
     body: str
@@ -113,7 +113,7 @@ def _words(line: str, words: Iterable[tuple[str, str]] | None) -> dict[str, Any]
 
 
 def _options(line: str, body: str) -> Iterable[tuple[str, str]] | None:
-    """Return what may appear on the line of ``%%metal``, as its own options are declared."""
+    """Return the completions for the line of ``%%metal``, from the declarations of its options."""
     before = re.split(r"[\s=]+", line)[:-1]
     actions = {option: a for a in CellMagics.metal.parser._actions for option in a.option_strings}  # noqa: SLF001
     last = actions.get(before[-1])
@@ -129,7 +129,7 @@ def _options(line: str, body: str) -> Iterable[tuple[str, str]] | None:
 
 
 def _arguments(words: list[str], session: Session) -> Iterator[tuple[str, str]]:
-    """Return what may appear on the line of ``%metal``."""
+    """Return the completions for the line of ``%metal``."""
     before = [word for word in words[:-1] if word]
     if not before:
         return ((name, "keyword") for name in COMMANDS)

@@ -1,4 +1,4 @@
-"""Lines as the editor counts them: what precedes the Metal in a cell counts, as empty lines.
+"""Line numbers as in the editor: lines of a cell before the Metal count, as empty lines.
 
 Errors, faults, findings and steps count the lines of the text that they are given. So this is said once, where a cell's
 text is taken, and everything that names a line of it names the editor's.
@@ -17,7 +17,7 @@ def below(text: str, above: int) -> str:
 
 
 def lines_above(shell: Any, text: str) -> int:
-    """Return how many lines the cell that is being run has above this text: the magic's, and what is above that."""
+    """Return the number of lines above this text in the running cell: the magic's line, and those above it."""
     history = getattr(shell, "history_manager", None)
     typed = history.input_hist_raw[-1] if history is not None else ""
     head, found, _ = typed.rpartition(text.rstrip("\n") or "\n")

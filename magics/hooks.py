@@ -12,7 +12,7 @@ _QUESTIONS = ("pinfo", "pinfo2")  # the magics behind ``name?`` and ``name??``
 
 
 def install(shell: Any, session: Session) -> None:
-    """Complete and explain MSL in a shell, instead of what an earlier call may have installed."""
+    """Complete and explain MSL in a shell, replacing the hooks of an earlier call."""
     from .card_answers import install_cards
     from .completer import matcher
     from .inspection import inspector, question

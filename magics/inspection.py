@@ -1,4 +1,4 @@
-"""What a name in a ``%%metal`` cell is (Shift-Tab), and what ``simd_sum?`` answers when Python has no such name."""
+"""Explain a name in a ``%%metal`` cell (Shift-Tab), and answer ``simd_sum?`` if Python has no such name."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def inspector(session: Session, usual: Callable[..., Any]) -> Callable[..., Any]
 
 
 def _mistakes(session: Session, code: str) -> dict[str, Any]:
-    """Answer the JupyterLab extension: what is wrong in a Metal cell, at lines and columns of the editor, from 1."""
+    """Return a Metal cell's mistakes to the JupyterLab extension, at lines and columns of the editor, from 1."""
     marks: list[dict[str, Any]] = []
     metal = metal_text(code, 0)
     if metal is not None and metal.body.strip():

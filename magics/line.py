@@ -1,4 +1,4 @@
-"""``%metal``: what there is, and what was made of a cell. One table of subcommands, each a public function."""
+"""``%metal``: a table of subcommands, each a public function, about engines, kernels and a cell's compiled form."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ __all__ = ["COMMANDS", "LineMagics"]
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A subcommand: how it is written, what it does, and what does it."""
+    """A subcommand: its syntax, its description, and its function."""
 
     usage: str
     help: str
@@ -69,7 +69,7 @@ def _lowered(session: Session, name: str | None) -> Source:
 
 
 def _program(session: Session, name: str | None) -> tuple[Program, list[str]]:
-    """Return the program of a kernel, and the kernel; or the last cell's, and all that it has."""
+    """Return a kernel's program, and the kernel; or the last cell's program, and all of its kernels."""
     if name is not None:
         kernel = session.kernels().get(name)
         if kernel is None:

@@ -78,7 +78,7 @@ class Session:
         Raises
         ------
         CompileError
-            The header of that name, if there was one, stays as it was.
+            An existing header of that name is kept.
         """
         compile(_PROBE.format(name), headers={**self.headers, name: text}, name="header check", **options)
         self.headers[name] = text
@@ -86,7 +86,7 @@ class Session:
 
     @property
     def texts(self) -> dict[str, Source]:
-        """The header cells as their author wrote them, without the empty lines by which lines are counted."""
+        """The header cells as their author wrote them, without the empty lines that keep line numbers right."""
         return {name: Source(text.lstrip("\n")) for name, text in self.headers.items()}
 
     def bind(self, program: Program, name: str | None = None) -> list[str]:
@@ -123,7 +123,7 @@ def _is_name(text: str) -> bool:
 
 
 def _hidden(what: str, values: Mapping[str, Any], namespace: Mapping[str, Any]) -> Iterator[str]:
-    """Word what binding these names takes out of the user's sight."""
+    """Describe the user's names that binding these would hide."""
     for name, value in values.items():
         if name in namespace:
             before = namespace[name]

@@ -114,7 +114,7 @@ class TimingMagics(Magics):
         return compare(jobs, names=names if len(set(names)) == len(names) else None)
 
     def _evaluated(self, magic: str, call: Call, shared: Any = None) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
-        """Evaluate a call, with the arguments of another where it has none."""
+        """Evaluate a call; if it has no arguments, use those of another."""
         arguments = call.arguments or shared or self.session.calls.get(call.name)
         if arguments is None:
             raise UsageError(f"{magic}: {call.text!r} has no arguments. Write them once: {call.label}(…)")
@@ -146,7 +146,7 @@ class TimingMagics(Magics):
 
 
 def _bound(function: Any, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
-    """Bind what is to be timed to its arguments."""
+    """Bind the callable to time to its arguments."""
     if isinstance(function, Kernel):
         return function.prepare(*args, **named)
     if not callable(function):

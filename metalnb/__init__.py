@@ -66,8 +66,8 @@ __all__ = [  # noqa: PLE0604  (strings: the table's)
     "MetalnbWarning", *_HOMES,
 ]  # fmt: skip
 
-# What lower rooms need from above: the ops that arrays run, and the files that a cell can include. The first op loads
-# the kernel library.
+# What lower packages need from above: the ops that arrays run, and the files that a cell can include. The first op
+# loads the kernel library.
 def _implementation(name: str) -> Any:
     from .library_kernels.array_methods import find
 

@@ -218,7 +218,7 @@ def add(x1: _Operand, x2: _Operand, /, *, out: Array | None = None) -> Array:
 
 @_op
 def all(x: _ArrayLike, /, axis: _Axis | None = None, *, keepdims: _bool = False) -> Array:
-    """Whether all elements are not zero, as bool; parameters as for `sum`. Of no elements: True. NaN is not zero."""
+    """Whether all elements are not zero, as bool; parameters as for `sum`. True without elements. NaN is not zero."""
 
 @_op
 def allclose(x1: Any, x2: Any, /, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: _bool = False) -> Array:
@@ -226,7 +226,7 @@ def allclose(x1: Any, x2: Any, /, rtol: float = 1e-05, atol: float = 1e-08, equa
 
 @_op
 def any(x: _ArrayLike, /, axis: _Axis | None = None, *, keepdims: _bool = False) -> Array:
-    """Whether any element is not zero, as bool; parameters as for `sum`. Of no elements: False. NaN is not zero."""
+    """Whether any element is not zero, as bool; parameters as for `sum`. False without elements. NaN is not zero."""
 
 @_op
 def append(x: _ArrayLike, values: Any, /, axis: int | None = None) -> Array:
@@ -394,7 +394,7 @@ def astype(x: _ArrayLike, dtype: DTypeLike | None, /, *, copy: _bool = True, dev
     Returns
     -------
     Array
-        Contiguous, of x's shape. Floats become integers by truncation; what does not fit is undefined, as in C.
+        Contiguous, of x's shape. Floats become integers by truncation; a value that does not fit is undefined, as in C.
     """
 
 @_op
@@ -834,14 +834,14 @@ def clip(x: _ArrayLike, /, min: Any = None, max: Any = None, *, out: Array | Non
     x : Array
         Of all dtypes but bool.
     min, max : Array or number, optional
-        The bounds; None for none. Where min > max, max counts.
+        The bounds; None for no bound. Where min > max, the result is max.
     out : Array, optional
         The array to write the result into.
 
     Returns
     -------
     Array
-        Of the shape that all broadcast to, and x's dtype. NaN where one of them is NaN.
+        In the broadcast shape of all operands, with x's dtype. NaN where any operand is NaN.
 
     References
     ----------
@@ -854,7 +854,7 @@ def column_stack(arrays: Sequence[_ArrayLike], /) -> Array:
 
 @_op
 def concat(arrays: Sequence[_ArrayLike], /, axis: int | None = 0) -> Array:
-    """Join arrays along an axis that they have; None joins their elements in one axis.
+    """Join arrays along an existing axis; None joins their elements along one axis.
 
     Raises
     ------
@@ -1157,14 +1157,14 @@ def dequantize(
     *,
     dtype: DTypeLike | None = None,
 ) -> Array:
-    """Return the array that words, scales and minima stand for.
+    """Return the array that words, scales and minima represent.
 
     Parameters
     ----------
     words, scales, minima : Array
         What `quantize` returns.
     dtype : dtype, optional
-        Of the result, a float; by default that of the scales.
+        The dtype of the result, a float; by default that of the scales.
 
     Returns
     -------
@@ -1515,7 +1515,7 @@ def expand_dims(x: _ArrayLike, /, axis: int | Sequence[int] = 0) -> Array:
     Raises
     ------
     numpy.exceptions.AxisError
-        When it would stand outside.
+        When it would be out of range.
     """
 
 @_op
@@ -2022,7 +2022,7 @@ def histogram(
     counts : Array
         int64; float32 with weights or density.
     edges : Array
-        float32, one more. Each bin has its lower edge, the last one both. What lies outside, and NaN, is not counted.
+        float32, one more. Each bin has its lower edge, the last one both. Elements outside, and NaN, are not counted.
 
     Raises
     ------
@@ -2983,7 +2983,7 @@ def multiply(x1: _Operand, x2: _Operand, /, *, out: Array | None = None) -> Arra
 
 @_op
 def nan_to_num(x: _ArrayLike, /, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None) -> Array:
-    """Replace what is not a finite number: NaN by 0, infinities by the dtype's largest numbers, or as given.
+    """Replace elements that are not finite: NaN by 0, infinities by the dtype's largest numbers, or as given.
 
     Parameters
     ----------
@@ -3418,7 +3418,7 @@ def prod(
     dtype: DTypeLike | None = None,
     keepdims: _bool = False,
 ) -> Array:
-    """Product of the elements; parameters and dtypes as for `sum`. Of no elements it is 1."""
+    """Product of the elements; parameters and dtypes as for `sum`. The product of no elements is 1."""
 
 @_op
 def ptp(x: _ArrayLike, /, axis: _Axis | None = None, *, keepdims: _bool = False) -> Array:
@@ -3712,9 +3712,9 @@ def reshape(x: _ArrayLike, /, shape: int | Sequence[int], *, copy: _bool | None 
     ----------
     x : Array
     shape : int or tuple of int
-        One length may be -1: what the others leave.
+        One length may be -1, to be inferred from the others.
     copy : bool, optional
-        True: always a copy; False: an error where a view cannot be.
+        True: always a copy; False: an error if a view is impossible.
 
     Raises
     ------
@@ -4335,8 +4335,8 @@ def sum(
     Returns
     -------
     Array
-        16-bit floats are summed in float32. Of no elements the sum is 0. A float32 sum is at least as exact as
-        NumPy's pairwise one: it is made of blocks within blocks.
+        16-bit floats are summed in float32. The sum of no elements is 0. A float32 sum is at least as exact as NumPy's
+        pairwise one, as it adds blocks within blocks.
     """
 
 @_op

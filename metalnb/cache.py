@@ -3,7 +3,7 @@
 An entry is written to a file of its own and moved into place, so that a reader sees all of it or nothing; a digest of
 it and its name precedes it, so that one that is damaged, or not the one asked for, is recognised and made again. What
 is kept is run: so a folder that others can write to is not used. ``cache_upkeep.py`` keeps it within its limit, and
-sweeps away what a killed process left half written.
+removes incomplete files of killed processes.
 """
 
 from __future__ import annotations
@@ -67,8 +67,8 @@ class Store:
     Parameters
     ----------
     root : Path
-        Made on first use, with mode 0700. When it cannot be made or written, or others can write to it, nothing is kept
-        and all still works.
+        Made on first use, with mode 0700. If it cannot be created or written, or others can write to it, nothing is
+        cached and everything still works.
     """
 
     def __init__(self, root: Path) -> None:
@@ -103,7 +103,7 @@ class Store:
 
     @contextlib.contextmanager
     def scratch(self) -> Iterator[Path]:
-        """Give a folder for the time of a compilation; what a killed process leaves of it is swept like the rest.
+        """Provide a folder for a compilation; a killed process's leftovers are removed like other files.
 
         It is the system's own temporary folder that holds it where this one cannot be written, or is full.
         """
@@ -185,7 +185,7 @@ class Store:
         return dict(sorted(found.items()))
 
     def clear(self) -> dict[str, Usage]:
-        """Remove every entry, and nothing else that may lie in the folder; return what there was."""
+        """Remove every entry, but no other files in the folder; return the entries."""
         found = self.usage()
         for entry in entries(self.root):
             with contextlib.suppress(OSError):

@@ -1,4 +1,4 @@
-"""What keeps a cache within its limit: a count of what is written, and from time to time a scan that removes entries.
+"""Keep a cache within its limit: count the bytes written, and remove entries in an occasional scan.
 
 Those used longest ago are removed first. The time of an entry's file is that of its last use, to ten minutes. The count
 is one file that all processes append to, a byte for each 1024 that they store, after the result of the last scan; so a
@@ -37,7 +37,7 @@ _ENTRY = re.compile(r"[0-9a-f]{40}(\.pch|\.dll)?")  # `digest`, and what is kept
 def size_limit() -> int | None:
     """Return the most bytes that a cache may take: ``METALNB_CACHE_SIZE``, else 1 GB; None for 0, which sets no limit.
 
-    For a value that is not a size there is one warning, and the default is used.
+    A value that is not a size causes one warning, and the default is used.
     """
     return _parsed_size(os.environ.get("METALNB_CACHE_SIZE", ""))
 
@@ -88,7 +88,7 @@ def _entries_among(files: Iterable[_File]) -> Iterator[CacheEntry]:
 
 
 def _files(root: Path) -> Iterator[_File]:
-    """List what lies two folders deep, with the names of both."""
+    """List the files two folders deep, with the names of both folders."""
     for kind in _inside(root):
         for few in _inside(kind.path):
             for file in _inside(few.path):
@@ -96,7 +96,7 @@ def _files(root: Path) -> Iterator[_File]:
 
 
 def _inside(folder: str | Path) -> list[os.DirEntry[str]]:
-    """Return what lies in a folder; nothing for a file, and for what another process has just removed."""
+    """Return a folder's entries; none for a file, or for a folder that another process has just removed."""
     with contextlib.suppress(OSError), os.scandir(folder) as found:
         return list(found)
     return []
@@ -134,7 +134,7 @@ class Upkeep:
         return found + since, scanned
 
     def _scan(self, limit: int | None) -> None:
-        """Remove what killed processes left half written, and the entries beyond the limit; begin a new count."""
+        """Remove incomplete files of killed processes, and the entries beyond the limit; restart the count."""
         files = list(_files(self._root))
         self._sweep(files)
         every = sorted(_entries_among(files), key=lambda entry: entry.last_use)

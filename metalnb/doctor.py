@@ -1,4 +1,4 @@
-"""What can run here: every engine examined, and tried with a small kernel whose result is checked."""
+"""Report which engines can run here: each is examined, and tried with a small kernel whose result is checked."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class EngineTrial:
     works : bool
         True when the kernel ran and every value was right.
     problem : str
-        Why it cannot run, or what went wrong; with the command that fixes it, where there is one.
+        Why it cannot run, or the error, with the command that fixes it, if there is one.
     compile_seconds, run_seconds : float
         Of the kernel: from its text to a first result, and for a second run of it.
     """
@@ -111,7 +111,7 @@ class Checkup:
 
 
 def examine() -> Checkup:
-    """Try every engine. Nothing is raised: what goes wrong is part of the result.
+    """Try every engine. Nothing is raised: errors are part of the result.
 
     Returns
     -------
@@ -145,7 +145,7 @@ def _chosen() -> tuple[str, str]:
 
 
 def _problem(error: Exception) -> str:
-    """Return the text for what was raised; a metalnb error already says how to fix it."""
+    """Return the text of an exception; metalnb's own errors already say how to fix them."""
     if isinstance(error, MetalnbError):
         return str(error)
     if isinstance(error, ImportError):
@@ -201,7 +201,7 @@ def _run(trial: EngineTrial) -> EngineTrial:
 
 
 def _expected(x: np.ndarray[Any, np.dtype[np.uint32]]) -> np.ndarray[Any, np.dtype[np.uint32]]:
-    """Compute what the kernel computes: each threadgroup of 256, the last one shorter, reversed."""
+    """Compute the kernel's result on the host: each threadgroup of 256, the last one shorter, reversed."""
     groups = [3 * x[start : start + 256][::-1] for start in range(0, x.size, 256)]
     return np.concatenate(groups) + x
 
@@ -262,7 +262,7 @@ def _verdict(trial: EngineTrial) -> str:
 
 
 def main(*, json: bool = False) -> int:
-    """Examine this machine and print what was found; return 0 when an engine works, else 1."""
+    """Examine this machine and print the findings; return 0 if an engine works, else 1."""
     found = examine()
     if json:
         import json as writer

@@ -36,14 +36,14 @@ class MetalnbError(Exception):
         return str(self)
 
     def _render_traceback_(self) -> list[str]:
-        """Return what IPython shows: the author's own frames and the message (IPython's protocol)."""
+        """Return IPython's display: the author's own frames and the message (IPython's protocol)."""
         from .tracebacks import render
 
         return render(self)
 
 
 class MetalnbWarning(UserWarning):
-    """A kernel compiles and runs, but probably does not do what its author intends."""
+    """A kernel compiles and runs, but is probably not what its author intended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,9 +163,9 @@ class KernelFault(MetalnbError, RuntimeError):
     thread : tuple of 3 int or None
         The position in the grid of the first thread that was caught.
     name : str
-        Of the buffer or the array.
+        The name of the buffer or the array.
     index : int or None
-        Of the element.
+        The index of the element.
     """
 
     def __init__(

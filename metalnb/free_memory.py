@@ -13,10 +13,10 @@ _UNLIMITED = 1 << 60
 
 
 def free_memory() -> int | None:
-    """Return the bytes that can still be taken; None where the system does not tell.
+    """Return the bytes that can still be allocated; None if the system does not report it.
 
-    It is the least of what the machine has available, of what each control group above this process allows beyond what
-    it uses (a container's limit), and of the limit on this process's addresses.
+    This is the least of the machine's available memory, the unused part of each enclosing control group's limit (a
+    container's limit), and the limit on this process's addresses.
     """
     found = [*_of_machine(), *_of_groups(), *_of_process()]
     return max(min(found), 0) if found else None

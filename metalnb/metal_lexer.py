@@ -1,4 +1,4 @@
-"""Metal for Pygments: C++, and what Metal adds to it. As the plugin ``metal`` it serves every user of Pygments."""
+"""Metal for Pygments: C++ with Metal's extensions. As the plugin ``metal`` it serves every user of Pygments."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a record finds what renders it: measure, then record, then render.
+"""The table of renderers: measure, then record, then render.
 
 A record is plain data and imports nothing that draws it. It derives from `Rendered`, which looks its class up in
 `RENDERERS` and imports the function named there when the record is first shown. So a renderer may import the records
@@ -16,11 +16,11 @@ from typing import Any
 
 __all__ = ["DISPLAY", "RENDERERS", "MissingPackageError", "Rendered", "render"]
 
-# The modules of the extra `display`: what draws needs them, and what computes does not.
+# The modules of the extra `display`, needed for drawing but not for computing.
 DISPLAY = ("anywidget", "IPython", "ipywidgets", "matplotlib", "PIL")
 
-# Record -> for each form the function that renders it, both named from the package down. A form is a MIME type, which
-# becomes part of what a notebook shows, or "figure": what matplotlib draws on request.
+# Record -> the function that renders each form, both by their full names. A form is a MIME type, which becomes part of
+# the notebook's output, or "figure", which matplotlib draws on request.
 RENDERERS: Mapping[str, Mapping[str, str]] = {
     "engine.engine_list.EngineList": {
         "text/plain": "display.engine_table.engines_text",
@@ -61,11 +61,11 @@ RENDERERS: Mapping[str, Mapping[str, str]] = {
 
 
 class MissingPackageError(ModuleNotFoundError):
-    """What should be shown needs a package of the extra ``display``, which is not installed."""
+    """The display needs a package of the extra ``display``, which is not installed."""
 
 
 class Rendered:
-    """Base of the records that a notebook shows."""
+    """Base class of the records that a notebook can display."""
 
     __slots__ = ()
 

@@ -1,6 +1,6 @@
 """How an error of metalnb looks in IPython: the author's own frames, and the message in colours.
 
-A frame of metalnb's or of IPython's says nothing about a kernel, so none is shown. What a magic raises has no frame
+metalnb's and IPython's frames say nothing about a kernel, so they are hidden. What a magic raises has no frame
 of the author's at all: there the message is everything.
 """
 
@@ -56,7 +56,7 @@ def render(error: Any) -> list[str]:
     frames = _authored(error.__traceback__)
     if shell is None or frames is None:
         return [message]
-    # A bare twin, so that IPython shows no chain of causes: those are ours, and the message has said what matters.
+    # A copy without causes, so that IPython shows no chain: the causes are internal, and the message says what matters.
     twin = type(error).__new__(type(error), *error.args)
     twin.__dict__.update(error.__dict__)
     lines: list[str] = shell.InteractiveTB.structured_traceback(type(twin), twin, frames, tb_offset=0)

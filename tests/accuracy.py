@@ -2,8 +2,8 @@
 
 Run: python tests/accuracy.py [--every N] [op ...]
 
-Of all 2^32 floats each N-th is taken, from a random start. A row's `ulp` is to hold for every float, which samples of a
-few thousand do not show: set it from here.
+Every N-th of all 2^32 floats is tested, from a random start. A row's `ulp` is to hold for every float, which samples of
+a few thousand do not show: set it from here.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def _errors(op: Op, x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 
 def main() -> int:
-    """Print a line for each op; those beyond what is allowed are marked. Gives their number."""
+    """Print a line for each op; those beyond the allowed error are marked. Gives their number."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("ops", nargs="*", help="default: all")
     parser.add_argument("--every", type=int, default=64, help="take each N-th of the 2^32 floats (default 64)")

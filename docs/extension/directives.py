@@ -1,4 +1,4 @@
-"""Directives that write from what the package knows: ``.. ops:: FAMILY …`` and ``.. magic:: METHOD``."""
+"""Directives that generate documentation from the package: ``.. ops:: FAMILY …`` and ``.. magic:: METHOD``."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Ops(Directive):
     required_arguments = 1
 
     def run(self) -> list[nodes.Node]:
-        """Write a function of each, for autodoc to fill in."""
+        """Write a function directive for each op, for autodoc to fill in."""
         names = [op.name for op in table.ops().values() if op.row.family == self.arguments[0]]
         if not names:
             raise self.error(f"no op is of the family {self.arguments[0]}")
@@ -37,7 +37,7 @@ class Ops(Directive):
 
 
 class Magic(Directive):
-    """Show a magic as IPython does: how it is written, what it does, its options."""
+    """Show a magic as IPython does: its syntax, its description, its options."""
 
     required_arguments = 1
 
@@ -51,12 +51,12 @@ class Magic(Directive):
 
 
 def keep_signs(_app: Sphinx, _what: str, _name: str, _thing: Any, _options: Any, lines: list[str]) -> None:
-    """Let |x| be mathematics and "A. Author" a name: to reStructuredText they are something to put in, and a list."""
+    """Escape |x| and "A. Author", which reStructuredText would take for a substitution and a list."""
     lines[:] = [line if "`" in line else re.sub(r"\|(?=\S)|(?<=^[A-Z])\.", r"\\\g<0>", line) for line in lines]
 
 
 def tell_row(_app: Sphinx, _what: str, _name: str, thing: Any, _options: Any, lines: list[str]) -> None:
-    """Add to an op's docstring what its row says beside it: its other names, and where its Metal is."""
+    """Add details from an op's row to its docstring: its other names, and the location of its Metal."""
     if not isinstance(thing, Op):
         return
     files = dict.fromkeys(file for op in (thing, *thing.row.parts) for file in op.row.kernels)
@@ -67,7 +67,7 @@ def tell_row(_app: Sphinx, _what: str, _name: str, thing: Any, _options: Any, li
 
 
 def _expression(op: Op) -> str:
-    """Say what an elementwise op does to an element, in MSL and by the names that callers know."""
+    """State an elementwise op's expression in MSL, with the names that callers use."""
     if not isinstance(op, Elementwise):
         return ""
     groups, operands = op.formula.groups, op.formula.operands
@@ -78,21 +78,21 @@ def _expression(op: Op) -> str:
 
 
 def skip_files(_app: Sphinx, what: str, _name: str, _thing: Any, _options: Any, lines: list[str]) -> None:
-    """Leave out a module's list of its files, which is for those who edit them."""
+    """Omit a module's list of its files, which is for contributors."""
     if what == "module":
         paragraphs = "\n".join(lines).split("\n\n")
         lines[:] = "\n\n".join(p for p in paragraphs if not re.match(r"\w+\.py\b", p)).split("\n")
 
 
 def hide_making(_app: Sphinx, what: str, _name: str, thing: Any, *_rest: Any) -> tuple[str, None] | None:
-    """Leave out how an object is made where nobody but metalnb makes it: its docstring has no parameters."""
+    """Omit the constructor of a class that only metalnb instantiates: its docstring has no parameters."""
     if what == "class" and "Parameters\n" not in (thing.__doc__ or "").replace("Parameters of a call\n", ""):
         return "", None
     return None
 
 
 def unlink_words(_app: Sphinx, tree: nodes.document) -> None:
-    """Let a type that is a word be one: `dtype` after a colon is no attribute of that name."""
+    """Treat a type that is a plain word as text: `dtype` after a colon is not a reference to an attribute."""
     for link in list(tree.findall(addnodes.pending_xref)):
         if link.get("reftype") == "class" and re.fullmatch(r"[a-z]+", link["reftarget"]):
             link.replace_self(link.children)

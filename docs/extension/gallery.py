@@ -1,4 +1,4 @@
-"""The pictures of the notebooks: what each is in words, and a page of them, each with the cell that draws it."""
+"""The notebooks' pictures: a caption for each, and a page that shows each with the cell that draws it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 __all__ = ["gallery", "pictured"]
 
 _KINDS = {"image/png": "png", "image/jpeg": "jpg"}
-_OBJECT = re.compile(r"<.+>\s*")  # what an object without words of its own prints
+_OBJECT = re.compile(r"<.+>\s*")  # the output of an object without a text form
 
 
 def pictured(notebook: dict[str, Any]) -> Iterator[tuple[dict[str, Any], str, str]]:

@@ -51,7 +51,7 @@ class ErrorLexer(RegexLexer):
 
 
 def colour_cells(_app: Sphinx, tree: nodes.document) -> None:
-    """Colour what begins with the cell magic as Metal."""
+    """Highlight text that begins with the cell magic as Metal."""
     for block in tree.findall(nodes.literal_block):
         if block.get("language") != "text" and block.astext().startswith("%%metal"):
             block["language"] = "metal-cell"

@@ -1,4 +1,4 @@
-"""What a page says on the site and not in its file: the front's contents, pictures for both themes, the sources."""
+"""Content that pages have only on the site: the front page's contents, pictures for both themes, the sources."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def read(app: Sphinx, page: str, source: list[str]) -> None:
 
 
 def _notebook(text: str, name: str) -> str:
-    """Offer the notebook's file below its title, and join what a cell printed, kept in the pieces in which it came."""
+    """Add a download link below the notebook's title, and join a cell's output, which is stored in pieces."""
     notebook = json.loads(text)
     title, *rest = "".join(notebook["cells"][0]["source"]).split("\n")
     offer = f"This page is a notebook, to be run and changed: {{download}}`{name}.ipynb`."
@@ -65,7 +65,7 @@ def _notebook(text: str, name: str) -> str:
 
 
 def _both(found: re.Match[str]) -> str:
-    """Write a picture twice, each for its theme: a browser's preference is not what the reader chose on the page."""
+    """Write a picture once per theme: the reader's choice on the page overrides the browser's preference."""
     return "\n".join(
         f"```{{image}} {found[theme]}\n:class: only-{theme}\n:width: {found['width']}\n:alt: {found['alt']}\n```\n"
         for theme in ("light", "dark")
@@ -73,7 +73,7 @@ def _both(found: re.Match[str]) -> str:
 
 
 def _files() -> list[str]:
-    """Return the files of Metal, first those that the library says to read first."""
+    """Return the Metal files, beginning with those that the library recommends to read first."""
     first = re.findall(r"``(\w+\.(?:metal|h))``", library_kernels.__doc__ or "")
     rest = (p.name for pattern in ("*.metal", "*.h") for p in sorted(_LIBRARY.glob(pattern)))
     return list(dict.fromkeys([*first, *rest]))
@@ -91,7 +91,7 @@ def name_front(app: Sphinx, error: Exception | None) -> None:
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    """Change pages as they are read, and name the front when all is written."""
+    """Change pages as they are read, and rename the front page once all are written."""
     app.connect("source-read", read)
     app.connect("build-finished", name_front)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

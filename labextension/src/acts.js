@@ -1,5 +1,5 @@
-// The buttons of a kernel's card: each puts a cell below the card's, and runs it. The call in it is the notebook's latest
-// of that kernel, which Python is asked for as Shift-Tab asks it; else the one on the card.
+// The buttons of a kernel's card: each puts a cell below the card's, and runs it. The call in it is the notebook's
+// latest of that kernel, requested from Python in the way of Shift-Tab; else the one on the card.
 import { NotebookActions } from '@jupyterlab/notebook';
 
 const HERE = 'metalnb-here'; // the class by which a page shows the buttons

@@ -1,5 +1,5 @@
-// JupyterLab's side of metalnb: %%metal cells, and .metal files, are coloured as Metal Shading Language, and what is
-// wrong in a cell is marked while it is typed; the buttons of a kernel's card put cells below it.
+// JupyterLab's side of metalnb: %%metal cells, and .metal files, are coloured as Metal Shading Language, and mistakes
+// in a cell are marked while it is typed; the buttons of a kernel's card insert cells below it.
 import { EditorExtensionRegistry, IEditorExtensionRegistry, IEditorLanguageRegistry } from '@jupyterlab/codemirror';
 import { INotebookTracker } from '@jupyterlab/notebook';
 
@@ -16,7 +16,7 @@ export default {
   optional: [INotebookTracker],
   activate: (app, languages, extensions, notebooks) => {
     languages.addLanguage({ name: 'Metal', mime: MIME, extensions: ['metal'], support: msl() });
-    // It adds nothing to an editor: this is where JupyterLab tells of each one, with its model.
+    // It adds nothing to an editor: through it JupyterLab announces each editor, with its model.
     extensions.addExtension({
       name: 'metalnb:first-line',
       factory: ({ inline, model }) => {

@@ -1,5 +1,5 @@
-// Errors and warnings of a %%metal cell, underlined and in the gutter, 300 ms after the last key. The kernel is asked as
-// Shift-Tab asks it, so that nothing is there where metalnb is not; while it is busy it is not asked.
+// Errors and warnings of a %%metal cell, underlined and in the gutter, 300 ms after the last key. The request goes to
+// the kernel in the way of Shift-Tab, so it has no effect without metalnb; it is not sent while the kernel is busy.
 import { lintGutter, linter } from '@codemirror/lint';
 import { Compartment } from '@codemirror/state';
 

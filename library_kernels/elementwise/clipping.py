@@ -1,4 +1,4 @@
-"""Elements outside a range replaced: clip, nan_to_num."""
+"""Ops that replace elements outside a range: clip, nan_to_num."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _nan_to_num(x: Any, nan: float = 0.0, posinf: float | None = None, neginf: f
 @op("elementwise", reference=_nan_to_num, dtypes=NUMERIC, parts=(_NUMBERED,), numpy=(np.nan_to_num,),
     cite="NumPy, ``nan_to_num``")  # fmt: skip
 def nan_to_num(x: Array, /, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None) -> Array:
-    """Replace what is not a finite number: NaN by 0, infinities by the dtype's largest numbers, or as given.
+    """Replace elements that are not finite: NaN by 0, infinities by the dtype's largest numbers, or as given.
 
     Parameters
     ----------
@@ -70,14 +70,14 @@ def clip(x: Array, /, min: Any = None, max: Any = None, *, out: Array | None = N
     x : Array
         Of all dtypes but bool.
     min, max : Array or number, optional
-        The bounds; None for none. Where min > max, max counts.
+        The bounds; None for no bound. Where min > max, the result is max.
     out : Array, optional
         The array to write the result into.
 
     Returns
     -------
     Array
-        Of the shape that all broadcast to, and x's dtype. NaN where one of them is NaN.
+        In the broadcast shape of all operands, with x's dtype. NaN where any operand is NaN.
 
     References
     ----------

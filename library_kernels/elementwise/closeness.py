@@ -1,4 +1,4 @@
-"""Whether arrays are alike: isclose, allclose, array_equal."""
+"""Comparing arrays: isclose, allclose, array_equal."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ __all__ = ["astype"]
 
 
 def _converted(x: Any, dtype: Any, **_options: Any) -> Any:
-    """NumPy's conversion of what was given as `dtype` in the first place."""
+    """NumPy's conversion to the dtype."""
     return x.astype(dtype)
 
 
@@ -42,7 +42,7 @@ def astype(x: Array, dtype: Any, /, *, copy: bool = True, device: str | None = N
     Returns
     -------
     Array
-        Contiguous, of x's shape. Floats become integers by truncation; what does not fit is undefined, as in C.
+        Contiguous, of x's shape. Floats become integers by truncation; a value that does not fit is undefined, as in C.
     """
     x = as_array("astype", x)
     wanted = as_dtype(dtype, "astype")

@@ -1,4 +1,4 @@
-"""Elementwise ops: a row, and what a call of it does. The kernels' text is made in ``elementwise_text.py``."""
+"""Elementwise ops: a row of the table, and its call. The kernels' text is made in ``elementwise_text.py``."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Elementwise(Op):
     formula : Formula
         Its MSL.
     info : OpInfo
-        The same in NumPy, and what the catalogue says.
+        Its NumPy equivalent, and its catalogue entry.
     """
 
     def __init__(self, formula: Formula, info: OpInfo) -> None:

@@ -25,7 +25,7 @@ STEPS = {"u": "Unit", "s": "Same", "g": "Strided", "U": "Whole", "S": "One", "V"
 
 @dataclass(frozen=True)
 class Formula:
-    """The MSL of an elementwise op: an expression, and what its names are.
+    """The MSL of an elementwise op: an expression, and the names in it.
 
     Attributes
     ----------
@@ -66,7 +66,7 @@ class Formula:
 
     @functools.cached_property
     def groups(self) -> Mapping[str, str]:
-        """For each group of kinds its expression."""
+        """The expression for each group of kinds."""
         return {self.kinds: self.expression} if isinstance(self.expression, str) else self.expression
 
     def group(self, kind: str) -> str:

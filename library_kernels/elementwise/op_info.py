@@ -18,7 +18,7 @@ _HALVES = {"float16": 2.0**-13, "bfloat16": 2.0**-16}  # an ulp of float32 in ul
 
 @dataclass(frozen=True)
 class OpInfo:
-    """The same op in NumPy, how close the kernels come to it, and what the catalogue says.
+    """An op's NumPy equivalent, how closely the kernels match it, and its catalogue entry.
 
     Attributes
     ----------

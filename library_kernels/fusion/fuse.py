@@ -1,4 +1,4 @@
-"""Fusing a function of arrays into one kernel: it is called once with stand-ins, and what it did is written as MSL."""
+"""Fuse a function of arrays into one kernel: call it once with stand-ins, and write its operations as MSL."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class Fused:
         Raises
         ------
         ValueError
-            Before the first call: what is made depends on the arguments.
+            Before the first call, since the kernels depend on the arguments.
         """
         return Source("\n".join(kernel.source for kernel in self._kernels()))
 
@@ -135,7 +135,7 @@ class Fused:
         return tuple(results) if made.several else results[0]
 
     def _traced(self, given: dict[str, Any]) -> _Made:
-        """Call the function with stand-ins, and make kernels of what it did."""
+        """Call the function with stand-ins, and compile its operations to kernels."""
         name = self._function.__name__
         trace = Trace(name, self._function.__code__)
         parts: dict[str, Any] = {}
@@ -195,16 +195,17 @@ def fuse(function: Callable[..., Any], /) -> Fused:
     Returns
     -------
     Fused
-        To be called as the function; it broadcasts and promotes dtypes as the separate ops do. Its ``source`` is Metal,
-        its ``card`` what a notebook shows of the kernel. Floats are computed in float32 and rounded once at the end, to
-        the dtype that separate ops would give: float16 and bfloat16 are more exact, except where ``astype`` asks for
-        them. It takes at most 5 arrays; several results, in a tuple, share a kernel if they are made of the same ones.
-        A reduction of long rows takes a second dispatch, for its SIMD-groups' results. Nothing is differentiated.
+        To be called as the function; it broadcasts and promotes dtypes as the separate ops do. Its ``source`` is the
+        Metal text, its ``card`` the notebook's description of the kernel. Floats are computed in float32 and rounded
+        once at the end, to the dtype that separate ops would give: float16 and bfloat16 are more exact, except where
+        ``astype`` asks for them. It takes at most 5 arrays; several results, in a tuple, share a kernel if they are
+        made of the same ones. A reduction of long rows takes a second dispatch, for its SIMD-groups' results. Nothing
+        is differentiated.
 
     Raises
     ------
     TypeError
-        At a call, for what cannot be fused; the message names its line.
+        At a call, for an operation that cannot be fused; the message names its line.
 
     Examples
     --------

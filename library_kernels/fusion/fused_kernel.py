@@ -134,7 +134,7 @@ class FusedKernel:
         return _Plan(launch, engine, shape, rows.parts)
 
     def _reduced(self, plan: _Plan, last: Reduced, arrays: tuple[Array, ...], values: tuple[bytearray, ...]) -> Array:
-        """Start the kernel, and where rows were cut a second one for what their parts gave."""
+        """Start the kernel and, if rows were split, a second one that combines their parts."""
         monoid, (result,) = _monoid(last), self._dtypes
         *outer, count = plan.shape
         if plan.parts == 1 and plan.launch is not None:

@@ -65,7 +65,7 @@ class FusedText:
         return [f"in_{name}" for name, _ in self.arrays]
 
     def _needed(self) -> list[str]:
-        """Return the lines that the results are made of."""
+        """Return the lines that compute the results."""
         wanted, kept = {name for name, _ in self.results}, []
         for line in reversed(self.trace.lines):
             name = line.split(" = ")[0].split()[-1]

@@ -1,4 +1,4 @@
-"""Python's operators on traced arrays, the placeholders in a function that is being traced, and what those lack."""
+"""Traced arrays, the placeholders while a function is traced: their operators, and the errors for what they lack."""
 
 from __future__ import annotations
 

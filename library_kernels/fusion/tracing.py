@@ -71,7 +71,7 @@ class Trace:
         return Traced(self, number, dtype, needs, weak=weak)
 
     def check(self, who: str, operand: Any) -> None:
-        """Refuse what cannot be an operand.
+        """Refuse a value that cannot be an operand.
 
         Raises
         ------
@@ -186,7 +186,7 @@ class Traced(TracedOperators):
         return trace.line(text, wanted, (self,))
 
     def __metal_traced__(self, name: str, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
-        """Do what an op that is not elementwise does; NotImplemented is for those made of elementwise ones."""
+        """Trace an op that is not elementwise; NotImplemented if it is composed of elementwise ones."""
         if name == "astype":
             return self.astype(*args[1:], **options)
         if name in _AT_THE_END and len(args) < 3 and not {"axis", "keepdims"}.issuperset(options):

@@ -1,4 +1,4 @@
 """Ops that read and write elements by index: ``x[key]``, take and put, and the indices of elements that are not 0.
 
-Comes in: arrays, and arrays of indices. Goes out: the elements there. An index that is out of bounds raises IndexError.
+Input: arrays, and arrays of indices. Output: the elements there. An index that is out of bounds raises IndexError.
 """

@@ -81,7 +81,7 @@ def put(x: Array, key: Any, value: Any) -> None:
     Raises
     ------
     IndexError
-        As `get`; then nothing is written.
+        As for `get`; nothing is written then.
     ValueError
         When the value's shape does not broadcast.
     """
@@ -185,7 +185,7 @@ def _answered(x: Array, key: tuple[Any, ...]) -> tuple[Array, tuple[Any, ...]]:
 
 
 def _bare(part: Any) -> bool | None:
-    """Return what a mask without axes says; None for any other part of a key."""
+    """Return the value of a mask without axes; None for any other part of a key."""
     if isinstance(part, (bool, np.bool_)):
         return bool(part)
     bare = isinstance(part, (Array, np.ndarray)) and not part.ndim and kind_of(part.dtype) == "b"

@@ -69,7 +69,7 @@ class _Steps(NamedTuple):
 
 @functools.lru_cache(_PLANS)
 def _steps(order: str, dtype: DType, offset: int, form: tuple[int, int, int], engine: str) -> _Steps:
-    """Plan a reduction and compile what it needs."""
+    """Plan a reduction and compile its kernels."""
     element, chosen = tag(dtype), named(engine)
     size = 4 if element in {"half", "bfloat16"} else dtype.itemsize
     device = device_of(chosen.caps)

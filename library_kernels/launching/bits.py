@@ -29,7 +29,7 @@ def as_bits(x: Array) -> Array:
 
 
 def order_of(dtype: np.dtype[Any]) -> int:
-    """Return what ``order.h`` calls KIND: how bits of a dtype are ordered."""
+    """Return ``order.h``'s KIND: the order of a dtype's bit patterns."""
     return _BFLOAT16 if dtype.name == "bfloat16" else _ORDERS[kind_of(dtype)]
 
 

@@ -20,7 +20,7 @@ _MOST = 1 << 31
 
 
 class Kept(NamedTuple):
-    """Which elements are kept, counted: what the second dispatch needs."""
+    """The kept elements, counted, for the second dispatch."""
 
     bits: Array
     kernels: Any

@@ -34,7 +34,7 @@ _MOST = 1 << 26  # bytes of images that are laid out at once
 class _Part(NamedTuple):
     """Dispatches that convolve some of a batch's images."""
 
-    laid: int  # elements of images that are laid out before; 0: they are summed as they lie
+    laid: int  # elements of images that are laid out first; 0: they are summed in place
     lay: Launch | None
     sum: Launch
 
@@ -110,7 +110,7 @@ def _depthwise(
 
 
 def multiplied(x: Array, weight: Array, over: Windows, groups: int) -> Array | None:
-    """Convolve as `convolved` does, without a bias: weights times windows, whose elements are looked for in the images.
+    """Convolve as `convolved` does, without a bias: weights times windows, whose elements are located in the images.
 
     None where no kernel takes these: few outputs, or channels that are not whole strips.
     """

@@ -126,7 +126,7 @@ def sorted_rows(x: Array, *, descending: bool = False, indexed: bool = False) ->
 
 
 class _Buffers:
-    """Room for the keys of one pass, and for their indices where those are asked for."""
+    """Memory for the keys of one pass and, if requested, for their indices."""
 
     def __init__(self, like: Array, indexed: bool) -> None:
         self.keys = empty(like.shape, like.dtype, like.engine)
@@ -205,7 +205,7 @@ def _tile_pass(  # noqa: PLR0913  (as radix_pass)
     kernels: Program, keys: Array, indices: tuple[Array, ...], to: Array, to_indices: tuple[Array, ...], rows: int,
     n: int, shift: int, *, first: bool,
 ) -> None:  # fmt: skip
-    """Do what `radix_pass` does by threadgroups of many SIMD-groups."""
+    """Do the work of `radix_pass` in threadgroups of many SIMD-groups."""
     steps = _tile_steps(kernels, keys.dtype, rows, n, shift, keys.device, first=first)
     counts = empty((rows, DIGITS * steps.tiles), _UINT, keys.engine)
     steps.counting.start(keys, counts)
@@ -218,7 +218,7 @@ def _tile_pass(  # noqa: PLR0913  (as radix_pass)
 def _tile_rows(
     dtype: np.dtype[Any], rows: int, n: int, engine: str, *, descending: bool, indexed: bool
 ) -> Launch:
-    """Compile what sorts rows in threadgroup memory."""
+    """Compile the kernels that sort rows in threadgroup memory."""
     chosen = named(engine)
     kernels = program("sort_tiles.metal", chosen, KIND=order_of(dtype), DESCENDING=descending, INDEXED=indexed)
     each = next(keys for keys in (1, 4, 8, 16) if keys * DIGITS >= n)
@@ -239,7 +239,7 @@ class _TileSteps(NamedTuple):
 def _tile_steps(
     kernels: Program, dtype: np.dtype[Any], rows: int, n: int, shift: int, engine: str, *, first: bool
 ) -> _TileSteps:
-    """Compile what a pass needs."""
+    """Compile the kernels of a pass."""
     tile = _sort_tile(dtype.itemsize)
     tiles = -(-n // tile)
     settings = record(struct.pack("<5I", n, tile, tiles, shift, first))  # Pass of radix.h
@@ -251,7 +251,7 @@ def _tile_steps(
 
 
 def pass_kernels(engine: Engine, *, kind: int, descending: bool, indexed: bool) -> Program:
-    """Compile what `radix_pass` starts."""
+    """Compile the kernels that `radix_pass` starts."""
     return program(_method(engine).file, engine, KIND=kind, DESCENDING=descending, INDEXED=indexed)
 
 

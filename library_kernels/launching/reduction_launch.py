@@ -134,7 +134,7 @@ def reduced(
 
 
 def _run(stages: tuple[_Stage, ...], x: Array, shape: Shape, about: Array | float | None) -> Array:
-    """Start the dispatches, each on what the one before it has written."""
+    """Start the dispatches, each on the output of the one before."""
     if isinstance(about, Array):
         value: Any = about
     else:
@@ -163,7 +163,7 @@ def reduced_or(
     keepdims : bool
         Whether the axes stay, with length 1.
     nothing : number, optional
-        The result where there are no elements.
+        The result if there are no elements.
     who : str
         The op, for the error.
 
@@ -185,7 +185,7 @@ def reduced_or(
 def _stages(
     itemsize: int, shape: Shape, strides: Shape, offset: int, axes: Shape, form: tuple[Monoid, DType, bool, float, str]
 ) -> tuple[_Stage, ...] | None:
-    """Plan a reduction and compile what it needs; None when the array must be copied first."""
+    """Plan a reduction and compile its kernels; None if the array must be copied first."""
     monoid, result, own, scale, engine = form
     view = axes_of_view(shape, (s // itemsize for s in strides), axes)
     acc = ACCUMULATORS[monoid.acc]

@@ -71,7 +71,7 @@ class _Steps(NamedTuple):
 
 @functools.lru_cache(_PLANS)
 def _steps(monoid: Monoid, offset: int, form: tuple[int, int, int], engine: str, *, initial: bool) -> _Steps:
-    """Plan a scan and compile what it needs."""
+    """Plan a scan and compile its kernels."""
     width = form[2]
     chosen = named(engine)
     device = device_of(chosen.caps)

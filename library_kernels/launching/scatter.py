@@ -25,8 +25,8 @@ _INT64, _UINT32 = np.dtype(np.int64), np.dtype(np.uint32)
 def scatter(who: str, x: Array, indices: Array, values: Array, *, add: bool = False, axis: int = 0) -> None:
     """Write or add values at indices along the first axis; if an index is out of bounds, nothing is written.
 
-    Of several values for one place, the last is kept; sums are made in the order of the indices. So every run gives the
-    same result, which is also that of a loop in NumPy.
+    If several values go to one place, the last is kept; sums are formed in the order of the indices. So every run gives
+    the same result as a loop in NumPy.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
 """Products of matrices and sums of products: matmul, tensordot, einsum, trace. Factorisations are in `metalnb.linalg`.
 
-Comes in: arrays of numbers. Goes out: arrays; ``launching.product_launch`` starts the products.
+Input: arrays of numbers. Output: arrays; ``launching.product_launch`` starts the products.
 """

@@ -90,7 +90,7 @@ def _ordered(term: _Term, letters: str) -> Array:
 
 
 def _product(one: _Term, two: _Term, kept: str, sizes: dict[str, int]) -> _Term:
-    """Multiply two terms and add up what neither the result nor another term needs."""
+    """Multiply two terms, and sum over the axes that neither the result nor another term needs."""
     both = [c for c in one.letters if c in two.letters]
     one, two = _summed(one, kept + "".join(both)), _summed(two, kept + "".join(both))
     stretched = [c for c in both if one.array.shape[one.letters.index(c)] != two.array.shape[two.letters.index(c)]]
@@ -132,7 +132,7 @@ def _sizes(terms: list[_Term]) -> dict[str, int]:
 
 
 def _path(subscripts: str, terms: list[_Term], sizes: dict[str, int]) -> list[tuple[int, ...]]:
-    """Return in which order to multiply pairs: NumPy's search, by sizes alone."""
+    """Return the order in which to multiply pairs, by NumPy's search on sizes."""
     if len(terms) < 3:
         return [tuple(range(len(terms)))]
     shapes = [np.broadcast_to(np.float32(0), tuple(sizes[c] for c in t.letters)) for t in terms]
@@ -237,7 +237,7 @@ def _between(shape: Iterable[int], *, ones_first: bool) -> tuple[int, ...]:
 
 def _products_size(x1: Any, x2: Any, want: Any) -> Any:
     del x1, x2
-    return np.maximum(np.abs(want), 64)  # what 80 products of normal numbers come to, and those that cancel
+    return np.maximum(np.abs(want), 64)  # the size of 80 products of normal numbers, which may cancel
 
 
 def _rounded(name: str) -> dict[str, Any]:

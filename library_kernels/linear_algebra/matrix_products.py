@@ -34,7 +34,7 @@ _TOLERANCE = {"float32": 40, "float16": 0.51, "bfloat16": 0.51}
 
 
 def _terms(x1: Any, x2: Any, want: Any) -> Any:
-    """Bound what 80 products of normal numbers come to, and those that cancel."""
+    """Scale of a product's error: at least the size of 80 products of normal numbers, which may cancel."""
     del x1, x2
     return np.maximum(np.abs(want), 64)
 

@@ -1,7 +1,7 @@
 // Where the largest (or smallest) element of a reduction is: the first one, when several are equal.
-// Idea: what it is takes a reduction; then only the first stretch that has it is searched for where. In columns each lane
-// keeps the best element so far and its position; stretches are compared by element and, where those are equal, by
-// place: so the order in which they are combined does not matter. A NaN is better than any number.
+// Idea: a reduction finds the value; then only the first stretch that contains it is searched for its position. In
+// columns each lane keeps the best element so far and its position; stretches are compared by element and, where those
+// are equal, by place: so the order in which they are combined does not matter. A NaN is better than any number.
 // Source: as reduce.metal; the pair of value and index is the usual monoid of "argmax".
 #pragma once
 #include <metalnb/reduce.metal>
@@ -28,7 +28,7 @@ inline uint lowest(uint x) {
     return x;
 }
 
-// Where the first of `count` elements is that none is better than, in a SIMD-group; `best` is such an element.
+// The position of the first best of `count` elements, found by a SIMD-group; `best` is its value.
 template <typename Order, typename T, typename V>
 inline uint search(device const memory_of<T>* x, uint count, V best, uint lane) {
     const uint steps = count / STEP;
@@ -46,7 +46,8 @@ inline uint search(device const memory_of<T>* x, uint count, V best, uint lane) 
     return lowest(first);
 }
 
-// The first place that any SIMD-group of a threadgroup has found in its part; one that found none has the part's length.
+// The first position that any SIMD-group of a threadgroup has found in its part; one without a match reports the part's
+// length.
 inline uint first_in_group(uint found, Part part, threadgroup uint* places, uint lane, uint simd, uint simds) {
     if (lane == 0) places[simd] = found < part.count ? part.first + found : ~0u;
     threadgroup_barrier(mem_flags::mem_threadgroup);
@@ -227,7 +228,7 @@ kernel void argreduce_merge_lanes(device const V* values, device const ulong* pl
     if (lane == 0) out[place] = long(where);
 }
 
-// Short reductions: each thread does one by itself, wherever its elements lie.
+// Short reductions: one thread each, whatever the elements' strides.
 template <typename Order, typename T>
 kernel void argreduce_each(device const memory_of<T>* x, device long* out, constant Reduction& r,
                            uint place [[thread_position_in_grid]]) {

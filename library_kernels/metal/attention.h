@@ -19,7 +19,7 @@ struct Attention {
 
 constant constexpr float LOG2_E = 1.44269504088896340736f;
 
-/// What scores are seen from: their largest, but where there is none yet.
+/// The reference for scores: the largest so far, or 0 before there is one.
 inline float base_of(float most) { return most == -INFINITY ? 0.0f : most; }
 
 /// What a sum of weighed values is multiplied by; a query that sees no key gives zeros.

@@ -1,11 +1,11 @@
 // Attention of half and bfloat by SIMD-group matrices: softmax(q k^T) v, the scores in registers alone.
-// Idea: a SIMD-group keeps its queries, and the sums of values that they have so far, in matrices; its threadgroup goes through
-// the keys by tiles in threadgroup memory. A tile's scores become weights where they are, by row: lanes that hold parts of a
-// row share its largest score, and the sums are scaled down when a larger one comes. As left factor the weights lie as they
-// lay as sums. A tile of values comes in while scores are made of keys, the next keys while values are added up. Tiles that no
-// query of a threadgroup sees are left out.
-// Source: T. Dao, "FlashAttention-2: Faster Attention with Better Parallelism and Work Partitioning", 2023; M. Milakov and
-// N. Gimelshein, "Online normalizer calculation for softmax", 2018.
+// Idea: a SIMD-group keeps its queries, and their running sums of values, in matrices; its threadgroup iterates over
+// tiles of keys in threadgroup memory. A tile's scores become weights where they are, by row: lanes that hold parts of
+// a row share its largest score, and the sums are scaled down when a larger one comes. The weights have the same layout
+// as left factors that they had as sums. A tile of values is loaded while scores are computed, and the next keys while
+// values are added up. Tiles that no query of a threadgroup sees are left out. Source: T. Dao, "FlashAttention-2:
+// Faster Attention with Better Parallelism and Work Partitioning", 2023; M. Milakov and N. Gimelshein, "Online
+// normalizer calculation for softmax", 2018.
 #include <metalnb/attention.h>
 #include <metalnb/copies.h>
 #include <metalnb/matrix_elements.h>

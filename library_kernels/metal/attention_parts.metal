@@ -1,7 +1,7 @@
 // Attention of few queries over many keys, as in decoding: softmax(q k^T) v by parts of the keys, which are put together after.
-// Idea: what must be read are the keys and values, each once, so a SIMD-group takes a part of them, for all queries that share
-// them. SIDE lanes stand on a key, with eight numbers each, so that neighbouring lanes read neighbours; 32 / SIDE keys are gone
-// through at once, each by lanes that have a largest score and sums of their own until the end of the part.
+// Idea: the keys and values must each be read once, so a SIMD-group takes a part of them for all queries that share
+// them. SIDE lanes stand on a key, with eight numbers each, so that neighbouring lanes read neighbours; 32 / SIDE keys
+// are gone through at once, each by lanes that have a largest score and sums of their own until the end of the part.
 // Source: T. Dao et al., "Flash-Decoding for long-context inference", 2023.
 #include <metalnb/attention.h>
 #include <metalnb/unroll.h>

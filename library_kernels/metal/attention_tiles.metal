@@ -12,7 +12,7 @@ constant constexpr uint THREADS = 128;  // 8 rows of 16: a thread has 8 queries 
 constant constexpr uint DEPTH = 32;    // of a strip of queries and keys
 constant constexpr uint PITCH = SIDE + 4;
 
-/// Where line i is in row k of a strip: turned by fours, so that what a SIMD-group writes falls into different banks.
+/// The position of line i in row k of a strip: rotated by fours, so that a SIMD-group writes to different banks.
 inline uint place(uint k, uint i) { return k * PITCH + (i + k / 4 * 4) % SIDE; }
 
 /// Four numbers of a row from e on, of which `width` are there.

@@ -1,7 +1,7 @@
-// Convolutions without a matrix of windows. The images are laid out once, with their padding, so that 32 neighbouring
-// places of a window read 32 neighbouring elements, whichever element of the window is asked for: for a stride of s that
-// are s phases of the image, each with every s-th column. Then a SIMD-group sums some outputs of a panel of 32 places (or
-// several panels) in registers, as in matmul.metal: an element is read once and multiplies a weight of each output.
+// Convolutions without a matrix of windows. The images are laid out once, with their padding, so that for any element
+// of the window 32 neighbouring places read 32 neighbouring elements: for a stride of s, as s phases of the image, each
+// with every s-th column. Then a SIMD-group sums some outputs of a panel of 32 places (or several panels) in registers,
+// as in matmul.metal: an element is read once and multiplies a weight of each output.
 //
 // Places are counted along a plane's rows, padding included. What is summed between two rows is not written.
 //
@@ -69,7 +69,7 @@ struct Convolution {
     uint large;                   // of the SIMD-groups of a panel, how many sum R outputs
 };
 
-/// Sums R outputs of W panels. The last panels of an image overlap those before, so that none is cut short: `own` is the
+/// Sums R outputs of W panels. The last panels of an image overlap those before, so that all are full: `own` is the
 /// first place that is written here, and `own_row` the first output.
 template <typename C, ushort R, ushort W>
 inline void sums(device const float* x, device const float* weight, device const float* bias,

@@ -17,9 +17,9 @@ struct Depthwise {
     uint blocks, unused;    // of R places, down a column
 };
 
-/// Windows of W columns and H rows, `dilated` apart, and R places, `down` apart. They are template parameters, so that the
-/// compiler sees which elements places share, and leaves out what none reads.
-/// Threads: the column and the block of rows, then the output, then the image.
+/// Windows of W columns and H rows, `dilated` apart, and R places, `down` apart. They are template parameters, so that
+/// the compiler sees which elements the places share, and drops unused loads. Threads: the column and the block of
+/// rows, then the output, then the image.
 template <typename T, uint W, uint H, uint R, uint down, uint dilated>
 kernel void depthwise(device const memory_of<T>* x      [[buffer(0)]],
                       device const float*        weight [[buffer(1)]],

@@ -1,12 +1,12 @@
 // Products that lie along K: rows of A times columns of B that are both contiguous, as in matrix times vector, or A B^T.
-// The lanes of a SIMD-group read 32 neighbours of each, keep 32 sums, and add these up once, at the end. Four rows by two
-// columns are made at a time, so that what is read is used more than once.
+// The lanes of a SIMD-group read 32 neighbours of each, keep 32 sums, and add these up once, at the end. Four rows by
+// two columns are computed at a time, so that every element read is used more than once.
 //
 // Source: a SIMD-group for each row is the "vector kernel" of N. Bell, M. Garland, "Implementing Sparse Matrix-Vector
 // Multiplication on Throughput-Oriented Processors", SC 2009.
 #include <metalnb/product.h>
 
-// The sum over a SIMD-group; Metal has none of 64 bits, so its halves change lanes apart.
+// The sum over a SIMD-group; Metal has no 64-bit one, so the two halves are shuffled separately.
 inline float simd_total(float x) { return simd_sum(x); }
 inline uint  simd_total(uint x) { return simd_sum(x); }
 inline ulong simd_total(ulong x) {
@@ -93,8 +93,8 @@ kernel void dots(device const memory_of<T>* a      [[buffer(0)]],
     if (rows & 1) dot_tile<T, Acc, C, 1, 1, V>(a + (rows & 2) * a_row, b, c + (rows & 2) * c_row, p, part.K, lane);
 }
 
-/// Many dot products, of a row of A with a row of B each. Each SIMD-group makes 8 of them, one after the other, for a single
-/// one takes hardly longer than to begin. `p.M` is how many there are.
+/// Many dot products, of a row of A with a row of B each. Each SIMD-group computes 8 of them in turn, since a single
+/// one would take hardly longer than starting it. `p.M` is how many there are.
 template <typename T, typename Acc, typename C>
 kernel void pair_dots(device const memory_of<T>* a      [[buffer(0)]],
                       device const memory_of<T>* b      [[buffer(1)]],
@@ -110,7 +110,7 @@ kernel void pair_dots(device const memory_of<T>* a      [[buffer(0)]],
         dot_tile<T, Acc, C, 1, 1, 1>(a + starts[2 * i], b + starts[2 * i + 1], c + i, p, p.K, lane);
 }
 
-/// Dot products that do not lie along K, or are short: each thread makes one by itself.
+/// Dot products whose elements are not contiguous along K, or that are short: one per thread.
 struct Dots {
     uint K;
     long a_k, b_k;

@@ -36,7 +36,7 @@ inline long row_of(constant Walk& walk, uint which, uint y) {
 }
 
 // How an operand is walked: where row y begins, and where in it x is. Known when the kernel is compiled: then whole vectors
-// are loaded. Whole and One are for operands without rows or offset, of which nothing need be looked up.
+// are loaded. Whole and One are for operands without rows or offset, which need no lookup.
 struct Unit {
     static long row(constant Walk& walk, uint which, uint y) { return row_of(walk, which, y); }
     static uint at(constant Layout&, uint x) { return x; }

@@ -135,8 +135,8 @@ kernel void combine_indices(device const long* indices [[buffer(0)]],
 }
 
 // ---- Scatter. The updates come sorted by their places' high bits, in memory order among themselves (a pass of a radix sort
-// does it): 256 buckets, and starts[b] is where the b-th begins. A SIMD-group has one bucket, so nobody else writes to its
-// places, and it goes through the updates in order. Where a thread is a core, scatter_serial.metal does the elements.
+// does it): 256 buckets, and starts[b] is where the b-th begins. A SIMD-group owns one bucket, so no other writes to
+// its places, and it applies the updates in order. Where a thread is a core, scatter_serial.metal does the elements.
 
 // Elements: of 32 updates at a time, those to one place are applied one after another.
 template <typename Op>

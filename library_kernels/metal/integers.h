@@ -1,5 +1,5 @@
-// Integer arithmetic that is defined for every operand, as NumPy defines it: a processor would stop the program at a
-// division by zero, and C++ leaves open what overflows (C++14, 5.6 and 5.8).
+// Integer arithmetic that is defined for every operand, as in NumPy: a processor would stop the program at a division
+// by zero, and C++ leaves overflow undefined (C++14, 5.6 and 5.8).
 #pragma once
 #include <metal_stdlib>
 using namespace metal;
@@ -30,7 +30,7 @@ inline T negated(T x) { return T(wrapping_t<T>(0) - wrapping_t<T>(x)); }
 template <typename T>
 constexpr bool is_negative_one(T x) { return T(-1) < T(0) && x == T(-1); }
 
-// A divisor that divides: 1 in the place of 0, and of -1, by which the least number cannot be divided.
+// A safe divisor: 1 in place of 0, and in place of -1, by which the least number cannot be divided.
 template <typename T>
 inline T divisor(T y) { return y == T(0) || is_negative_one(y) ? T(1) : y; }
 
@@ -75,8 +75,8 @@ inline T lcm_of(T x, T y) {
     return common == T(0) ? T(0) : T(least);
 }
 
-// Shifts by any number: beyond the width only sign bits are left. The number is bounded before anything is asked of
-// it: clang's back end for NVIDIA takes `y < 64 ? x << y : 0` for one shift by the lower 32 bits of y.
+// Shifts by any number: beyond the width only sign bits are left. The count is clamped first: clang's back end for
+// NVIDIA turns `y < 64 ? x << y : 0` into one shift by the lower 32 bits of y.
 template <typename T>
 inline unsigned_t<T> bounded(T y) { return min(unsigned_t<T>(y), unsigned_t<T>(8 * sizeof(T) - 1)); }
 template <typename T>

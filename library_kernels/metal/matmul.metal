@@ -1,6 +1,7 @@
 // C = A B. A SIMD-group owns a block of C and keeps it in registers: its lanes are columns, and each element of A that it
-// reads, the same for all lanes, multiplies 32 neighbouring elements of B. When B is large, or its columns lie apart, it is
-// first packed into panels of 32 columns, so that what the inner loop reads lies in a row (BLIS calls it a micro-kernel).
+// reads, the same for all lanes, multiplies 32 neighbouring elements of B. When B is large, or its columns are not
+// adjacent, it is first packed into panels of 32 columns, so that the inner loop (BLIS calls it a micro-kernel) reads
+// contiguous memory.
 //
 // Source: K. Goto, R. van de Geijn, "Anatomy of High-Performance Matrix Multiplication", ACM TOMS 34 (2008);
 // F. Van Zee, R. van de Geijn, "BLIS: A Framework for Rapidly Instantiating BLAS Functionality", ACM TOMS 41 (2015).
@@ -236,7 +237,8 @@ PRODUCT(uint, uint, uint, uint)
 MAKE(matmul, ulong, ulong, ulong, ulong, 6)
 MAKE(matmul_few, ulong, ulong, ulong, ulong, 4)
 
-// Of a large product of 16-bit floats both factors are made float before: what is left is to round the result.
+// Both factors of a large product of 16-bit floats were converted to float before; only the result remains to be
+// rounded.
 PANELS(float_half, float, float, half)
 PANELS(float_bfloat16, float, float, bfloat16)
 

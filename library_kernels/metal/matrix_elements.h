@@ -1,6 +1,6 @@
-// SIMD-group matrices between products: which two elements a lane holds, what a row's lanes share, and products of blocks of
-// two matrices by two. Where the engine has a layout of its own (METALNB_MATRIX_BLOCKS), elements are reached in it, so that
-// nothing moves between lanes; else in Apple's, which `thread_elements` shows.
+// SIMD-group matrices between products: the two elements of a lane, reductions over a row's lanes, and products of
+// blocks of two matrices by two. Where the engine has a layout of its own (METALNB_MATRIX_BLOCKS), elements are reached
+// in it, so that nothing moves between lanes; else in Apple's, which `thread_elements` shows.
 #pragma once
 #include <metal_stdlib>
 #include <metalnb/unroll.h>
@@ -36,7 +36,7 @@ inline void metalnb_multiply_block(
 }
 #endif
 
-/// The largest, and the sum, of what the lanes of a row hold.
+/// The maximum and the sum over the lanes of a row.
 inline float largest_of_row(float x) {
     for (uint i = 0; i < 2; ++i) x = max(x, simd_shuffle_xor(x, ushort(metalnb_matrix_mates[i])));
     return x;

@@ -1,5 +1,5 @@
 // SIMD-group matrices of half and bfloat in threadgroup memory: how strips of factors come there, how they are multiplied, and
-// how sums leave. A strip lies there as its factor does in memory, so that neighbouring lanes read, and write, neighbours.
+// how sums leave. A strip has its factor's layout, so that neighbouring lanes read, and write, neighbours.
 #pragma once
 #include <metalnb/copies.h>
 #include <metalnb/matrix_elements.h>
@@ -7,7 +7,7 @@
 
 /// Brings strips of H lines, DEPTH deep, into threadgroup memory. Elements are moved as 16 bits.
 template <Way WAY, uint H, uint THREADS, uint DEPTH> struct Strips {
-    static constexpr constant bool ACROSS = WAY == WIDE_ACROSS;         // how a strip lies
+    static constexpr constant bool ACROSS = WAY == WIDE_ACROSS;         // a strip's layout
     static constexpr constant uint PITCH = (ACROSS ? H : DEPTH) + 8;    // a matrix's rows fall into different banks
     static constexpr constant uint SIZE = PITCH * (ACROSS ? DEPTH : H);
     static constexpr constant uint EACH = H * DEPTH / THREADS / 8;      // eights
@@ -22,7 +22,7 @@ template <Way WAY, uint H, uint THREADS, uint DEPTH> struct Strips {
     /// The same of a single element.
     static uint2 one(uint i, bool along) { return along ? uint2(i / DEPTH, i % DEPTH) : uint2(i % H, i / H); }
 
-    /// Read what this thread brings of the next strip, of which `left` elements are there; 0 beyond the ends.
+    /// Read this thread's part of the next strip, which has `left` elements; 0 beyond the ends.
     static void read(thread uint4 (&held)[EACH], thread const Lines<ushort>& x, uint left, uint t) {
         UNROLL for (uint f = 0; f < (WAY == ANY ? 0 : EACH); ++f) {
             const uint2 at = eight(t + f * THREADS), start = eight(t);
@@ -31,7 +31,7 @@ template <Way WAY, uint H, uint THREADS, uint DEPTH> struct Strips {
         }
     }
 
-    /// Write what was read into the strip, and move on to the next.
+    /// Write the elements read into the strip, and move on to the next.
     static void write(thread const uint4 (&held)[EACH], threadgroup ushort* strip, thread Lines<ushort>& x, uint left,
                       bool along, uint t) {
         if (WAY == ANY) {
@@ -51,7 +51,7 @@ template <Way WAY, uint H, uint THREADS, uint DEPTH> struct Strips {
         x.from += DEPTH * x.k;
     }
 
-    /// Begin to copy the next strip, of which `left` elements are there, and move on; not of ANY strides.
+    /// Begin to copy the next strip, which has `left` elements, and move on; not for ANY strides.
     static void bring(threadgroup ushort* strip, thread Lines<ushort>& x, uint left, uint t) {
         const uint2 start = eight(t);
         UNROLL for (uint f = 0; f < EACH; ++f) {
@@ -64,7 +64,7 @@ template <Way WAY, uint H, uint THREADS, uint DEPTH> struct Strips {
         x.from += DEPTH * x.k;
     }
 
-    /// Where this thread begins: what `read` is given.
+    /// This thread's start, the argument of `read`.
     static Lines<ushort> lines(device const ushort* corner, long line, long k, uint count, bool along, uint t) {
         const uint2 at = WAY == ANY ? one(t, along) : eight(t);
         return {corner + at.x * line + at.y * k, line, k, count};
@@ -88,8 +88,8 @@ METAL_FUNC void multiply_strips(thread simdgroup_float8x8 (&sum)[HIGH][WIDE], th
     }
 }
 
-/// Write a SIMD-group's sums, c being where its first one goes, of which `rows` and `columns` are there: by way of threadgroup
-/// memory, eight rows at a time, since the mapping of elements to threads is not specified.
+/// Write a SIMD-group's `rows` by `columns` sums, the first one to c. They go through threadgroup memory, eight rows at
+/// a time, since the mapping of elements to threads is not specified.
 template <typename C, uint HIGH, uint WIDE>
 METAL_FUNC void store_sums(thread simdgroup_float8x8 (&sum)[HIGH][WIDE], threadgroup float* own, device memory_of<C>* c,
                            uint pitch, int rows, int columns, uint lane) {

@@ -1,6 +1,7 @@
-// C = A B of half and bfloat for devices with slow loads, by SIMD-group matrices: what a GPU multiplies in hardware of its own. A
-// threadgroup brings a strip of A and one of B into threadgroup memory, and reads the next ones into registers while it
-// multiplies. A strip lies there as its factor does in memory, so that neighbouring lanes read, and write, neighbours.
+// C = A B of half and bfloat for devices with slow loads, by SIMD-group matrices, which a GPU multiplies in dedicated
+// hardware. A threadgroup brings a strip of A and one of B into threadgroup memory, and reads the next ones into
+// registers while it multiplies. A strip has its factor's layout, so that neighbouring lanes read, and write,
+// neighbours.
 //
 // Source: as tiles.metal; the accumulators of float are those of M. Fasi et al., "Numerical behavior of NVIDIA tensor cores",
 // PeerJ CS 7 (2021).

@@ -7,11 +7,11 @@ using namespace metal;
 
 constant uint panel = 32;  // columns side by side: one for each lane of a SIMD-group
 
-/// The shapes, A: M x K, B: K x N, C: M x N, and how far apart things lie, counted in elements.
+/// The shapes, A: M x K, B: K x N, C: M x N, and the strides, in elements.
 struct Product {
     uint M, N, K;
     uint splits, depth;   // K is cut into `splits` parts of `depth`: each gives a matrix of its own, added up by add_parts
-    uint blocks;          // M is cut into `blocks`, so that a block's rows of A stay in cache while all of B goes by
+    uint blocks;          // M is split into `blocks`, so that a block's rows of A stay in cache as all of B is read
     long a_row, a_k;      // from one row of A, and from one column, to the next
     long b_k, b_panel;    // from one row of B, and from one panel, to the next; C's rows are contiguous
 };

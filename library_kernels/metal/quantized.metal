@@ -1,5 +1,5 @@
 // Weights in blocks of 32 along K, each with a scale and, unless they are symmetric, a minimum: 4 or 8 bits for an element
-// instead of 16 or 32. Products of few vectors with them read nothing else, and so take as much less time.
+// instead of 16 or 32. Products with few vectors read little else, and so are faster in proportion.
 //
 // Idea: w = scale q + minimum within a block, so a block's part of a dot product is scale (q · x) + minimum (sum of x). A GPU's
 // lane takes 8 bytes of R rows at a time. It unpacks q without conversions, which GPUs do at a quarter of the rate of sums, or
@@ -13,7 +13,7 @@ using namespace metal;
 
 constant uint BLOCK = 32;  // elements that share a scale: one for each lane of a SIMD-group
 
-/// One of the elements in half a word, as it lies there: q · 2^(bits · e).
+/// One of the elements in half a word, unshifted: q · 2^(bits · e).
 template <ushort bits>
 inline float element(uint half_word, ushort e) {
     const uint mask = ((1u << bits) - 1) << (bits * e);
@@ -79,7 +79,7 @@ kernel void dequantize(device const uint*         words  [[buffer(0)]],
     }
 }
 
-/// Adds what 8 bytes of R rows give to the dot products with X vectors.
+/// Adds the contribution of 8 bytes of R rows to the dot products with X vectors.
 template <typename T, typename S, ushort bits, bool symmetric, ushort R, ushort X>
 inline void add_chunk(thread float (&sum)[R][X], device const memory_of<T>* x, device const uint2* words,
                       device const memory_of<S>* scales, device const memory_of<S>* minima, uint K, uint chunk) {
@@ -102,7 +102,7 @@ inline void add_chunk(thread float (&sum)[R][X], device const memory_of<T>* x, d
                 const ushort n = four * 4 + e;
                 const float value = storage<T>::load(read[e]);
                 total[v] += value;
-                at[v][n] = value * (1.0f / (1u << bits * (n % fields)));  // what element() leaves to be done
+                at[v][n] = value * (1.0f / (1u << bits * (n % fields)));  // the scaling that element() leaves out
             }
         }
     }
@@ -120,7 +120,7 @@ inline void add_chunk(thread float (&sum)[R][X], device const memory_of<T>* x, d
     }
 }
 
-/// Adds what a block of R rows gives to the dot products with X vectors: each lane has an element.
+/// Adds the contribution of a block of R rows to the dot products with X vectors: one element per lane.
 template <typename T, typename S, ushort bits, bool symmetric, ushort R, ushort X>
 inline void add_block(thread float (&sum)[R][X], device const memory_of<T>* x, device const uint* words,
                       device const memory_of<S>* scales, device const memory_of<S>* minima, uint K, uint block, uint lane) {

@@ -1,12 +1,12 @@
 // Random numbers by counting: a block of four words is a function of a key and a number, so any thread makes any block by
-// itself, and a seed gives the same numbers on every engine. Integers and uniforms use exact arithmetic alone; normals (Box
-// and Muller, 1958) only what IEEE 754 rounds in one way: ×, fma, sqrt, with polynomials for log, sin and cos.
-// Source: Salmon, Moraes, Dror, Shaw, "Parallel Random Numbers: As Easy as 1, 2, 3", 2011 (Philox4x32-10);
+// itself, and a seed gives the same numbers on every engine. Integers and uniforms use only exact arithmetic; normals
+// (Box and Muller, 1958) only operations that IEEE 754 rounds in one way: ×, fma, sqrt, with polynomials for log, sin
+// and cos. Source: Salmon, Moraes, Dror, Shaw, "Parallel Random Numbers: As Easy as 1, 2, 3", 2011 (Philox4x32-10);
 // Lemire, "Fast Random Integer Generation in an Interval", 2019.
 #include <metalnb/lanes.h>
 #include <metalnb/storage.h>
 
-constant constexpr uint ROWS = 32;  // of 32 blocks each: what a threadgroup, one SIMD-group, makes
+constant constexpr uint ROWS = 32;  // of 32 blocks each: the output of a threadgroup, which is one SIMD-group
 
 struct Stream {
     uint2 key;
@@ -25,7 +25,7 @@ inline uint4 philox(uint4 counter, uint2 key) {
     return counter;
 }
 
-// Block `number` of a key's stream. `attempt` tells further blocks of the same number apart.
+// Block `number` of a key's stream. `attempt` distinguishes further blocks for the same number.
 inline uint4 block_of(uint2 key, ulong number, uint attempt) {
     return philox(uint4(uint(number), uint(number >> 32), attempt, 0), key);
 }
@@ -99,8 +99,8 @@ struct Normal {
     }
 };
 
-// Whole numbers on [low, low + range), each as likely as the others: a word × range has the number in its upper half, and
-// a lower half below 2^32 mod range is one too many, so that another word must be drawn. A range of 0 is all words.
+// Uniform integers on [low, low + range): the upper half of word × range is the number. A lower half below 2^32 mod
+// range would bias it, so another word is drawn. A range of 0 is all words.
 struct Interval {
     ulong low;
     ulong range;

@@ -14,7 +14,7 @@ constant constexpr uint STEP = LANES * IN_FLIGHT;
 constant constexpr uint BLOCK = 16;         // steps that are combined before they join the total
 constant constexpr uint TILE_BYTES = 8192;  // a tile of columns in threadgroup memory
 
-// Where what is reduced lies, and how it is cut. In elements; the host writes it.
+// The layout of the elements to reduce, and how they are split. In elements; the host writes it.
 struct Reduction {
     long offset;       // of the first element
     long outer_pitch;  // from one outer index to the next (each, columns)
@@ -27,7 +27,7 @@ struct Reduction {
     uint width;        // reductions side by side: 1 for rows
     uint tail;         // columns of the last row; fewer than `width` where narrow rows were laid end to end
     uint tiles;        // SIMD-groups across `width`
-    float scale;       // what `finish` divides by
+    float scale;       // the divisor of `finish`
 };
 
 // ---- Monoids ---------------------------------------------------------------------------------------------------------
@@ -116,7 +116,7 @@ template <typename T, typename R, typename Part, typename Acc> struct SumExp : S
     static Part load(value_of<T> x, float most) { return exp(float(x) - most); }
 };
 
-// log Σ exp x = log Σ exp(x - m) + m. Of infinities, where x - m is none, the sum itself is right.
+// log Σ exp x = log Σ exp(x - m) + m. For infinities, where x - m is NaN, the sum itself is right.
 template <typename T, typename R, typename Part, typename Acc> struct LogSumExp : Sum<T, R, Part, Acc> {
     enum { OWN = true };
     static float shift(float most) { return (as_type<uint>(most) & 0x7F800000u) == 0x7F800000u ? 0.0f : most; }
@@ -194,8 +194,8 @@ template <typename M, typename A = typename M::acc> inline A across_lanes(A valu
     return value;
 }
 
-// One lane's share of `count` elements in a row: lane, lane + 32, …
-// Counters and loop bounds are the same for all lanes, so that none leaves early and a SIMD-group is seen to read neighbours.
+// One lane's share of `count` elements in a row: lane, lane + 32, … Counters and loop bounds are uniform, so that no
+// lane leaves early and the compiler sees that a SIMD-group reads neighbours.
 template <typename M>
 inline typename M::acc along_row(memory_in<M> x, uint count, uint lane, float about) {
     typename M::acc total = M::identity();
@@ -267,8 +267,8 @@ kernel void reduce_rows_shared(device const memory_of<typename M::element>* x, d
     if (lane == 0 && simd == 0) out[row] = storage<typename M::result>::store(M::finish(total, r.scale, own));
 }
 
-// Reductions lie side by side: a SIMD-group takes a tile of columns and goes down some rows, eight at a time. The tile's
-// totals wait in threadgroup memory, where each thread touches only its own.
+// Reductions are side by side: a SIMD-group takes a tile of columns and goes down some rows, eight at a time. The
+// tile's totals wait in threadgroup memory, where each thread touches only its own.
 template <typename M>
 kernel void reduce_columns(device const memory_of<typename M::element>* x, device const float* about,
                            device memory_of<typename M::result>* out, constant Reduction& r,
@@ -285,7 +285,7 @@ kernel void reduce_columns(device const memory_of<typename M::element>* x, devic
     for (uint at = 0; at < width; at += LANES) totals[at + lane] = M::identity();  // TILE is a multiple of 32
 
     const uint eights = full / IN_FLIGHT;
-    x += lane;  // the lane is added last, so that a SIMD-group is seen to read neighbours
+    x += lane;  // the lane is added last, so that the compiler sees that a SIMD-group reads neighbours
     about += M::OWN ? lane : 0;
     for (uint step = 0; step < eights; ++step, x += IN_FLIGHT * r.pitch) {
         for (uint at = 0; at < whole; at += LANES) {
@@ -314,8 +314,8 @@ kernel void reduce_columns(device const memory_of<typename M::element>* x, devic
     }
 }
 
-// The same for devices with slow loads: each thread goes down a stretch of one column. Neighbours read neighbours, and there are
-// so many threads that nothing has to be kept in threadgroup memory.
+// The same for devices with slow loads: each thread goes down a stretch of one column. Neighbours read neighbours, and
+// there are enough threads to need no threadgroup memory.
 template <typename M>
 kernel void reduce_down(device const memory_of<typename M::element>* x, device const float* about,
                         device memory_of<typename M::result>* out, constant Reduction& r,
@@ -339,7 +339,7 @@ kernel void reduce_down(device const memory_of<typename M::element>* x, device c
     out[place] = storage<typename M::result>::store(M::finish(M::combine(total, typename M::acc(sum)), r.scale, own));
 }
 
-// Short reductions: each thread does one by itself, wherever its elements lie.
+// Short reductions: one thread each, whatever the elements' strides.
 template <typename M>
 kernel void reduce_each(device const memory_of<typename M::element>* x, device const float* about,
                         device memory_of<typename M::result>* out, constant Reduction& r,

@@ -1,8 +1,8 @@
 // Scans: every element with all before it combined: running sums and products, by any monoid of reduce.metal.
-// Idea: reduce, then scan. One dispatch reduces each stretch of a row to its total, a second scans the few totals, a
-// third scans each stretch from what came before it. Nothing waits for another threadgroup, in whatever order they run.
-// Source: D. Merrill and A. Grimshaw, "Parallel Scan for Stream Architectures", 2009; across the lanes of a SIMD-group,
-// W. D. Hillis and G. L. Steele, "Data Parallel Algorithms", CACM 29 (1986).
+// Idea: reduce, then scan. One dispatch reduces each stretch of a row to its total, a second scans the few totals, and
+// a third scans each stretch, starting from the total before it. Nothing waits for another threadgroup, in whatever
+// order they run. Source: D. Merrill and A. Grimshaw, "Parallel Scan for Stream Architectures", 2009; across the lanes
+// of a SIMD-group, W. D. Hillis and G. L. Steele, "Data Parallel Algorithms", CACM 29 (1986).
 #pragma once
 #include <metalnb/reduce.metal>
 
@@ -47,7 +47,7 @@ template <typename M, typename A = typename M::acc> inline A scan_lanes(A value,
     return value;
 }
 
-// Totals of stretches, to what comes before each: one thread for each scan.
+// Turn totals of stretches into the sums before each: one thread per scan.
 template <typename M>
 kernel void scan_totals(device typename M::acc* totals, constant Scan& s, uint place [[thread_position_in_grid]]) {
     device typename M::acc* total = totals + place / s.width * ulong(s.parts) * s.width + place % s.width;
@@ -200,7 +200,8 @@ kernel void scan_rows_wide(device const memory_of<typename M::element>* x, devic
     }
 }
 
-// Scans lie side by side: each lane goes down its columns of a stretch; their running values wait in threadgroup memory.
+// Scans are side by side: each lane goes down its columns of a stretch, and keeps their running values in threadgroup
+// memory.
 template <typename M>
 kernel void scan_columns(device const memory_of<typename M::element>* x, device const typename M::acc* totals,
                          device memory_of<typename M::result>* out, constant Scan& s,

@@ -57,7 +57,7 @@ struct DistinctStarts {
 
 struct Stretch {
     uint n;
-    uint tile;  // what a SIMD-group takes, a multiple of 32
+    uint tile;  // elements per SIMD-group, a multiple of 32
 };
 
 template <typename U, template <typename> class Kept>
@@ -75,7 +75,7 @@ kernel void keep_count(device const U* x [[buffer(0)]],
     if (lane == 0) counts[tile] = count;
 }
 
-// One SIMD-group: counts become what lies before each tile; after the last stands the sum.
+// One SIMD-group: counts become the number of elements before each tile, followed by the sum.
 kernel void keep_offsets(device uint* counts [[buffer(0)]],
                          constant uint& tiles [[buffer(1)]],
                          uint lane [[thread_index_in_simdgroup]]) {

@@ -1,9 +1,9 @@
 // The first k keys of the sorted order of a row, and where they were, without sorting the row: a radix select.
 // Idea: which digit the k-th key has is known from how often each digit occurs, most significant digit first; only keys that
 // agree so far are counted for the next. Then all keys before the k-th are taken, and as many equal to it as are wanted, the
-// first ones; and each one's place is the number of taken ones before it. A long row is cut into parts, of which each gives
-// candidates: equal ones lie in their order there too, so the candidates' order is the row's.
-// Source: T. Alabi, J. Blanchard, B. Gordon, R. Steinbach, "Fast k-Selection Algorithms for Graphics Processing Units", 2012.
+// first ones; and each one's place is the number of taken ones before it. A long row is split into parts that yield
+// candidates. Equal ones keep their order there, too, so the candidates' order is the row's. Source: T. Alabi, J.
+// Blanchard, B. Gordon, R. Steinbach, "Fast k-Selection Algorithms for Graphics Processing Units", 2012.
 #include <metalnb/lanes.h>
 #include <metalnb/order.h>
 
@@ -19,7 +19,7 @@ struct Selection {
     uint among;  // whether keys are candidates, given with their positions in the row
 };
 
-/// The digit that the `left`-th of the counted keys has; `left` becomes what is left of it among those that have it.
+/// The digit of the `left`-th counted key; `left` becomes that key's rank among those with the digit.
 inline uint digit_of_rank(threadgroup const atomic_uint* counts, thread uint& left, uint lane) {
     constexpr uint EACH = DIGITS / SIMD;
     uint own[EACH], total = 0;

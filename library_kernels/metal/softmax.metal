@@ -122,7 +122,7 @@ kernel void softmax_columns(device const memory_of<T>* x, device const float* mo
     out += (outer * ulong(s.count) + start) * s.width;
     most += outer * ulong(s.width);
     shares += outer * ulong(s.width);
-    x += lane;  // the lane is added last, so that a SIMD-group is seen to touch neighbours
+    x += lane;  // the lane is added last, so that the compiler sees that a SIMD-group accesses neighbours
     out += lane;
     most += lane;
     shares += lane;

@@ -59,8 +59,8 @@ kernel void sort_count(device const U* keys [[buffer(0)]],
     }
 }
 
-// Second dispatch, a thread for each digit: how many keys of that digit lie in the tiles before, and, as one tile more,
-// how many keys there are of all smaller digits.
+// Second dispatch, one thread per digit: for each tile, the number of keys with that digit in earlier tiles; and, as an
+// extra tile, the number of keys with smaller digits.
 kernel void sort_offsets(device uint* counts [[buffer(0)]],
                          constant Shape& shape [[buffer(1)]],
                          uint row [[threadgroup_position_in_grid]],
@@ -103,8 +103,8 @@ kernel void sort_scatter(device const U* keys [[buffer(0)]],
               pass.shift, pass.first != 0, lane);
 }
 
-// Many rows, none of them long: a SIMD-group sorts its row by itself, with all passes in one dispatch. The keys go to and
-// fro between `spare` and `sorted`, so that the last pass writes the latter.
+// Many short rows: a SIMD-group sorts a whole row, with all passes in one dispatch. The keys alternate between `spare`
+// and `sorted`, so that the last pass writes to the latter.
 template <typename U>
 kernel void sort_rows(device const U* keys [[buffer(0)]],
                       device U* spare [[buffer(1)]],

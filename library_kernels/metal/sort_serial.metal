@@ -77,7 +77,7 @@ kernel void sort_scatter(device const U* keys [[buffer(0)]],
               pass.shift, pass.first != 0);
 }
 
-// Many rows, none of them long: a thread sorts its row by itself, with all passes in one dispatch.
+// Many short rows: a thread sorts a whole row, with all passes in one dispatch.
 template <typename U>
 kernel void sort_rows(device const U* keys [[buffer(0)]],
                       device U* spare [[buffer(1)]],

@@ -1,8 +1,8 @@
 // A pass of the radix sort of sort.metal for devices with slow loads, by threadgroups of eight SIMD-groups. A tile's keys are
 // ranked and put into the order of their digits in threadgroup memory, and then written: neighbours there are mostly neighbours
-// in the result. Each SIMD-group has counts of its own, so that none waits for another while it ranks. The counts of all tiles
-// lie digit by digit, and their running sum is where each tile's keys of each digit go.
-// Source: as sort.metal.
+// in the result. Each SIMD-group has its own counts, so it ranks without waiting for others. The counts of all tiles
+// are stored digit by digit, and their running sum gives the destination of each tile's keys of each digit. Source: as
+// sort.metal.
 #include <metalnb/lanes.h>
 #include <metalnb/radix.h>
 #include <metalnb/unroll.h>

@@ -1,6 +1,6 @@
-// Functions that MSL has not, in float arithmetic alone: right over the whole range (NaN, infinities, zeros of either
-// sign, denormal numbers where the device keeps them), and without branches, so that a processor's compiler makes
-// vectors of them. Errors are in units in the last place, against float64, as tests/library/test_library.py holds them.
+// Functions that MSL lacks, in float arithmetic only. They are correct over the whole range (NaN, infinities, zeros of
+// either sign, denormal numbers where the device keeps them) and branch-free, so that a CPU's compiler vectorises them.
+// Errors are in units in the last place, against float64, as tests/library/test_library.py holds them.
 //
 // Where nothing else is cited: the reduction is the textbook's (J.-M. Muller, "Elementary Functions", 3rd ed., 2016),
 // and the coefficients were fitted for the least relative error on the interval that is named.
@@ -36,7 +36,7 @@ inline float expm1_of(float x) {
     return abs(x) < 1e-7f ? x : result;
 }
 
-// log(1 + x), to 2 ulp: log(u) for the rounded u = 1 + x, and what the rounding lost.
+// log(1 + x), to 2 ulp: log(u) for the rounded u = 1 + x, plus a correction for the rounding.
 // Source: W. Kahan's correction, in N. Higham, "Accuracy and Stability of Numerical Algorithms", 2nd ed., 1.14.1.
 inline float log1p_of(float x) {
     const float u = 1.0f + x;
@@ -94,7 +94,7 @@ inline float mish_of(float x) {
 // Source: W. Kahan, "Computing a Real Cube Root", 1991.
 inline float cbrt_of(float x) {
     const float a = abs(x);
-    const bool tiny = a < 1e-30f, huge = a > 1e30f;  // what lies between has squares and cubes to spare
+    const bool tiny = a < 1e-30f, huge = a > 1e30f;  // in between, squares and cubes do not overflow
     const float m = tiny ? a * 4398046511104.0f : huge ? a * 2.27373675e-13f : a;  // 2^42
     float y = as_type<float>(as_type<uint>(m) / 3u + 709958130u);
     float cube = y * y * y;
@@ -203,9 +203,9 @@ inline float gelu_tanh_of(float x) {
     return x != x ? x : result;
 }
 
-// The remainder of x / y with x's sign, exact. While the quotient is below 2^20 one fused step gives it: it is right to a
-// quarter, so that what its nearest whole number leaves is less than y, and a multiple of the smaller operand's last place.
-// Beyond, y times a power of two is taken off first. Source: IEEE 754-2019, 9.2 (fmod of C).
+// The remainder of x / y with x's sign, exact. While the quotient is below 2^20, one fused step suffices: it is right
+// to a quarter, so the remainder by its nearest integer is less than y, and a multiple of the smaller operand's last
+// place. Beyond, y times a power of two is taken off first. Source: IEEE 754-2019, 9.2 (fmod of C).
 inline int exponent_of(float a) {  // of a > 0
     const bool tiny = a < 1.17549435e-38f;
     return int(as_type<uint>(tiny ? a * 16777216.0f : a) >> 23) - (tiny ? 24 : 0);
@@ -236,8 +236,8 @@ inline float remainder_of(float x, float y) {
     return r == 0.0f ? copysign(0.0f, y) : moved;
 }
 
-// The quotient rounded down, as NumPy has it: NaN of an infinite x. Below 2^24 exact, for the rounded quotient is at most
-// one too large there, and what it leaves tells; beyond, to 1 ulp.
+// The quotient rounded down, as NumPy has it: NaN of an infinite x. Exact below 2^24, where the rounded quotient is at
+// most one too large and the remainder shows it; beyond, to 1 ulp.
 inline float floor_divide_of(float x, float y) {
     const float quotient = x / y, whole = floor(quotient);
     const float left = abs(y) == INFINITY ? x : fma(-whole, y, x);

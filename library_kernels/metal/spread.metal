@@ -12,7 +12,7 @@ constant constexpr uint THREADS = 256;  // of a threadgroup
 struct Spread {
     ulong offset;  // of the first row; rows follow each other
     uint count, chunk, rest, chunks;
-    float left;    // what the sum of squares is divided by
+    float left;    // divisor of the sum of squares
     uint unused;
 };
 

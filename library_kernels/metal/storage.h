@@ -1,6 +1,6 @@
-// What an element is in memory, and what it is computed as. half and bfloat16 are computed as float; bfloat16 is read
-// and written as the upper 16 bits of a float, so that it needs no MSL 3.1. Source: MSL 2.1; bfloat16: Intel, "BFLOAT16
-// Hardware Numerics Definition", 2018 (rounding to nearest, ties to even; NaN stays NaN).
+// The types of elements in memory, and those they are computed in. half and bfloat16 are computed as float; bfloat16 is
+// read and written as the upper 16 bits of a float, so that it needs no MSL 3.1. Source: MSL 2.1; bfloat16: Intel,
+// "BFLOAT16 Hardware Numerics Definition", 2018 (rounding to nearest, ties to even; NaN stays NaN).
 #pragma once
 #include <metal_stdlib>
 using namespace metal;

@@ -1,6 +1,6 @@
-// Results that are written past the caches, for CPUs: a line of memory that is written whole need not be read first, which
-// is a fourth of what a long sum of two arrays moves. What a core's cache may keep for the next kernel is not worth that:
-// the host decides.
+// Non-temporal stores, for CPUs: a memory line that is written whole need not be read first, which saves a fourth of
+// the traffic of a long sum of two arrays. What a core's cache may keep for the next kernel is not worth that: the host
+// decides.
 #pragma once
 #include <metalnb/elementwise.h>
 

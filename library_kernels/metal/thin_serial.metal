@@ -1,9 +1,9 @@
-// Fewer elements with the same distinct values: before unique sorts, what has been seen lately is dropped.
-// Idea: a thread goes through a tile with a small table of the elements seen so far, each in the slot that its hash
-// names. One that stands in its slot already is dropped; any other takes the slot, and is kept. Who is pushed out and comes
-// again is kept twice, which does no harm. So few elements are left of many equal ones, in one pass: of 2^18 to 2^24 numbers
-// with 1,000 values, unique_values takes 7 to 16 times as long without. Every thread is to be a core of its own.
-// Source: a direct-mapped cache; the hash is multiplicative, Knuth, "The Art of Computer Programming", vol. 3, 6.4.
+// Drop recently seen elements before unique sorts: the distinct values stay the same. Idea: a thread goes through a
+// tile with a small table of the elements seen so far, each in the slot that its hash names. An element already in its
+// slot is dropped; any other takes the slot, and is kept. Who is pushed out and comes again is kept twice, which does
+// no harm. So few elements are left of many equal ones, in one pass: of 2^18 to 2^24 numbers with 1,000 values,
+// unique_values takes 7 to 16 times as long without. Every thread is to be a core of its own. Source: a direct-mapped
+// cache; the hash is multiplicative, Knuth, "The Art of Computer Programming", vol. 3, 6.4.
 #include <metalnb/order.h>
 
 struct Thinning {
@@ -22,7 +22,8 @@ inline uint slot_of(U bits) {
     return uint((ulong(bits) * 0x9E3779B97F4A7C15ul) >> (64 - Table<U>::BITS));
 }
 
-// out[tile × thinning.tile …] = what is kept of a tile; counts[tile] = how many. A NaN is unlike every other: all are kept.
+// out[tile × thinning.tile …] = a tile's kept elements; counts[tile] = their number. A NaN is unlike every other: all
+// are kept.
 template <typename U>
 kernel void thin(device const U* x [[buffer(0)]],
                  device U* out [[buffer(1)]],
@@ -49,7 +50,7 @@ kernel void thin(device const U* x [[buffer(0)]],
     counts[tile] = next;
 }
 
-// Bring together what is kept. offsets[tile] is what the tiles before it keep.
+// Concatenate the kept elements. offsets[tile] is the number kept by earlier tiles.
 template <typename U>
 kernel void thinned(device const U* x [[buffer(0)]],
                     device U* out [[buffer(1)]],

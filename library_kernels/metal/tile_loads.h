@@ -1,12 +1,13 @@
-// What the tiled products share: which tile a threadgroup makes, and where a thread finds what it brings to it.
+// Shared by the tiled products: a threadgroup's tile, and the addresses of a thread's elements of it.
 #pragma once
 #include <metalnb/product.h>
 
-// How a factor lies: WINDOWS of images, whose elements are looked for as they are read; WIDE along K or across it where neighbours lie side by side, and so many that they are read four or
-// eight at once and none is left over; ANY strides otherwise. A_WAY and B_WAY are macros.
+// A factor's layout: WINDOWS of images, whose elements are located as they are read; WIDE, contiguous along K or across
+// it, and a multiple of the four or eight elements that are read at once; ANY strides otherwise. A_WAY and B_WAY are
+// macros.
 enum Way { ANY, WIDE_ALONG, WIDE_ACROSS, WINDOWS };
 
-constant uint BAND = 8;  // rows of tiles that are gone through column by column, so that both factors stay in cache
+constant uint BAND = 8;  // rows of tiles that are traversed column by column, so that both factors stay in cache
 
 /// The first row and column of a threadgroup's tile.
 inline uint2 corner(uint group, uint M, uint N, uint rows, uint columns) {
@@ -23,7 +24,8 @@ template <typename M> struct Lines {
     uint count;    // lines that are there
 };
 
-/// How windows lie over images: columns first. A convolution's terms are its window's elements, and of each all channels.
+/// The geometry of windows over images: columns first. A convolution's terms are its window's elements, and of each all
+/// channels.
 struct Window {
     uint2 image, places, size, stride, dilation;
     int2 padding;   // before the first column and row

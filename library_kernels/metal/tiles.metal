@@ -11,7 +11,7 @@
 #endif
 
 constant constexpr uint DEPTH = 8;  // of a strip
-constant constexpr uint PAD = 4;    // what is turned on its way into the strip falls into different banks
+constant constexpr uint PAD = 4;    // elements transposed on the way into the strip fall into different banks
 
 /// Brings strips of H lines, DEPTH deep, into threadgroup memory, lines side by side: T threads, EACH elements a thread.
 template <typename T, typename V, Way WAY, uint H, uint THREADS> struct Strips {
@@ -24,7 +24,7 @@ template <typename T, typename V, Way WAY, uint H, uint THREADS> struct Strips {
     }
     static uint2 one(uint i, bool along) { return along ? uint2(i / DEPTH, i % DEPTH) : uint2(i % H, i / H); }
 
-    /// Read what this thread brings of the next strip, of which `left` elements are there; 0 beyond the ends.
+    /// Read this thread's part of the next strip, which has `left` elements; 0 beyond the ends.
     static void read(thread V (&held)[EACH], thread const Lines<M>& x, uint left, uint t) {
         UNROLL for (uint f = 0; f < (WAY == ANY ? 0 : FOURS); ++f) {
             const uint2 at = four(t + f * THREADS), start = four(t);
@@ -35,10 +35,10 @@ template <typename T, typename V, Way WAY, uint H, uint THREADS> struct Strips {
         }
     }
 
-    /// Write what was read into the strip, and move on to the next.
+    /// Write the elements read into the strip, and move on to the next.
     static void write(thread const V (&held)[EACH], threadgroup V (&strip)[DEPTH][H + PAD], thread Lines<M>& x, uint left,
                       bool along, uint t) {
-        if (WAY == ANY) {  // nothing is held: there are registers for fours, not for addresses apart from each other
+        if (WAY == ANY) {  // not prefetched: the registers suffice for vectors of four, not for separate addresses
             const uint2 at = one(t, along);
             const uint lines = along ? THREADS / DEPTH : 0, ks = along ? 0 : THREADS / H;
             const long step = lines * x.line + ks * x.k;
@@ -60,7 +60,7 @@ template <typename T, typename V, Way WAY, uint H, uint THREADS> struct Strips {
         x.from += DEPTH * x.k;
     }
 
-    /// Where this thread begins: what `read` is given.
+    /// This thread's start, the argument of `read`.
     static Lines<M> lines(device const M* corner, long line, long k, uint count, bool along, uint t) {
         const uint2 at = WAY == ANY ? one(t, along) : four(t);
         return {corner + at.x * line + at.y * k, line, k, count};

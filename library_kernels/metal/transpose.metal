@@ -1,14 +1,14 @@
-// Copying with the axes exchanged: what lies side by side in the source lies far apart in the result.
-// A threadgroup reads a square tile along the source's memory, turns it in threadgroup memory, and writes it along the
-// result's: both are touched in whole stretches, which a GPU calls coalesced and a CPU's caches want as much.
-// Source: Ruetsch and Micikevicius, "Optimizing Matrix Transpose in CUDA", 2009.
+// Copying with the axes exchanged: neighbours in the source are far apart in the result. A threadgroup reads a square
+// tile along the source's memory, turns it in threadgroup memory, and writes it along the result's: both are touched in
+// whole stretches, which a GPU calls coalesced and a CPU's caches want as much. Source: Ruetsch and Micikevicius,
+// "Optimizing Matrix Transpose in CUDA", 2009.
 #include <metalnb/elementwise.h>
 
 constant constexpr uint TILE = 32;
 constant constexpr uint ROWS = 8;  // of threads: each moves TILE / ROWS elements
 
-// FROM and TO, the two dtypes, are macros. In the walk axis 0 is the one along which the result lies in one
-// stretch, axis 1 the one along which the source does; p.z counts through the others.
+// FROM and TO, the two dtypes, are macros. In the walk, axis 0 is contiguous in the result and axis 1 in the source;
+// p.z counts through the others.
 inline long corner(constant Walk& walk, uint which, uint z) {
     constant Layout& operand = walk.operands[which];
     long place = operand.offset;

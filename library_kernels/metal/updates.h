@@ -1,4 +1,4 @@
-// What a scatter writes: updates, sorted by their places' high bits into 256 buckets, and what becomes of an element.
+// The updates of a scatter, sorted into 256 buckets by the high bits of their places, and their effect on an element.
 // Source: as gather.metal.
 #pragma once
 #include <metalnb/storage.h>

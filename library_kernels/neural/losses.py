@@ -1,4 +1,4 @@
-"""Losses: how far an array is from what it should be, for each element, their mean or their sum."""
+"""Losses: an array's distance from its target, per element, or as their mean or sum."""
 
 from __future__ import annotations
 

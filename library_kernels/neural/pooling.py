@@ -89,7 +89,7 @@ def _places(n: int, k: int, s: int, p: int, d: int, ceil: bool) -> int:
 def _windows(
     element: str, numbers: tuple[float, ...], start: int, images: int, engine: str, *, most: bool
 ) -> Launch:
-    """Compile what pools windows of a size that the compiler knows: `numbers` are ``pool.metal``'s Windowed."""
+    """Compile the kernel for windows of a compile-time size: `numbers` are ``pool.metal``'s Windowed."""
     width, height, across, down = *numbers[2:4], *numbers[-2:]
     template = f"pool_windows<{element}, {str(most).lower()}, {width}, {height}>"
     binary = instantiated("pool.metal", {"pool_windows": template}, engine)["pool_windows"].binary

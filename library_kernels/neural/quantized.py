@@ -84,7 +84,7 @@ def _taken(who: str, words: Any, scales: Any, minima: Any) -> Parts:
 
 
 def _laid(x: Array) -> Array:
-    """Return an array whose elements lie in a row, from where a vector may be read."""
+    """Return a contiguous array, aligned for vector loads."""
     whole = x.contiguous and aligned(x, _VECTOR) and x.offset % _VECTOR == 0
     return x if whole else copied(x)
 
@@ -185,14 +185,14 @@ def _unpacked_size(words: Host, scales: Host, minima: Host | None, want: Host) -
     size=lambda words, scales, *rest: _unpacked_size(words, scales, rest[0] if len(rest) > 1 else None, rest[-1]),
     tolerance={"float32": 0.51, "float16": 0.51, "bfloat16": 0.51})  # fmt: skip
 def dequantize(words: Array, scales: Array, minima: Array | None = None, /, *, dtype: Any = None) -> Array:
-    """Return the array that words, scales and minima stand for.
+    """Return the array that words, scales and minima represent.
 
     Parameters
     ----------
     words, scales, minima : Array
         What `quantize` returns.
     dtype : dtype, optional
-        Of the result, a float; by default that of the scales.
+        The dtype of the result, a float; by default that of the scales.
 
     Returns
     -------
@@ -303,7 +303,7 @@ def quantized_matmul(x: Array, words: Array, scales: Array, minima: Array | None
 
 
 def _rows(n: int, device: Device) -> int:
-    """Return how many rows a SIMD-group takes: of many, since they share what is read of x."""
+    """Return how many rows a SIMD-group takes; several, since they share the loads of x."""
     if not device.waits:
         return 4
     enough = _BUSY * device.tile_places // 2

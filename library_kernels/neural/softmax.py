@@ -31,7 +31,7 @@ _EXPONENTIALS = {"float32": 8.0, "float16": 0.6, "bfloat16": 0.53}
 
 
 def _steep(_x: Any, want: Any) -> Any:
-    """Size of a softmax's error: x - m is rounded, which moves its exponential by as many units as it is large."""
+    """Scale of a softmax's error: x - m is rounded, which changes its exponential in proportion to x - m."""
     return want * np.maximum(1, -np.log(np.maximum(want, 1e-300)))
 
 

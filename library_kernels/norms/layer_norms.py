@@ -29,7 +29,7 @@ _NORMS = {"float32": 16.0, "float16": 0.6, "bfloat16": 0.53}
 
 
 def _reach(x: Any, *given: Any) -> Any:
-    """Size of a norm's error: of the largest x against the spread, not of what is left of it."""
+    """Scale of a norm's error: the largest x relative to the spread."""
     *_, want = given
     if 0 in x.shape:
         return want

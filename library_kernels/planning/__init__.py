@@ -1,6 +1,6 @@
 """Plans: which kernels, over which grids, with which records. Numbers alone.
 
-Comes in: shapes, strides, offsets and sizes. Goes out: frozen records that ``launching`` carries out, among them the
-bytes that a kernel reads as its struct. Nothing here knows an array, an engine or a program, so that a plan can be
-tested without one; the structs are those of the files in ``metal``, and the two change together.
+Input: shapes, strides, offsets and sizes. Output: frozen records that ``launching`` carries out, among them the
+bytes that a kernel reads as its struct. Nothing here depends on arrays, engines or programs, so plans can be tested
+without them. The structs mirror those of the files in ``metal``; change both together.
 """

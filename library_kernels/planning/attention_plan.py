@@ -90,7 +90,7 @@ class AttentionStep(NamedTuple):
 
 
 def plan_attention(s: AttentionShape, device: Device) -> tuple[AttentionStep, ...]:
-    """Plan attention; nothing where no kernel takes rows of this width, and products have to be put together."""
+    """Plan attention; empty if no kernel takes rows of this width, so that it must be composed of products."""
     matrices = s.kind.removesuffix("16") in device.matrices
     fits = max(s.own, s.wide) <= _MOST
     own_kernels = (device.waits or matrices) and fits

@@ -45,7 +45,7 @@ def axes_of(who: str, axis: Any, ndim: int) -> Shape:
     """
     if axis is None:
         return tuple(range(ndim))
-    if type(axis) is int:  # as most are: to ask what is iterable takes longer than all of the rest
+    if type(axis) is int:  # the usual case: testing whether it is iterable takes longer than everything else
         return (axis_of(who, axis, ndim),)
     given = axis if isinstance(axis, Iterable) else (axis,)
     axes = tuple(axis_of(who, a, ndim) for a in given)

@@ -38,7 +38,7 @@ FORMS = {12: (1,), 4: (2, 1), 2: (4, 1), 1: (8, 2)}  # 12: or 8, which the same 
 
 
 class Windows(NamedTuple):
-    """How windows lie over axes: a number for each, and for padding how much is put before and after it."""
+    """The geometry of windows over axes: one number per axis, and for padding one before and one after it."""
 
     size: Shape
     stride: Shape
@@ -174,7 +174,7 @@ def plan_convolution(
 
 
 class ChannelsPlan(NamedTuple):
-    """What the dispatch needs to know of a convolution whose groups are a channel each.
+    """The dispatch's record of a convolution whose groups are one channel each.
 
     Attributes
     ----------

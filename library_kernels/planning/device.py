@@ -17,7 +17,7 @@ __all__ = [
 LANES = 32  # threads of a SIMD-group
 FAR = 96 << 20  # bytes of operands that hardly stay in any cache until the next kernel
 NEVER = 1 << 62
-_SHARED = 1024  # elements of a row that are worth a threadgroup, where loads are slow
+_SHARED = 1024  # elements of a row that justify a threadgroup, if loads are slow
 _LONE = 65536  # elements of a row that a threadgroup takes by itself rather than start another dispatch
 _THREADS = 256  # of a threadgroup whose threads work alone
 
@@ -75,7 +75,7 @@ _TILES = 24  # and those with a tile of columns each in threadgroup memory
 
 
 def device_of(caps: Caps) -> Device:
-    """Return what fills an engine's device."""
+    """Return the work that fills an engine's device."""
     if not caps.processors:
         return CORES._replace(crowd=_CROWD, streams=FAR) if caps.serial else CORES._replace(matrices=caps.matrices)
     groups = _RESIDENT * caps.processors

@@ -80,7 +80,7 @@ _DOTS = struct.Struct("I4x2q")
 
 
 class Strided(NamedTuple):
-    """How an array lies in its block, in elements."""
+    """An array's layout in its block, in elements."""
 
     shape: Shape
     strides: Shape
@@ -305,7 +305,7 @@ class _Planner:
         return self.run("matmul_panels" if along else "matmul", a, self._packed(b, f"pack_{self.size}"))
 
     def widened(self, a: Matrices, b: Matrices) -> ProductPlan:
-        """Multiply by a that has been made float; b is made float as it is packed, and the result is rounded."""
+        """Multiply after a was converted to float; b is converted as it is packed, and the result is rounded."""
         self.size, self.wide = _WIDENED[self.kind], True
         return self.run("matmul_panels", a, self._packed(b, f"pack_{self.kind}"))
 
@@ -332,7 +332,7 @@ class _Planner:
         return self._multiply(f"columns_{'wide_' * wide}{rows}", a, b, shape, grid, COLUMN_THREADS)
 
     def tiled(self, a: Matrices, b: Matrices, window: Record | None = None) -> ProductPlan:
-        """Add the kernel whose threadgroups make a tile each; of windows, B is where the images begin."""
+        """Add the kernel whose threadgroups compute one tile each; for windows, B is the start of the images."""
         m, n, k, batch = a.rows, b.columns, a.columns, len(a.order)
         matrices, places = self.kind in _WIDENED, self.device.tile_places
         several = 8 if matrices else 4
@@ -362,7 +362,7 @@ class _Planner:
         self, name: str, a: Matrices, b: Matrices, split: tuple[int, int, int, int], grid: Grid, threads: int,
         ways: tuple[str, ...] = (), more: tuple[Host, ...] = (),
     ) -> ProductPlan:  # fmt: skip
-        """Add a kernel and what adds up its parts of K; `split`: splits, depth, blocks, the step along B's columns."""
+        """Add a kernel, and one to sum its parts of K; `split`: splits, depth, blocks, step along B's columns."""
         m, n, k, batch = a.rows, b.columns, a.columns, len(a.order)
         splits = split[0]
         packed = record(_PRODUCT.pack(m, n, k, *split[:3], a.row, a.column, b.row, split[3]))
@@ -434,7 +434,7 @@ def _whole(x: Matrices, several: int, *numbers: int) -> bool:
 
 
 def _by_fours(x: Matrices) -> bool:
-    """Say whether the lines of a factor, whose elements are neighbours, may be read four at once."""
+    """Return whether the lines of a factor, whose elements are neighbours, may be read four at a time."""
     lines = (x.row,) if x.rows > 1 else ()
     return _whole(x, 4, x.columns, *lines)
 

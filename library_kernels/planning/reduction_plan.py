@@ -75,7 +75,7 @@ def plan_reduction(
     ----------
     axes : sequence of Axis
     offset : int
-        Of the first element, in elements.
+        The offset of the first element, in elements.
     size : int
         Bytes of a total.
     scale : float
@@ -200,7 +200,7 @@ def _along(form: _Form, scale: float, device: Device, *, own: bool) -> Made:
 
 
 def _sideways(form: _Form, size: int, scale: float, device: Device, *, own: bool) -> Made | None:
-    """Columns: tiles of them go down stretches of rows. Narrow rows that lie end to end are taken as one wide row."""
+    """Columns: tiles of them go down stretches of rows. Contiguous narrow rows are treated as one wide row."""
     together = _LAID_OUT // form.width
     if not own and together > 1 and form.pitch == form.width and form.length >= 4 * together:
         count = -(-form.length // together)

@@ -25,8 +25,8 @@ DType = np.dtype[Any]
 
 _BOOL, _INT, _FLOAT = np.dtype(np.bool_), np.dtype(np.int64), np.dtype(np.float32)
 _FILE = ("reduce.metal",)
-# Half a unit for each addition on the way of an element, of which there are fewer than 13 here. A 16-bit result is
-# rounded once from such a total.
+# Half a unit for each addition that an element passes through, fewer than 13 here. A 16-bit result is rounded once from
+# such a total.
 TOTAL_TOLERANCE = {"float32": 6.0, "float16": 0.52, "bfloat16": 0.51}
 
 
@@ -75,8 +75,8 @@ def sum(x: Array, /, axis: Any = None, *, dtype: Any = None, keepdims: bool = Fa
     Returns
     -------
     Array
-        16-bit floats are summed in float32. Of no elements the sum is 0. A float32 sum is at least as exact as
-        NumPy's pairwise one: it is made of blocks within blocks.
+        16-bit floats are summed in float32. The sum of no elements is 0. A float32 sum is at least as exact as NumPy's
+        pairwise one, as it adds blocks within blocks.
     """
     return _added("sum", x, axis, dtype, keepdims=keepdims, start=0)
 
@@ -84,7 +84,7 @@ def sum(x: Array, /, axis: Any = None, *, dtype: Any = None, keepdims: bool = Fa
 @op("reduction", reference=np.prod, dtypes=ALL, kernels=_FILE, numpy=(np.prod,),
     tolerance={"float32": 170.0, "float16": 0.6, "bfloat16": 0.52})  # six times √2405 roundings of 0.58  # fmt: skip
 def prod(x: Array, /, axis: Any = None, *, dtype: Any = None, keepdims: bool = False) -> Array:
-    """Product of the elements; parameters and dtypes as for `sum`. Of no elements it is 1."""
+    """Product of the elements; parameters and dtypes as for `sum`. The product of no elements is 1."""
     return _added("prod", x, axis, dtype, keepdims=keepdims, start=1)
 
 
@@ -134,13 +134,13 @@ def _vote(who: str, functor: str, x: Any, axis: Any, *, keepdims: bool, nothing:
 
 @op("reduction", reference=np.any, dtypes=ALL, kernels=_FILE, numpy=(np.any,))
 def any(x: Array, /, axis: Any = None, *, keepdims: bool = False) -> Array:
-    """Whether any element is not zero, as bool; parameters as for `sum`. Of no elements: False. NaN is not zero."""
+    """Whether any element is not zero, as bool; parameters as for `sum`. False without elements. NaN is not zero."""
     return _vote("any", "Any", x, axis, keepdims=keepdims, nothing=False)
 
 
 @op("reduction", reference=np.all, dtypes=ALL, kernels=_FILE, numpy=(np.all,))
 def all(x: Array, /, axis: Any = None, *, keepdims: bool = False) -> Array:
-    """Whether all elements are not zero, as bool; parameters as for `sum`. Of no elements: True. NaN is not zero."""
+    """Whether all elements are not zero, as bool; parameters as for `sum`. True without elements. NaN is not zero."""
     return _vote("all", "All", x, axis, keepdims=keepdims, nothing=True)
 
 

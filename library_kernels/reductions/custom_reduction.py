@@ -36,10 +36,10 @@ def reduction(
     combine : str
         MSL, of ``a`` and ``b``: associative and commutative, such as ``"a + b"`` or ``"max(a, b)"``.
     init : number
-        What changes nothing when it is combined: 0 for a sum. Also the result for no elements. Integers have no
-        infinities: for them ``-inf`` is the least of the dtype, where a maximum starts from, and ``inf`` the largest.
+        The identity of `combine`: 0 for a sum. Also the result for no elements. Integers have no infinities: for them
+        ``-inf`` is the least of the dtype, where a maximum starts from, and ``inf`` the largest.
     map : str, optional
-        MSL, of ``x``: what an element becomes before it is combined.
+        MSL, of ``x``: the transformation of an element before it is combined.
     finish : str, optional
         MSL, of ``a``, the total, and ``n``, the number of elements, a float: what the result is.
     dtype : dtype, optional

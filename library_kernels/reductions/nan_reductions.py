@@ -34,7 +34,7 @@ _ISNAN = BY_NAME["isnan"]
 _SQRT = BY_NAME["sqrt"]
 _WHERE, _DIVIDE = BY_NAME["where"], BY_NAME["divide"]
 
-# NaN is what an extreme starts from: it gives way to every number, and is left where there is none.
+# An extreme starts from NaN, which any number replaces, and which remains if there is none.
 _TEXT = """
 #define OF_FLOATS template <typename T, typename R, typename Part, typename Acc> struct
 OF_FLOATS NanSum : Sum<T, R, Part, Acc> {

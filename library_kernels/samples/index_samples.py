@@ -18,7 +18,7 @@ Shape = tuple[int, ...]
 
 
 def _rows(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
-    """Sizes where the method changes, ties, and what orders oddly: NaN, infinities, both zeros, the limits."""
+    """Sizes where the method changes, ties, and values with unusual order: NaN, infinities, both zeros, the limits."""
     for shape in ((0,), (1,), (5, 0), (7, 5), (3, 31), (40, 32), (5, 33), (2, 257), (2049,), (2, 5000), (17, 2100)):
         x = _odd_values(rng, dtype, math.prod(shape)).reshape(shape)
         yield Sample((x,))
@@ -63,7 +63,7 @@ def _zeros_among(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
 
 
 def _plain_values(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
-    """Values without NaN, with many ties: what NumPy's unique and the standard's agree on."""
+    """Values without NaN, with many ties, on which NumPy's unique and the standard's agree."""
     for sample in _zeros_among(rng, dtype):
         x = sample.args[0]
         if is_float(x.dtype):

@@ -55,7 +55,7 @@ def positive(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
 
 
 def present(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
-    """As `positive`, but never nothing at all."""
+    """As `positive`, but never empty."""
     return shaped(dtype, lambda n: _between(rng, dtype, n, 0.5, 1.5), empty=False)
 
 

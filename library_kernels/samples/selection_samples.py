@@ -1,4 +1,4 @@
-"""What selections, sets and the indices of what is not 0 are tested and timed with."""
+"""Samples for selections, sets and nonzero."""
 
 from __future__ import annotations
 

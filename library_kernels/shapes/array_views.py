@@ -41,9 +41,9 @@ def reshape(x: Array, /, shape: int | Shape, *, copy: bool | None = None) -> Arr
     ----------
     x : Array
     shape : int or tuple of int
-        One length may be -1: what the others leave.
+        One length may be -1, to be inferred from the others.
     copy : bool, optional
-        True: always a copy; False: an error where a view cannot be.
+        True: always a copy; False: an error if a view is impossible.
 
     Raises
     ------
@@ -158,7 +158,7 @@ def expand_dims(x: Array, /, axis: int | Shape = 0) -> Array:
     Raises
     ------
     numpy.exceptions.AxisError
-        When it would stand outside.
+        When it would be out of range.
     """
     x = as_array("expand_dims", x)
     count = len(tuple(axis)) if isinstance(axis, Iterable) else 1

@@ -1,4 +1,4 @@
-"""Arrays put together: concat and stack, strided copies into parts of the result.
+"""Joining arrays: concat and stack, by strided copies into parts of the result.
 
 Names and semantics: Python array API standard 2024.12, "Manipulation functions".
 """
@@ -35,7 +35,7 @@ _TOGETHER = {2, 3, 4}  # arrays that interleave.metal takes at once
     flops=0,
 )
 def concat(arrays: Sequence[Array], /, axis: int | None = 0) -> Array:
-    """Join arrays along an axis that they have; None joins their elements in one axis.
+    """Join arrays along an existing axis; None joins their elements along one axis.
 
     Raises
     ------

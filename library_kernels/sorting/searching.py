@@ -74,7 +74,7 @@ def searchsorted(
 
 
 def _numbers_among(x1: Array, values: Any, side: Any, sorter: Any) -> Array:
-    """Search for Python's numbers: their size does not count, and a number beyond x1's dtype lies beyond all of x1."""
+    """Search for Python numbers: they do not affect the dtype, and one beyond x1's range lies beyond all of x1."""
     data = np.asarray(values)
     if data.dtype.kind not in "biufO" or (data.dtype.kind == "O" and not all(type(v) is int for v in data.flat)):
         return cast("Array", searchsorted(x1, asarray(values, device=x1.device), side, sorter))  # raises

@@ -183,7 +183,7 @@ def histogram(
     counts : Array
         int64; float32 with weights or density.
     edges : Array
-        float32, one more. Each bin has its lower edge, the last one both. What lies outside, and NaN, is not counted.
+        float32, one more. Each bin has its lower edge, the last one both. Elements outside, and NaN, are not counted.
 
     Raises
     ------

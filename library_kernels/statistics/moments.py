@@ -30,10 +30,10 @@ Axes = tuple[int, ...]
 _FLOAT = np.dtype(np.float32)
 _FILE = ("reduce.metal",)
 _SPREADS = ("reduce.metal", "spread.metal")
-_TOLD = struct.Struct("<Q4If4x")  # as spread.metal has it
+_TOLD = struct.Struct("<Q4If4x")  # as in spread.metal
 _THREADS = 256  # of its threadgroups
 _HELD = (4, 16)  # elements that one of its threads has
-_CHUNK = 12  # bytes of what is known of a chunk
+_CHUNK = 12  # bytes of a chunk's record
 _SPREAD = {"float32": 10.0, "float16": 0.6, "bfloat16": 0.52}
 
 
@@ -111,7 +111,7 @@ def _chunked(x: Array, axes: Axes, functor: str, count: int, left: float, *, kee
 def _launches(
     functor: str, dtype: DType, rows: int, count: int, left: float, offset: int, device: str
 ) -> tuple[Launch, Launch | None, int]:
-    """Return what makes the chunks, what brings them together, and how many there are of all rows."""
+    """Return the kernel that reduces chunks, the one that combines them, and the number of chunks of all rows."""
     held = next((n for n in _HELD if n * _THREADS >= count), _HELD[-1])
     chunk = held * _THREADS
     chunks = -(-count // chunk)

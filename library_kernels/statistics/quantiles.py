@@ -34,7 +34,7 @@ _WHERE, _LERP, _EQUAL, _NOT = (BY_NAME[n] for n in ("where", "lerp", "equal", "n
 _FLOAT = np.dtype(np.float32)
 _TOLERANCE = {"float32": 3.0, "float16": 0.52, "bfloat16": 0.51}
 
-# Where a quantile lies among n sorted elements: (n q) + alpha + q (1 - alpha - beta) - 1.
+# A quantile's position among n sorted elements: (n q) + alpha + q (1 - alpha - beta) - 1.
 # Source: R. Hyndman and Y. Fan, "Sample Quantiles in Statistical Packages", 1996; NumPy's ``quantile``.
 _CONTINUOUS = {
     "linear": (1.0, 1.0), "hazen": (0.5, 0.5), "weibull": (0.0, 0.0), "median_unbiased": (1 / 3, 1 / 3),
@@ -47,7 +47,7 @@ _METHODS = (
 
 
 class _Places(NamedTuple):
-    """Between which two sorted elements quantiles lie, and how far from the first: float64, of one shape."""
+    """The two sorted elements around each quantile, and the distance from the first: float64, of one shape."""
 
     low: Host
     high: Host

@@ -1,6 +1,6 @@
 """Arrays on an engine: memory, views, and the protocols of NumPy and of other libraries.
 
-Comes in: data, or shapes to allocate, and an engine. Goes out: `Array`, and dispatches started in order (``stream``),
+Input: data, or shapes to allocate, and an engine. Output: `Array`, and dispatches started in order (``stream``),
 which reading an array waits for. Nothing is computed here and no kernel is known: an operator or a method looks its
 function up in ``implementations``, which is filled from above. Below, only the engine's protocol is used.
 

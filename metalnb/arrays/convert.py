@@ -124,7 +124,7 @@ def _adopted(obj: Any, engine: Any) -> Array:
     Raises
     ------
     ValueError
-        When its elements do not lie one after the other.
+        When its elements are not contiguous.
     """
     told = obj.__cuda_array_interface__
     dtype, shape = as_dtype(np.dtype(told["typestr"]), "asarray"), tuple(told["shape"])
@@ -173,7 +173,7 @@ def _lent(who: str, obj: Any) -> np.ndarray[Any, Any]:
     """View another library's array as NumPy's, by DLPack."""
     try:
         return taken(obj)
-    except RuntimeError as error:  # which is what NumPy says of a dtype that it lacks
+    except RuntimeError as error:  # NumPy's error for an unknown dtype
         raise BufferError(f"{who}: NumPy cannot take it: {error} Convert it there, or pass its bits as integers "
                           "and read them with .view(…).") from error  # fmt: skip
 

@@ -16,8 +16,8 @@ __all__ = ["given", "taken"]
 
 Host = np.ndarray[Any, Any]
 
-# Where the code of the dtype stands: after the data's address, the device and the number of axes; in the versioned
-# struct also after the version, the context, the deleter and the flags.
+# The offset of the dtype's code: after the data's address, the device and the number of axes; in the versioned struct
+# also after the version, the context, the deleter and the flags.
 _CODES = {b"dltensor": 20, b"dltensor_versioned": 52}
 _UNSIGNED, _BFLOAT = 1, 4
 
@@ -78,7 +78,7 @@ def given(host: Host, options: dict[str, Any]) -> Any:
 
 
 def _capsule_of(lender: Any) -> Any:
-    """Ask for a capsule that tells whether the memory may be written, as libraries of before DLPack 1.0 cannot."""
+    """Request a capsule that says whether the memory is writable, which libraries before DLPack 1.0 cannot say."""
     try:
         return lender.__dlpack__(max_version=(1, 0))
     except TypeError:

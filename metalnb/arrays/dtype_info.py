@@ -140,7 +140,7 @@ def result_type(*arrays_and_dtypes: Any) -> np.dtype[Any]:
     Raises
     ------
     ValueError
-        When nothing is given, or Python scalars only.
+        Without arguments, or with only Python scalars.
     TypeError
         When there is no such dtype.
     """

@@ -105,7 +105,7 @@ class Block:
             self.ticket.wait()  # not cleared: another thread may be about to wait for it, too
 
     def flush(self) -> None:
-        """Take what was written to `host` to the device; to be called after each such write, before a dispatch."""
+        """Copy writes to `host` to the device; call it after each such write, before a dispatch."""
 
     def __del__(self) -> None:
         if self._pool is not None:
@@ -130,7 +130,7 @@ class DeviceBlock(Block):
             self._fetched = self.ticket
 
     def flush(self) -> None:
-        """Take what was written to `host` to the device."""
+        """Copy writes to `host` to the device."""
         self.engine.copy_in(self.memory, 0, self.host)
 
     def receive(self, data: np.ndarray[Any, Any]) -> None:
@@ -219,7 +219,7 @@ class Pool:
         except MemoryError:
             self.clear()
             memory = self.engine.alloc(size)
-        if not self.engine.caps.shared:  # asked at the first block: it opens the device
+        if not self.engine.caps.shared:  # read at the first block, since it opens the device
             self._kind = DeviceBlock
         host = np.frombuffer(memory, np.uint8)
         return memory, host, None, self.engine.bind(host)

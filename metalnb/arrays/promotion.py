@@ -15,8 +15,8 @@ __all__ = ["DTYPES", "as_dtype", "bfloat16", "common", "floating", "is_float", "
 
 DType = np.dtype[Any]
 
-# MSL's word for each: what a kernel's text calls an element of it. bfloat16 is read and written as its 16 bits, since
-# the MSL that metalcompute compiles (2.3) has no bfloat.
+# The MSL type of an element of each dtype. bfloat16 is read and written as its 16 bits, since the MSL that metalcompute
+# compiles (2.3) has no bfloat.
 DTYPES: dict[str, str] = {
     "bool": "bool",
     "int8": "char",
@@ -54,7 +54,7 @@ def bfloat16() -> DType:
 
 
 def as_dtype(given: Any, who: str = "dtype") -> DType:
-    """Read what a caller names a dtype with: a NumPy dtype, its name, or Python's bool, int and float.
+    """Convert a caller's dtype: a NumPy dtype, its name, or Python's bool, int and float.
 
     Raises
     ------

@@ -71,20 +71,20 @@ class Protocols(Core):
     def __array_interface__(self) -> dict[str, Any]:
         """NumPy's array interface, version 3: this memory, and a hold on it for as long as somebody looks.
 
-        Memory of a device has none, and neither has bfloat16: ``__array__`` copies the one and names the other.
+        Device memory has none, nor has bfloat16: ``__array__`` copies the former and names the latter.
         """
         if not self.engine.caps.shared or self.dtype.kind == "V":
             raise AttributeError(f"an array of {self.dtype} on {self.device!r} has no __array_interface__")
         interface = dict(self.read().__array_interface__)
         if self.size:  # a buffer, not an address: the consumer keeps it alive
             whole = np.asarray(Lease(self.block, {**self.block.host.__array_interface__, "version": 3}))
-            self.block.settle()  # what was started before the hold was counted
+            self.block.settle()  # dispatches started before the hold was counted
             interface |= {"data": whole, "offset": self.offset}
         return interface
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
-        """Return where it lies on an NVIDIA GPU: for CuPy, PyTorch and others there, without a copy (version 3).
+        """Return its address on an NVIDIA GPU, for CuPy, PyTorch and others, without a copy (version 3).
 
         An array on another engine has no such attribute.
         """
@@ -117,7 +117,7 @@ class Protocols(Core):
         dl_device: tuple[int, int] | None = None,
         copy: bool | None = None,
     ) -> Any:
-        """Export the array to another library, without a copy unless one is asked for (DLPack 1.0).
+        """Export the array to another library, without a copy unless requested (DLPack 1.0).
 
         `stream` must be None: memory that the CPU reaches has no streams.
         """

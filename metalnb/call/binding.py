@@ -1,4 +1,4 @@
-"""Bind a call's arguments to a kernel's parameters: by position and by name, checked, in place, nothing guessed."""
+"""Bind a call's arguments to a kernel's parameters, by position and by name: checked, in place, without guesses."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Slot:
     ----------
     param : Param
     dtype : numpy.dtype
-        Of an array for it.
+        The dtype of an array for it.
     value_shape : tuple of int
         The axes of one element: ``()`` for ``float``, ``(4,)`` for ``float4``.
     opaque : bool
@@ -106,7 +106,7 @@ class Slot:
         return _unlocked(value)
 
     def _value(self, value: Any) -> Memory:
-        """Pack what a read-only reference refers to."""
+        """Pack the value of a read-only reference."""
         if self._pack is not None and type(value) in _EXACT:
             try:
                 return bytearray(self._pack(value))
@@ -253,7 +253,7 @@ class Binder:
         return [(n, a) for n, v in given if n in places and self.slots[places[n]].points for a in arrays_of(v)]
 
     def _unknown(self, name: str) -> str:
-        """Return what is wrong with a name that no buffer has."""
+        """Return the error for a name that no buffer has."""
         for param in self.signature.threadgroup:
             if param.name == name:
                 label = f"{self.signature.name}: argument {name!r} {param.attribute} is {param.spelling}"
@@ -278,7 +278,7 @@ class Binder:
 
 
 def _plain_record(dtype: np.dtype[Any]) -> tuple[dict[str, None], struct.Struct] | None:
-    """Return the names of a record's fields by offset, and what packs them; None unless all are plain scalars."""
+    """Return the names of a record's fields by offset, and their packer; None unless all are plain scalars."""
     if not dtype.fields or any(f[0].char not in _PLAIN for f in dtype.fields.values()):
         return None
     text, end = "<", 0

@@ -1,4 +1,4 @@
-"""Arrays that live on an engine, as a kernel sees them: all that this room knows of `metalnb.Array`."""
+"""Arrays that live on an engine, as a kernel sees them: all that this package knows of `metalnb.Array`."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ def dimensions(grid: Grid) -> int:
 
 
 def position_width(signature: Signature) -> int:
-    """Number of dimensions that the kernel's own position inputs can tell apart; 3 when it has none."""
+    """Number of dimensions that the kernel's own position inputs distinguish; 3 when it has none."""
     widths = [i.width for i in signature.inputs if "position_in" in i.attribute]
     return max(widths, default=_DIMENSIONS)
 
@@ -220,7 +220,7 @@ def check_threadgroup(
 
 
 def check_places(signature: Signature, grid: Grid, threadgroup: Grid) -> None:
-    """Refuse a threadgroup of which some thread has no place in an array of threadgroup memory.
+    """Refuse a threadgroup with more threads than an array of threadgroup memory has elements for.
 
     Raises
     ------

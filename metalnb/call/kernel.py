@@ -337,7 +337,7 @@ class Kernel:
         return run.validate(self, *args, expected=expected, **options)
 
     def _held(self, args: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[Any, ...]:
-        """Return the engine's arrays that a call may touch: its arguments, and what structs among them point at."""
+        """Return the engine's arrays that a call may touch: its arguments, and those its structs point at."""
         held = residents((*args, *named.values()))
         if any(array.engine is not self.engine for array in held):
             self._refuse_engine(args, named)
@@ -390,7 +390,7 @@ class Kernel:
         )  # fmt: skip
 
     def _declared_bytes(self) -> int:
-        """Return what threadgroup memory is declared; only the compiled kernel tells, so it is compiled if need be."""
+        """Return the bytes of threadgroup memory that the kernel declares, compiling it if necessary."""
         cells = (self.unit.cell, *self.unit.headers.values())
         if self._binary is None and not any("$threadgroup_storage" in c.edited.text for c in cells):
             return 0

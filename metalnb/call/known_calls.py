@@ -1,4 +1,4 @@
-"""Calls like earlier ones: what depends on their arguments' dtypes and shapes alone is not checked again."""
+"""Skip checks for calls like earlier ones that depend only on their arguments' dtypes and shapes."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class _Known(NamedTuple):
 
 
 class _Number:
-    """An argument that is a number: its place, and what it was packed into when it was this object the last time."""
+    """A numeric argument: its position, and the memory it was packed into when this object was last passed."""
 
     __slots__ = ("_bind", "_last", "place")
 
@@ -52,7 +52,7 @@ class _Number:
         self._last: tuple[Any, Any] = (None, None)
 
     def packed(self, value: Any) -> Any:
-        """Return the memory to bind, which nobody writes to."""
+        """Return the memory to bind, which is never written to."""
         was, memory = self._last
         if was is not value:
             memory = self._bind(value)
@@ -61,7 +61,7 @@ class _Number:
 
 
 class KnownCalls:
-    """The calls of one kernel that passed all checks, by what their arguments are.
+    """The calls of one kernel that passed all checks, by their arguments' properties.
 
     Only calls are kept with no options but ``grid`` and ``threadgroup``, whose arguments are all given, by position, as
     numbers and as arrays of NumPy's or of an engine that need no more than to be handed over: contiguous, aligned and
@@ -80,7 +80,7 @@ class KnownCalls:
     def arguments(
         self, args: tuple[Any, ...], options: Mapping[str, Any],
     ) -> tuple[list[Any], _Known, list[Resident]] | None:  # fmt: skip
-        """Return what a known call binds, the call, and the arrays of an engine; None for one that is to be checked.
+        """Return a known call's bindings, the call, and its engine arrays; None if it must be checked.
 
         Raises
         ------
@@ -99,7 +99,7 @@ class KnownCalls:
         return bound, known, held
 
     def keep(self, args: tuple[Any, ...], options: Mapping[str, Any], grid: Grid, threadgroup: Grid) -> None:
-        """Keep a call that passed, with what its grid and its threadgroup were."""
+        """Store a call that passed, with its grid and threadgroup."""
         form, slots = _form(args, options), self._slots
         if form is None or len(args) != len(slots) or 0 in grid:
             return
@@ -124,7 +124,7 @@ class KnownCalls:
 
 
 def _form(args: tuple[Any, ...], options: Mapping[str, Any]) -> tuple[Any, ...] | None:
-    """Return what a call's checks look at; None for arguments whose values they look at, and for other options."""
+    """Return the properties that a call's checks depend on; None if they depend on values, or for other options."""
     form: list[Any] = []
     if options:
         form += map(options.get, _SIZES)

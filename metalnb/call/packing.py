@@ -119,7 +119,7 @@ def pack(kind: Type, value: Any, label: str, reflection: Reflection) -> np.ndarr
     Raises
     ------
     ArgumentError
-        With ``label`` first: the kernel, the argument and what it is.
+        With ``label`` first: the kernel, the argument and its type.
     """
     layout = kind.layout
     if layout is not None and not layout.shape and not kind.extents:
@@ -153,7 +153,7 @@ def _components(kind: Type, layout: Layout, value: Any, label: str) -> np.ndarra
 
 
 def _fill_all(target: Any, record: Struct, value: Any, label: str, reflection: Reflection, at: str = "") -> None:
-    """Fill a record, or an array of them from sequences of what fills one; ``at`` is where it is in the whole array."""
+    """Fill a record, or an array of records from nested sequences; ``at`` is the index in the whole array."""
     shape = target.shape
     inner = f"{label}: element {at} is {record.name}{''.join(f'[{n}]' for n in shape)}" if at else label
     if not shape:
@@ -220,7 +220,7 @@ def _as_mapping(value: Any) -> Mapping[str, Any] | None:
 
 
 def described(value: Any) -> str:
-    """Return a short description of what was given."""
+    """Return a short description of an argument."""
     if isinstance(value, (np.ndarray, np.void)):
         kind = "records" if value.dtype.names else value.dtype
         masked = "a masked array" if is_masked(value) else "an array"

@@ -1,4 +1,4 @@
-"""The threadgroup memory of a launch: what its parameters get, and whether all of it fits."""
+"""The threadgroup memory of a launch: its parameters' sizes, and whether they fit."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def memory_sizes(signature: Signature, group: Grid, given: Mapping[str, Any]) ->
 
 
 def refuse_memory(signature: Signature, given: Iterable[str]) -> None:
-    """Refuse memory for what is not a threadgroup parameter.
+    """Refuse memory for a name that is not a threadgroup parameter.
 
     Raises
     ------

@@ -26,7 +26,7 @@ def key_of(content: tuple[Any, ...], kernel: str, device: str) -> str:
 
 
 def recall(key: str) -> dict[int, Grid]:
-    """Return what was kept: a threadgroup for each number of dimensions."""
+    """Return the stored threadgroups, one for each number of dimensions."""
     kept = cache.store().get(key, _KIND)
     if kept is None:
         return {}

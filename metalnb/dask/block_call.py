@@ -1,4 +1,4 @@
-"""A kernel's call on one block: what Dask hands to its workers."""
+"""A kernel's call on one block, as Dask sends it to its workers."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def output_of(kernel: Kernel, given: Mapping[str, Any]) -> np.dtype[Any]:
     Raises
     ------
     ArgumentError
-        When it leaves out none, or several: a block of Dask's is one array.
+        When it leaves out none or several, as a Dask block is one array.
     """
     left_out = [p for p in _present(kernel) if p.name not in given and p.writable]
     if len(left_out) != 1:

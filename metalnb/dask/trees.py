@@ -1,4 +1,4 @@
-"""`reduce`: a reduction of ours over Dask's arrays, as a tree: blocks first, then what they gave."""
+"""`reduce`: one of metalnb's reductions over Dask arrays, as a tree: blocks first, then their results."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def reduce(
     Parameters
     ----------
     op : callable
-        `mnb.sum`, `mnb.max`, …, or one that `mnb.reduction` made: what may be done in any grouping. A mean is the
+        `mnb.sum`, `mnb.max`, …, or one from `mnb.reduction`: any reduction that is associative. A mean is the
         quotient of two such.
     x : dask.array.Array
     axis : int or tuple of int, optional
@@ -33,7 +33,7 @@ def reduce(
     combine : callable, optional
         What combines the blocks' results, where that is another op: for a sum of squares, `mnb.sum`. By default ``op``.
     dtype : dtype, optional
-        Of the result; by default that of the op's result for one element.
+        The dtype of the result; by default that of the op's result for one element.
     split_every : int, optional
         How many results are taken together at each step of the tree; Dask's default is 4.
 

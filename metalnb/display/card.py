@@ -89,7 +89,7 @@ class Card:
 
     @property
     def call(self) -> str:
-        """A call to start from: arrays by their names, a value for each scalar, and what is returned left out."""
+        """A call to start from: arrays by their names, a value for each scalar, and without the returned arrays."""
         made = ", ".join(p.name for p in self._given if _returned(p))
         return f"{f'{made} = ' if made else ''}{self.bare_call}"
 
@@ -99,7 +99,7 @@ class Card:
 
     @property
     def bare_call(self) -> str:
-        """The call alone, without names for what it returns."""
+        """The call alone, without names for its results."""
         given = self._given
         arrays = [p for p in given if not p.reference and not (p.writable and p.use == "write")]
         shown: list[str] = []
@@ -114,7 +114,7 @@ class Card:
         return f"{self.signature.name}({', '.join(shown)})"
 
     def parameters(self) -> list[tuple[str, str, str, str, str]]:
-        """Return a row for each parameter: name, MSL type, attribute, access, what Python passes."""
+        """Return a row for each parameter: name, MSL type, attribute, access, Python argument."""
         rows = []
         for p in self.signature.params:
             access = "shared" if p.space == "threadgroup" else _ACCESS[p.use or ("update" if p.writable else "read")]
@@ -128,7 +128,7 @@ _ACCESS = {"read": "read", "write": "write", "update": "read, write", "none": "n
 
 
 def _passed(param: Param, card: Card) -> str:
-    """Return what a caller passes for a parameter."""
+    """Return a description of a parameter's Python argument."""
     if param.space == "threadgroup":
         return f"sized by the launch: one {param.type}{'' if param.reference else ' for each thread'}"
     if param.reference and not param.writable:
@@ -173,7 +173,7 @@ def _example(param: Param) -> str:
 
 
 def _value(param: Param, reflection: Reflection, *, pointers: bool) -> str:
-    """Return what a caller passes for one value; whether a struct's pointers can be given is the engine's matter."""
+    """Return a description of one value's Python argument; the engine decides whether a struct may hold pointers."""
     layout, extents = param.type.layout, param.type.extents
     if layout is None:
         record = reflection.struct(param.type.name)

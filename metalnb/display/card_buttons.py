@@ -1,4 +1,4 @@
-"""The buttons at a card's foot: what can be done with a kernel next, each as the cell that does it.
+"""The buttons at a card's foot, each of which inserts the cell for a next step with the kernel.
 
 The page's side is the JupyterLab extension, which puts the cell below and runs it. Where there is no such extension
 the buttons are not shown, and a page that strips styles shows nothing of them either: their words are the style's.
@@ -13,8 +13,8 @@ from .frame import mix
 
 __all__ = ["ACTS", "BUTTONS", "buttons", "step_button"]
 
-# What a button says, the cell that it puts below, and what it does. ``{call}`` is the kernel's call, ``{given}`` the
-# same as the arguments of a function that takes a kernel.
+# A button's label, the cell that it inserts below, and its description. ``{call}`` is the kernel's call, ``{given}``
+# the same as the arguments of a function that takes a kernel.
 ACTS = (
     ("Time", "%metal_time {call}", "take the call's time"),
     ("Profile", "%metal_profile {call}", "count what each line would cost a GPU"),
@@ -42,7 +42,7 @@ def buttons(name: str, call: str) -> str:
     name : str
         The kernel's, as Python has it.
     call : str
-        A call to start from, where the notebook has none yet.
+        A call to start from, if the notebook has none yet.
     """
     return _row(name, call, ACTS)
 

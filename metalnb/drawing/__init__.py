@@ -1,4 +1,4 @@
-"""Pictures for notebooks: plain numbers in; a transparent PNG, and the same in words, out.
+"""Pictures for notebooks, from plain numbers: a transparent PNG with a description in words.
 
 There is one module per picture: the rounds of a tree, which thread reads what and when, how fast each version of a
 kernel was. ``canvas`` has what they share: the record of a picture, boxes in rows, and colours that suit a light page

@@ -13,7 +13,7 @@ __all__ = ["ladder"]
 
 
 def ladder(rates: Mapping[str, float], limit: float, *, unit: str = "B/s", best: bool = False) -> Picture:
-    """Draw how fast each version of a kernel was, with the limit; the newest version stands out, or the best.
+    """Draw the rate of each version of a kernel, with the limit; the newest or the best version is highlighted.
 
     Parameters
     ----------

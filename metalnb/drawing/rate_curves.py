@@ -29,7 +29,7 @@ def curves(
     marks: Mapping[str, float] | None = None,
     sizes: bool = False,
 ) -> Picture:
-    """Draw measured figures over what was varied; both axes are logarithmic.
+    """Draw measured figures over the varied quantity; both axes are logarithmic.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ def curves(
     across : str
         What was varied.
     unit : str
-        Of the figures: ``"s"``, ``"B/s"``, ``"FLOP/s"``.
+        The unit of the figures: ``"s"``, ``"B/s"``, ``"FLOP/s"``.
     limits : mapping of str to float or mapping of float to float, optional
         Limits to compare the figures with, drawn dashed: one value, or values at two points or more.
     marks : mapping of str to float, optional
@@ -115,7 +115,7 @@ def _grid(figures: list[float]) -> Any:
 
 
 def _told(lines: Any, limits: Any, marks: Any, unit: str, *, sizes: bool) -> list[str]:
-    """Describe what is drawn."""
+    """Describe the picture."""
 
     def series(points: Mapping[float, float]) -> str:
         return ", ".join(f"{_figure(y, unit)} at {_place(x, sizes=sizes)}" for x, y in sorted(points.items()))

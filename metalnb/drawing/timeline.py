@@ -13,12 +13,12 @@ _WIDE, _HIGH = 1.55, 0.42  # inches per moment, and per row
 
 
 def timeline(rows: Mapping[str, Sequence[str]], *, barriers: Collection[int] = ()) -> Picture:
-    """Draw who does what when: a row for each SIMD-group (or anything else that alternates), and time to the right.
+    """Draw activities over time: a row for each SIMD-group (or anything else that alternates), and time to the right.
 
     Parameters
     ----------
     rows : mapping of str to sequence of str
-        For each name what it does at each moment, in one to three words; empty if it does nothing.
+        For each name its activity at each moment, in one to three words; empty if it is idle.
     barriers : collection of int, optional
         The moments, from 0, before which everything waits at a barrier.
 

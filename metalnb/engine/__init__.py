@@ -1,8 +1,8 @@
 """What runs kernels: the engines.
 
-A compiled kernel's text comes in (a `Unit`), and memory, arguments and grids; a dispatch in flight goes out.
-Nothing here knows NumPy's dtype rules, arrays or kernels as callables. A new engine is a module or room beside the
-others and a row in `REGISTRY`; ``base.py`` is all that the rest of metalnb may use of it.
+Input: a kernel's text (a `Unit`), memory, arguments and grids. Output: a dispatch in flight. Nothing here knows NumPy's
+dtype rules, arrays or kernels as callables. A new engine is a module or room beside the others and a row in `REGISTRY`;
+``base.py`` is all that the rest of metalnb may use of it.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""The seam between metalnb and whatever runs a kernel. Below it: no NumPy rules, no arrays, no display.
+"""The interface between metalnb and the engines that run its kernels: no NumPy semantics, arrays or display below it.
 
-An engine is a room in this folder that implements `Engine`, with the text, headers and passes of its target inside,
-and a row of ``REGISTRY`` in ``engine_choice.py``. ``tests/engines/test_engine_conformance.py`` says what each engine
-must do.
+An engine is a package in this folder that implements `Engine` and holds its target's text, headers and passes;
+``REGISTRY`` in ``engine_choice.py`` has a row for it. ``tests/engines/test_engine_conformance.py`` specifies what each
+engine must do.
 """
 
 from __future__ import annotations
@@ -36,8 +36,7 @@ class Caps:
     versions : dict
         Names and versions of the software underneath.
     threadgroup_memory : int
-        Bytes of memory that a threadgroup has: Metal's 32 KiB on every engine, so that a cell which runs here runs
-        there.
+        Bytes of threadgroup memory: Metal's 32 KiB on every engine, so that cells stay portable.
     clock : {"device", "wall"}
         "device" when the device's own clock can time a dispatch: the engine is then a `Clocked` one.
     msl : tuple of int
@@ -52,19 +51,19 @@ class Caps:
         Whether each thread has a core of its own, so that one thread working step by step is faster than the lanes of
         a SIMD-group taking turns.
     processors : int
-        The number of threadgroups of any size that run at once, at least: a GPU's processors; 0 when unknown.
+        The least number of threadgroups, of any size, that run at once: a GPU's processors; 0 when unknown.
     stops : bool
         Whether a checked kernel can be stopped: the ``timeout`` of a call.
     nominal : tuple of 2 float or None
-        The device's B/s to memory and its FLOP/s, as its own driver has them.
+        The device's memory bandwidth in B/s and its FLOP/s, as reported by its driver.
     last_cache : int
         Bytes of the device's last-level cache; 0 when unknown.
     pointers : bool
-        Whether a struct may hold pointers (MSL 2.13, argument buffers): the engine then is an `Addressing` one.
+        Whether a struct may hold pointers (MSL 2.13, argument buffers); the engine is then an `Addressing` one.
     prints : bool
         Whether what a kernel logs (MSL 6.17) is shown.
     matrices : frozenset of str
-        The element types, Metal's words, whose SIMD-group matrices hardware of its own multiplies.
+        The element types, in Metal's names, whose SIMD-group matrices are multiplied by dedicated hardware.
     copies : bool
         Whether copies from device to threadgroup memory are asynchronous: threads compute meanwhile.
     """
@@ -96,9 +95,9 @@ class Binary(Protocol):
     unit : Unit
         What it was compiled from.
     threadgroup_bytes : int
-        Threadgroup memory that the kernel itself declares.
+        Threadgroup memory that the kernel declares.
     threads : int, optional
-        The most threads of a threadgroup that it runs with; without it, 1024.
+        The largest threadgroup that it runs with; 1024 if not given.
     facts : callable, optional
         Returns further lines of the kernel's card, each as a label and a text.
     """
@@ -125,7 +124,7 @@ class Ticket(Protocol):
 
     @property
     def elapsed(self) -> Callable[[], float | None]:
-        """What tells the time that it took."""
+        """The object that returns the dispatch's time."""
         ...
 
     def wait(self) -> None:
@@ -140,7 +139,7 @@ class Ticket(Protocol):
 
 
 class Observation(NamedTuple):
-    """A dispatch that was started. It keeps none of its arrays alive.
+    """A started dispatch, as observers see it. It keeps none of its arrays alive.
 
     Attributes
     ----------
@@ -167,35 +166,35 @@ Observer = Callable[[Observation], Any]
 
 
 class Engine(Protocol):
-    """What runs kernels on one device. All methods may be called from any thread.
+    """Runs kernels on one device. All methods may be called from any thread.
 
     Attributes
     ----------
     name : str
-        As in the registry; for the second device and those after it with an index: ``"cuda:1"``.
+        As in the registry; with an index from the second device on: ``"cuda:1"``.
     caps : Caps
     observers : tuple of callable
-        What `launch` tells of each dispatch; `Observable` does it. Add one with `observation.observe`.
+        Called by `launch` for each dispatch; `Observable` does so. Add one with `observation.observe`.
     """
 
     observers: tuple[Observer, ...]
 
     @property
     def name(self) -> str:
-        """What it is called."""
+        """The engine's name."""
         ...
 
     @property
     def caps(self) -> Caps:
-        """What it can do."""
+        """The engine's capabilities."""
         ...
 
     def text(self, unit: Unit) -> str:
-        """Return the text that the target's compiler is given for a kernel, for people to read."""
+        """Return the text that the target's compiler gets for a kernel, for people to read."""
         ...
 
     def expect(self) -> None:
-        """Get ready to compile: a new cell is being parsed. Must return at once, and not raise."""
+        """Get ready to compile, as a new cell is being parsed. Must return at once, and not raise."""
         ...
 
     def compile(self, unit: Unit) -> Binary:
@@ -214,9 +213,9 @@ class Engine(Protocol):
         Returns
         -------
         object with the buffer protocol
-            With ``caps.shared``, the host and the device see the same bytes. Otherwise its bytes are a window on the
-            host (see `staging.DeviceMemory`): the copies below carry bytes between it and the device, and an argument
-            that lies in the window stands for the device's memory at the same offset.
+            With ``caps.shared``, the host and the device see the same bytes. Otherwise they are a window on the host
+            (see `staging.DeviceMemory`): the copies below transfer bytes between window and device, and an argument
+            inside the window refers to the device memory at the same offset.
 
         Raises
         ------
@@ -225,16 +224,16 @@ class Engine(Protocol):
         ...
 
     def bind(self, memory: Any) -> Any:
-        """Return what `launch` may be given for an array of bytes from `alloc`, or of a record that stays as it is.
+        """Return a faster form of an argument for `launch`: an array of bytes from `alloc`, or a constant record.
 
-        It is for memory that is given many times, has the memory's ``nbytes``, and keeps the memory alive.
+        For memory that is passed many times. The form has the memory's ``nbytes`` and keeps the memory alive.
         """
         ...
 
     def copy_in(self, memory: Any, offset: int, data: Bytes) -> None:
         """Copy host bytes to device memory at a byte offset.
 
-        Here and below: the caller has waited for dispatches that use the memory, and the copy is done on return.
+        Here and below, the caller has waited for dispatches that use the memory, and the copy is complete on return.
         """
         ...
 
@@ -247,16 +246,16 @@ class Engine(Protocol):
         ...
 
     def launch(self, binary: Any, arguments: Sequence[Any], grid: Grid, threadgroup: Grid) -> Ticket:
-        """Start a dispatch of ``grid`` threads (not threadgroups), exactly, after those started before it.
+        """Start a dispatch of exactly ``grid`` threads (not threadgroups), ordered after all earlier ones.
 
         Parameters
         ----------
         binary
             From `compile`.
         arguments : sequence
-            In the order of the signature's params: an object with the buffer protocol, C-contiguous, for a buffer, or
-            what `bind` made of one;
-            a number of bytes for threadgroup memory; None for a parameter that a function constant removes.
+            In the order of the signature's params: for a buffer, a C-contiguous object with the buffer protocol or the
+            result of `bind`; for threadgroup memory, a number of bytes; None for a parameter that a function constant
+            removes.
         grid, threadgroup : tuple of 3 int
             Threads, x first; all at least 1. A threadgroup may be larger than the grid.
         """
@@ -271,7 +270,7 @@ class Clocked(Engine, Protocol):
     ) -> list[float]:  # fmt: skip
         """Run a dispatch ``count`` times back to back; parameters as for `launch`. Observers are not called.
 
-        All launches are prepared before the first may start, so that preparing them takes no processor time from the
+        All launches are prepared before the first one starts, so that preparation takes no processor time from the
         kernel.
 
         Returns
@@ -290,7 +289,7 @@ class Clocked(Engine, Protocol):
 class Addressing(Engine, Protocol):
     """An engine whose kernels follow pointers that a struct holds.
 
-    An argument that holds addresses is a `Pointed`; what they lead to stays alive as long as the dispatch.
+    An argument that holds addresses is a `Pointed`; the memory at those addresses stays alive as long as the dispatch.
     """
 
     def address(self, memory: Any) -> int:
@@ -304,7 +303,7 @@ class Pointed(bytearray):
     Attributes
     ----------
     memories : tuple
-        Views of the memory that they lead to.
+        Views of the memory at those addresses.
     """
 
     def __init__(self, data: bytes, memories: tuple[Any, ...]) -> None:
@@ -313,7 +312,7 @@ class Pointed(bytearray):
 
 
 class SharedMemory:
-    """The copies of an engine whose memory is the host's too."""
+    """The copies of an engine that shares the host's memory."""
 
     def copy_in(self, memory: Any, offset: int, data: Bytes) -> None:
         """Copy bytes into an engine's memory."""
@@ -329,7 +328,7 @@ class SharedMemory:
 
 
 def compiled(engine: Engine, unit: Unit) -> Binary:
-    """Compile a kernel of a part of its cell; of all of it when the compiler misses something in that part.
+    """Compile a kernel from the needed part of its cell, or from all of it if the compiler misses something.
 
     Raises
     ------
@@ -338,7 +337,7 @@ def compiled(engine: Engine, unit: Unit) -> Binary:
     try:
         return engine.compile(unit)
     except CompileError as error:
-        about = f"'{unit.signature.name}': "  # of the kernel itself: all of the cell would be refused as well
+        about = f"'{unit.signature.name}': "  # in the kernel itself: the whole cell would be refused as well
         whole = replace(unit, whole=True)
         if error.message.startswith(about) or unit.texts == whole.texts:
             raise
@@ -346,7 +345,7 @@ def compiled(engine: Engine, unit: Unit) -> Binary:
 
 
 def refuse_device(engine: str, device: int, count: int) -> NoReturn:
-    """Refuse the index of a device that an engine does not have.
+    """Refuse a device index that the engine does not have.
 
     Raises
     ------

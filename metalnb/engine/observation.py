@@ -1,7 +1,7 @@
-"""Observing an engine's dispatches: those of cells and those of the library's arrays all pass `Engine.launch`.
+"""Observe an engine's dispatches: those of cells and of the library's arrays all go through `Engine.launch`.
 
-What is noted is as little as possible, since the dispatch waits for it. Without observers a dispatch pays for one look
-at an empty tuple.
+Observers record as little as possible, since the dispatch waits for them. Without observers, the cost is a test of an
+empty tuple.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Observable:
         """Announce that a kernel will be compiled soon: an engine whose compiler is slow to start can start it now."""
 
     def bind(self, memory: Any) -> Any:
-        """Return what `launch` may be given for memory: the memory, unless the engine has a form that is faster."""
+        """Return the form in which `launch` takes memory fastest; by default the memory itself."""
         return memory
 
     def start(self, binary: Any, arguments: Sequence[Any], grid: Grid, threadgroup: Grid) -> Ticket:
@@ -36,7 +36,7 @@ class Observable:
         raise NotImplementedError
 
     def launch(self, binary: Any, arguments: Sequence[Any], grid: Grid, threadgroup: Grid) -> Ticket:
-        """Start a dispatch and tell the observers."""
+        """Start a dispatch and notify the observers."""
         if not self.observers:
             return self.start(binary, arguments, grid, threadgroup)
         started = time.perf_counter()
@@ -49,7 +49,7 @@ class Observable:
 
 
 def observe(engine: Engine, observer: Observer) -> Callable[[], None]:
-    """Call ``observer`` for every dispatch from now on, in the thread that starts it and right after it was started.
+    """Call ``observer`` after the start of every dispatch from now on, in the thread that starts it.
 
     Parameters
     ----------
@@ -73,7 +73,7 @@ def observe(engine: Engine, observer: Observer) -> Callable[[], None]:
 
 
 class Stopwatch:
-    """The `Ticket.elapsed` of an engine: what its device measured, or the time from launch to the end of the wait."""
+    """An engine's `Ticket.elapsed`: the device's own time, or the time from launch to the end of the wait."""
 
     __slots__ = ("_seconds", "_started")
 
@@ -82,7 +82,7 @@ class Stopwatch:
         self._seconds: float | None = None
 
     def stop(self, seconds: float | None = None, *, failed: bool = False) -> None:
-        """Note the time, by the device's own clock if it has one; calling it again changes nothing."""
+        """Record the time, by the device's own clock if it has one; further calls change nothing."""
         if self._seconds is None:
             took = time.perf_counter() - self._started if seconds is None else seconds
             self._seconds = math.nan if failed else took

@@ -1,7 +1,7 @@
-"""NumPy's memory on a device that does not reach it: what is lent, copied in, bound, and copied back.
+"""Stage NumPy's memory for a device that cannot access it: lend, copy in, bind and copy back.
 
-Every engine of such a device shares this. What comes in are the arguments of a launch; what goes out are places in the
-device's memory, and the results to copy back when the dispatch is done.
+Shared by the engines of all such devices. It takes the arguments of a launch, and returns places in the device's memory
+and the results to copy back when the dispatch is done.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ Span = tuple[int, int]
 
 
 class DeviceMemory(np.ndarray[Any, np.dtype[np.uint8]]):
-    """Memory that the host does not reach, for `Engine.alloc`: the device's, behind a window of as many host bytes.
+    """Device memory that the host cannot access, for `Engine.alloc`, behind a window of host bytes of its size.
 
-    The window costs address space only, until somebody copies into it. Look at it through ``np.frombuffer``.
+    The window costs only address space until something is copied into it. View it through ``np.frombuffer``.
 
     Attributes
     ----------
     handle : object
-        Whatever the engine knows the memory by. Dropping the last reference to it must free the memory.
+        The engine's handle of the memory. Dropping the last reference to it must free the memory.
     """
 
     handle: Any
@@ -52,14 +52,14 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What is to be copied back: a caller's memory, and the memory that stands for it on the device.
+    """A result to copy back: the caller's memory, and its counterpart on the device.
 
     Attributes
     ----------
     target : Bytes
     memory : object
     lent : bool
-        True where the device works on the caller's memory itself: nothing is copied, but others must wait.
+        True if the device works on the caller's memory in place: nothing is copied, but others must wait.
     """
 
     target: Bytes
@@ -68,7 +68,7 @@ class Result:
 
 
 def place_of(view: Any) -> Place | None:
-    """Return where in memory that the host does not reach the bytes of a view lie; None for other memory."""
+    """Return a view's place in device memory that the host cannot access; None for other memory."""
     owner = view
     while type(owner) is not DeviceMemory:
         if not isinstance(owner, (np.ndarray, memoryview)):
@@ -78,7 +78,7 @@ def place_of(view: Any) -> Place | None:
 
 
 def copied(engine: Engine, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Return a copy of a contiguous array on the host, wherever it lies; dispatches on it have been waited for."""
+    """Return a host copy of a contiguous array in any memory, after waiting for the dispatches on it."""
     place = place_of(array)
     if place is None:
         return array.copy()
@@ -120,7 +120,7 @@ class Staging:
         self._pending: weakref.WeakSet[Any] = weakref.WeakSet()
 
     def bind(self, kernel: str, given: Sequence[tuple[bool, Any]]) -> tuple[list[Place], list[Result]]:
-        """Return the place of each argument, and what is to be copied back.
+        """Return the place of each argument, and the results to copy back.
 
         Parameters
         ----------
@@ -132,7 +132,7 @@ class Staging:
         Raises
         ------
         LaunchError
-            When memory that is written overlaps another argument in part.
+            When an argument that is written partly overlaps another.
         """
         places: list[Place] = []
         results: list[Result] = []
@@ -169,7 +169,7 @@ class Staging:
         return places, results
 
     def taken(self, argument: Any) -> bytes:
-        """Return the bytes of the caller's memory as the dispatches before leave them."""
+        """Return the bytes of the caller's memory as the earlier dispatches leave them."""
         if isinstance(argument, np.ndarray):
             self.settle(_bytes(argument))
         return bytes(_bytes(argument))
@@ -203,7 +203,7 @@ class Staging:
         return self.own(array) is None and self._lend(_bytes(array)) is None
 
     def own(self, argument: Any) -> Place | None:
-        """Find the engine's memory that an argument is a view of; None when it is other memory, or must be copied."""
+        """Find the engine memory that an argument is a view of; None for other memory, or if it must be copied."""
         owner = argument
         while type(owner) is not self._own_type and isinstance(owner, (np.ndarray, memoryview)):
             owner = owner.base if isinstance(owner, np.ndarray) else owner.obj

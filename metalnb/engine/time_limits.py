@@ -1,6 +1,6 @@
-"""How long a dispatch may run: a limit for all that is started meanwhile, which an engine that can stop one keeps.
+"""Time limits for dispatches, enforced by engines that can stop one.
 
-A dispatch has the limit in force when it was started, even if nobody waits for it at once.
+The limit in force when a dispatch starts applies to it, even if it is waited for only later.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ _own = threading.local()
 class timeout:  # noqa: N801  (a function to those who call it)
     """Limit each checked dispatch to some seconds; it is then stopped, and waiting for it raises a `KernelFault`.
 
-    A kernel that is not checked, as the library's are, does not look whether it is to stop, and runs on.
-    It holds from the call on, in all threads; as a context manager it holds for the block.
+    A kernel that is not checked, such as the library's, does not test the stop flag, and runs on.
+    The limit applies from the call on, in all threads; used as a context manager, it applies to the block.
 
     Parameters
     ----------
     seconds : float or None
-        None is no limit.
+        None means no limit.
 
     Examples
     --------
@@ -57,7 +57,7 @@ class timeout:  # noqa: N801  (a function to those who call it)
 
 
 def check_limit(unit: Unit, engine: Engine, seconds: float) -> None:
-    """Refuse the limit of a call that nothing would keep.
+    """Refuse a call's time limit that could not be enforced.
 
     Raises
     ------
@@ -92,6 +92,6 @@ class call_limit:  # noqa: N801
 
 
 def current_limit() -> float | None:
-    """Return the seconds that a dispatch started now may run; None for any."""
+    """Return the seconds that a dispatch started now may run; None for no limit."""
     own: Any = getattr(_own, "seconds", None)
     return _default[0] if own is None else own

@@ -1,4 +1,4 @@
-"""What an engine is given to compile: one kernel, with all that decides what it means."""
+"""The unit that an engine compiles: one kernel, with everything that determines its meaning."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from metalnb.msl.text.unused_functions import without_unused
 
 __all__ = ["CHECKED", "LIBRARY_CHECKED", "Unit", "literal"]
 
-# What a cell is that does not say, and the library's own kernels: docs/robustness.md tells what the checks cost.
+# The default for cells and for the library's own kernels; docs/robustness.md says what the checks cost.
 CHECKED = os.environ.get("METALNB_CHECKED") != "0"
 LIBRARY_CHECKED = os.environ.get("METALNB_CHECKED") == "1"
 
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """One kernel to compile: what an engine is given.
+    """One kernel, for an engine to compile.
 
     Attributes
     ----------
@@ -36,14 +36,14 @@ class Unit:
     undefined : tuple of Constant
         Those that have none.
     math : {"fast", "precise", "scalar"}
-        ``scalar`` is precise, and lets the device make scalar code of a kernel whose threadgroups have one thread. It
-        is for those of the library's kernels that synchronise, whose tests cover that code; no cell can ask for it.
+        ``scalar`` is precise, and lets the device make scalar code of a kernel whose threadgroups have one thread.
+        Reserved for the library's kernels that synchronise, whose tests cover that code; a cell cannot select it.
     version : tuple of int
-        Of the language, as the cell sees it.
+        The version of the language, as the cell sees it.
     checked : bool
-        Whether no access may leave the memory that the kernel is given; an engine that cannot promise it ignores it.
+        Whether accesses must stay in the memory that the kernel is given; ignored by an engine that cannot ensure it.
     whole : bool
-        Whether the compiler is given all of the cell and its headers, though the kernel seems to need only a part.
+        Whether the compiler gets all of the cell and its headers, even if the kernel seems to need only part.
     """
 
     signature: Signature
@@ -59,7 +59,7 @@ class Unit:
 
     @property
     def texts(self) -> Mapping[str, str]:
-        """The edited texts of the cell and its headers, what the kernel does not need blanked unless all is wanted."""
+        """The edited texts of the cell and its headers; unneeded parts are blank, unless ``whole``."""
         if not self._texts:
             cells = {MAIN: self.cell, **self.headers}
             whole = (cell.edited.text for cell in cells.values())

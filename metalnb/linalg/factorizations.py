@@ -1,4 +1,4 @@
-"""Factorisations, and what follows from them: LAPACK on the host's memory."""
+"""Factorisations and solvers based on them: LAPACK in host memory."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class LUResult(NamedTuple):
 
 
 def _matrix(who: str, x: Any, *, square: bool = False) -> tuple[Host, Array]:
-    """Return a matrix, or a stack of them, as the host sees it in float32, and as it was given."""
+    """Return a matrix, or a stack of them, on the host in float32, and the original."""
     x = as_array(who, x)
     if x.ndim < 2 or (square and x.shape[-1] != x.shape[-2]):
         wanted = "square matrices (…, M, M)" if square else "matrices (…, M, N)"
@@ -66,7 +66,7 @@ def _matrix(who: str, x: Any, *, square: bool = False) -> tuple[Host, Array]:
 
 
 def _given_back(found: Any, x: Array, dtype: Any = None) -> Array:
-    """Return what LAPACK found, on the engine and in the dtype of what it was found from."""
+    """Return LAPACK's result on the engine and in the dtype of its argument."""
     wanted = floating(x.dtype) if dtype is None else dtype
     return asarray(np.ascontiguousarray(found).reshape(np.shape(found)).astype(wanted, copy=False), device=x.device)
 
@@ -126,7 +126,7 @@ def inv(x: Array, /) -> Array:
     Raises
     ------
     numpy.linalg.LinAlgError
-        When one has none.
+        When a matrix has no inverse.
     """
     host, x = _matrix("inv", x, square=True)
     return _given_back(np.linalg.inv(host), x)

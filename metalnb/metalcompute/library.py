@@ -28,7 +28,7 @@ _MOST = 1024  # maxTotalThreadsPerThreadgroup of a kernel that asks for no other
 
 
 def engine() -> Any:
-    """Return the engine that stands for the GPU.
+    """Return the engine that takes the GPU's place.
 
     Raises
     ------
@@ -157,7 +157,7 @@ class PipelineFunction:
         warnings.warn(message, RuntimeWarning, stacklevel=6)
 
     def _check_defined(self) -> None:
-        """Refuse what has no defined outcome through metalcompute."""
+        """Refuse calls whose outcome metalcompute leaves undefined."""
         signature = self.unit.signature
         label = f"kernel '{signature.name}'"
         if signature.threadgroup:

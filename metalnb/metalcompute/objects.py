@@ -164,7 +164,7 @@ class Run:
 
     @classmethod
     def finish(cls) -> None:
-        """Wait for what still runs when the interpreter ends, while there still is one."""
+        """Wait for running dispatches when the interpreter exits, while it still can."""
         for run in list(cls._alive):
             run.__del__()
 

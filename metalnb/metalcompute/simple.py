@@ -18,7 +18,7 @@ __all__ = ["compile", "init", "release", "rerun", "run"]
 
 @dataclass(slots=True)
 class _State:
-    """What metalcompute.swift keeps between calls; its flags of readiness follow from what is there."""
+    """The state that metalcompute.swift keeps between calls; its readiness flags follow from this."""
 
     device: bool = False
     computes: bool = False

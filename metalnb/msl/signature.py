@@ -1,4 +1,4 @@
-"""What the rest of metalnb knows about a kernel: frozen records, and their form in JSON.
+"""The interface of a kernel, as the rest of metalnb sees it: frozen records, and their JSON form.
 
 The nouns are Metal's: a kernel has *parameters* (buffers and threadgroup memory, bound by the caller)
 and *inputs* (thread_position_in_grid and others like it, which the dispatch provides).
@@ -27,7 +27,7 @@ class Type:
     name : str
         MSL's spelling, without array extents: ``float4``, ``Particle``.
     size, alignment : int
-        Of one value, all array extents included, in bytes. A size of 0 is an opaque type (``void``).
+        In bytes, for one value including all array extents. A size of 0 means an opaque type (``void``).
     extents : tuple of int
         Array extents, outermost first; empty for a single value.
     """
@@ -78,7 +78,7 @@ class Param:
         Place in the kernel's parameter list, from 0.
     space : {"device", "constant", "threadgroup"}
     type : Type
-        What is pointed at or referred to.
+        The type pointed at or referred to.
     const : bool
         True when the kernel can only read it.
     reference : bool
@@ -88,10 +88,10 @@ class Param:
     every : bool
         True when every thread of a 1-D grid is certain to access the element at its own position.
     use : {"none", "read", "write", "update", ""}
-        What the kernel does with it, "update" for both read and write; "" when it cannot be determined.
+        How the kernel uses it, "update" for both read and write; "" when it cannot be determined.
     condition : str
-        What `gate` is where the cell makes it of function constants, ``is_function_constant_defined ( A ) && A``;
-        else empty.
+        The expression of a `gate` that the cell derives from function constants, ``is_function_constant_defined ( A )
+        && A``; else empty.
     """
 
     name: str
@@ -131,7 +131,8 @@ class Input:
     ----------
     name, attribute, type : str
     position : int
-        Place in the kernel's parameter list, from 0; of an input at program scope, of the parameter that hands it in.
+        Place in the kernel's parameter list, from 0; for an input at program scope, that of the parameter that passes
+        it.
     scoped : bool
         Whether it is declared at program scope (MSL 5.9).
     """
@@ -165,7 +166,7 @@ class Constant:
 
 
 def selected(function: str, kind: str) -> str:
-    """Return the expression for a function, or with a type for that one of its name."""
+    """Return the expression for a function; with a type, for the overload of that type."""
     return f"static_cast<{kind.replace('(', '(&)(', 1)}>({function})" if kind else function
 
 
@@ -191,13 +192,13 @@ class Signature:
     max_threads : int
         ``[[max_total_threads_per_threadgroup(n)]]``, else 0.
     simd : bool
-        True when it may have to do with SIMD-groups or quad-groups. Only for such a kernel must an engine cut
-        SIMD-groups as Metal does; others it may run in whatever order is quick.
+        True when it may use SIMD-groups or quad-groups. Only for such a kernel must an engine form SIMD-groups as Metal
+        does; it may run others in any order.
     places : tuple of (str, str, int)
         Arrays in threadgroup memory in which every thread is certain to use the element at its own index: the array,
         the input that is the index, and the number of elements.
     type : str
-        The function's type, ``void (device float*, uint)``, where its name stands for several; else empty.
+        The function's type, ``void (device float*, uint)``, if its name is overloaded; else empty.
     """
 
     name: str
@@ -214,7 +215,7 @@ class Signature:
 
     @property
     def callee(self) -> str:
-        """The expression that names the function, and no other of its name."""
+        """The expression that names the function unambiguously."""
         return selected(self.function, self.type)
 
     @property
@@ -266,7 +267,7 @@ class Reflection:
         Raises
         ------
         KeyError, TypeError
-            When it is something else.
+            When the data has another form.
         """
         return cls(
             tuple(_signature(k) for k in data["kernels"]),
@@ -277,7 +278,7 @@ class Reflection:
 
 
 def _plain(value: Any) -> Any:
-    """Return dataclasses as dicts, as ``dataclasses.asdict`` does, in a fifth of its time: it copies what stays."""
+    """Return dataclasses as dicts, five times as fast as ``dataclasses.asdict``, which also copies immutable values."""
     if type(value) in _PLAIN:
         return value
     if dataclasses.is_dataclass(value):

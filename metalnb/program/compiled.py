@@ -116,7 +116,7 @@ class Program(Mapping[str, Kernel]):
         return self.cards()
 
     def cards(self, *, source: bool = True) -> dict[str, str]:
-        """Return what a notebook shows of the program, by MIME type; ``source``: False if it is shown above."""
+        """Return a notebook's display of the program, by MIME type; ``source``: False if it is shown above."""
         return bundle([k.card for k in self.kernels.values()], source=source)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -213,10 +213,10 @@ def compile(
         is newer is refused. By default the newest that the engine has: "2.3" on ``metal:metalcompute``, on ``metal``
         that of this macOS, "3.2" elsewhere.
     checked : bool, optional
-        Whether a read beyond the end of a buffer or of an array gives 0, and a write there does not happen, and the
-        first of them is raised as a `KernelFault`; loops can then be stopped. It costs nothing where a launch is proven
-        to be right, and else some time. By default it is so, unless the environment has ``METALNB_CHECKED=0``. Engine
-        ``cpu`` only.
+        Whether a read beyond the end of a buffer or an array returns 0, a write there is skipped, and the first such
+        access is raised as a `KernelFault`; loops can then be stopped. It costs nothing if a launch is proven to stay
+        in bounds, and otherwise some time. True by default, unless ``METALNB_CHECKED=0`` is set in the environment.
+        Engine ``cpu`` only.
 
     Returns
     -------
@@ -249,7 +249,7 @@ def recipe_of(
     headers: Mapping[str, str] | None = None, engine: str | None = None, name: str = "cell", msl: str | None = None,
     checked: bool = CHECKED,
 ) -> Recipe:  # fmt: skip
-    """Check what `compile` is given; return the recipe of it."""
+    """Check the arguments of `compile`; return its recipe."""
     if math not in {"fast", "precise", "scalar"}:  # the last is the library's own: see `Unit.math`
         message = f"compile: math is 'fast' or 'precise'; got {math!r}"
         raise ArgumentError(message)

@@ -1,4 +1,4 @@
-"""What is wrong in a text that is being written: errors and warnings of the front end alone, for an editor to mark."""
+"""Errors and warnings of the front end in a text that is being written, for an editor to mark."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _INCLUDING = '#include <metal_stdlib>\nusing namespace metal;\n#include "{}"\n' 
 
 
 def findings(source: str, headers: Mapping[str, str], name: str = MAIN) -> tuple[Diagnostic, ...]:
-    """Return what a cell's author should know, without compiling for a device and without keeping anything.
+    """Return the diagnostics for a cell, without compiling for a device and without caching.
 
     Parameters
     ----------
@@ -29,7 +29,7 @@ def findings(source: str, headers: Mapping[str, str], name: str = MAIN) -> tuple
     Returns
     -------
     tuple of Diagnostic
-        The errors or, where there are none, the warnings: of this cell's own text, not of what it includes.
+        The errors or, if there are none, the warnings: those in this cell's own text, not in its includes.
     """
     recipe = Recipe(source, {}, "fast", headers, "", MAIN)
     if name != MAIN:

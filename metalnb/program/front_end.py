@@ -29,7 +29,7 @@ __all__ = ["declared", "read"]
 
 
 def read(recipe: Recipe, unknown: Callable[[], object] = lambda: None) -> tuple[Reflection, dict[str, Unit]]:
-    """Return what a recipe's cell declares, and a unit for each kernel by name.
+    """Return a recipe's declarations, and a unit for each kernel by name.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ def read(recipe: Recipe, unknown: Callable[[], object] = lambda: None) -> tuple[
 
 
 def declared(recipe: Recipe) -> Reflection:
-    """Return what a recipe's cell declares, parsed again and not cached.
+    """Return a recipe's declarations, parsed again and not cached.
 
     Raises
     ------
@@ -105,7 +105,7 @@ def _edits(recipe: Recipe, cell: Cell, headers: dict[str, Cell], analysis: str) 
 
 
 def _check_version(recipe: Recipe, cell: Cell, headers: Mapping[str, Cell]) -> None:
-    """Refuse the words that the version asked for lacks; the library's own files were written with care."""
+    """Refuse words that the requested version lacks; the library's own files are exempt."""
     found = [
         Diagnostic(d.line, d.column, f"{d.message}; the cell asks for MSL {recipe.msl}", d.text, d.file,
                    f"do without it, or ask for its version: --msl {spelled(since)}, msl='{spelled(since)}'")
@@ -154,7 +154,7 @@ def _reflection(
 
 
 def _texts(recipe: Recipe, headers: dict[str, Cell]) -> list[str]:
-    """Return all that decides what the parser reads."""
+    """Return everything that determines the parser's input."""
     texts = [part for n, h in headers.items() for part in (n, h.edited.original)]
     return [recipe.source, recipe.name, spelled(recipe.version), *texts]
 
@@ -170,7 +170,7 @@ def _made(cell: Cell, headers: dict[str, Cell], version: Version) -> tuple[Insta
 
 @functools.cache
 def _front_end() -> str:
-    """Return a name for the state of the front end and of libclang: what another state has reflected is not used."""
+    """Return a key for the state of the front end and libclang: reflections made by another state are not reused."""
     here = Path(__file__).parent.parent
     files = [here / "dtypes.py", *(f for f in (here / "msl").rglob("*") if f.is_file() and f.suffix != ".pyc")]
     return f"{cache.fingerprint(files)} {parser_version()}"

@@ -22,7 +22,7 @@ def refuse_unseen_prints(units: Mapping[str, Unit], engine: Engine) -> None:
     Raises
     ------
     CompileError
-        At the first statement whose output nobody would see.
+        At the first statement whose output would not be shown.
     """
     if engine.name == "cpu" or not units:
         return

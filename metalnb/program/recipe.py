@@ -20,7 +20,7 @@ class Recipe:
     Attributes
     ----------
     msl : str or None
-        The version of the language that was asked for.
+        The requested version of the language.
     newest : tuple of int
         The newest version that the engine has, which another process finds out for itself.
     own : bool
@@ -46,7 +46,7 @@ class Recipe:
 
     @property
     def version(self) -> Version:
-        """The version of the language: what was asked for, else metalnb's own; never more than the engine compiles."""
+        """The version of the language: the requested one, else metalnb's own, limited to what the engine compiles."""
         return min(read(self.msl) if self.msl else DEFAULT, self.newest)
 
     @property

@@ -1,4 +1,4 @@
-"""Puzzles: a learner's kernel in; whether it is right, why not, and a picture of its accesses out.
+"""Puzzles: check a learner's kernel, explain what is wrong, and draw its accesses.
 
 >>> from metalnb import puzzles
 >>> puzzles.puzzle("add_ten")      # the task, and the cell to start from
@@ -9,8 +9,8 @@
 A puzzle is a short kernel to write, checked against a specification in NumPy. ``puzzle`` is the record of one;
 ``elementwise_puzzles``, ``cooperative_puzzles``, ``lane_puzzles`` and ``tile_puzzles`` (with ``inputs``) contain them,
 and ``solutions`` one way to solve each. ``checker`` decides, with ``simdgroup_order``, which runs the SIMD-groups in
-another order, and with ``budgets``, which holds a right answer against what it may cost; ``access_diagram`` draws.
-The kernel runs on inputs of our own: nothing of the learner's may change here.
+another order, and with ``budgets``, which limits the cost of a correct answer; ``access_diagram`` draws. The kernel
+runs on metalnb's own inputs: the learner's arrays must not change here.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def check(kernel: Kernel, *, seed: int | None = None) -> Verdict:
     ----------
     kernel : Kernel
     seed : int, optional
-        Of the random inputs; by default they are new each time.
+        The seed of the random inputs; by default they are new each time.
 
     Returns
     -------
@@ -74,7 +74,7 @@ def check(kernel: Kernel, *, seed: int | None = None) -> Verdict:
 
 
 def show(kernel: Kernel) -> AccessDiagram:
-    """Draw what each thread of a small dispatch reads and writes."""
+    """Draw the reads and writes of each thread in a small dispatch."""
     return access_diagram(_puzzle_of(kernel, "show"), kernel)
 
 

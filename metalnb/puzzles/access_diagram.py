@@ -1,4 +1,4 @@
-"""The diagram of a dispatch: threads in the middle, what they read above, what they write below."""
+"""The diagram of a dispatch: threads in the middle, their reads above, their writes below."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class AccessDiagram:
 
 
 def access_diagram(puzzle: Puzzle, kernel: Kernel) -> AccessDiagram:
-    """Run a kernel at the size to draw, and draw what each thread accessed.
+    """Run a kernel at the size to draw, and draw each thread's accesses.
 
     Raises
     ------

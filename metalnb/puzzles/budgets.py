@@ -1,6 +1,6 @@
 """What a solution may cost: bounds on the counts of a profile, which are the same on every machine.
 
-Each function here makes a budget: it takes a profile and says what is too much, or nothing.
+Each function here makes a budget: a function that takes a profile and returns what exceeds the budget, if anything.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Checking whether a kernel solves its puzzle, and explaining in a learner's terms what went wrong."""
+"""Check whether a kernel solves its puzzle, and explain its errors in a learner's terms."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Verdict:
     puzzle : str
     passed : bool
     message : str
-        What is wrong, where, and what to look at; or that everything is right.
+        The error, its place, and what to look at; or that everything is right.
     """
 
     puzzle: str
@@ -81,7 +81,7 @@ def check_kernel(puzzle: Puzzle, kernel: Kernel, seed: int | None = None) -> Ver
 
 
 def _other_order(puzzle: Puzzle, kernel: Kernel, case: Case) -> str:
-    """Return what is wrong when the SIMD-groups of the only threadgroup run in reverse order; else an empty string."""
+    """Return the error when the SIMD-groups of the only threadgroup run in reverse order; empty if there is none."""
     launch = puzzle.launch(case.n)
     threads = launch.get("threadgroup")
     twin = turned(kernel, threads) if isinstance(threads, int) and launch["grid"] == threads else None
@@ -98,7 +98,7 @@ def _other_order(puzzle: Puzzle, kernel: Kernel, case: Case) -> str:
 
 
 def _too_dear(puzzle: Puzzle, kernel: Kernel, case: Case) -> str:
-    """Return what a right kernel does too often, by its profile; else an empty string."""
+    """Return what a correct kernel does too often, by its profile; empty if it stays within its budget."""
     if not puzzle.budgets:
         return ""
     out = np.zeros(np.shape(puzzle.spec(**case.inputs)), puzzle.dtype)
@@ -117,7 +117,7 @@ def _size(case: Case) -> str:
 
 
 def _trial(puzzle: Puzzle, kernel: Kernel, inputs: dict[str, Any], n: int) -> str:
-    """Return what is wrong at one size; else an empty string."""
+    """Return the error at one size; empty if there is none."""
     right = np.asarray(puzzle.spec(**inputs))
     missing = [p.name for p in kernel.signature.buffers if p.name not in inputs and p.name != puzzle.out]
     if missing:

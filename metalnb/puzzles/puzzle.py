@@ -70,7 +70,7 @@ class Puzzle:
     out : str
         The parameter that is written.
     dtype : type
-        Of the output.
+        The dtype of the output.
     once : bool
         Whether each element must be written by one thread only.
     zeroed : bool

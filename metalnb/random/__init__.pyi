@@ -56,7 +56,7 @@ def choice(a: Any, size: Size = None, replace: _bool = True, p: Any = None, axis
     Parameters
     ----------
     a : int, Array or sequence
-        Of what arrays cannot hold, such as text or float64, the result is a NumPy array.
+        For elements that arrays cannot hold, such as text or float64, the result is a NumPy array.
     size : int or tuple of int, optional
     replace : bool
         False: nothing is chosen twice.

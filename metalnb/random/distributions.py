@@ -1,4 +1,4 @@
-"""Further distributions: some are made of uniform floats on the device, the others by NumPy on the host."""
+"""Further distributions: some are derived from uniform floats on the device, the others drawn by NumPy on the host."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _LOG1P, _ABS = BY_NAME["log1p"], BY_NAME["abs"]
 
 
 class Distributions:
-    """The distributions of a generator that are made of its other numbers."""
+    """The distributions of a generator that are derived from its other numbers."""
 
     key: int
     device: str | None

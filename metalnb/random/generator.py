@@ -43,14 +43,14 @@ class Generator(Distributions):
     seed : int, optional
         Any integer, 0 or more; by default one from the system.
     device : str, optional
-        The name of the engine whose arrays it gives; by default the one in use at each call.
+        The name of the engine for its arrays; by default the one in use at each call.
 
     Attributes
     ----------
     key : int
         64 bits: the stream.
     used : int
-        Blocks of four 32-bit words that were used of it. Setting both resumes a stream.
+        Blocks of four 32-bit words consumed so far. Setting both resumes a stream.
 
     References
     ----------
@@ -199,7 +199,7 @@ class Generator(Distributions):
         Parameters
         ----------
         a : int, Array or sequence
-            Of what arrays cannot hold, such as text or float64, the result is a NumPy array.
+            For elements that arrays cannot hold, such as text or float64, the result is a NumPy array.
         size : int or tuple of int, optional
         replace : bool
             False: nothing is chosen twice.
@@ -230,14 +230,14 @@ class Generator(Distributions):
             return np.take(rows, chosen.read(), axis=axis)
         return chosen if rows is None else take(rows, chosen, axis=axis)
 
-    # ---- How it is done.
+    # ---- Implementation.
     def _weighted(self, n: int, p: Any, shape: tuple[int, ...], *, replace: bool) -> Array:
         weights = np.asarray(p.read() if isinstance(p, Array) else p, np.float64)
         if not replace:
             raise ValueError("choice: p can only be used with replacement.")
         if weights.shape != (n,) or not (weights >= 0).all() or abs(weights.sum() - 1) > 1e-6:
             raise ValueError(f"choice: p must be {n} numbers, 0 or more, that sum to 1; got shape {weights.shape}.")
-        # Bounds as 64-bit fractions: float32 would not tell rare ones apart.
+        # Bounds as 64-bit fractions: float32 could not resolve rare ones.
         bounds = np.minimum(np.cumsum(weights) / weights.sum() * 2.0**64, np.nextafter(2.0**64, 0)).astype(np.uint64)
         bounds[np.flatnonzero(weights)[-1] :] = np.iinfo(np.uint64).max
         drawn = empty(shape, _UINT64, self._engine())
@@ -283,7 +283,7 @@ class Generator(Distributions):
     def _integers(self, out: Array, low: int, count: int) -> None:
         bits = width(out.dtype)
         word = 64 if bits == 64 else 32
-        whole = count >> word  # all words: nothing is rejected
+        whole = count >> word  # all words are used: nothing is rejected
         excess = (1 << word) % count
         interval = {"low": low % (1 << 64), "range": 0 if whole else count, "excess": excess}
         name = "random_integers_64" if bits == 64 else f"random_integers_{bits}"

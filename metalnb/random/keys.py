@@ -1,4 +1,4 @@
-"""Keys, which tell one stream of random numbers from another."""
+"""Keys, which identify streams of random numbers."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import secrets
 __all__ = ["CHILD", "SEED", "block", "key_of"]
 
 _KEY_BITS = 64
-SEED, CHILD = 1, 2  # the blocks that keys are made of, distinct from those of all streams
+SEED, CHILD = 1, 2  # the blocks from which keys are derived, distinct from those of all streams
 
 
 def key_of(seed: int | None) -> int:
-    """Mix a seed into 64 bits, so that seeds near each other give streams that have nothing in common."""
+    """Mix a seed into 64 bits, so that nearby seeds give unrelated streams."""
     if seed is None:
         return secrets.randbits(_KEY_BITS)
     number = operator.index(seed)

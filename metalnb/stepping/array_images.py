@@ -1,4 +1,4 @@
-"""Arrays of two dimensions that a stepper draws as images: which part of them, and what it held before the run."""
+"""Two-dimensional arrays that a stepper draws as images: the part to draw, and its contents before the run."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def images_of(
 
 
 def _image(array: Any, bound: Any, size: int, touched: Any) -> TraceImage | None:
-    """Return the part of an array around what is touched; None for an array that is not an image."""
+    """Return the part of an array around the accessed elements; None for an array that is not an image."""
     shape, dtype = tuple(np.shape(array)), np.dtype(array.dtype)
     parts = shape[-1] if len(shape) > 2 and shape[-1] in {3, 4} else 1
     each = size // dtype.itemsize  # numbers in an element of the kernel's

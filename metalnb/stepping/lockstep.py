@@ -26,7 +26,7 @@ class Told(NamedTuple):
 
 
 class StepPlaces:
-    """The places of one thread's steps: each step is handed in, in its order, with what was entered and left."""
+    """The places of one thread's steps: takes each step in order, with the scopes it entered and left."""
 
     def __init__(self, sites: Sequence[Site]) -> None:
         self._sites = sites
@@ -99,7 +99,7 @@ def _of(steps: Sequence[Told], start: int, epoch: int) -> Iterator[Place]:
 
 
 def _group(ahead: dict[int, list[Place]], held: set[int], ticks: list[list[int]], now: int) -> int:
-    """Run a SIMD-group up to its barrier, whose own step is left; return the tick after the last one."""
+    """Run a SIMD-group up to its barrier, but not the barrier's own step; return the tick after the last one."""
     at = dict.fromkeys(ahead, 0)
     ends = {lane: len(steps) - (lane in held) for lane, steps in ahead.items()}
     while left := [lane for lane in ahead if at[lane] < ends[lane]]:

@@ -67,7 +67,7 @@ class _Writer(SourceMarks):
         self._used: set[int] = set()
 
     def function(self, cursor: Any) -> None:
-        """Mark a function's body; one that is a constant expression's must call nothing."""
+        """Mark a function's body, unless it is constexpr, since such a function must not call the log."""
         body = next((c for c in cursor.get_children() if c.kind.name == "COMPOUND_STMT"), None)
         if body is None or self.parsed.owner(body.location) is not self.cell:
             return
@@ -87,7 +87,7 @@ class _Writer(SourceMarks):
             self.before(end - 1, f"{self.site(end - 1, 'end', inner, end)};")
 
     def block(self, cursor: Any, scope: Scope) -> Scope:
-        """Mark what is in braces; return the scope at its end."""
+        """Mark the statements in braces; return the scope at their end."""
         inner = dict(scope)
         for child in cursor.get_children():
             self.statement(child, inner)
@@ -124,7 +124,7 @@ class _Writer(SourceMarks):
             self.lambdas(cursor)
 
     def tells_itself(self, cursor: Any, kind: str) -> bool:
-        """Return whether it needs no report before it: a loop, whose condition reports, or an empty declaration."""
+        """Return whether a statement needs no report: a loop, whose condition reports, or an empty declaration."""
         if kind == "DECL_STMT":
             return not _does_something(cursor)
         word = {"FOR_STMT": "for", "DO_STMT": "do", "WHILE_STMT": "while"}.get(kind, "")
@@ -195,7 +195,7 @@ class _Writer(SourceMarks):
         self.loops = outside
 
     def lambdas(self, cursor: Any) -> None:
-        """Mark the bodies of the lambdas in an expression: what they capture is not looked at."""
+        """Mark the bodies of the lambdas in an expression; captures are ignored."""
         for child in cursor.get_children():
             if child.kind.name == "LAMBDA_EXPR":
                 body = [c for c in child.get_children() if c.kind.name == "COMPOUND_STMT"]
@@ -211,7 +211,7 @@ class _Writer(SourceMarks):
 
 
 def _does_something(cursor: Any) -> bool:
-    """Return whether a declaration gives a variable a value; of threadgroup memory none does."""
+    """Return whether a declaration gives a variable a value; in threadgroup memory none does."""
     for variable in cursor.get_children():
         if variable.kind.name == "VAR_DECL":
             words = [t.spelling for t in variable.get_tokens()]
@@ -221,7 +221,7 @@ def _does_something(cursor: Any) -> bool:
 
 
 def _declare(cursor: Any, scope: Scope) -> None:
-    """Add what a statement declares to a scope; a lambda has nothing to show."""
+    """Add a statement's declarations to a scope, except for lambdas, which have no value to show."""
     for variable in (cursor, *cursor.get_children()):
         if variable.kind.name == "VAR_DECL" and variable.spelling and "(lambda at" not in variable.type.spelling:
             scope.pop(variable.spelling, None)

@@ -15,7 +15,7 @@ function metalnbStepper(name, data) {
     const at = [t % size[0], Math.floor(t / size[0]) % size[1], Math.floor(t / (size[0] * size[1]))];
     return at.slice(0, size[2] > 1 ? 3 : size[1] > 1 ? 2 : 1).join(", ");
   };
-  // A threadgroup of two dimensions is drawn as it lies, a row for each y; else a row is a SIMD-group.
+  // A two-dimensional threadgroup is drawn with a row for each y; otherwise each row is a SIMD-group.
   const plane = size[1] > 1 && size[0] <= 64;
   const across = plane ? size[0] : 32;
   const barriers = [...new Set(steps.flatMap(s => s.filter(x => x[2]).map(x => x[1])))].sort((a, b) => a - b);
@@ -29,7 +29,7 @@ function metalnbStepper(name, data) {
     }
     return low;
   };
-  // The variables at each step of a thread: what the function's step before knew, and what has changed.
+  // The variables at each step of a thread: those of the function's previous step, and the changes.
   const known = {};
   const variables = t => known[t] ??= (() => {
     const frames = new Map();
@@ -147,7 +147,7 @@ function metalnbStepper(name, data) {
         return {m, image};
       }
       const total = m.shape.reduce((a, b) => a * b, 1);
-      // Structs and vectors are long: fewer to a row, and alone in theirs they go on in the next line.
+      // Structs and vectors are long: fewer per row, and one that fills a row wraps to the next line.
       const longest = [...m.initial || [], ...m.writes.filter((_, j) => j % 4 === 3)]
         .reduce((most, v) => Math.max(most, v < 0 ? 1 : texts[v].length), 1);
       const fitting = longest > 12 ? Math.max(1, 2 ** Math.floor(Math.log2(112 / longest))) : 16;
@@ -304,7 +304,7 @@ function metalnbStepper(name, data) {
 
     // What a thread's statement touches: memory, element, whether it is written.
     const touched = (t, k) => k < steps[t].length && data.touches[t] ? data.touches[t][k] : [];
-    // On an image: what was written last, what other threads touch now, and the thread's own, on top.
+    // On an image: the last write, the other threads' current accesses, and the thread's own on top.
     const marks = (m, reads, where) => {
       const found = [], w = m.writes;
       for (let i = 0; i < w.length && w[i] < tick; i += 4) if (w[i] >= since) found.push([w[i + 2], "mt-new"]);

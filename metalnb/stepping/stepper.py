@@ -1,4 +1,4 @@
-"""A trace as HTML: a stepper that needs nothing but the page it is on, and a table where no script runs."""
+"""A trace as HTML: a self-contained stepper, and a table for pages without scripts."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def _changes(thread: Any, texts: _Texts) -> list[list[int]]:
 
 
 def _touches(touched: Sequence[Any], texts: _Texts) -> list[tuple[int, int, int, int]]:
-    """Return what a statement reads and writes; the fields of one struct element are reported once."""
+    """Return a statement's reads and writes; the fields of one struct element are reported once."""
     rows = {}
     for touch in touched:
         value = touch.values[0] if touch.length == 1 and touch.values else touch.values
@@ -149,7 +149,7 @@ def _touches(touched: Sequence[Any], texts: _Texts) -> list[tuple[int, int, int,
 
 
 def _threads_with_variables(trace: KernelTrace) -> set[int]:
-    """Return the threads of which the page holds the variables: all, a SIMD-group's, or the chosen one."""
+    """Return the threads whose variables the page holds: all, a SIMD-group's, or the chosen one."""
     cost = [sum(1 + len(s.touched) for s in thread) for thread in trace.threads]
     known = [t for t, thread in enumerate(trace.threads) if not thread or thread[0].variables or t == trace.thread]
     choices = known, [t for t in known if t // 32 == trace.thread // 32]
@@ -157,7 +157,7 @@ def _threads_with_variables(trace: KernelTrace) -> set[int]:
 
 
 def _span(trace: KernelTrace) -> tuple[int, int]:
-    """Return the first and the last line of the source that a thread reaches, and what leads there."""
+    """Return the first and the last source line that a thread reaches, and the lines that lead there."""
     lines = [s.line for thread in trace.threads for s in thread]
     if not lines:
         return 1, trace.source.count("\n") + 1
@@ -169,7 +169,7 @@ def _span(trace: KernelTrace) -> tuple[int, int]:
 
 
 def _drawn(trace: KernelTrace) -> set[int]:
-    """Return what is drawn: threadgroup memory, arrays of two dimensions, and small buffers that are written."""
+    """Return the memory to draw: threadgroup memory, two-dimensional arrays, and small buffers that are written."""
     written = {t.memory for thread in trace.threads for s in thread for t in s.touched if t.written}
     return {
         i

@@ -1,4 +1,4 @@
-"""Where the fields of a cell's structs lie."""
+"""The layouts of a cell's structs."""
 
 from __future__ import annotations
 

@@ -26,29 +26,29 @@ from .wrong_write import aim_at, wrong_element
 __all__ = ["trace"]
 
 
-_ALL = 256  # threads of a threadgroup whose variables are all kept; of a larger one, those of a SIMD-group
+_ALL = 256  # the largest threadgroup for which all threads' variables are kept; for a larger one, a SIMD-group's
 
 
 def trace(
     kernel: Any, *args: Any, thread: Any = None, group: Any = None, until: Any = None, **call: Any
 ) -> KernelTrace:
-    """Run one threadgroup of a call, and keep what each of its threads did, statement by statement.
+    """Run one threadgroup of a call, and record each of its threads, statement by statement.
 
-    A notebook shows the result as a stepper: the source with the current line, a thread's variables, the memory that
-    the threads share with who wrote each element, and all threads' positions.
+    A notebook shows the result as a stepper: the source with the current line, a thread's variables, the shared memory
+    with the thread that last wrote each element, and all threads' positions.
 
     Parameters
     ----------
     kernel : Kernel
-        For any engine that shares Python's memory; what runs is the engine ``cpu``'s traced build.
+        For any engine that shares Python's memory; the traced build of the engine ``cpu`` runs it.
     *args, **call
-        As for a call of the kernel, ``grid=`` and ``threadgroup=`` among them. The arrays given are left as they are.
+        As for a call of the kernel, ``grid=`` and ``threadgroup=`` among them. The arrays are not changed.
     thread : int or tuple of int, optional
         The position in the grid of the thread to show first; its threadgroup runs. By default the group's first one.
     group : int or tuple of int, optional
         The position of the threadgroup that runs, in place of ``thread``; by default the first one.
     until : Validation, Difference or str, optional
-        In their place, an element that was written wrong: it opens at the thread and the statement that wrote it last.
+        In place of these, a wrong element: the stepper opens at the thread and the statement that wrote it last.
         A report of `validate` with ``expected=`` means the first wrong one, ``"out[3, 5]"`` an element of an output.
 
     Returns
@@ -58,7 +58,7 @@ def trace(
     Raises
     ------
     ArgumentError
-        For a thread or a group that the grid does not have, or for both; for an element that no thread wrote.
+        For a thread or a group outside the grid, or for both; for an element that no thread wrote.
     ArgumentError, LaunchError
         As a call of the kernel.
     CompileError
@@ -68,11 +68,11 @@ def trace(
 
     Notes
     -----
-    Of a threadgroup of more than 256 threads the variables of one SIMD-group are kept, that of ``thread``.
+    For a threadgroup of more than 256 threads, only the variables of ``thread``'s SIMD-group are kept.
 
-    Only this threadgroup runs, so what others would have written is not there. The lanes of a SIMD-group are shown in
-    lockstep; a kernel with a race may show values here that it would not have on a device: see `validate`. Functions of
-    header cells are stepped over.
+    Only this threadgroup runs, so the writes of others are missing. The lanes of a SIMD-group are shown in lockstep; a
+    kernel with a race may show values here that it would not have on a device: see `validate`. Functions of header
+    cells are stepped over.
 
     Examples
     --------
@@ -94,7 +94,7 @@ def trace(
         raise ArgumentError(message)
     dispatch = kernel.prepare(*args, **call)
     if dispatch.residents:
-        synchronize(kernel.engine.name)  # what was started before may still be writing
+        synchronize(kernel.engine.name)  # earlier dispatches may still be writing
     grid, threadgroup = dispatch.grid, dispatch.threadgroup
     if until is not None and (thread is not None or group is not None):
         raise ArgumentError("trace: takes until=, an element that some thread wrote, or thread= or group=; got both.")
@@ -131,7 +131,7 @@ def _with_images(reader: TraceReader, dispatch: Any, args: Any, call: Any, threa
 
 
 def _ran(parsed: Any, unit: Unit, dispatch: Any, number: int, looked_at: range) -> tuple[Marked, TracedRun]:
-    """Run the kernel; without the bodies of lambdas where clang does not take these."""
+    """Run the kernel; skip lambda bodies if clang rejects the calls there."""
     try:
         text = marked(parsed)
         return text, run_traced(

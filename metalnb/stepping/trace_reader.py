@@ -39,7 +39,7 @@ class TraceReader:
         self._describe()
 
     def _describe(self) -> None:
-        """Find what lies in each region: by its parameter, or by the variables that refer to it."""
+        """Find the contents of each region, by its parameter or by the variables that refer to it."""
         named: dict[int, tuple[str, str]] = {}
         for event in self.ran.events:
             if isinstance(event, Step):
@@ -59,7 +59,7 @@ class TraceReader:
             self._add(i, region, name, space, shape.element, shape.extents)
 
     def _parameters(self) -> dict[str, str]:
-        """Return what the kernel's pointers and references point to, by name."""
+        """Return the targets of the kernel's pointers and references, by name."""
         found: dict[str, str] = {}
         own = {p.name for p in self.unit.signature.params}
         for event in self.ran.events:
@@ -87,10 +87,10 @@ class TraceReader:
         self.memory.append(TraceMemory(name, space, element, shape, initial))
 
     def _pointed(self, address: int) -> str:
-        """Return what a pointer points to, as text; one that has gone astray still has the name of what it left."""
+        """Return a pointer's target as text; a pointer out of bounds keeps the name of its array."""
         if not address:
             return "null"
-        reach = {True: (9 << 30, 17 << 30), False: (0, 0)}  # around what was given lie addresses of nothing else
+        reach = {True: (9 << 30, 17 << 30), False: (0, 0)}  # the addresses around the arguments are unused
         for i, region in enumerate(self.ran.regions):
             before, after = reach[region.given]
             if region.start - before <= address <= region.start + region.size + after:

@@ -27,7 +27,7 @@ class Touch(NamedTuple):
         Elements.
     written : bool
     values : tuple
-        What was read, or what it left.
+        The elements read, or left after the write.
     """
 
     memory: int
@@ -111,7 +111,7 @@ class TraceMemory:
     name : str
     space : {"threadgroup", "device", "constant"}
     type : str
-        Of an element.
+        The type of an element.
     shape : tuple of int
     initial : tuple or None
         The elements before the run; None where nothing is known of them, in threadgroup memory.
@@ -134,14 +134,14 @@ class TraceMemory:
 
 @dataclass(frozen=True, slots=True)
 class TraceAim:
-    """An element that was asked for, and where it is written.
+    """A requested element, and the step that writes it.
 
     Attributes
     ----------
     memory, element : int
         Which of `KernelTrace.memory`, and which of its elements.
     tick : int
-        Before which the statement that writes it stands: there the stepper opens.
+        The tick after the statement that writes it, where the stepper opens.
     text : str
         The same, as a sentence.
     """
@@ -202,12 +202,12 @@ class KernelTrace(Rendered):
         tick : int
             `ticks` for the end.
         name : str
-            Of one of `memory`.
+            The name of one of `memory`.
 
         Returns
         -------
         values, writers : list
-            In memory's order; None, and -1, where nobody has written.
+            In memory's order; None, and -1, for elements not yet written.
         """
         number = next(i for i, m in enumerate(self.memory) if m.name == name)
         memory = self.memory[number]

@@ -1,4 +1,4 @@
-"""A trace as text: the steps of one thread, each with what has changed."""
+"""A trace as text: the steps of one thread, each with its changes."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def trace_text(trace: KernelTrace) -> str:
 
 
 def _first(trace: KernelTrace) -> int:
-    """Return the first step to show: where an element was asked for, so many that its write is among them."""
+    """Return the first step to show; if an element was requested, early enough to include its write."""
     if trace.aim is None:
         return 0
     at = sum(step.tick <= trace.aim.tick for step in trace.threads[trace.thread])
@@ -44,7 +44,7 @@ def _first(trace: KernelTrace) -> int:
 
 
 def trace_head(trace: KernelTrace) -> str:
-    """Return what was traced, in a line."""
+    """Return a line that describes the trace."""
     threads = len(trace.threads)
     x, y, z = trace.size
     at = (trace.thread % x, trace.thread // x % y, trace.thread // (x * y))
@@ -58,7 +58,7 @@ def trace_head(trace: KernelTrace) -> str:
 
 
 def trace_notes(trace: KernelTrace) -> list[str]:
-    """Return what the reader must know beside the steps."""
+    """Return the notes that accompany the steps."""
     notes = [trace.aim.text] if trace.aim else []
     if not any(trace.threads):
         notes.append("No statement was met: what a macro writes, and what is in a header cell, is stepped over.")

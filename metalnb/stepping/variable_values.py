@@ -28,7 +28,7 @@ _FORMATS = {
 
 
 class Shape(NamedTuple):
-    """The elements of a type: what each is, and how many there are in each direction."""
+    """The elements of a type: their type, and their number in each dimension."""
 
     element: str
     extents: tuple[int, ...]
@@ -58,7 +58,7 @@ class Decoder:
     ----------
     structs : mapping of str to StructFields
     pointed : callable
-        From an address to what lies there, as text: ``&x[3]``.
+        Maps an address to its contents' name: ``&x[3]``.
     """
 
     def __init__(self, structs: Mapping[str, StructFields], pointed: Callable[[int], str]) -> None:
@@ -67,7 +67,7 @@ class Decoder:
         self._known: dict[tuple[str, bytes], Any] = {}
 
     def value(self, spelled: str, data: bytes) -> Any:
-        """Return a number, a tuple of them, a dict of fields, or text where there is nothing better; None: unknown."""
+        """Return a number, a tuple of them, a dict of fields, or else text; None if unknown."""
         key = spelled, data
         if key not in self._known:
             self._known[key] = self._value(spelled, data)

@@ -25,12 +25,12 @@ _ELEMENT = re.compile(r"(\w+)\[([\d, ]+)\]")
 
 
 class WrongElement(NamedTuple):
-    """An element of an output, and who wrote it.
+    """An element of an output, and the thread that wrote it.
 
     Attributes
     ----------
     name : str
-        Of the parameter.
+        The name of the parameter.
     label : str
         ``"out[3, 5]"``.
     byte : int
@@ -55,7 +55,7 @@ class WrongElement(NamedTuple):
 
 
 def wrong_element(until: Any, dispatch: Dispatch, args: Sequence[Any], call: dict[str, Any]) -> WrongElement:
-    """Return the element that ``until`` names, and who wrote it; parameters as for `trace`.
+    """Return the element that ``until`` names, and the thread that wrote it; parameters as for `trace`.
 
     Raises
     ------
@@ -132,7 +132,7 @@ def _named(text: Any) -> tuple[str, tuple[int, ...]]:
 
 
 def _place(name: str, index: Sequence[int], array: Any, size: int) -> int:
-    """Return the byte at which an element lies; a single index counts the elements as the kernel does."""
+    """Return an element's byte offset; a single index counts the elements as the kernel does."""
     shape, item = tuple(np.shape(array)), np.dtype(array.dtype).itemsize
     if len(index) == 1 and len(shape) > 1:
         shape, item = (item * int(np.prod(shape)) // size,), size

@@ -1,6 +1,6 @@
-"""Measuring: a kernel, a dispatch or any callable in; frozen records of its time, its bytes and the limits out.
+"""Measuring: frozen records of the time, the bytes and the limits of a kernel, a dispatch or any callable.
 
-``sampling`` runs it and takes the times, ``traffic`` counts the bytes, ``limits`` measures what the machine can do.
-``measure``, ``compare`` and ``roofline`` put these into records, ``bottleneck`` says what holds a kernel back, and
-``views`` renders the records. Arrays that a kernel writes are restored: nothing of the caller's may change here.
+``sampling`` runs it and takes the times, ``traffic`` counts the bytes, ``limits`` measures the machine's best rates.
+``measure``, ``compare`` and ``roofline`` put these into records, ``bottleneck`` names a kernel's bottleneck, and
+``views`` renders the records. Arrays that a kernel writes are restored: the caller's arrays must not change here.
 """

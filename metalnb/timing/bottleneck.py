@@ -14,7 +14,7 @@ from .units import percent, seconds
 
 __all__ = ["BYTES", "FASTER", "FLOPS", "Bottleneck", "bottleneck", "from_caches"]
 
-BYTES, FLOPS = (f"pass {name}= (--{name} in a magic)" for name in ("bytes", "flops"))  # what is not counted
+BYTES, FLOPS = (f"pass {name}= (--{name} in a magic)" for name in ("bytes", "flops"))  # traffic that is not counted
 FASTER = 1.10  # of a limit: more than this is not noise
 _NEAR = 0.7  # of a limit: from here on the kernel counts as bound by it
 _LAUNCH = 0.2  # of the time: a launch that takes more is named
@@ -38,7 +38,7 @@ class Bottleneck:
 
 
 def bottleneck(timing: Timing) -> Bottleneck:
-    """Find what bounds a kernel."""
+    """Find a kernel's bottleneck."""
     share = timing.share
     part = timing.throughput / timing.peak if timing.throughput is not None and timing.peak else None
     if timing.grid and timing.median < timing.empty:

@@ -29,7 +29,7 @@ _CONFIDENCE = 0.95
 # anything obviously wrong!", 2009), and that is not a property of the kernel.
 _MARGIN = 0.03
 _LEAST, _MOST = 15, 41  # rounds
-_TOTAL = 0.3  # seconds for all of them times the number of what is compared, where that is short enough
+_TOTAL = 0.3  # seconds for all of them times the number of callables, if that is short enough
 _LASTS = 0.1  # seconds that a batch of a slower kernel may take to have as many runs as the others'
 
 
@@ -103,7 +103,7 @@ class Comparison(Rendered):
 
     @property
     def best(self) -> int:
-        """The place of what seems the fastest: of the least time in its round, in the median."""
+        """The index of the one that seems fastest: by the median of its time relative to its round."""
         logs = np.log(self.seconds)
         return int(np.argmin(np.median(logs - logs.mean(0), 1)))
 
@@ -230,7 +230,7 @@ def _distinct(names: Sequence[str], jobs: Sequence[Job]) -> tuple[str, ...]:
 def _rounds(jobs: Sequence[Job], clocked: Mapping[int, Job]) -> tuple[list[list[float]], tuple[float | None, ...]]:
     """Run all in every round, in the order A B C, then C B A, and so from each on.
 
-    Everything that any wrote is restored before each run: one may read what another writes. What has a clock of its
+    All outputs are restored before each run, since one kernel may read what another writes. What has a clock of its
     own, though all are timed by the wall clock, is measured again by that.
     """
     times: list[list[float]] = [[] for _ in jobs]

@@ -16,7 +16,7 @@ __all__ = ["capture"]
 
 @contextlib.contextmanager
 def capture(path: str | os.PathLike[str] = "metalnb.gputrace", *, engine: str | None = None) -> Iterator[Path]:
-    """Record what the GPU is asked for inside a ``with`` block, for Xcode.
+    """Record the GPU's commands inside a ``with`` block, for Xcode.
 
     Open the file with ``open metalnb.gputrace``: Xcode replays it, and shows each dispatch with its buffers, its
     counters and the time of each line. The process must have been started with ``MTL_CAPTURE_ENABLED=1``.
@@ -44,7 +44,7 @@ def capture(path: str | os.PathLike[str] = "metalnb.gputrace", *, engine: str | 
         raise ArgumentError(f"capture: the file's name ends in .gputrace; got {str(path)!r}.")
     if where.exists():
         raise ArgumentError(f"capture: {str(path)!r} exists. Remove it, or name another file.")
-    synchronize(chosen.name)  # what was started before is not of the recording
+    synchronize(chosen.name)  # earlier dispatches are not part of the recording
     with record(where):
         yield where
         synchronize(chosen.name)

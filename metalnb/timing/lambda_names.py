@@ -1,4 +1,4 @@
-"""What a lambda is called: by what it returns, as its author wrote it."""
+"""Name a lambda by the source text of its result."""
 
 from __future__ import annotations
 

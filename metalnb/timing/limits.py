@@ -145,7 +145,7 @@ class Limits(Rendered):
 
 
 def limits(*, engine: str | None = None, again: bool = False) -> Limits:
-    """Return what this machine's memory and arithmetic can do, as an engine's kernels reach it.
+    """Return the best rates of this machine's memory and arithmetic that an engine's kernels reach.
 
     They are measured once, in less than three seconds, and kept on disk for this device and these versions of its
     drivers. On a busy machine they are used for five minutes, and not kept.
@@ -234,7 +234,7 @@ def _span(last: int | None) -> int:
 def _rates(engine: Engine, arrays: dict[str, Any]) -> tuple[dict[str, float], float, float]:
     """Return the best rate for each limit, the part of the processors that others used meanwhile, and the spread.
 
-    The probes alternate, so that a disturbance of some duration does not hit all runs of one of them.
+    The probes alternate, so that a disturbance does not affect all runs of one of them.
     """
     probes = (*PROBES, *ARITHMETIC)
     with progress("measuring this machine's limits, once") as told:

@@ -48,7 +48,7 @@ class AppleChip:
     simd_groups: int | None = None
 
     def __str__(self) -> str:
-        """Return the figures as a line, with what is unknown said to be."""
+        """Return the figures as a line, with unknown ones marked."""
         cores = f"{_either(self.cores)} cores" if self.cores else "cores unknown"
         groups = f"up to {self.simd_groups} SIMD-groups" if self.simd_groups else "SIMD-groups unknown"
         memory = "unknown" if self.threadgroup_memory is None else f"{self.threadgroup_memory >> 10} KiB"
@@ -96,7 +96,7 @@ def nominal(device: str) -> tuple[float, float] | None:
 
 
 def apple_chip(device: str) -> AppleChip | None:
-    """Return what is known of a chip by its GPU's name; None for one that is not in the table."""
+    """Return a chip's figures by its GPU's name; None if it is not in the table."""
     found = _CHIP.search(device)
     return CHIPS.get(found[0]) if found else None
 

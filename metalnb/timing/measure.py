@@ -41,7 +41,7 @@ def measure(
     counted: bool = False,
     **launch: Any,
 ) -> Timing:
-    """Measure a kernel's time, and compare it with what this machine could do.
+    """Measure a kernel's time, and compare it with this machine's limits.
 
     The kernel is warmed up and then run in batches of back-to-back dispatches, for a quarter of a second in all and at
     least five batches. Arrays that it writes are restored before each batch and at the end, from a copy that is kept
@@ -52,8 +52,8 @@ def measure(
     Parameters
     ----------
     kernel : Kernel, Dispatch or callable
-        A kernel, or the result of its ``prepare``. Any other callable is timed by the wall clock, Python's overhead
-        included; it is called many times, and what it changes stays changed. Its bytes are known if it has a method
+        A kernel, or the result of its ``prepare``. Any other callable is timed by the wall clock, including Python's
+        overhead; it is called many times, and its changes are not undone. Its bytes are known if it has a method
         ``__metal_traffic__(*args, **named) -> Traffic``.
     *args, **launch
         As for the call itself.
@@ -148,7 +148,7 @@ def job_of(asks: str, kernel: Any, args: tuple[Any, ...], named: dict[str, Any],
 
 
 def _unwrapped(kernel: Any, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, Any, dict[str, Any]]:
-    """Unwrap `functools.partial`: return what is called, and its arguments."""
+    """Unwrap `functools.partial`: return the function and its arguments."""
     while isinstance(kernel, functools.partial):
         args, named = (*kernel.args, *args), {**kernel.keywords, **named}
         kernel = kernel.func
@@ -156,7 +156,7 @@ def _unwrapped(kernel: Any, args: tuple[Any, ...], named: dict[str, Any]) -> tup
 
 
 def name_of(kernel: Any) -> str:
-    """Return the name of what is timed."""
+    """Return the name of the timed callable."""
     kernel, _, _ = _unwrapped(kernel, (), {})
     if isinstance(kernel, Dispatch):
         kernel = kernel.kernel
@@ -173,7 +173,7 @@ def _traffic(job: Job, kernel: Any, args: tuple[Any, ...], named: dict[str, Any]
 
 
 def _shape(job: Job, args: tuple[Any, ...], named: dict[str, Any]) -> dict[str, Any]:
-    """Return the fields of a Timing that describe what was run."""
+    """Return the fields of a Timing that describe the run."""
     if isinstance(job, sampling.DispatchJob):
         d = job.dispatch
         pairs = zip(d.kernel.signature.params, d.arguments, strict=True)
@@ -213,7 +213,7 @@ def _is_beyond(timing: Timing) -> bool:
 
 
 def _warnings(timing: Timing, found: Limits, others: float) -> tuple[str, ...]:
-    """Return what a reader of the figures should know."""
+    """Return notes for a reader of the figures."""
     said = []
     if not found.sure and (timing.limit or timing.peak):
         said.append(f"the limits were measured while the machine was {found.state}: mnb.limits(again=True)")

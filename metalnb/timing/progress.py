@@ -1,4 +1,4 @@
-"""A line that says how far something is: for what takes seconds and shows nothing else."""
+"""A progress line, for operations that take seconds and show nothing else."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ _PATIENCE = 0.3  # seconds
 def progress(what: str, patience: float | None = None) -> Iterator[Callable[[float], None]]:
     """Yield a progress callback, which takes 0 to 1; its one-line display is removed on exit.
 
-    What is done within ``patience`` seconds shows none. Nothing is written to a file or a pipe: only to a terminal, and
-    in a notebook.
+    Operations that end within ``patience`` seconds show none. Nothing is written to a file or a pipe: only to a
+    terminal, and in a notebook.
     """
     show = _writer(sys.stdout)
     due, last = time.monotonic() + (_PATIENCE if patience is None else patience), -1
@@ -39,7 +39,7 @@ def progress(what: str, patience: float | None = None) -> Iterator[Callable[[flo
 
 
 def _writer(out: TextIO) -> Callable[[str], None] | None:
-    """Return what shows a text in place of the one before; None where a line cannot be taken back."""
+    """Return a function that shows a text in place of the previous one; None if a line cannot be overwritten."""
     if hasattr(out, "set_parent"):  # ipykernel's stream
         return _output_of_a_cell()
     return _line_of_a_terminal(out) if out.isatty() else None
@@ -58,7 +58,7 @@ def _line_of_a_terminal(out: TextIO) -> Callable[[str], None]:
 
 
 def _output_of_a_cell() -> Callable[[str], None]:
-    """Return what shows a text as an output of its own; without a text, the output is left with no data.
+    """Return a function that shows a text as a separate output; without a text, the output has no data.
 
     Jupyter cannot remove an output. One with no data takes no room; an empty text or an empty line of HTML would.
     """

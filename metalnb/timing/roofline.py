@@ -56,8 +56,9 @@ class Roofline(Rendered):
 def roofline(*kernels: Timing | Dispatch, flops: Sequence[float] = ()) -> Roofline:
     """Show what bounds kernels: memory, arithmetic, the dispatch, or none of them.
 
-    Each kernel is a point: its operations per byte moved, and its operations per second. The roof above it is what the
-    engine's own kernels reached (see `limits`). A dashed roof shows the chip's nominal figures, where they are known.
+    Each kernel is a point: its operations per byte moved, and its operations per second. The roof above it is the best
+    rate that the engine's own kernels reached (see `limits`). A dashed roof shows the chip's nominal figures, where
+    they are known.
 
     Parameters
     ----------
@@ -98,7 +99,7 @@ def roofline(*kernels: Timing | Dispatch, flops: Sequence[float] = ()) -> Roofli
 
 
 def _why_not(timing: Timing) -> str:
-    """Return what a place in the picture would need, and is not known."""
+    """Return the unknown figures that a point in the chart would need."""
     if timing.flops == 0:
         return ": it has no floating-point operations"
     lacks = [what for what, known in (("bytes", timing.bytes), ("operations", timing.flops)) if not known]

@@ -49,7 +49,7 @@ class Job(Protocol):
         ...
 
     def restore(self) -> None:
-        """Restore what it has changed."""
+        """Undo its changes."""
         ...
 
 
@@ -133,7 +133,7 @@ class CallJob:
         return (time.perf_counter() - start) / count
 
     def restore(self) -> None:
-        """Do nothing: what a callable changes is unknown."""
+        """Do nothing, since a callable's changes are unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,8 +169,8 @@ def batches(job: Job) -> Samples:
 def count_for(job: Job, told: Callable[[float], None] = lambda _: None) -> tuple[int, float]:
     """Return how many runs fill a batch, and the seconds that such a batch takes with everything around it.
 
-    The first run compiles what is not compiled yet, and does not count. A batch that seems full is run again, because a
-    few runs seem to fill it while another program holds the processor.
+    The first run may compile, and does not count. A batch that seems full is run again, because a few runs seem to fill
+    it while another program holds the processor.
     """
     job.run(1)
     count = 1
@@ -246,7 +246,7 @@ def _given(dispatch: Dispatch) -> list[int]:
 
 
 def _kept(engine: Engine, array: np.ndarray[Any, Any]) -> Callable[[], None]:
-    """Keep an array's elements; return what puts them back, where they lie."""
+    """Save an array's elements; return a function that restores them in place."""
     place = place_of(array)
     if place is None:
         return _copier(array, array.copy())

@@ -1,7 +1,7 @@
 """The bytes that a dispatch must move, counted from its signature and its arrays.
 
-It is a lower bound, so that the bandwidth computed from it is never flattering: each input is read once and each output
-is written once, however often the kernel reads them. What only the author can know (parts of an array that are never
+It is a lower bound, so the bandwidth computed from it is never too high: each input is read once and each output is
+written once, however often the kernel accesses them. What only the author can know (parts of an array that are never
 touched, a gather that visits an element twice) is passed as ``bytes=``.
 """
 
@@ -65,7 +65,7 @@ def counted(dispatch: Dispatch, known: Traffic) -> tuple[Traffic, KnownCounts | 
     ----------
     dispatch : Dispatch
     known : Traffic
-        By its signature and its arrays.
+        The traffic that follows from its signature and its arrays.
 
     Returns
     -------
@@ -90,7 +90,7 @@ def counted(dispatch: Dispatch, known: Traffic) -> tuple[Traffic, KnownCounts | 
 
 
 def apart(dispatch: Dispatch) -> tuple[str, ...]:
-    """Describe what a dispatch also copies to a device and back: NumPy's memory that the device cannot use directly."""
+    """Describe a dispatch's copies to a device and back, of NumPy memory that the device cannot use directly."""
     engine = dispatch.kernel.engine
     shared = engine.caps.shared
     copies = getattr(engine, "copies", lambda _: False) if shared else (lambda a: place_of(a) is None)
@@ -100,12 +100,12 @@ def apart(dispatch: Dispatch) -> tuple[str, ...]:
         return ()
     there, back = (sum(n for p, n in given if way or p.writable) for way in (True, False))
     copied = f"{spelled(there)} to the device" + (f" and {spelled(back)} back" if back else "")
-    cure = "mnb.array(x)" if shared else "mnb.asarray(x)"  # where memory is shared, asarray takes NumPy's as it is
+    cure = "mnb.array(x)" if shared else "mnb.asarray(x)"  # where memory is shared, asarray does not copy NumPy's
     return (f"not counted: the call copies NumPy's arrays, {copied}; arrays of metalnb, {cure}, lie there",)
 
 
 def of_call(function: Any, args: tuple[Any, ...], named: dict[str, Any]) -> Traffic:
-    """Ask a callable for its traffic; nothing is counted for one that does not report it.
+    """Get a callable's traffic; nothing is counted if it does not report any.
 
     A function reports it by an attribute ``__metal_traffic__``, which is called with the arguments of the call and
     returns a `Traffic`, or anything with ``bytes`` and ``flops``.
@@ -131,7 +131,7 @@ def of_call(function: Any, args: tuple[Any, ...], named: dict[str, Any]) -> Traf
 
 
 def overridden(counted: Traffic, nbytes: float | None, flops: float | None) -> Traffic:
-    """Replace what was counted by the caller's own figures; the mix of reads and writes stays the same."""
+    """Replace the count by the caller's own figures; the mix of reads and writes stays the same."""
     if nbytes is not None:
         known = counted.bytes
         read = round(nbytes * counted.read / known) if known else round(nbytes / 2)

@@ -1,4 +1,4 @@
-"""The record of a watched call: what it did to its buffers, and what is wrong with it."""
+"""The record of a watched call: how it used its buffers, and what is wrong with it."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ class Party:
     Attributes
     ----------
     line, column : int
-        Of what it did; 0 where that is not known.
+        The place of the access; 0 where that is not known.
     thread, threadgroup : int
         Linear positions in the grid.
     written : bool
     value : float, int or None
-        Of a race: what it read or wrote, where the type is known.
+        For a race, the value read or written, if the type is known.
     """
 
     line: int
@@ -73,7 +73,7 @@ class Finding:
     value : float, int or None
         Of a race: what was read or written, where the type is known.
     size : int
-        Of the buffer, in elements; of a shuffle, the lanes of its SIMD-group.
+        The size of the buffer, in elements; of a shuffle, the lanes of its SIMD-group.
     case : str
         Empty for the call itself; else the other size at which it was found.
     others : tuple of str
@@ -100,7 +100,7 @@ class Finding:
 
     @property
     def is_fault(self) -> bool:
-        """False for a note: what a right kernel may do."""
+        """False for a note on something that a correct kernel may do."""
         return self.kind not in NOTES
 
 
@@ -130,7 +130,7 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class WatchedBuffer:
-    """A buffer, and what was done to it.
+    """A buffer, and how it was used.
 
     Attributes
     ----------
@@ -160,7 +160,7 @@ class WatchedBuffer:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Difference:
-    """How one output differs from what was expected.
+    """How one output differs from the expected values.
 
     Attributes
     ----------
@@ -170,7 +170,7 @@ class Difference:
     unwritten, twice : numpy.ndarray
         bool: the elements that no thread wrote, and those that were written again before anybody had read them.
     index : tuple of int
-        Of the first wrong element.
+        The index of the first wrong element.
     got, expected : float or int
     ulp : float
         The largest distance, in units in the last place of what was expected; NaN for integers and records.
@@ -196,7 +196,7 @@ class Difference:
 
 @dataclass(frozen=True, repr=False)
 class Validation(Rendered):
-    """What a kernel did to its buffers, and what is wrong with it.
+    """How a kernel used its buffers, and what is wrong with it.
 
     Attributes
     ----------
@@ -240,12 +240,12 @@ class Validation(Rendered):
 
     @property
     def ok(self) -> bool:
-        """True when there is no fault among the findings, and no output differs from what was expected."""
+        """True when no finding is a fault, and all outputs are as expected."""
         return not self.differences and not any(f.is_fault for f in self.findings)
 
     @functools.cached_property
     def log(self) -> Log:
-        """The first 65,536 accesses of arrays: (n, 4), thread, buffer, what it did (1 written, 2 beyond), index."""
+        """The first 65,536 accesses of arrays: (n, 4), thread, buffer, flags (1 written, 2 out of bounds), index."""
         return self.kept()
 
     @functools.cached_property

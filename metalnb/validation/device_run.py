@@ -26,7 +26,7 @@ _UNKNOWN = -2
 
 
 class DeviceOutcome:
-    """What a run left in memory; who wrote it is not known.
+    """The memory that a run left behind; the writers are unknown.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ class DeviceOutcome:
 
 
 def device_judged(dispatch: Dispatch, seconds: float) -> tuple[Validation, Outcome]:
-    """Run a call under the validation of its kernel's engine; in the checked build where that has none.
+    """Run a call under its engine's own validation, or in the checked build if the engine has none.
 
     Raises
     ------
@@ -66,10 +66,10 @@ def device_judged(dispatch: Dispatch, seconds: float) -> tuple[Validation, Outco
     """
     kernel = dispatch.kernel
     run = getattr(kernel.engine, "shader_faults", None)
-    if run is None or any(isinstance(a, Pointed) for a in dispatch.arguments):  # what these lead to is not copied
+    if run is None or any(isinstance(a, Pointed) for a in dispatch.arguments):  # the memory they point to is not copied
         return judged(dispatch, seconds)
     if dispatch.residents:
-        synchronize(kernel.engine.name)  # what was started before may still be writing
+        synchronize(kernel.engine.name)  # earlier dispatches may still be writing
     copies = _copied(kernel.engine, dispatch.arguments)
     said = run(kernel.unit, copies, dispatch.grid, dispatch.threadgroup)
     if said is None:
@@ -117,7 +117,7 @@ def _copied(engine: Any, arguments: list[Any]) -> list[Any]:
 
 @dataclasses.dataclass(slots=True)
 class _Group:
-    """Arguments that overlap, and where they lie."""
+    """Overlapping arguments, and their addresses."""
 
     start: int
     end: int

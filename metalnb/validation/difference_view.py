@@ -1,4 +1,4 @@
-"""How outputs differ from what was expected: a sentence, and a map of the elements, as text and as a picture."""
+"""How outputs differ from the expected ones: a sentence, and a map of the elements, as text and as a picture."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ CSS = (
 
 
 def difference_sentence(found: Difference) -> str:
-    """Return what differs, and who wrote the first wrong element."""
+    """Return the differences, and the thread that wrote the first wrong element."""
     count, size = int(found.wrong.sum()), found.wrong.size
     case = f"with {found.case} threads: " if found.case else ""
     where = f"{case}{element_of(found)}"
@@ -46,7 +46,7 @@ def _number(value: Any) -> str:
 
 
 def _codes(found: Difference) -> np.ndarray[Any, np.dtype[np.uint8]]:
-    """Return at most 32 rows of at most 64 cells; where a cell stands for several elements, the worst."""
+    """Return at most 32 rows of at most 64 cells; a cell that covers several elements shows the worst."""
     codes = np.full(found.wrong.shape, _RIGHT, np.uint8)
     codes[found.twice] = _TWICE
     codes[found.wrong] = _WRONG
@@ -73,7 +73,7 @@ def _worst(codes: np.ndarray[Any, np.dtype[np.uint8]], per: int, axis: int) -> n
 
 
 def difference_map(found: Difference) -> list[str]:
-    """Return the map as lines of signs, and what they mean."""
+    """Return the map as lines of signs, with a legend."""
     codes = _codes(found)
     lines = ["    " + "".join(_SIGNS[c] if c < 4 else " " for c in row) for row in codes[:_ROWS]]
     used = [c for c in _WORDS if (codes == c).any()]

@@ -1,4 +1,4 @@
-"""Outputs held against a reference: where they differ, by how much, and who wrote what is wrong."""
+"""Compare outputs with a reference: where they differ, by how much, and which thread wrote the wrong elements."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ def compared(
     kernel: Kernel, args: tuple[Any, ...], call: Mapping[str, Any], expected: Any, seconds: float,
     tolerances: tuple[float | None, float | None], run: Watcher,
 ) -> Validation:  # fmt: skip
-    """Run a call watched, and hold its outputs against what was expected; parameters as for `validate`.
+    """Run a call watched, and compare its outputs with the expected ones; parameters as for `validate`.
 
     `tolerances` is its ``rtol`` and ``atol``, and ``run`` makes a call watched.
 
     Raises
     ------
     ArgumentError
-        When what is expected does not fit the outputs.
+        When the expected values do not fit the outputs.
     """
     options = {k: v for k, v in call.items() if k in _OPTIONS}
     given = _given(kernel, args, call)
@@ -50,7 +50,7 @@ def compared(
             right = _wanted(kernel, expected, smaller, _outputs(again, smaller))
             worse = [*_differences(kernel, again, smaller, own, right, tolerances, other.left_out)]
         except MetalnbError:
-            continue  # what fits no such size
+            continue  # fits no such size
         tried.append(case)
         if not differences:
             differences = [dataclasses.replace(d, case=case) for d in worse]
@@ -64,7 +64,7 @@ def compared(
 
 
 def named_arrays(dispatch: Dispatch, args: Sequence[Any], call: Mapping[str, Any]) -> Arrays:
-    """Return what a call was given, and what it made for the outputs left out, by the parameters' names."""
+    """Return a call's arguments, and the outputs that it allocated, by the parameters' names."""
     return {**_given(dispatch.kernel, args, call), **dict(zip(dispatch.made, dispatch.outputs, strict=True))}
 
 
@@ -85,7 +85,7 @@ def _copy(value: Any) -> Any:
 
 
 def _wanted(kernel: Kernel, expected: Any, given: Arrays, outputs: Arrays) -> Arrays:
-    """Return what each output should hold."""
+    """Return each output's expected values."""
     name = kernel.signature.name
     if callable(expected):
         known = {k: _copy(v) for k, v in {**outputs, **given}.items()}
@@ -115,7 +115,7 @@ def _wanted(kernel: Kernel, expected: Any, given: Arrays, outputs: Arrays) -> Ar
 
 
 def _accepted(function: Any) -> list[str] | None:
-    """Return the names of a function's parameters; None where they do not say what to pass."""
+    """Return the names of a function's parameters; None if they do not determine what to pass."""
     try:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):
@@ -172,7 +172,7 @@ def _close(made: Any, right: Any, rtol: float | None, atol: float | None) -> np.
 
 
 def _ulp(made: Any, right: Any) -> float:
-    """Return the largest distance, in units in the last place of what was expected."""
+    """Return the largest difference, in units in the last place of the expected value."""
     if made.dtype.kind != "f":
         return float("nan")
     with np.errstate(all="ignore"):

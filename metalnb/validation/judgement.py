@@ -34,7 +34,7 @@ class Judge:
     grid, threadgroup : tuple of 3 int
     facts : Facts
     before : mapping of str to numpy.ndarray
-        uint8: what each array held before the call.
+        uint8: the contents of each array before the call.
     complete : bool
         Whether all threadgroups were run.
     """

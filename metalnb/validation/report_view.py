@@ -85,7 +85,7 @@ def _counts(buffer: WatchedBuffer) -> Iterator[str]:
 
 
 def _rest(seen: Validation) -> Iterator[str]:
-    """Say what was compared, and what was left out."""
+    """State which outputs were compared, and which were left out."""
     right = [name for name in seen.compared if name not in {d.name for d in seen.differences}]
     if right:
         sizes = f", also with {', '.join(seen.tried)} threads" if seen.tried else ""
@@ -119,7 +119,7 @@ def _line(found: Finding) -> str:
 
 
 def _width(rest: str) -> int:
-    """Return how much of a line belongs to what begins there: a word with its brackets, or one sign."""
+    """Return the length of the token at the start of a text: a word with its brackets, or one sign."""
     depth = 0
     for i, mark in enumerate(rest):
         if mark in "([":

@@ -1,4 +1,4 @@
-"""``validate``: what a call does wrong, and where its outputs are not what was expected."""
+"""``validate``: find a call's errors, and where its outputs differ from the expected ones."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def validate(
     """Run a call with every access watched; say what is wrong, by line and thread.
 
     The call runs on copies, in a build in which each load, store and atomic is looked at, through pointers, references,
-    structs and helpers too. What it finds is true of this call alone. Faults are
+    structs and helpers too. The findings hold for this call only. Faults are
 
     - ``beyond``: an access outside a buffer, a threadgroup variable or an array;
     - ``race``: two threads at one element, one of which writes, with nothing that orders them: no barrier between them
@@ -52,16 +52,16 @@ def validate(
         What the outputs, the arrays that the kernel may write, should hold; or a function that says so. It is called
         with copies of the arguments: by the names of its own parameters where the kernel has all of these, else as the
         call stands. It returns one array for each output, or a dict by name; or it writes them in place. A function is
-        also asked about smaller sizes, that the threadgroup does not divide, where one can be made of the arguments.
+        also called for smaller sizes that the threadgroup does not divide, if the arguments can be cut to one.
     rtol, atol : float, optional
-        What a float may be off, relative to what was expected and beside it: by default 1e-5 and 1e-6, for half 1e-2
-        and 1e-3. Integers must be equal.
+        The relative and absolute tolerance of floats: by default 1e-5 and 1e-6, for half 1e-2 and 1e-3. Integers must
+        be equal.
     seconds : float
         Time to run for. A grid that would take longer is sampled: its first threadgroups, and some that lie evenly
         after them.
     device : bool, optional
         True runs the call on the kernel's own device, under Metal's shader validation, where the engine `metal` and
-        macOS 15 have it. It is what a Mac has of this function: findings of the kind ``reported``, in Apple's words.
+        macOS 15 have it. On a Mac this is all that is available: findings of the kind ``reported``, in Apple's words.
 
     Returns
     -------
@@ -70,7 +70,8 @@ def validate(
     Raises
     ------
     ArgumentError, LaunchError, KernelFault
-        As a call of the kernel; but arrays that are too short for the grid are tried, and what is beyond them is found.
+        As for a call of the kernel, except that arrays too short for the grid are accepted, and the accesses beyond
+        them found.
     EngineUnavailable
         Where neither the checked build, which needs Linux, nor shader validation runs.
 

@@ -1,4 +1,4 @@
-"""What is said of a finding: what is wrong, where, and what may be done about it."""
+"""The text of a finding: the error, its place, and a possible fix."""
 
 from __future__ import annotations
 

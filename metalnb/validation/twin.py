@@ -26,7 +26,7 @@ def twin_of(kernel: Kernel, source: str, headers: Mapping[str, str] | None = Non
     recipe = kernel.program.recipe
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", MetalnbWarning)  # the author has had it, of the kernel as it is written
+            warnings.simplefilter("ignore", MetalnbWarning)  # the author has had it, for the original kernel
             program = compile(
                 source,
                 constants=recipe.constants,

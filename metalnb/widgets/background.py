@@ -1,4 +1,4 @@
-"""Work in a background thread, so that the notebook stays responsive: of several requests, only the latest is done."""
+"""Work in a background thread, so that the notebook stays responsive: only the latest request is handled."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class Latest(Generic[T]):
                 self._thread = spawn(self._run, self._drop)
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait until nothing is left to do; False when it takes longer than ``timeout`` seconds."""
+        """Wait until the work is done; return False if that takes longer than ``timeout`` seconds."""
         with self._changed:
             return self._changed.wait_for(lambda: self._thread is None, timeout)
 

@@ -1,4 +1,4 @@
-"""A call taken apart, so that it can be repeated with other scalars, another size or another threadgroup."""
+"""A call in parts, to repeat it with other scalars, another size or another threadgroup."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class BoundArgument:
 class BoundCall:
     """A call: its kernel, its arguments in buffer order, and its launch.
 
-    The arrays that the kernel writes are copies: running it changes nothing of the user's.
+    The arrays that the kernel writes are copies: running it does not change the user's.
 
     Attributes
     ----------
@@ -74,7 +74,7 @@ class BoundCall:
         self, values: Sequence[Any] | None = None, *, grid: Grid | None = None, threadgroup: Any = None,
         kernel: Kernel | None = None,
     ) -> Dispatch:  # fmt: skip
-        """Bind the call again; what is left out stays as it was.
+        """Bind the call again; arguments left out are unchanged.
 
         Raises
         ------

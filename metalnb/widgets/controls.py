@@ -1,4 +1,4 @@
-"""The ipywidgets that the package's widgets are made of: sliders, buttons, and their layout."""
+"""The ipywidgets used by the package's widgets: sliders, buttons, and their layout."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ _BUTTON = 'jupyter-widgets jupyter-button widget-button" style="width:auto"'
 
 
 def recording(name: str) -> str:
-    """Return a button that has what comes next recorded as a file; Python records it, and the page saves it."""
+    """Return a button that records the following frames as a file; Python records it, and the page saves it."""
     return f'<button type="button" class="{_BUTTON} data-metalnb-record="{escape(name)}">save a GIF</button>'
 
 

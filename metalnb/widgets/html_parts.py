@@ -113,7 +113,7 @@ def throughput(timing: Timing) -> str:
 
 
 def figures(timing: Timing) -> str:
-    """Render a timing: its time, its bandwidth and limit, and what holds the kernel back."""
+    """Render a timing: its time, its bandwidth and limit, and its bottleneck."""
     said = _said(timing)
     sentence = f'<div class="metalnb-soft">{escape(said)}</div>' if said else ""
     return times(timing) + throughput(timing) + sentence
@@ -129,7 +129,7 @@ def figures_text(timing: Timing) -> str:
 
 
 def _said(timing: Timing) -> str:
-    """Return what holds a kernel back; empty if that is unknown, because the sentence then refers to `measure`."""
+    """Return a kernel's bottleneck; empty if unknown, because the sentence then refers to `measure`."""
     found = bottleneck(timing)
     return found.sentence if found.bound != "unknown" else ""
 
@@ -139,7 +139,7 @@ _DRAWN = 60  # times in a line
 
 
 def distribution(timing: Timing) -> str:
-    """Render the distribution of a timing's times; nothing for so few that they have none."""
+    """Render the distribution of a timing's times; nothing if there are too few."""
     if len(timing.seconds) < _FEW:
         return ""
     low, high, _ = bins(timing.seconds)

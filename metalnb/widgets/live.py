@@ -13,13 +13,13 @@ from .background import Latest
 __all__ = ["Live"]
 
 
-_in_cell: dict[str, Live] = {}  # what each cell of the notebook shows, by the cell's id
+_in_cell: dict[str, Live] = {}  # the widget that each cell of the notebook shows, by the cell's id
 
 
 class Live(ABC):
-    """Base class of what a notebook shows as a widget.
+    """Base class of the package's widgets.
 
-    The widget is created when it is first shown, so that a script needs none. A page that runs no widgets (GitHub,
+    The widget is created when it is first shown, so a script never creates one. A page that runs no widgets (GitHub,
     nbconvert, a terminal) shows what `html` and `text` returned at that moment, or at the last `_retake`. A notebook
     redraws the widget for that, so it waits until the widget rests and no hand is on it: see `_settled`.
     """
@@ -50,7 +50,7 @@ class Live(ABC):
         """Create the widget."""
 
     def _replaced(self) -> None:  # noqa: B027  (most have nothing running)
-        """Stop what is running: the cell was run again, and shows another widget in its place."""
+        """Stop running work: the cell was run again, and shows another widget."""
 
     @property
     def widget(self) -> Any:
@@ -96,7 +96,7 @@ class Live(ABC):
             self._rest.ask(None)
 
     def _left(self) -> None:
-        """Take the pictures again, if there is a new state: the hand is off the widget."""
+        """Take the pictures again if there is a new state, once the user has let go of the widget."""
         if self._stale:
             self._settled()
 

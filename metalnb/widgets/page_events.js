@@ -37,7 +37,7 @@ function saveBytes(name, bytes, button) {
   flash(button, 'saved');
 }
 
-// A picture that cannot be computed for another window is magnified as it is.
+// A picture that cannot be computed for another window is magnified.
 function magnifier(model) {
   const place = { x: 0, y: 0, scale: 1, ...model.get('place') };
   const draw = image => {
@@ -64,7 +64,7 @@ function magnifier(model) {
   };
 }
 
-// Python moves the window that the kernel computes; what happens within a frame of the screen is told at once.
+// Python moves the window that the kernel computes; events within one screen frame are sent together.
 function mover(model) {
   let told = null;
   const tell = (image, dx, dy, by, x = 0, y = 0) => {
@@ -112,7 +112,7 @@ function pen(model) {
   };
 }
 
-// Python makes no frame before the page has shown the ones that were sent; what got lost on the way is not waited for.
+// Python makes no frame before the page has shown those already sent; it does not wait for lost ones.
 function watch(model) {
   let last = 0;
   const tell = at => {
@@ -197,7 +197,7 @@ function attach(model, root, listen) {
   listen(root, 'pointerup', event => {
     if (pressed !== undefined && pressed === number(event)) click(event.target.closest('[data-metalnb-at]'));
   });
-  const tell = event => { // what a cell is, in the line below the map
+  const tell = event => { // a cell's description, in the line below the map
     const cell = event.target.closest?.('td[title]');
     const line = cell?.closest('.metalnb')?.querySelector('.metalnb-told');
     if (line) line.textContent = cell.title;

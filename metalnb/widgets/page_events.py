@@ -13,12 +13,13 @@ __all__ = ["PageEvents"]
 
 
 class PageEvents(anywidget.AnyWidget):
-    """An invisible part of a widget's box, which listens to what happens in the box.
+    """An invisible part of a widget's box that listens to events in the box.
 
     Attributes
     ----------
     window : bool
-        Whether the kernel computes the part of the picture that is moved to; else the page magnifies what is there.
+        Whether the kernel computes the part of the picture that is moved to; otherwise the page magnifies the current
+        picture.
     alt : str
         The picture in words.
     call : str

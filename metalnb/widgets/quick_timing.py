@@ -29,7 +29,7 @@ class Stopped(Exception):
 def quick(
     dispatch: Dispatch, total: float = _SECONDS, stopped: Callable[[], bool] = lambda: False, *, wall: bool = False
 ) -> Timing:
-    """Time a dispatch for about ``total`` seconds. Of one that was profiled the operations are known.
+    """Time a dispatch for about ``total`` seconds. For a profiled kernel the operations are known.
 
     With a device clock each dispatch is one value; with the wall clock each batch is. Arrays that the kernel writes are
     restored.

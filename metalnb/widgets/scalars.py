@@ -33,7 +33,7 @@ class Knob:
         The position of its argument in the call.
     dtype : numpy.dtype
     offset : int
-        Of the number in the argument, in bytes.
+        The offset of the number in the argument, in bytes.
     value : bool, int or float
         As passed.
     low, high : int or float

@@ -1,4 +1,4 @@
-"""The array: what it looks like, what it shares with NumPy and other libraries, and what its memory does."""
+"""The array: its text form, sharing with NumPy and other libraries, and its memory."""
 
 from __future__ import annotations
 
@@ -318,11 +318,11 @@ def test_numpy_never_sees_memory_too_early(program: Any) -> None:
         assert view[0] > 0.01
         y = mnb.zeros(256)
         program.slowly(y, n=20_000)
-        assert y.numpy()[-1] > 0.01  # and who looks later waits
+        assert y.numpy()[-1] > 0.01  # and a later read waits
 
 
 def test_threads_see_what_was_started_before(program: Any) -> None:
-    """Many threads dispatch on one array and read it; none reads before what it started is done."""
+    """Many threads dispatch on one array and read it; none reads before its own dispatch is done."""
     x = mnb.zeros(4096)
     wrong: list[Any] = []
 

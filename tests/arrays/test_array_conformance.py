@@ -1,4 +1,4 @@
-"""What the array API standard's own suite, and users of other libraries, found: each point of it, held."""
+"""Regressions found by the array API standard's own suite, and by users of other libraries."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_dlpack_is_asked_as_the_standard_says() -> None:
 
 
 class Lent:
-    """What torch and jax lend of bfloat16: a capsule whose dtype NumPy does not know."""
+    """torch's and jax's bfloat16: a capsule whose dtype NumPy does not know."""
 
     def __init__(self, bits: Any, code: int = 4) -> None:
         self.bits, self.code = bits, code
@@ -140,7 +140,7 @@ def test_the_array_interface_holds_the_memory() -> None:
         lent = SimpleNamespace(__array_interface__=part.__array_interface__)
         seen = np.asarray(lent)
         del lent
-        viewers = part.block.viewers  # dispatches are waited for while somebody looks
+        viewers = part.block.viewers  # dispatches are waited for while a view exists
         same = np.array_equal(seen, part.read())
         shared = np.shares_memory(seen, x.read())
         del seen
@@ -194,7 +194,7 @@ def test_floor_divide_of_infinities_is_pythons() -> None:
 
 @pytest.mark.parametrize("name", ["rsqrt", "hard_sigmoid", "hardswish", "sigmoid"])
 def test_one_value_has_one_answer_wherever_it_stands(name: str, rng: np.random.Generator) -> None:
-    """In a vector, in the elements that are left over after vectors, alone, and in strided memory."""
+    """In a vector, in the elements after the last vector, alone, and in strided memory."""
     op = getattr(mnb, name)
     values = (rng.random(64) * 10 - 3.5 * (name != "rsqrt")).astype(np.float32)
     for value in values:

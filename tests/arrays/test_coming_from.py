@@ -1,4 +1,4 @@
-"""docs/coming-from.md: every line of it that is Python's own prompt is run, and answers what the page says."""
+"""docs/coming-from.md: every line with a Python prompt is run, and must print what the page shows."""
 
 import doctest
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Other libraries on arrays of ours: each test does what a user does; docs/coming-from.md tells what fails."""
+"""Other libraries on metalnb arrays: each test is a user's workflow; docs/coming-from.md lists what fails."""
 
 import os
 import subprocess

@@ -74,7 +74,7 @@ def test_a_stencil_meets_its_neighbours(boundary: str, mode: str, ours: bool, rn
 
 
 def test_without_overlap_the_edges_are_wrong(rng: np.random.Generator) -> None:
-    """What the overlap is for: the stencil by blocks alone leaves their edges out."""
+    """The purpose of the overlap: a stencil on blocks alone misses their edges."""
     x = rng.random((20, 20), np.float32) + 1
     found = mnb.dask.map_blocks(mnb.compile(FIVE).five, da.from_array(x, chunks=10), size=shape).compute()
     assert (found[9:11] == 0).all()

@@ -1,4 +1,4 @@
-"""Fused functions against the same ops one by one: values, dtypes, layouts, caching, and what is refused."""
+"""Fused functions against the same ops one by one: values, dtypes, layouts, caching, and refusals."""
 
 from __future__ import annotations
 

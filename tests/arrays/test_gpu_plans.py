@@ -61,7 +61,7 @@ def test_each_way_to_read_a_factor_is_taken(gpu: Any, rng: np.random.Generator) 
 @pytest.mark.long(unless=lambda dtype, processors: processors == MANY)
 @pytest.mark.parametrize(("dtype", "processors"), [("float16", FEW), ("float16", MANY), ("bfloat16", FEW)])
 def test_products_by_pipes(gpu: Any, dtype: str, processors: int, rng: np.random.Generator) -> None:
-    """Of factors that are read by eights: strips that are whole, cut off, and fewer than there is room for."""
+    """Factors that are read in eights: strips that are whole, cut off, and fewer than fit."""
     if dtype == "bfloat16":
         pytest.importorskip("ml_dtypes")
     gpu(processors, copies=True)
@@ -80,7 +80,7 @@ def test_products_by_pipes(gpu: Any, dtype: str, processors: int, rng: np.random
 @pytest.mark.parametrize("processors", [FEW, MANY])
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16", "int32", "int64", "bool"])
 def test_few_rows_times_a_matrix(gpu: Any, dtype: str, processors: int, rng: np.random.Generator) -> None:
-    """Strips that are whole and cut off, parts of K that are no multiple of what is read ahead, rows left over."""
+    """Strips that are whole and cut off, parts of K that are not a multiple of the prefetch, rows left over."""
     if dtype == "bfloat16":
         pytest.importorskip("ml_dtypes")
     gpu(processors)
@@ -179,7 +179,7 @@ def test_a_view_that_no_vector_may_be_read_from(gpu: Any, rng: np.random.Generat
 @pytest.mark.long(unless=lambda dtype: dtype == "float32")  # Read alike
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
 def test_variances_read_their_elements_once(gpu: Any, dtype: str, rng: np.random.Generator) -> None:
-    """Rows of one chunk and of several, of which the last has one element; means of 0, and far from it."""
+    """Rows of one chunk and of several, the last with one element; means of 0, and far from it."""
     kind: Any = pytest.importorskip("ml_dtypes").bfloat16 if dtype == "bfloat16" else dtype
     gpu(MANY)
     eps = {"float32": 2.0**-23, "float16": 2.0**-10, "bfloat16": 2.0**-7}[dtype]

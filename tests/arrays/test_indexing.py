@@ -1,4 +1,4 @@
-"""Indexing and assignment, against NumPy: views, integers, masks and their mixtures, and what is refused."""
+"""Indexing and assignment, against NumPy: views, integers, masks and their mixtures, and refusals."""
 
 from __future__ import annotations
 

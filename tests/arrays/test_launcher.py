@@ -1,4 +1,4 @@
-"""How the library starts its kernels, and what is loaded to do so."""
+"""How the library starts its kernels, and the modules loaded to do so."""
 
 import subprocess
 import sys
@@ -14,7 +14,7 @@ from metalnb.library_kernels.launching.programs import instantiated
 
 
 def test_what_is_bound_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Arguments and blocks come from one list: an array that is bound and not waited for would be a race."""
+    """Arguments and blocks come from one list: an array that is bound but not tracked would be a race."""
     x, out = mnb.zeros(4), mnb.zeros(4)
     calls: list[tuple[Any, ...]] = []
     monkeypatch.setattr(launcher, "start", lambda *call: calls.append(call))

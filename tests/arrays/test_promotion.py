@@ -1,4 +1,4 @@
-"""Dtypes: how they promote, what is known of them, and what Python's numbers become."""
+"""Dtypes: promotion, their properties, and the conversion of Python's numbers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ALL = ("bool", *SIGNED, *UNSIGNED, *FLOATS)
 
 
 def promoted(one: str, other: str) -> str | None:
-    """The array API's table within a kind, NumPy's of integers with each other; a float wins over what is none."""
+    """The array API's table within a kind, NumPy's for integers with each other; a float wins over other kinds."""
     if one == other:
         return one
     floats = [d for d in (one, other) if d in FLOATS]

@@ -55,7 +55,7 @@ def test_the_first_of_rows(gpu: Any, selections: list[Any], dtype: str, rng: np.
 
 
 def test_a_long_row_is_selected_from_by_parts(gpu: Any, selections: list[Any], rng: np.random.Generator) -> None:
-    """Of equal keys the first ones come first, whichever parts they are in."""
+    """Equal keys keep their order, even across parts."""
     gpu(MANY)
     x = drawn(rng, (2, 100_003), "float32")
     for k in (1, 10, 400):

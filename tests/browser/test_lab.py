@@ -1,4 +1,4 @@
-"""The first notebook as a person sees it: in JupyterLab, run from the top, in the light theme and in the dark one.
+"""The first notebook as a user sees it: in JupyterLab, run from the top, in the light and the dark theme.
 
 The screenshots are left in ``build/screenshots``.
 """

@@ -54,7 +54,7 @@ class Card:
             self.page.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
 
     def used(self, line: int) -> None:
-        """Do what a reader does: open the access of the costliest line, sort, go back."""
+        """Act as a reader: open the access of the costliest line, sort, go back."""
         order = self.ask(LINES)
         assert order == sorted(order)
         assert self.ask("[...root.querySelectorAll('details')].every(d => !d.open)")

@@ -1,4 +1,4 @@
-"""The magics that measure as a person sees them: in JupyterLab, in the light theme and in the dark one.
+"""The measuring magics as a user sees them: in JupyterLab, in the light and the dark theme.
 
 The screenshots are left in ``build/screenshots``.
 """

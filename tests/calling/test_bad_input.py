@@ -1,4 +1,4 @@
-"""Every misuse raises before anything runs, and says which kernel and argument, what is required, what was given, what to do.
+"""Every misuse raises before anything runs, and names the kernel, the argument, the requirement, the value and the fix.
 
 The texts are golden: `TEXTS` holds each whole, so that a change of the wording is seen and judged.
 """

@@ -1,4 +1,4 @@
-"""What is kept on disk is found again, never trusted when damaged, never stale, and never needed."""
+"""Cached files are found again, never trusted when damaged, never stale, and never required."""
 
 import os
 import stat
@@ -26,7 +26,7 @@ def cell(value: int, salt: object) -> str:
 
 
 def run(source: str, **options: object) -> list[int]:
-    """Compile as a new process would, with nothing kept in memory; return what the kernel writes.
+    """Compile as a new process would, with nothing cached in memory; return the kernel's output.
 
     Always on the engine `cpu`: the kinds of entries above are its own.
     """
@@ -52,7 +52,7 @@ def test_a_program_is_kept_in_every_stage_and_for_its_user_alone(folder: Path, t
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     for kind in KINDS:
         assert {stat.S_IMODE(entry.stat().st_mode) for entry in entries(folder, kind)} == {0o600}
-    assert not list(folder.rglob(".*")) + list(folder.rglob("metalnb-*"))  # nothing half written is left
+    assert not list(folder.rglob(".*")) + list(folder.rglob("metalnb-*"))  # no incomplete file is left
     before = {p: p.stat().st_mtime_ns for k in KINDS for p in entries(folder, k)}
     assert run(cell(7, tmp_path)) == [7, 7]
     assert {p: p.stat().st_mtime_ns for k in KINDS for p in entries(folder, k)} == before

@@ -1,4 +1,4 @@
-"""The cache stays within its limit: what was used longest ago goes first, and what it costs is a scan now and then."""
+"""The cache stays within its limit: the least recently used entries go first, at the cost of an occasional scan."""
 
 import os
 import random

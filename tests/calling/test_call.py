@@ -1,4 +1,4 @@
-"""The contract of a call: how arguments bind, what is allocated and returned, what a kernel tells of itself."""
+"""The contract of a call: binding of arguments, allocated and returned outputs, a kernel's own description."""
 
 # ruff: noqa: E501  (MSL)
 
@@ -600,7 +600,7 @@ def test_a_version_is_that_of_the_packages_description() -> None:
 
 
 def test_a_call_compiles_then_binds_then_launches(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In this order, and a second call compiles nothing; what cannot be bound is not launched."""
+    """In this order, and a second call compiles nothing; a call that cannot be bound is not launched."""
     kernel = mnb.compile("kernel void order(device int* y, uint i [[thread_position_in_grid]]) { y[i] = 7 + i; }").order
     steps: list[str] = []
 

@@ -1,4 +1,4 @@
-"""The kernels that users bring from the systems they come from, each against NumPy in float64.
+"""Kernels that users bring from other systems, each against NumPy in float64.
 
 Inputs are fresh random numbers in every run, with the edges among them; the seed is in the test's output.
 """
@@ -18,7 +18,7 @@ EDGES = [0.0, -0.0, 1.0, -1.0, 1e-30, -1e-30, 2.0**-126, 1e30, -1e30, np.inf, -n
 
 
 def floats(rng: np.random.Generator, n: int, low: float = -100, high: float = 100) -> np.ndarray:
-    """Random floats with every edge among them that lies in the range, where there is room."""
+    """Random floats, with every edge case in the range if the array is large enough."""
     values = rng.uniform(low, high, n).astype(np.float32)
     edges = [e for e in EDGES if low <= e <= high][:n]
     values[rng.choice(n, len(edges), replace=False)] = edges

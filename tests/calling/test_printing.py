@@ -1,4 +1,4 @@
-"""Kernels that print: what is printed, in which order, how much of it, and formats that do not fit their values."""
+"""Kernels that print: the output, its order, its limit, and formats that do not fit their values."""
 
 from typing import Any
 

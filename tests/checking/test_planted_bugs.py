@@ -1,4 +1,4 @@
-"""Planted bugs are found, by line and thread; right kernels are left alone."""
+"""Planted bugs are found, by line and thread; correct kernels raise no findings."""
 
 import sys
 from typing import Any
@@ -425,7 +425,7 @@ def test_a_short_group_lacks_lanes_that_a_reduction_takes_from() -> None:
 
 
 def test_the_other_party_of_a_race_is_named() -> None:
-    """Threads run one after the other: the first 32 read what nobody has written, the others write what was read."""
+    """Threads run one after the other: the first 32 read unwritten elements, which the others write afterwards."""
     found = seen("threadgroup float s[64];\ns[t] = 1;\no[i] = s[63 - t];")
     unwritten, race, *more = found.findings
     assert (unwritten.kind, unwritten.line, unwritten.thread, unwritten.index) == ("never written", 8, 0, 63)

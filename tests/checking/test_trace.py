@@ -1,4 +1,4 @@
-"""`mnb.trace`: lines, variables, memory and lockstep of one threadgroup, against NumPy and what the text says."""
+"""`mnb.trace`: lines, variables, memory and lockstep of one threadgroup, against NumPy and the source."""
 
 import json
 import sys

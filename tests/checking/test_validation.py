@@ -1,4 +1,4 @@
-"""Validation sees each access, says what is wrong, holds outputs against a reference, and changes nothing."""
+"""Validation sees each access, reports errors, compares outputs with a reference, and changes nothing."""
 
 import doctest
 import itertools

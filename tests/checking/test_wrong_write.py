@@ -46,7 +46,7 @@ def image() -> Any:
 
 
 def opens_at(seen: Any) -> tuple[tuple[int, int], int, Any]:
-    """Return the thread at which a trace opens, the line, and what the statement leaves in the element."""
+    """Return the thread at which a trace opens, the line, and the element's value after the statement."""
     within = np.unravel_index(seen.thread, seen.size[::-1])[::-1]
     at = [g * t + n for g, t, n in zip(seen.group, seen.threadgroup, within, strict=True)]
     (step,) = [s for s in seen.threads[seen.thread] if s.tick == seen.aim.tick]

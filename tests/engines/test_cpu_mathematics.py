@@ -105,7 +105,7 @@ def pairs() -> tuple[NDArray[np.float32], NDArray[np.float32]]:
 
 @pytest.mark.long(every=3)  # This processor; the others differ in the compiler's instructions
 def test_floats_of_every_size(processor: str) -> None:
-    """2^18 of them, and what lies at the edges: sin, cos and tan of the largest, too."""
+    """2^18 of them, and edge cases, including sin, cos and tan of the largest."""
     assert processor
     dice = np.random.default_rng(5)
     x = np.concatenate([EDGES, dice.integers(0, 1 << 32, 1 << 18, dtype=np.uint32).view(np.float32)])
@@ -189,13 +189,13 @@ def _sum(a: NDArray[np.float64], b: NDArray[np.float64]) -> tuple[NDArray[np.flo
 
 
 def test_the_vectoriser_knows_the_processor(processor: str) -> None:
-    """It took every processor for the one that it was first asked about: a kernel then ran a thread at a time."""
+    """It once assumed every processor to be the first one queried: a kernel then ran a thread at a time."""
     assert processor
     assert vector_build.machine() == vector_build.machine(toolchain.flags())
 
 
 def test_inverse_roots_in_fast_math(processor: str) -> None:
-    """Of the 2 units in the last place that are allowed: 1.05 by an estimate, 1.5 by a root and a division."""
+    """Within the 2 units in the last place that are allowed: 1.05 by an estimate, 1.5 by a root and a division."""
     allowed = 1.05 if processor == "native" and vector_build.machine().estimates else 1.5
     bits = np.random.default_rng(9).integers(0, 1 << 32, 1 << 20, dtype=np.uint32)
     worst = np.float32(1.0457709)  # of all significands

@@ -1,4 +1,4 @@
-"""Which engine is in use, and why; what it costs to find out; and the name that an engine once had."""
+"""The engine in use, and the reason; the cost of finding out; and an engine's former name."""
 
 import os
 import pickle
@@ -22,7 +22,7 @@ KERNEL = "kernel void k(device float* x, uint i [[thread_position_in_grid]]) { x
 
 @pytest.fixture(autouse=True)
 def _only_cpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """A machine on which cpu alone can run, and nobody has chosen an engine."""
+    """A machine on which only cpu can run, with no engine chosen."""
     opened = engines._open
 
     def only_cpu(name: str) -> engines.Engine:

@@ -1,6 +1,6 @@
 """No access of a cell's kernel leaves the memory that it was given: each planted fault is found and named.
 
-Every kernel gets arrays of 64 elements that lie in the middle of larger ones, whose margins must stay as they were.
+Every kernel gets arrays of 64 elements in the middle of larger ones, whose margins must not change.
 """
 
 import os
@@ -42,7 +42,7 @@ def watched(ticket: Any) -> bool:
 
 
 class Fault(NamedTuple):
-    """A body with one wrong access, when k is what it says, and what is said of it."""
+    """A body with one wrong access, the value of k that triggers it, and the message."""
 
     body: str
     k: int
@@ -261,7 +261,7 @@ def test_a_kernel_that_is_not_understood_says_that_it_is_not_checked(monkeypatch
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("body", RIGHT)
 def test_a_right_kernel_raises_no_alarm(body: str, engine: str) -> None:
-    """It gives what it gives when nothing is checked."""
+    """The result is the same as without checks."""
     results = []
     for checked in (True, False):
         kernel = mnb.compile(HEAD + RIGHT[body] + "\n}", engine=engine, checked=checked).f
@@ -356,7 +356,7 @@ kernel void rows(device float* y, constant uint& at,
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("engine_array", [False, True])
 def test_an_output_that_was_left_out_and_is_too_small_hints_at_shapes(engine_array: bool, engine: str) -> None:
-    """However one learns of the fault: in the call, or when one waits for what it returned."""
+    """Whether the fault surfaces in the call, or when its result is waited for."""
     spread = mnb.compile("""kernel void spread(device const float* x, device float* o, device float* p,
     uint i [[thread_position_in_grid]]) {
     o[2 * i] = x[i];

@@ -176,7 +176,7 @@ def test_a_limit_asks_for_checks(engine: str) -> None:
 
 
 def test_an_unchecked_kernel_is_launched_and_waited_for_as_ever() -> None:
-    """No argument more, and nothing that asks whether it is to stop."""
+    """No additional argument, and no test of the stop flag."""
     kernel = mnb.compile(HEAD + "while (x[i] < 3) x[i] += 1;\n}", engine="cpu", checked=False).forever
     ticket = kernel.prepare(*arguments(), grid=256).launch()
     assert type(ticket) is EndedTicket

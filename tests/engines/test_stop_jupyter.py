@@ -30,7 +30,7 @@ assert y.tolist() == list(range(100))
 
 
 class Session:
-    """A kernel, and who talks to it."""
+    """A Jupyter kernel, and its client."""
 
     def __init__(self) -> None:
         self.manager, self.client = manager.start_new_kernel(kernel_name="python3")

@@ -1,4 +1,4 @@
-"""Random kernels whose index is a sum of multiples of what a thread knows: negative factors, types, forms.
+"""Random kernels whose index is a sum of multiples of a thread's inputs: negative factors, types, forms.
 
 What `test_affine_bounds.py` calls with arrays as long as the largest index needs, and one element shorter.
 """

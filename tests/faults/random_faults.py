@@ -3,8 +3,8 @@
 Run: PYTHONPATH=tests:tests/engines python tests/faults/random_faults.py [--engine NAME] [--count N] [--seed N] …
 
 The kernels are those of ``random_kernels.py``, some to a program. Each is called with many values of the number that
-its indexes are made of, most of them beyond an end, and with several grids and threadgroups. Each array lies between
-margins that must stay as they were. The words of one fault in ten are made: to find its line takes a compilation.
+its indices are computed from, most of them out of bounds, and with several grids and threadgroups. Each array lies
+between margins that must not change. The words of one fault in ten are made: to find its line takes a compilation.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def run(
     Raises
     ------
     AssertionError
-        For a kernel that touched what it was not given, with its number and text.
+        For a kernel that accessed memory outside its arguments, with its number and text.
     """
     ran = calls = faults = 0
     for number, text, kernel in kernels(amount, seed, engine):

@@ -34,7 +34,7 @@ THREADS = 4  # of a launch that are run
 
 
 class Checked:
-    """A kernel with what is proven of it for a launch."""
+    """A kernel, with the proofs for a launch."""
 
     def __init__(self, module: IRModule, facts: LaunchFacts) -> None:
         self.module, self.facts = module, facts
@@ -52,7 +52,7 @@ class Checked:
         self.checked = 0
 
     def see(self, made: IRInstruction, values: Mapping[str, Any]) -> None:
-        """Hold what an instruction is about to use against what is known of it."""
+        """Compare the values that an instruction is about to use with their proven ranges."""
         for operand in made.operands:
             value = values.get(operand.text)
             parts = value if isinstance(value, list) else [value]
@@ -165,7 +165,7 @@ def _text(rng: random.Random, kind: str) -> str:
 
 
 def check(seed: str, kind: str) -> int:
-    """Check one kernel in some launches; return how many values were held against their ranges."""
+    """Check one kernel in some launches; return how many values were compared with their ranges."""
     rng, checked = random.Random(f"{seed} {kind}"), 0
     text = _text(rng, kind)
     module = read(thread_text(mnb.compile(text, engine="cpu").f.unit))

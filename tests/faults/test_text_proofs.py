@@ -1,4 +1,4 @@
-"""What is proven of LLVM's text: kernels that are right leave nothing to check, and a wrong access is never proven."""
+"""Proofs over LLVM's text: correct kernels leave nothing to check, and a wrong access is never proven."""
 
 import itertools
 from typing import Any

@@ -1,7 +1,7 @@
-"""LLVM's text of one thread, run instruction by instruction: what the proofs say of it is held against what it does.
+"""An interpreter for LLVM's text of one thread, to compare the proofs with actual values.
 
-Integers are what they are modulo two to the number of their bits, whatever a flag promises. Floating-point numbers are
-not computed: what depends on one is drawn at random. Reads beyond an end give 0, writes there do nothing.
+Integers are taken modulo 2^bits, whatever a flag promises. Floating-point numbers are not computed: what depends on one
+is drawn at random. Reads beyond an end give 0, writes there do nothing.
 """
 
 from __future__ import annotations
@@ -220,7 +220,7 @@ class Interpreter:
             yield n * size, kind.element
 
     def read(self, pointer: Pointer, kind: IRType) -> Any:
-        """Return what is in memory."""
+        """Return the contents of memory."""
         if pointer.root == "given":
             return Pointer(str(pointer.at // 8), 0)
         memory, found = self.memory[pointer.root], []

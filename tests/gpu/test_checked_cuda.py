@@ -1,4 +1,4 @@
-"""Checked kernels on a GPU, beside what every engine is asked: memory around, the context, shapes, threads."""
+"""Checked kernels on a GPU, beyond the conformance tests: surrounding memory, the context, shapes, threads."""
 
 from __future__ import annotations
 

@@ -109,7 +109,7 @@ def test_a_fault_is_read_back_and_named(driver: WatchingDriver) -> None:
 
 
 def test_who_is_right_is_not_asked(driver: WatchingDriver) -> None:
-    """A dispatch without a fault is given memory for one, and copies nothing of it back."""
+    """A dispatch without a fault has memory for one, but copies none of it back."""
     engine = CudaEngine(driver)
     kernel, y = compiled(engine, "f"), engine.alloc(4 * 64)
     scalar = bytearray(np.int32(2).tobytes())
@@ -122,7 +122,7 @@ def test_who_is_right_is_not_asked(driver: WatchingDriver) -> None:
     assert flag
     assert driver.calls["cuMemsetD8Async"] == 1
     engine.launch(kernel, [y, scalar], (64, 1, 1), (32, 1, 1)).wait()
-    assert driver.ran[-1][2] == flag  # kept for the next
+    assert driver.ran[-1][2] == flag  # kept for the next dispatch
 
 
 def test_a_limit_stops_a_loop_and_names_it(driver: WatchingDriver) -> None:
@@ -134,7 +134,7 @@ def test_a_limit_stops_a_loop_and_names_it(driver: WatchingDriver) -> None:
     with pytest.raises(mnb.KernelFault, match=r"forever: stopped after 0\.1 s in the loop at cell:4") as found:
         ticket.wait()
     assert found.value.kind == "stopped"
-    assert not driver.flag()  # for the next dispatch that is given it
+    assert not driver.flag()  # for the next dispatch that gets it
 
 
 def test_an_interrupt_stops_what_is_before_a_dispatch(driver: WatchingDriver) -> None:

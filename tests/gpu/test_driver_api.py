@@ -1,4 +1,4 @@
-"""How the engine cuda is refused where it cannot run, and what is not loaded for that; on a double of cuda-bindings."""
+"""The refusal of the engine cuda where it cannot run, without loading its modules; on a double of cuda-bindings."""
 
 import sys
 from importlib.machinery import ModuleSpec
@@ -60,7 +60,7 @@ def test_what_starts_is_opened(monkeypatch: pytest.MonkeyPatch) -> None:
     from metalnb.engine.cuda import nvidia_driver
 
     class Gpu(Exception):
-        """What was asked for, and no more of the engine."""
+        """The requested module, and no other part of the engine."""
 
     def opened(index: int) -> Any:
         raise Gpu(index)

@@ -1,7 +1,7 @@
 """The engine `cuda` without a GPU: PTX of the library, the suite and the notebooks, assembled as a driver would.
 
 Needs NVIDIA's assembler and device library, from wheels: pip install "metalnb[ptx]". Run as a program, this file prints
-the table of what each kernel takes of a processor.
+the table of each kernel's use of a processor.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """SIMD-group matrices as the engine `cuda` keeps them for tensor cores, run on `cpu` with emulated instructions.
 
-This shows that each layout is filled, moved and stored as it should be. That the instructions do what is emulated, only
-a GPU can show.
+This shows that each layout is filled, moved and stored as it should be. Only a GPU can show that the emulation is
+faithful to the instructions.
 """
 
 from __future__ import annotations

@@ -53,7 +53,7 @@ def test_what_is_computed_on_a_gpu_stays_there(rng: np.random.Generator) -> None
 
 
 def test_two_threads_use_a_gpu_each(rng: np.random.Generator) -> None:
-    """Concurrently, each thread switches between them: a thread does not see the other's current device."""
+    """Two threads switch between them concurrently: neither sees the other's current device."""
     x = rng.random((300, 200), np.float32)
     kernels = {name: mnb.compile(FIVE, engine=name).five for name in GPUS}
 

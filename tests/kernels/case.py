@@ -19,7 +19,7 @@ Sizes = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """What a kernel gave, and what it should have given.
+    """A kernel's result, and the expected one.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""Ops of tinygrad's: what is asked of it, and the same of NumPy in float64."""
+"""tinygrad's ops, and the same in NumPy in float64."""
 
 from __future__ import annotations
 

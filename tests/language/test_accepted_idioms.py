@@ -1,4 +1,4 @@
-"""What shipped kernels write, and Apple's compiler takes: each is compiled, run, and held to NumPy.
+"""Idioms of shipped kernels that Apple's compiler accepts: each is compiled, run, and compared with NumPy.
 
 Most of these cells were cut from public kernels that once did not compile here.
 """
@@ -631,7 +631,7 @@ def test_a_device_value_is_no_constant_one_in_a_helper(helper: str) -> None:
 
 
 def test_constants_of_constants_that_grow_without_bound_are_refused_at_once() -> None:
-    """Each is made of the one before twice: spelled out, the last has 2^40 words."""
+    """Each contains the previous one twice: expanded, the last has 2^40 words."""
     chain = "".join(f"constant bool A{k} = A{k - 1} && A{k - 1};\n" for k in range(1, 41))
     source = f"""constant bool A0 [[function_constant(0)]];
     {chain}

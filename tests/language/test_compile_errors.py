@@ -1,6 +1,6 @@
 """A wrong cell is answered at its own line and column, in Metal's words, with the cure; in a notebook it stops "Run All".
 
-In each text the sign ¦ stands right before the place that the error must name; it is taken out first.
+In each text the sign ¦ marks the place that the error must name; it is removed first.
 """
 
 # ruff: noqa: E501  (tables of MSL, one text a line)
@@ -19,7 +19,7 @@ K = "kernel void k(device float* y, uint i [[thread_position_in_grid]]) "
 
 
 class Wrong(NamedTuple):
-    """A wrong text, what is said of it, and a part of the hint."""
+    """A wrong text, its error message, and part of the hint."""
 
     text: str
     message: str
@@ -78,7 +78,7 @@ WRONG = {
     ),
     "a kernel named as a type": Wrong(
         STD + "kernel void ¦half(device float* y, uint i [[thread_position_in_grid]]) { y[i] *= 2; }",
-        "cannot combine with previous 'void' declaration specifier", "such as half, is taken",
+        "cannot combine with previous 'void' declaration specifier", "such as half, cannot be used",
     ),
     "undeclared name": Wrong(STD + K + "{\n    y[i] = ¦scale * 2;\n}", "use of undeclared identifier 'scale'"),
     "misspelt name": Wrong(
@@ -171,7 +171,7 @@ WRONG = {
     ),
     "Python's power": Wrong(
         STD + K + "{ y[i] = i *¦* 2; }", "indirection requires pointer operand ('int' invalid)",
-        "*p reads what a pointer p points to; for a power write x * x or pow(x, y), since there is no **",
+        "*p dereferences a pointer; for a power write x * x or pow(x, y), since there is no **",
     ),
     "Python's loop": Wrong(
         STD + K + "{ for ¦i in 4: y[i] = 1; }", "expected '(' after 'for'", "write for (uint k = 0; k < n; ++k) { … }"
@@ -188,7 +188,7 @@ WRONG = {
     "NumPy's type": Wrong(STD + K + "{ ¦uint32 n = 3; y[i] = n; }", "unknown type name 'uint32'", "in Metal write uint"),
     "a buffer's length": Wrong(
         STD + K + "{ y[i] = y¦.size(); }", "member reference base type 'device float *' is not a structure or union",
-        "a pointer has elements, p[i], and no members; a buffer's length comes as a parameter: constant uint& n",
+        "a pointer has elements, p[i], but no members; pass a buffer's length as a parameter: constant uint& n",
     ),
     "declared, not defined": Wrong(
         STD + "float f(float a);\n" + K + "{ y[i] = ¦f(1); }", "function 'f' is called but never defined"

@@ -1,4 +1,4 @@
-"""Large files: a kernel's compiler is given what that kernel needs, and only some of many instantiations are read."""
+"""Large files: the compiler gets only what a kernel needs, and only some of many instantiations are parsed."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def words(text: str, name: str) -> int:
     return sum(word.startswith(name) for word in text.replace("(", " ").split())
 
 
-@pytest.mark.long  # Seconds; what it guards is a time that grows with the square
+@pytest.mark.long  # Seconds; guards against a time that grows quadratically
 def test_a_file_of_600_kernels() -> None:
     program = mnb.compile(generated(600), engine="cpu")
     assert len(program) == 600
@@ -66,7 +66,7 @@ def test_a_file_of_600_kernels() -> None:
 def test_a_template_file_of_600_instantiations(
     macros: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("METALNB_CACHE", str(tmp_path))  # a file that was read before is not parsed
+    monkeypatch.setenv("METALNB_CACHE", str(tmp_path))  # a file that was read before is not parsed again
     parsed: list[tuple[str, bool]] = []
     parse = reflection.parse
 

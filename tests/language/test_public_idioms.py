@@ -1,4 +1,4 @@
-"""How public Metal projects write their kernels, whole: each is compiled, run, and held to NumPy."""
+"""Whole kernels in the style of public Metal projects: each is compiled, run, and compared with NumPy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Distributions beyond uniform and normal: means and variances, seeds, bounds, and what is refused."""
+"""Distributions beyond uniform and normal: means and variances, seeds, bounds, and refusals."""
 
 from __future__ import annotations
 

@@ -14,12 +14,12 @@ PRELUDE = "#include <metal_stdlib>\nusing namespace metal;\n"
 
 
 def program(text: str, head: str = HEAD) -> str:
-    """Add to the bodies in a text their head, and the program its first lines."""
+    """Add the heads to the bodies in a text, and the first lines to the program."""
     return PRELUDE + "\n".join(head + line if line.startswith(("{", "§{")) else line for line in text.split("\n"))
 
 
 def place(text: str) -> tuple[str, int, int]:
-    """Take the mark ``§`` out of a text; give the line and column it stood at (the first of all when there is none)."""
+    """Remove the mark ``§`` from a text; return its line and column (the very first if there is none)."""
     before, mark, after = text.partition("§")
     if not mark:
         return text, 1, 1
@@ -27,7 +27,7 @@ def place(text: str) -> tuple[str, int, int]:
 
 
 def outcome(text: str, count: int, **options: Any) -> NDArray[np.float32]:
-    """Run the kernel ``k`` of a text on as many threads, in groups of 32; give what it wrote to ``y``."""
+    """Run the kernel ``k`` of a text on that many threads, in groups of 32; return its output ``y``."""
     y = np.full(count, -1, np.float32)
     mnb.compile(program(text), **options).k(y, threadgroup=(32,))
     return y

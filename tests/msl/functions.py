@@ -28,7 +28,7 @@ class Real:
     ----------
     name : str
     section : str
-        Of the specification, version 3.1.
+        The section of the specification, version 3.1.
     oracle : callable
         Of float64 arrays, one an argument.
     ulp : float

@@ -1,4 +1,4 @@
-"""What is installed for whom: a user, each make target, and the tests, none of which is left out everywhere."""
+"""The packages installed for a user, each make target and the tests; every test runs under some target."""
 
 import ast
 import re

@@ -57,7 +57,7 @@ def test_no_two_classes_have_one_name() -> None:
 
 def test_the_rooms_are_those_of_the_contributors_guide() -> None:
     """Each folder at the top of the package has its line in CONTRIBUTING.md."""
-    listed = Path(ROOT, "CONTRIBUTING.md").read_text("utf-8").partition("## The rooms")[2].partition("tests/")[0]
+    listed = Path(ROOT, "CONTRIBUTING.md").read_text("utf-8").partition("## The layout")[2].partition("tests/")[0]
     rooms = {name.split(".")[0] for name in ROOMS} - {"__init__"}
     assert [room for room in sorted(rooms) if f"{room}/" not in listed] == []
 

@@ -1,4 +1,4 @@
-"""The stub of an array's methods: each has the parameters of its op, after what the method itself names."""
+"""The stub of an array's methods: each has its own named parameters, followed by those of its op."""
 
 from __future__ import annotations
 

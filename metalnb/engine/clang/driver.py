@@ -27,8 +27,8 @@ from ..unit import Unit
 
 __all__ = ["DUMP", "Refused", "Target", "at_kernel", "clang", "compiled", "expand", "printed", "run", "version"]
 
-# NaN and infinities stay honoured in fast math: a kernel's own tests for them must work. -fassociative-math is left out
-# for that: it lets a backend divide by an estimate in which 1/0 and 1/inf are NaN.
+# Fast math still honours NaN and infinities, so that a kernel's own tests for them work. This rules out
+# -fassociative-math, which lets a backend divide by an estimate for which 1/0 and 1/inf are NaN.
 _FAST = (
     "-ffp-contract=fast", "-freciprocal-math", "-fno-signed-zeros", "-fno-trapping-math", "-fno-math-errno",
     "-D$FAST_MATH=1",
@@ -46,17 +46,17 @@ DUMP = "*** IR Dump"  # begins the intermediate code that clang prints on reques
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What an engine's device asks of clang.
+    """A device as a target for clang.
 
     Attributes
     ----------
     name : str
-        Also the kind of its entries in the cache.
+        Also names its kind of cache entry.
     prelude : Path
-        The header included before every cell: Metal's words, what the MSL headers rely on, the MSL headers, and
-        ``entry_point.h``. It is precompiled once for each set of flags; its folder is searched for headers.
+        The header included before every cell: Metal's keywords, the target's part of the MSL headers, the MSL headers,
+        and ``entry_point.h``. It is precompiled once for each set of flags; its folder is searched for headers.
     flags : tuple of str
-        The target triple, and what goes with it.
+        The target triple, and flags that depend on it.
     """
 
     name: str
@@ -86,7 +86,7 @@ def clang() -> tuple[str, ...]:
 
 @functools.cache
 def version() -> str:
-    """Return a name of the compiler's version for the cache, without starting it."""
+    """Return the compiler's version for the cache key, without starting it."""
     command = clang()
     path = Path(command[0])
     return cache.fingerprint([path]) if path.is_file() else " ".join(command)
@@ -99,7 +99,7 @@ def _headers(own: Path) -> str:
 
 
 class Refused(CompileError):
-    """clang's backend cannot write a kernel in the form at hand; another form may do."""
+    """clang's backend cannot compile a kernel in its current form; another form may work."""
 
 
 def compiled(
@@ -116,14 +116,14 @@ def compiled(
     *more : str
         Further flags of clang's.
     check : callable
-        Is given what clang printed, and returns why this file must not be used, or an empty string.
+        Receives clang's output; returns the reason why this file must not be used, or an empty string.
 
     Raises
     ------
     CompileError
         With the places mapped back to the author's text.
     Refused
-        When the text is right, and clang's backend cannot write it with these flags, or would write it wrongly.
+        When the text is valid, but clang's backend cannot compile it with these flags, or would miscompile it.
     """
     flags = (*target.flags, *_LANGUAGE, _version(unit.version), *more, *_MATH[unit.math])
     headers = {name: part for name, part in unit.texts.items() if name != MAIN}
@@ -144,7 +144,7 @@ def compiled(
                 if prelude is None:
                     raise
                 told = _run([*command, *plain], folder, unit)
-                prelude.unlink(missing_ok=True)  # it was damaged: the text is fine
+                prelude.unlink(missing_ok=True)  # it was damaged; the text is fine
             reason = check(told)
             if reason:
                 raise Refused([at_kernel(unit, reason)])
@@ -154,7 +154,7 @@ def compiled(
 
 
 def printed(unit: Unit, text: str, target: Target, *more: str) -> str:
-    """Compile a lowered text and return what clang prints with these flags; nothing is kept."""
+    """Compile a lowered text and return clang's output with these flags; nothing is cached."""
     flags = (*target.flags, *_LANGUAGE, _version(unit.version), *more, *_MATH[unit.math])
     with cache.store().scratch() as folder:
         _write(folder, {**unit.texts, MAIN: text})
@@ -196,7 +196,7 @@ def _write(folder: Path, texts: Mapping[str, str]) -> None:
 
 
 def _of_headers(flags: tuple[str, ...]) -> tuple[str, ...]:
-    """Leave out the flags that headers do not depend on: they are precompiled once for many ways to write code."""
+    """Drop the flags that do not affect headers, so that one precompiled header serves many code-generation options."""
     found: list[str] = []
     left = iter(flags)
     for flag in left:
@@ -234,18 +234,18 @@ def _precompiled(target: Target, flags: tuple[str, ...]) -> Path | None:
             if done.returncode:
                 return None
             kept.take(folder / "out.pch", path)
-    except (OSError, subprocess.TimeoutExpired):  # the cell's own compilation tells
+    except (OSError, subprocess.TimeoutExpired):  # the cell's own compilation will report it
         return None
     return path
 
 
 def run(command: list[str], folder: Path, unit: Unit) -> tuple[int, str]:
-    """Run the compiler in a folder. Return its exit status, and what it printed of errors.
+    """Run the compiler in a folder. Return its exit status and its error output.
 
     Raises
     ------
     CompileError
-        When it gave no answer in time.
+        When it did not finish in time.
     """
     try:
         done = subprocess.run(command, cwd=folder, capture_output=True, check=False, timeout=time_limit())
@@ -258,12 +258,12 @@ def run(command: list[str], folder: Path, unit: Unit) -> tuple[int, str]:
 
 def _run(command: list[str], folder: Path, unit: Unit) -> str:
     failed, output = run(command, folder, unit)
-    if failed and DUMP in output:  # the text was read, and optimised: what failed came after that
+    if failed and DUMP in output:  # the text was parsed and optimised: a later stage failed
         *_, reason = ["it crashed", *_REASON.findall(output)]
         lacking = _SELECTED.search(reason)
         if lacking:
             reason = f"it has no instruction for {lacking[1].removeprefix('G_').replace('_', ' ').lower()}"
-        hint = "the text is right: write that part in another way"
+        hint = "the text is valid: write that part in another way"
         raise Refused([at_kernel(unit, f"clang's backend cannot write it: {reason}", hint)])
     if failed:
         raise CompileError(_diagnostics(output, unit))
@@ -303,7 +303,7 @@ def _diagnostics(output: str, unit: Unit) -> list[Diagnostic]:
     return found
 
 
-_DEEP = 256  # brackets in brackets; what people write by hand has some ten
+_DEEP = 256  # nested brackets; handwritten code has some ten
 
 
 def _depth(text: str) -> int:

@@ -22,7 +22,7 @@ ENTRY = "metalnb_entry"
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """How a target of C++ for OpenCL begins an entry point.
+    """How a C++ for OpenCL target begins an entry point.
 
     Attributes
     ----------
@@ -33,8 +33,8 @@ class Head:
     last : str
         A parameter after the kernel's own, or an empty string.
     threadgroup : tuple of (str, str)
-        For a parameter that is threadgroup memory, with its number for ``{i}``: the entry point's own, and the untyped
-        pointer made of it.
+        For a parameter in threadgroup memory, with ``{i}`` for its number: the entry point's parameter, and the untyped
+        pointer derived from it.
     """
 
     kernel: str
@@ -43,7 +43,7 @@ class Head:
     threadgroup: tuple[str, str] = ("__local void* b{i}", "b{i}")
 
 
-# Nothing of the cell's is seen from outside: what the one entry point does not need is dropped.
+# Only the entry point is visible from outside, so clang drops everything that it does not need.
 _INTERNAL = (
     "#pragma clang attribute push(__attribute__((internal_linkage)), apply_to = any(function, variable(is_global)))"
 )
@@ -62,7 +62,7 @@ def written(unit: Unit, head: Head, cell: str = "") -> str:
 def around(unit: Unit, entry: str, cell: str = "") -> str:
     """Return a unit's text, followed by an entry point; the same for every target.
 
-    A target that changes the cell hands in its text, with every line where it was.
+    A target that changes the cell passes its text, with the line numbers unchanged.
     """
     return "\n".join([
         *_constants(unit),
@@ -85,7 +85,7 @@ def call(
     ----------
     signature : Signature
     inputs : mapping of str to str
-        By attribute, the expressions that a target has for inputs of its own.
+        By attribute, the target's own expressions for inputs.
     pointers : sequence of str, optional
         The untyped pointers to its buffers; by default b0, b1, ….
     """

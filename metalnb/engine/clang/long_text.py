@@ -1,9 +1,9 @@
-"""LLVM's text of a long kernel: what is not inlined, and which passes are left out, so that compiling it ends.
+"""Keep the compile time of a long kernel bounded: inline less, and skip the slowest passes.
 
-Some passes of LLVM's code generators take time with the square of a block's length, and inlining makes one block of
-straight-line arithmetic: 16 products in a field of 384 bits are some 80,000 instructions. So, from some length on,
-functions that are called more than once stay functions, and what is still too long is compiled without the passes
-that are to blame.
+Some passes of LLVM's code generators are quadratic in the length of a block, and inlining turns straight-line
+arithmetic into a single block: 16 products in a 384-bit field are some 80,000 instructions. Above a threshold,
+functions with several call sites are therefore not inlined, and a kernel that is still too long is compiled without the
+passes that are to blame.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _ARITHMETIC = re.compile(
     r"  %\S+ = (?:f?(?:add|sub|mul|cmp)|fneg|[fsu](?:div|rem)|shl|[la]shr|and|or|xor|icmp|select|trunc|[sz]ext)\b"
 )
 
-# In instructions of arithmetic, those of a loop once for each iteration that it surely has.
+# Arithmetic instructions; a loop's count once for each iteration that it is certain to run.
 _LONG = 20_000  # which clang compiles in one to five seconds, depending on what the instructions are
 _ENDLESS = 50_000
 _WORTH_A_CALL = 1_000
@@ -48,15 +48,15 @@ class _Function:
     Attributes
     ----------
     line : int
-        Of its head.
+        The line of its head.
     group : str
         The number of its attributes.
     own : int
         Its own arithmetic.
     calls : Counter of str
-        How often it calls what.
+        Calls, by the name of the function called.
     leads_out : bool
-        Whether it calls the runtime, or what is not known.
+        Whether it calls the runtime or an unknown function.
     """
 
     line: int
@@ -73,12 +73,12 @@ def arithmetic_of(text: str) -> int:
 
 
 def flags_for_length(text: str) -> tuple[str, ...]:
-    """Return flags by which clang compiles LLVM's text in time: none, unless a function is long, all inlined."""
+    """Return flags that bound clang's time on LLVM's text: none unless a function, fully inlined, is long."""
     return _SHORTER if arithmetic_of(text) > _LONG else ()
 
 
 def flags_for_vectors(text: str) -> tuple[str, ...]:
-    """Return flags by which clang compiles LLVM's text of vector code in time: none, unless it is long."""
+    """Return flags that bound clang's time on vector code: none unless the text is long."""
     return _UNPREPARED if text.count("\n") > _LONG_VECTORS else ()
 
 
@@ -202,7 +202,7 @@ def _leads_out(functions: Mapping[str, _Function], name: str) -> bool:
 
 
 def _keep(lines: list[str], function: _Function) -> None:
-    """Give a function attributes of its own, by which it is not inlined."""
+    """Give a function its own attribute group, which forbids inlining it."""
     number = len(lines)  # no other's: a text has fewer attributes than lines
     given = next((line for line in reversed(lines) if line.startswith(f"attributes #{function.group} = ")), "{ }")
     plain = re.sub(r" (?:alwaysinline|inlinehint|noinline)(?= )", "", given.partition("{")[2])

@@ -1,14 +1,14 @@
 """Keep SIMD functions on an exit path of a loop inside the loop.
 
 ``for (;;) { if (x == simd_broadcast_first(x)) { s = simd_sum(v); break; } }`` takes the lanes of one value in each
-iteration. To a compiler the block that ends in ``break`` comes after the loop: no path leads from it into another
-iteration. A CPU's compiler and a GPU's both run what comes after a loop once, when all lanes have left, and
-``simd_sum`` is one of all of them. So each such way out has a way back, ``if ($never()) continue;``, and the condition
-of a loop that a flag ends is opaque: else clang would go straight out from where the flag is set. What ``$never`` asks
-is each target's own.
+iteration. To a compiler the block that ends in ``break`` lies outside the loop, since no path leads from it into
+another iteration. Compilers for CPUs and GPUs alike run the code after a loop once, when all lanes have left, so
+``simd_sum`` would add up every lane. Each such exit path therefore gets a path back, ``if ($never()) continue;``. Where
+a flag ends the loop, its condition is made opaque; otherwise clang would jump from the assignment of the flag straight
+out of the loop. Each target defines ``$never`` itself.
 
-A loop is changed only where a SIMD function, or a function of the cell that calls one, stands on the way out alone: in
-the block that ends with the exit, or with the branch that sets the flag.
+A loop is changed only if a SIMD function, or a function of the cell that calls one, is reached solely on an exit path:
+in the block that ends with the exit, or in the branch that sets the flag.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class _Around(NamedTuple):
 
 
 def made_with_ways_back(unit: Unit, make: Callable[[str], T]) -> T:
-    """Return what is made of a cell's text with ways back; of the author's own where the compiler refuses these.
+    """Return `make` of the cell's text with paths back, or of the author's text if the compiler rejects those.
 
     Parameters
     ----------
@@ -169,7 +169,7 @@ class _Loops:
         return end
 
     def _condition(self, opening: int, closing: int, start: int, end: int) -> None:
-        """Make the condition between two tokens opaque, if a branch in which lanes converge sets what it asks for."""
+        """Make the condition between two tokens opaque if it tests what a branch with converging lanes sets."""
         tree = self._tree
         asked = {*tree.texts[opening + 1 : closing]}
         if not asked or "=" in asked:

@@ -60,15 +60,15 @@ class ThreadBinary:
     ----------
     unit : Unit
     run : int
-        The address of what runs threadgroups of it.
+        The address of the function that runs its threadgroups.
     fibers : bool
         Whether its threads converge, so that each is a fiber.
     threadgroup_bytes : int
     library : ctypes.CDLL
-        What holds the code.
+        The loaded library that holds the code.
     prints : bool
     reason : str
-        Why it is not in vector registers; an empty string where nobody asked for that.
+        Why it does not run in vector registers; empty if that was not requested.
     checks : CheckedThread or None
         None for a kernel that is not checked.
     """

@@ -1,4 +1,4 @@
-"""From a place in machine code to the author's line: the little of DWARF 4 that ``-gline-tables-only`` writes.
+"""Map an address in machine code to the author's line: the subset of DWARF 4 that ``-gline-tables-only`` writes.
 
 A place in a function that was inlined has a chain of lines: its own, then that of each call that led there.
 """

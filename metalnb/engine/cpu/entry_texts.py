@@ -33,7 +33,7 @@ def loop_text(unit: Unit, *, independent: bool) -> str:
     ----------
     unit : Unit
     independent : bool
-        True when clang may assume that no thread sees what another writes.
+        True when clang may assume that no thread reads what another writes.
     """
     assumed = "assume_safety" if independent else "enable"
     return around(
@@ -84,8 +84,8 @@ def lane_text(unit: Unit) -> str:
 def _inline(unit: Unit) -> str:
     """Make every function part of the entry point: in one that is called from two places all lanes would converge.
 
-    So it is, too, with what the author asks not to be inlined, except for ``[[gnu::noinline]]``, of which no macro can
-    make nothing.
+    The same goes for functions that the author marks as not to be inlined, except by ``[[gnu::noinline]]``, which no
+    macro can remove.
     """
     qualified = any("::noinline" in cell.edited.original for cell in (unit.cell, *unit.headers.values()))
     return _INLINE if qualified else f"#define noinline\n{_INLINE}"

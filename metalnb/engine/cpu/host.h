@@ -1,4 +1,4 @@
-// What the MSL headers need of a target, on the host: it defines what msl/target/declarations.h declares.
+// The host as a target of the MSL headers: defines what msl/target/declarations.h declares.
 //
 // Mathematics is our own (mathematics/): straight code that is inlined and vectorised like the author's, the same on every
 // machine. Where threads converge, they call the runtime (runtime/fibers.c).
@@ -37,7 +37,7 @@ template <class T> inline T $special_result(T x) {
 #endif
 #ifdef METALNB_COUNTED
 inline float $rsqrt_rounded(float x) { return $math(rsqrt_rounded)(x); }
-// Before and after an atomic operation, so that clang does not make one of two that stand on two sides of a branch.
+// Before and after an atomic operation, so that clang does not merge two on opposite sides of a branch.
 extern "C" __attribute__((nomerge, visibility("hidden"))) void metalnb_apart();
 struct $apart {
     inline $apart() { metalnb_apart(); }

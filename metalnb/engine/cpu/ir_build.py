@@ -1,4 +1,4 @@
-"""Compiling by way of LLVM's text (LLVM IR), for what clang does not do, or not in that order."""
+"""Compile through LLVM's text (LLVM IR), for steps that clang does not do, or not in that order."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _TEXT = ("-Xclang", "-disable-llvm-passes", "-S", "-emit-llvm")
 
 
 def texts(unit: Unit) -> Iterator[str]:
-    """Yield what a unit's author wrote: the part of the cell and of its header cells that is needed."""
+    """Yield the text that a unit's author wrote: the parts of the cell and its header cells that are needed."""
     yield from unit.texts.values()
 
 

@@ -1,10 +1,10 @@
 """Loops in which lanes converge: after each iteration the lanes that are still in the loop converge again.
 
-The runtime tells apart the SIMD functions of a program by their places, and serves the first at which lanes wait. In a
-loop that is not enough: after ``continue`` or around an ``if``, a lane may come to a SIMD function in its second
-iteration while others wait there in their first. So ``$iteration_end()`` stands at the end of each iteration, as a SIMD
-function of no value: behind every place in the loop's body and before every place after the loop. A loop whose body
-always runs whole, in a straight line, needs none.
+The runtime identifies the SIMD functions of a program by their call sites, and serves the first one at which lanes
+wait. In a loop that is not enough: after ``continue`` or around an ``if``, a lane may reach a SIMD function in its
+second iteration while others wait there in their first. So each iteration ends with ``$iteration_end()``, a SIMD
+function without a result that is ordered after every call site in the loop's body and before every one after the loop.
+A loop whose body is straight-line code needs none.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _LOOPS = frozenset({"for", "while"})
 
 
 class MarkedText(NamedTuple):
-    """A text with marks, and where in it each mark that stands before its loop's body belongs: at the loop's end.
+    """A text with marks, and where each mark written before its loop's body belongs: at the loop's end.
 
     Places are lines and columns, from 1, of the text in UTF-8.
     """

@@ -65,7 +65,7 @@ def run_tool(command: Sequence[str]) -> None:
     Raises
     ------
     EngineUnavailable
-        With the end of what it said, when it fails.
+        With the end of its output, when it fails.
     """
     done = subprocess.run(command, capture_output=True, check=False, timeout=time_limit())
     if done.returncode:
@@ -116,7 +116,7 @@ def _zigs_name(triple: str) -> str:
 def _shared(triple: str) -> tuple[str, ...]:
     if "macos" in triple:
         return ("-dynamiclib", "-undefined", "dynamic_lookup")
-    if "windows" in triple:  # what is visible is exported; symbols and lines are kept, for call_sites.py
+    if "windows" in triple:  # visible symbols are exported; symbols and lines are kept for call_sites.py
         return ("-lldmingw", "-dll", "-noentry", "-machine:x64", "-opt:ref", "-Brepro", "-debug:dwarf", "-debug:symtab")
     return ("-shared", "--gc-sections", "--hash-style=gnu", "-z", "noexecstack")
 

@@ -28,7 +28,7 @@ def with_divisors(text: str) -> str:
 
 
 def _guarded(made: IRInstruction, i: int) -> Iterator[str]:
-    """Yield a division, and before it what chooses its divisor; the names have the line's number."""
+    """Yield a division, preceded by the instructions that select its divisor; their names end in the line number."""
     kind, place = made.type, made.beside
     what, by = (operand.text for operand in made.operands)
     vector = kind.kind == "vector"

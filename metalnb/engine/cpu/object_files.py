@@ -15,11 +15,11 @@ class ObjectFile:
     Attributes
     ----------
     sections : dict of str to bytes
-        By the names that they have in ELF.
+        By their ELF names.
     symbols : dict of str to int
-        Addresses, by the names that C has for them.
+        Addresses, by their C names.
     calls : list of (int, str)
-        Of an object file's code: where the address of a function stands that is called, and its name.
+        The calls in an object file's code: the offset of the callee's address, and the callee's name.
     base : int
         The address that the image begins with.
     """
@@ -31,7 +31,7 @@ class ObjectFile:
 
 
 def object_file(data: bytes) -> ObjectFile:
-    """Read a file; of one of another kind nothing is known."""
+    """Read a file; the result is empty if the format is unknown."""
     if data[:5] == b"\x7fELF\x02":
         return _elf(data)
     if data[:4] == b"\xcf\xfa\xed\xfe":

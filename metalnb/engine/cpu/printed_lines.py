@@ -24,7 +24,7 @@ _lock = threading.Lock()
 
 
 def run_printing(library: Any, dispatch: bytes) -> None:
-    """Run a dispatch, one threadgroup after the other, and print what its threads have printed.
+    """Run a dispatch, one threadgroup after the other, and print its threads' output.
 
     Parameters
     ----------

@@ -33,7 +33,7 @@ def thread_object(unit: Unit) -> tuple[bytes, bool]:
     if any(p.space == "threadgroup" for p in unit.signature.params):
         return _fibers(unit), True
     if any(_HINT.search(_ATTRIBUTE.sub("", text)) for text in texts(unit)) and _may_converge(unit):
-        code = _fibers(unit)  # rather likely: and if not, nothing but time is lost
+        code = _fibers(unit)  # likely; otherwise only time is lost
         if any(name in code for name in _CONVERGES):
             return code, True
     code = _loop(unit)
@@ -41,7 +41,7 @@ def thread_object(unit: Unit) -> tuple[bytes, bool]:
 
 
 def _may_converge(unit: Unit) -> bool:
-    """Look into what the first of two steps has written; it is kept."""
+    """Inspect the output of the first of two steps, which is cached."""
     text = written(unit, fiber_text(unit), _FIBERS)
     return any(name in text for name in _CONVERGES)
 

@@ -1,5 +1,5 @@
-// The entry points' tools on the host: where thread (x, y, z) of a threadgroup stands. `first` is the threadgroup's own
-// position here, and all that a kernel does not ask for falls away.
+// The entry points' helpers on the host: the position of thread (x, y, z) of a threadgroup. `first` is the
+// threadgroup's own position here, and all that a kernel does not ask for falls away.
 #pragma once
 
 $always_inline $place $stand(const $region& r, unsigned x, unsigned y, unsigned z) {

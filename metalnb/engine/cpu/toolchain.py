@@ -1,4 +1,4 @@
-"""From a unit to code in this process: clang for this machine, a linker, and the runtime, each result kept on disk."""
+"""Turn a unit into code in this process: clang for this machine, a linker and the runtime, all cached on disk."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def target_triple() -> str:
 
 
 def processor() -> str:
-    """Return a name for what this machine's processor can do, since code for it runs on no lesser one."""
+    """Return a name for the instruction set of this machine's processor: code for it does not run on a lesser one."""
     with contextlib.suppress(OSError):
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
         flags = [line for line in lines if line.lower().startswith(("flags", "features", "cpu part", "model name"))]
@@ -80,8 +80,8 @@ _PLAIN = (
 )  # fmt: skip
 
 
-# For fibers: what says where in the program each call stands, no call that is a jump, and no two calls made one: of
-# `if (c) y = simd_sum(a); else y = simd_sum(b);` the machine code had one call, at which all lanes converged.
+# For fibers: record the call site of each call, allow no tail calls, and merge no calls. `if (c) y = simd_sum(a); else
+# y = simd_sum(b);` had become a single call, at which all lanes converged.
 ORDERED = ("-gdwarf-4", "-gline-tables-only", "-fno-optimize-sibling-calls", "-mllvm", "-enable-tail-merge=false")
 
 

@@ -60,7 +60,7 @@ class Move(NamedTuple):
 
 
 class MemoryAccess(NamedTuple):
-    """A load, or a store with what it left; ``region`` is -1 where there is nothing that the kernel was given."""
+    """A load, or a store with the bytes it left; ``region`` is -1 outside the memory that the kernel was given."""
 
     thread: int
     region: int
@@ -72,7 +72,7 @@ class MemoryAccess(NamedTuple):
 class Region(NamedTuple):
     """Memory that is watched: a parameter by its number, or a threadgroup variable, with -1.
 
-    ``given``: what the caller brought; ``initial``: its bytes before the run, if they are no more than 64 KiB.
+    ``given``: the caller's argument; ``initial``: its bytes before the run, up to 64 KiB.
     """
 
     parameter: int
@@ -125,7 +125,7 @@ def run_traced(
     group : int
         The threadgroup, counted along x first.
     looked_at : range
-        The threads of it whose variables are kept; of the others only where they stand, and what they access.
+        The threads whose variables are kept; for the others only their positions and accesses are.
     log : int, optional
         Bytes of the record; a thread ends when there is no room for what it tells.
 
@@ -181,7 +181,7 @@ def _library(unit: Unit, text: str) -> ctypes.CDLL:
 
 
 class _Zoned:
-    """A copy of an array with addresses around it that nothing else has, so that what goes astray does no harm."""
+    """A copy of an array with unused addresses on either side, so that an access out of bounds does no harm."""
 
     def __init__(self, given: Any) -> None:
         data = given if isinstance(given, np.ndarray) else np.frombuffer(given, np.uint8)

@@ -1,11 +1,12 @@
 """The engine ``cuda``: kernels as PTX on an NVIDIA GPU, in the context that PyTorch, CuPy and JAX use too.
 
-Units and launches come in, as ``engine/base.py`` has them; the driver's modules, streams and events stay inside.
-``ptx`` has clang write a unit as PTX, behind ``prelude.h``: ``nvptx.h`` is what the MSL headers rely on, and
-``grid_place.h`` gives a thread's position. ``driver_api`` is the driver's API, ``nvidia_driver`` a GPU, ``gpu_memory``
-is memory there, ``pinned_copies`` takes large arrays to and fro, ``launch_record`` packs a launch, ``stream_events``
-marks its start and end, ``assembling`` has the driver assemble PTX, ``cuda_engine`` does the rest; ``checked_kernels``
-holds what only checked kernels have. Nothing of NVIDIA's is imported before the engine is opened.
+It takes units and launches as ``engine/base.py`` defines them; the driver's modules, streams and events stay inside.
+``ptx`` compiles a unit to PTX with clang, behind ``prelude.h``: ``nvptx.h`` implements what the MSL headers rely on,
+and ``grid_place.h`` computes a thread's position. ``driver_api`` loads the driver's API, ``nvidia_driver`` wraps a GPU
+and ``gpu_memory`` its memory; ``pinned_copies`` copies large arrays, ``launch_record`` packs a launch,
+``stream_events`` marks its start and end, ``assembling`` has the driver assemble PTX, and ``cuda_engine`` ties these
+together. ``checked_kernels`` is for checked kernels alone. None of NVIDIA's packages is imported before the engine is
+opened.
 """
 
 from __future__ import annotations
@@ -23,9 +24,9 @@ def open_engine(device: int = 0) -> Engine:
     Raises
     ------
     EngineUnavailable
-        When something that it needs is missing, or there is no such GPU.
+        When a dependency is missing, or there is no such GPU.
     """
-    driver_api()  # most machines have none: what follows takes 80 ms to import
+    driver_api()  # most machines have none, and the imports below take 80 ms
     from metalnb.engine.clang.driver import clang
 
     from .cuda_engine import CudaEngine

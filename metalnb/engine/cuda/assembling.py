@@ -1,4 +1,4 @@
-"""From a unit to functions in the driver's hands: PTX, assembled by the driver, in the forms that dispatches need."""
+"""Turn a unit into functions loaded by the driver: PTX, assembled in the forms that dispatches need."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from .ptx import bounded, cannot_tell, ptx
 
 __all__ = ["Assembler", "CudaBinary"]
 
-_LARGE = 100_000  # characters of PTX from which on it is assembled quickly rather than well
+_LARGE = 100_000  # characters of PTX above which it is assembled with little optimisation
 
 
 @dataclass(slots=True)
 class Function:
-    """A kernel in the driver's hands, and the most threads of a threadgroup for which there are registers."""
+    """A kernel that the driver has loaded, and the largest threadgroup for which there are registers."""
 
     handle: Any
     most: int
@@ -36,7 +36,7 @@ class Function:
 
 @dataclass(slots=True)
 class CudaBinary:
-    """A compiled kernel, and what a launch of it fills.
+    """A compiled kernel, and the records that its launches fill.
 
     Attributes
     ----------

@@ -30,8 +30,8 @@ from .stream_events import CudaTicket, Events, Span, StagedTicket
 
 __all__ = ["CudaEngine"]
 
-_MATRICES = {"half": 75, "bfloat": 80}  # what tensor_cores.h multiplies, from which compute capability on
-_COPIES = 80  # since which there is async_copies.h
+_MATRICES = {"half": 75, "bfloat": 80}  # element types that tensor_cores.h multiplies, by minimum compute capability
+_COPIES = 80  # minimum for async_copies.h
 
 
 class CudaEngine(GpuMemory, Observable):
@@ -80,7 +80,7 @@ class CudaEngine(GpuMemory, Observable):
     def launch(
         self, binary: CudaBinary | CheckedBinary, arguments: Sequence[Any], grid: Grid, threadgroup: Grid
     ) -> Ticket:
-        """Start a dispatch and tell the observers; most have none and only what lies on the GPU: the short way."""
+        """Start a dispatch and notify observers; with no observers and all memory on the GPU, on the fast path."""
         if not self.observers and type(binary) is CudaBinary:
             values = []
             for given in arguments:
@@ -88,7 +88,7 @@ class CudaEngine(GpuMemory, Observable):
                     break
                 values.append(given.handle.address)
             else:
-                if self._gpu.current.here:  # as on a machine of one GPU from the second call on
+                if self._gpu.current.here:  # the usual case on a machine with one GPU, from the second call on
                     self._enqueue(binary, values, 0, grid, threadgroup)
                     return CudaTicket(self._events, binary.name)
                 with self._gpu:
@@ -99,12 +99,12 @@ class CudaEngine(GpuMemory, Observable):
     def start(
         self, binary: CudaBinary | CheckedBinary, arguments: Sequence[Any], grid: Grid, threadgroup: Grid
     ) -> Ticket:
-        """Start a dispatch: of a checked kernel in the form that it needs.
+        """Start a dispatch, of a checked kernel in the form that it needs.
 
         Raises
         ------
         KeyboardInterrupt
-            When its arguments had to wait, and that was interrupted: what was before it was stopped, and it has ended.
+            When a wait for its arguments was interrupted: the dispatches before it were stopped, and have ended.
         """
         copied = any(isinstance(given, np.ndarray) and own_address(given) is None for given in arguments)
         interrupt = self._runs.interrupt() if copied else None
@@ -136,7 +136,7 @@ class CudaEngine(GpuMemory, Observable):
     def _start_checked(
         self, form: CudaBinary, watch: GpuWatch, arguments: Sequence[Any], grid: Grid, threadgroup: Grid
     ) -> GpuTicket:
-        """Start a dispatch that may leave its memory, or run for ever."""
+        """Start a dispatch that may access memory out of bounds, or run for ever."""
         events = self._events
         with self._gpu:
             values, dynamic, results, _held = self._bind(form, arguments)
@@ -216,7 +216,7 @@ class CudaEngine(GpuMemory, Observable):
     ) -> None:  # fmt: skip
         try:
             record = binary.records.pop()
-        except IndexError:  # the first launch, or other threads have them; one that failed is not put back
+        except IndexError:  # the first launch, or other threads hold them; a record is not put back after a failure
             record = LaunchRecord(binary.unit.signature, checked=binary.checked)
         last_grid, last_threadgroup, last_dynamic, planned = record.recent
         if grid is not last_grid or threadgroup is not last_threadgroup or dynamic != last_dynamic:
@@ -237,7 +237,7 @@ class CudaEngine(GpuMemory, Observable):
     def _plan(
         self, binary: CudaBinary, record: LaunchRecord, grid: Grid, threadgroup: Grid, dynamic: int
     ) -> tuple[Planned, ...]:
-        """Return a dispatch's launches, which are kept for the next one over such a grid."""
+        """Return a dispatch's launches, cached for the next dispatch over the same grid."""
         made: list[Planned] = []
         for one in launches(grid, threadgroup, cut=binary.cut):
             with binary.lock:
@@ -252,9 +252,9 @@ class CudaEngine(GpuMemory, Observable):
     def _bind(
         self, binary: CudaBinary, arguments: Sequence[Any]
     ) -> tuple[list[int], int, list[Result], Sequence[Any]]:
-        """Return each parameter's value, the bytes of threadgroup memory, and what is to be copied back.
+        """Return each parameter's value, the bytes of threadgroup memory, and the results to copy back.
 
-        Last comes what must live until the dispatch is in the stream, where its memory is freed in order.
+        Last come the objects that must live until the dispatch is in the stream, where their memory is freed in order.
         """
         params = binary.unit.signature.params
         values: list[int] = []
@@ -285,12 +285,12 @@ class CudaEngine(GpuMemory, Observable):
         return values, dynamic, results, places
 
     def _keep(self, values: list[int], i: int, argument: Any) -> bool:
-        """Put a small argument that is only read among those kept on the GPU; return whether it is one."""
+        """Cache a small read-only argument on the GPU; return whether it is one."""
         address = self._constants.place(argument)
         if address is not None:
             values[i] = address
         return address is not None
 
 
-_PLANS = 256  # kept of a kernel, for each thread that launches it at the same time
-_BATCH = 200  # launches at once behind a closed gate: the driver's queue takes some more
+_PLANS = 256  # cached per launch record, of which each thread that launches the kernel concurrently has one
+_BATCH = 200  # launches behind a closed gate; the driver's queue holds a few more

@@ -53,7 +53,7 @@ class GpuMemory:
         self._pinned = PinnedCopies(gpu)
 
     def _make_pool(self) -> Any:
-        """Make a pool that keeps what is freed, apart from other libraries'."""
+        """Create a memory pool, separate from other libraries', that keeps freed memory."""
         api = self._gpu.api
         about = api.CUmemPoolProps()
         about.allocType = api.CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED
@@ -81,7 +81,7 @@ class GpuMemory:
             return DeviceMemory(nbytes, Memory(self._gpu, int(self._gpu.take(answer))))
 
     def zeros(self, nbytes: int) -> DeviceMemory:
-        """Allocate memory whose bytes are 0."""
+        """Allocate zeroed memory."""
         made = self.alloc(nbytes)
         with self._gpu:
             self._gpu.take(self._gpu.api.cuMemsetD8Async(made.handle.address, 0, nbytes, self._gpu.stream))
@@ -107,7 +107,7 @@ class GpuMemory:
     def copy_within(self, target: DeviceMemory, offset: int, source: DeviceMemory, start: int, nbytes: int) -> None:
         """Copy memory of the GPU to another place there."""
         with self._gpu:
-            if target.handle is source.handle and abs(offset - start) < nbytes:  # the driver takes no such copy
+            if target.handle is source.handle and abs(offset - start) < nbytes:  # the driver rejects such a copy
                 spare = self.alloc(nbytes)
                 self.copy_within(spare, 0, source, start, nbytes)
                 source, start = spare, 0
@@ -123,24 +123,24 @@ class GpuMemory:
         return made
 
     def address(self, memory: DeviceMemory) -> int:
-        """Return where memory lies on the GPU, for other libraries."""
+        """Return the address of memory on the GPU, for other libraries."""
         address: int = memory.handle.address
         return address
 
     def adopt(self, address: int, nbytes: int, owner: Any, stream: int | None = None) -> DeviceMemory:
-        """Return another library's memory on this GPU as the engine's own; its owner lives as long.
+        """Wrap another library's memory on this GPU, and keep its owner alive.
 
         Parameters
         ----------
         address, nbytes : int
         owner : object
         stream : int, optional
-            Where the owner's work on it is, if not in the default stream: it is waited for.
+            The stream of the owner's work on it, if not the default one; it is waited for.
 
         Raises
         ------
         ValueError
-            When it is another GPU's.
+            When it belongs to another GPU.
         """
         with self._gpu:
             where = self._gpu.holder(address) if nbytes else self._gpu.index

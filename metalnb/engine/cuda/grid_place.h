@@ -1,9 +1,9 @@
-// A thread's position in a dispatch: CUDA's grids are of whole blocks, Metal's are exact (MSL 5.2.3.6).
+// A thread's position in a dispatch: CUDA's grids consist of whole blocks, Metal's are exact (MSL 5.2.3.6).
 #pragma once
 
-// What the launch says of the dispatch. A dispatch whose last threadgroups are smaller is several launches: in each all
-// threadgroups have one size, and the first of them stands at `first`. `how` has bit 0 set where the launch has more threads than
-// the grid, and bit 1 where a threadgroup is launched as one row of threads, since a block has at most 64 layers.
+// A launch's place in its dispatch. A dispatch whose last threadgroups are smaller is split into launches with
+// threadgroups of equal size, beginning with the one at `first`. `how` has bit 0 set where the launch has more threads
+// than the grid, and bit 1 where a threadgroup is launched as one row of threads, since a block has at most 64 layers.
 struct $launch { $uint3 first, nominal, grid, groups, size; unsigned how; };
 
 /// `row`: whether bit 1 of `how` is set.
@@ -20,12 +20,12 @@ $always_inline $place $here(const $launch& l, bool row) {
             at, group, n, l.nominal, l.grid, l.groups, index, n.x * n.y * n.z};
 }
 
-/// Whether a thread is beyond the grid: where a kernel cannot tell, its last threadgroups are launched whole.
+/// Whether a thread is beyond the grid: if a kernel cannot tell, its last threadgroups are launched whole.
 $always_inline bool $beyond($uint3 at, const $launch& l) {
     return (l.how & 1) && (at.x >= l.grid.x || at.y >= l.grid.y || at.z >= l.grid.z);
 }
 
-/// A place whose ranges the analysis of a checked kernel knows.
+/// A thread's place, with ranges known to the analysis of a checked kernel.
 $always_inline $place $known_place($place at) {
 #define $KNOWN(name, v) {$known(name##_x, v.x), $known(name##_y, v.y), $known(name##_z, v.z)}
     at.position_in_grid = $KNOWN(grid, at.position_in_grid);

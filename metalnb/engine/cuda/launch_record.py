@@ -16,7 +16,7 @@ from ..grid_split import equal_boxes
 
 __all__ = ["DriverLaunch", "LaunchRecord", "Planned", "launches"]
 
-Planned = tuple[Callable[[], int], bytes]  # a call of the driver's, whole, and its place in the grid
+Planned = tuple[Callable[[], int], bytes]  # a complete driver call, and its place in the grid
 
 _PLACE = struct.Struct("16I")  # struct $launch of grid_place.h
 _WATCH = struct.Struct("3Q")  # limits, faults, flag
@@ -25,7 +25,7 @@ _LAYERS = 64  # of a block
 
 
 class DriverLaunch(NamedTuple):
-    """One of the launches that a dispatch is.
+    """One of the launches that make up a dispatch.
 
     Attributes
     ----------
@@ -57,15 +57,15 @@ class LaunchRecord:
     Attributes
     ----------
     place : bytes
-        The place that stands there.
+        The place currently in the record.
     watch : callable
-        Writes what a checked kernel is given besides: three addresses.
+        Writes a checked kernel's additional parameters: three addresses.
     write : callable
         Writes the parameters: an address or an offset each.
     planned : dict
         The launches of dispatches, by grid, threadgroup and bytes of threadgroup memory.
     recent : tuple
-        The last of these, with its key: found without looking when a dispatch has the same tuples.
+        The last of these, with its key: reused without a lookup when a dispatch passes the same tuples.
     """
 
     __slots__ = ("_behind", "_bytes", "_pointers", "place", "planned", "recent", "watch", "write")
@@ -94,20 +94,20 @@ class LaunchRecord:
         self._pointers = (ctypes.c_void_p * len(places))(*(start + place for place in places))
 
     def stand(self, place: bytes) -> None:
-        """Write where a launch stands in the grid."""
+        """Write a launch's place in the grid."""
         self._behind[:] = self.place = place
 
     def call(
         self, launch: Callable[..., int], handle: int, shape: tuple[int, ...], dynamic: int, stream: int
     ) -> Callable[[], int]:
-        """Return a launch with these parameters, whole, for `Gpu.launch`; it returns the driver's status."""
+        """Return a complete launch with these parameters, for `Gpu.launch`, which returns the driver's status."""
         config = _Config(*shape, dynamic, stream)
         at, parameters = ctypes.byref(config), ctypes.byref(self._pointers)
         return functools.partial(launch, at, ctypes.c_void_p(handle), parameters, None)
 
 
 def launches(grid: Grid, threadgroup: Grid, *, cut: bool) -> tuple[DriverLaunch, ...]:
-    """Return the launches that a dispatch is.
+    """Return the launches that make up a dispatch.
 
     Parameters
     ----------

@@ -92,7 +92,7 @@ class Gpu:
     def holder(self, address: int) -> int:
         """Return the index of the GPU that memory is on.
 
-        By the driver's own function: cuda-bindings 13.3 answers 0 for every address.
+        Calls the driver directly: cuda-bindings 13.3 returns 0 for every address.
         """
         index = ctypes.c_int()
         about = self.api.CUpointer_attribute.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
@@ -113,10 +113,10 @@ class Gpu:
         return value
 
     def __enter__(self) -> None:
-        """Make the context the calling thread's. Where there are several, what was before is so again at the end.
+        """Make the context current in the calling thread; with several contexts, restore the previous one at the end.
 
-        Whatever calls the driver stands inside: a module, memory and an event belong to the context that they were made
-        in, and other libraries may have another device's current.
+        Every driver call is made inside this: modules, memory and events belong to the context that created them, and
+        other libraries may have made another device's context current.
         """
         if not self._alone:
             self.take(self.api.cuCtxPushCurrent(self._context))
@@ -129,14 +129,14 @@ class Gpu:
             self.api.cuCtxPopCurrent()
 
     def take(self, answer: tuple[Any, ...], kernel: str = "") -> Any:
-        """Return what a call of the driver returned beside its status.
+        """Return the results of a driver call, without its status.
 
         Parameters
         ----------
         answer : tuple
-            The status, and what else there is.
+            The status, followed by the results.
         kernel : str, optional
-            Which kernel is waited for, for the message.
+            The kernel waited for, for the message.
 
         Raises
         ------
@@ -164,7 +164,7 @@ class Gpu:
         where = f"{kernel}, or a dispatch before it, failed on the GPU" if kernel else "a kernel failed on the GPU"
         if status in lost:
             raise KernelFault(
-                f"{where}: {reason}. The process can use this GPU no more, and what arrays held there is lost: restart "
+                f"{where}: {reason}. This process can no longer use the GPU, and the arrays on it are lost: restart "
                 "the notebook's kernel. validate(…) on engine 'cpu' names a wrong index."
             )
         raise KernelFault(f"{kernel}: {reason}" if kernel else f"engine 'cuda': {reason}")
@@ -176,7 +176,7 @@ def open_gpu(index: int) -> Gpu:
     Raises
     ------
     EngineUnavailable
-        When there is none, or what is needed for it is missing.
+        When there is no such device, or a dependency is missing.
     """
     api = driver_api()
     libdevice()

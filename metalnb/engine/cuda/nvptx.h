@@ -1,4 +1,4 @@
-// What the MSL headers need of a target, on an NVIDIA GPU: it defines what msl/target/declarations.h declares.
+// An NVIDIA GPU as a target of the MSL headers: defines what msl/target/declarations.h declares.
 #pragma once
 #include "$scalars"
 #define $TARGET "nvptx.h"
@@ -8,8 +8,8 @@
 #define $any_lanes inline __attribute__((convergent))
 #define $register(name) __nvvm_read_ptx_sreg_##name()
 
-// ---- What the analysis of a checked kernel (engine/robust) knows the range of, by a function's name: cuda_entry.py. To
-// the compiler of the second step these functions return their argument.
+// ---- Values whose range the analysis of a checked kernel (engine/robust) knows by the function's name: cuda_entry.py.
+// In the second compilation step these functions return their argument.
 #ifdef $CHECKED
 #define $known(name, x) metalnb_##name(x)
 #define $KNOWN(name) extern "C" unsigned metalnb_##name(unsigned) __attribute__((const));
@@ -20,7 +20,7 @@ $KNOWN(group_x) $KNOWN(group_y) $KNOWN(group_z) $KNOWN(index) $KNOWN(simdgroup)
 #define $known(name, x) (x)
 #endif
 
-// ---- Mathematics: libdevice, accurate to a few ulp, and linked as bitcode, so that what is used of it is inlined.
+// ---- Mathematics: libdevice, accurate to a few ulp, and linked as bitcode, so that the functions used are inlined.
 #define $math(name) $nv_##name
 #define $MATH1(name) \
     extern "C" float __nv_##name##f(float) __attribute__((const)); \
@@ -61,7 +61,7 @@ inline metal::uint $simd_group() { return $known(simdgroup, metal::uint($index_h
 
 // ---- Threadgroup memory. C++ for OpenCL lets a `__local` variable stand only in a kernel, or in a lambda at namespace
 // scope: so every threadgroup variable of a cell is a reference to storage of its own, by number. A parameter's lies behind the kernel's own variables, at an offset
-// that the launch gives. Only assembly can name what a launch sizes.
+// that the launch gives. Only assembly can name memory whose size a launch sets.
 #pragma clang diagnostic push
 #pragma clang diagnostic ignored "-Wreturn-stack-address"
 template <int id, metal::size_t size, metal::size_t alignment> constexpr auto $storage = [] {

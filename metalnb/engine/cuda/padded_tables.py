@@ -63,7 +63,7 @@ def tables_of_three(text: str) -> dict[str, bytes]:
     Raises
     ------
     ValueError
-        When one holds what is not a number, such as an address.
+        When one holds something other than numbers, such as an address.
     """
     module = read(text, bodies=False)
     layout = module.layout

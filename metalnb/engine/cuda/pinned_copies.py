@@ -1,8 +1,8 @@
-"""Large copies between NumPy's memory and the GPU's, by way of pinned memory.
+"""Large copies between NumPy's memory and the GPU's, staged through pinned memory.
 
-The GPU's copy engine reads and writes pinned memory by itself, several times as fast as the driver copies from where
-NumPy's arrays lie. Somebody must copy them there: several threads do, a lane each, while the engine is busy with what
-the lanes have filled before.
+The GPU's copy engine transfers pinned memory several times as fast as the driver copies from NumPy's pageable memory.
+The host must copy the data into it first: several threads do so, one lane each, while the copy engine transfers the
+buffers that they filled before.
 """
 
 from __future__ import annotations
@@ -18,25 +18,26 @@ from .nvidia_driver import Gpu
 
 __all__ = ["PinnedCopies"]
 
-# As measured on an H100 (docs/gpu.md): the driver is as fast up to 4 MiB, and a lane is to have work for its start.
-_LEAST = 1 << 23  # bytes from which on threads pay
+# As measured on an H100 (docs/gpu.md): up to 4 MiB the driver is as fast, and a lane needs enough work to be worth
+# starting.
+_LEAST = 1 << 23  # bytes above which threads pay off
 _MOST_THREADS = 8
 _PIECE = 1 << 22  # bytes that a buffer holds
-_SHARE = 1 << 22  # bytes for which another lane is taken
+_SHARE = 1 << 22  # bytes per additional lane
 
 
 class PinnedCopies:
     """The pinned buffers of a GPU, and the threads that fill and empty them.
 
-    Copies stand in the default stream, in order with all dispatches. Memory and threads are taken at the first copy
-    that is large enough, and kept; the driver frees the memory when the process ends, since freeing it before would
-    wait for a kernel that hangs.
+    Copies go through the default stream, in order with all dispatches. The first copy that is large enough allocates
+    the memory and starts the threads, which are then kept. The driver frees the memory when the process ends: freeing
+    it earlier could wait for a kernel that hangs.
 
     Parameters
     ----------
     gpu : Gpu
     threads : int, optional
-        By default as many as there are cores, up to eight. With one there is nothing to gain, and no copy is taken.
+        By default one per core, up to eight. A single thread gains nothing, so all copies are left to the driver.
     piece : int, optional
         Bytes that a buffer holds.
     """
@@ -51,15 +52,15 @@ class PinnedCopies:
         self._lock = threading.Lock()
 
     def copy_in(self, target: int, data: Bytes) -> bool:
-        """Copy a contiguous array to the GPU; return False, with nothing done, when the driver's own copy is to do it.
+        """Copy a contiguous array to the GPU; return False, without copying, if the driver's own copy is preferable.
 
-        The array may be changed on return; the last pieces may still be on their way, ahead of all that is enqueued
-        from then on.
+        On return the array may be changed. The last pieces may still be in flight, but ahead of anything enqueued
+        later.
         """
         return self._spread(target, data, into_gpu=True)
 
     def copy_out(self, source: int, into: Bytes) -> bool:
-        """Copy the GPU's memory to a contiguous array; return False, with nothing done, as `copy_in` does."""
+        """Copy the GPU's memory to a contiguous array; return False, without copying, as `copy_in` does."""
         return self._spread(source, into, into_gpu=False)
 
     def _spread(self, address: int, host: Bytes, *, into_gpu: bool) -> bool:
@@ -75,7 +76,7 @@ class PinnedCopies:
             for i, lane in enumerate(lanes[:count]):
                 copy = lane.copy_in if into_gpu else lane.copy_out
                 started.append(self._pool.submit(copy, address, host, pieces[i::count]))
-        except RuntimeError:  # Python is ending, and starts no more threads
+        except RuntimeError:  # Python is shutting down and starts no more threads
             return False
         finally:
             _wait_for_all(started)
@@ -84,14 +85,14 @@ class PinnedCopies:
         return True
 
     def _pieces(self, nbytes: int) -> tuple[int, list[tuple[int, int]]]:
-        """Cut a copy: return how many lanes share it, and its pieces, at least two to a lane: both sides work."""
+        """Split a copy: return the number of lanes, and the pieces, at least two per lane to keep both sides busy."""
         lanes = min(self._threads, max(1, nbytes // _SHARE))
         even = -(-nbytes // (2 * lanes))
         piece = min(self._piece, even + -even % 4096)
         return lanes, [(start, min(piece, nbytes - start)) for start in range(0, nbytes, piece)]
 
     def _opened(self) -> list[_Lane]:
-        """Return the lanes; none where the system has no memory to pin."""
+        """Return the lanes; none if the system has no memory to pin."""
         with self._lock:
             if self._lanes is None:
                 self._lanes = []
@@ -117,7 +118,7 @@ class _Buffer:
         self._event = gpu.take(gpu.api.cuEventCreate(int(gpu.api.CUevent_flags.CU_EVENT_DISABLE_TIMING)))
 
     def touched(self) -> None:
-        """Note that a copy was put into the stream."""
+        """Record that a copy was put into the stream."""
         self._gpu.take(self._gpu.api.cuEventRecord(self._event, self._gpu.stream))
 
     def settle(self) -> None:
@@ -126,7 +127,7 @@ class _Buffer:
 
 
 class _Lane:
-    """Two buffers: the host works on one while the GPU works on the other. One thread at a time has it."""
+    """Two buffers: the host works on one while the GPU works on the other. Used by one thread at a time."""
 
     def __init__(self, gpu: Gpu, buffers: tuple[_Buffer, _Buffer]) -> None:
         self._gpu = gpu
@@ -168,7 +169,7 @@ def _empty(memory: int, buffer: _Buffer, start: int, size: int) -> None:
 
 
 def _wait_for_all(started: list[Future[None]]) -> None:
-    """Wait for lanes, whatever comes: they use the caller's memory."""
+    """Wait for lanes even if interrupted: they use the caller's memory."""
     try:
         wait(started)
     except BaseException:  # Ctrl-C

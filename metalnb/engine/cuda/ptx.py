@@ -169,11 +169,11 @@ _HEAD_END = re.compile(rf"(\.entry {ENTRY}\([^)]*\))")
 
 
 def bounded(text: str, threads: int) -> str:
-    """Return PTX for threadgroups of up to ``threads`` threads, by which the assembler limits registers per thread."""
+    """Return PTX for threadgroups of up to ``threads`` threads, so that the assembler limits registers per thread."""
     return _HEAD_END.sub(rf"\1\n.maxntid {threads}, 1, 1", text, count=1)
 
 
-_TWICE = 256  # threads of the largest threadgroup of which a processor is to hold two at once
+_TWICE = 256  # threads of the largest threadgroup that should fit a processor twice
 
 
 def _declared(text: str, threads: int) -> str:
@@ -184,7 +184,7 @@ def _declared(text: str, threads: int) -> str:
     return _HEAD_END.sub(rf"\1\n.maxntid {threads}, 1, 1{twice}", text, count=1)
 
 
-# What lets a kernel observe how its threads are grouped, besides its inputs.
+# Features, other than inputs, that let a kernel observe how its threads are grouped.
 _GROUPED = re.compile(r"\.shared\.(?!align)|\bbar\.|\bvote\.|\bshfl\.|\bredux\.|\bactivemask\.|%laneid")
 _ALONE = frozenset({"thread_position_in_grid", "threads_per_grid", "grid_size", "grid_origin"})
 

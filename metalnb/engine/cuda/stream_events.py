@@ -23,7 +23,7 @@ __all__ = ["CudaTicket", "Events", "Span", "StagedTicket"]
 
 
 class Events:
-    """The driver's events, used again and again.
+    """A pool of the driver's events.
 
     Parameters
     ----------
@@ -34,16 +34,16 @@ class Events:
     count : iterator
         The numbers of dispatches that have no events of their own.
     last : int
-        The last number handed out; at least that many are in the stream.
+        The last number assigned; at least that many dispatches are in the stream.
     """
 
     def __init__(self, gpu: Gpu) -> None:
         self.gpu = gpu
-        self._free: tuple[list[Any], list[Any]] = ([], [])  # those that only mark, those that tell the time
+        self._free: tuple[list[Any], list[Any]] = ([], [])  # events without timing, and with
         self._gate: Any = None
         self.count = itertools.count(1)
         self.last = 0
-        self._done = 0  # dispatches that are known to be done
+        self._done = 0  # dispatches known to be done
         self._marks: deque[tuple[int, Any]] = deque()  # events, each after all dispatches up to a number
         self._lock = threading.Lock()
 
@@ -53,7 +53,7 @@ class Events:
             self._mark(number)
             first = self._marks[0][0]
         if number - first >= _MOST:
-            self.wait(first)  # what it says is said by the next wait, too
+            self.wait(first)  # its status is returned by the next wait, too
 
     def _mark(self, number: int) -> Any:
         event = self.record(timed=False)
@@ -62,7 +62,7 @@ class Events:
 
     def wait(self, number: int) -> tuple[Any, ...]:
         """Wait until a dispatch is done; return the driver's answer."""
-        if number <= self._done:  # the common case: a wait for a later one has waited for it
+        if number <= self._done:  # the common case: a wait for a later dispatch covered it
             return (0,)
         self.gpu.settle()
         with self.gpu:
@@ -99,7 +99,7 @@ class Events:
 
     @contextlib.contextmanager
     def gate(self) -> Iterator[None]:
-        """Hold back the stream's work until the end: what is launched inside then runs back to back."""
+        """Hold back the stream until the end of the block, so that launches inside it run back to back."""
         api, take = self.gpu.api, self.gpu.take
         if self._gate is None:
             self._gate = take(api.cuMemAllocHost(64))
@@ -115,12 +115,12 @@ class Events:
                 flag.value = 1
 
 
-_MOST = 128  # dispatches in flight at once, or a few more
+_MOST = 128  # dispatches in flight at once, give or take a few
 _EVERY = 32  # dispatches per shared event: fewer than are in flight at once, so that a wait always finds one
 
 
 class Span:
-    """From a dispatch's start to its end, by two events: what tells how long it took. It keeps no memory alive."""
+    """The time from a dispatch's start to its end, measured by two events. It keeps no memory alive."""
 
     __slots__ = ("_events", "begun", "ended", "seconds")
 
@@ -131,7 +131,7 @@ class Span:
         self.seconds: float | None = None
 
     def __call__(self) -> float | None:
-        """Return the seconds; None while it runs, NaN when it failed."""
+        """Return the seconds; None while the dispatch runs, NaN if it failed."""
         if self.seconds is None:
             gpu = self._events.gpu
             with gpu:
@@ -142,7 +142,7 @@ class Span:
         return self.seconds
 
     def has_begun(self) -> bool:
-        """Return whether all before it in the stream is done."""
+        """Return whether everything before it in the stream is done."""
         gpu = self._events.gpu
         with gpu:
             return not gpu.api.cuEventQuery(self.begun)[0]
@@ -157,7 +157,7 @@ class Span:
         Raises
         ------
         KernelFault
-            Which names the kernel.
+            The fault, naming the kernel.
         """
         gpu = self._events.gpu
         gpu.settle()
@@ -179,10 +179,10 @@ class Span:
 
 
 class CudaTicket:
-    """A dispatch that was put into the stream, has no events of its own and nothing to copy back, as most.
+    """A dispatch without events of its own and without results to copy back, as most are.
 
-    It counts itself, and is done when all up to its number are. It is what tells its time, too, until the end of the
-    wait: it keeps no memory alive.
+    It takes a number, and is done when all dispatches up to that number are. It also serves as its own `elapsed`, the
+    time to the end of the wait, since it keeps no memory alive.
 
     Parameters
     ----------
@@ -208,7 +208,7 @@ class CudaTicket:
 
     @property
     def elapsed(self) -> CudaTicket:
-        """What tells the time that it took."""
+        """The object that returns the dispatch's time."""
         return self
 
     def __call__(self) -> float | None:

@@ -1,18 +1,17 @@
 // SIMD-group matrices on tensor cores. Part of metal_simdgroup_matrix, in its namespace.
-//
-// A tensor core takes a matrix of 16-bit elements in one layout as the left factor and in another as the right one; sums lie
-// as the left factor does. Neither layout is Apple's, which thread_elements() shows. So a matrix is kept in all of them,
-// filled at its load, and what nobody uses is removed as dead code: products that follow each other move nothing between
-// threads. Once a kernel has asked for thread_elements() a matrix is what it wrote there, and moves at each product.
-// Source: NVIDIA, "PTX ISA", "Matrix Fragments for mma.m16n8k8" and "… for mma.m16n8k16".
+// A tensor core expects 16-bit matrices in one layout as the left factor and in another as the right one; sums have the
+// layout of the left factor. Neither layout is Apple's, which thread_elements() exposes. So a load fills a matrix in
+// every layout, and the unused ones are removed as dead code: consecutive products move nothing between threads. Once a
+// kernel calls thread_elements(), Apple's layout holds the matrix, which is then moved at each product. Source: NVIDIA,
+// "PTX ISA", "Matrix Fragments for mma.m16n8k8" and "… for mma.m16n8k16".
 
-// Where lane l has its two elements: of a left factor or a sum side by side in a row; of a right factor, with rows and
-// columns exchanged, one below the other in a column.
+// The position of lane l's two elements: side by side in a row for a left factor or a sum; one below the other in a
+// column, with rows and columns exchanged, for a right factor.
 constexpr uint $core_row(uint l) { return l >> 2; }
 constexpr uint $core_column(uint l) { return (l & 3) * 2; }
 
-#ifndef $CORE_INSTRUCTIONS  // tests say what they do by shuffles, on a processor that has none
-// Not volatile, so that what is not used costs nothing.
+#ifndef $CORE_INSTRUCTIONS  // tests emulate them by shuffles on a processor without tensor cores
+// Not volatile, so that unused results cost nothing.
 $COLLECTIVE uint $moved(uint bits, uint from) {
     uint result;
     asm("shfl.sync.idx.b32 %0, %1, %2, 31, 0xffffffff;" : "=r"(result) : "r"(bits), "r"(from));
@@ -21,7 +20,7 @@ $COLLECTIVE uint $moved(uint bits, uint from) {
 
 #define $MMA(shape, type, ...) \
     asm("mma.sync.aligned." shape ".row.col.f32." type "." type ".f32 {%0, %1, %2, %3}, " __VA_ARGS__)
-/// Two sums of 8 x 8, one above the other: d += a b. T says how the 16 bits of an element are read.
+/// Two 8 x 8 sums, one above the other: d += a b. T is the type of the 16-bit elements.
 template <class T> $COLLECTIVE void $add_products(float (&d)[4], uint above, uint below, uint right) {
 #define $OPERANDS "{%4, %5}, {%6}, {%0, %1, %2, %3};" \
     : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]) : "r"(above), "r"(below), "r"(right)
@@ -29,7 +28,7 @@ template <class T> $COLLECTIVE void $add_products(float (&d)[4], uint above, uin
     else $MMA("m16n8k8", "bf16", $OPERANDS);
 #undef $OPERANDS
 }
-/// The same of 16 columns of a, and rows of b.
+/// The same for 16 columns of a and 16 rows of b.
 template <class T> $COLLECTIVE void $add_products(float (&d)[4], uint a00, uint a10, uint a01, uint a11, uint b0, uint b1) {
 #if $COMPUTE_CAPABILITY >= 80
 #define $OPERANDS "{%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};" : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]) \
@@ -44,9 +43,10 @@ template <class T> $COLLECTIVE void $add_products(float (&d)[4], uint a00, uint 
 }
 #undef $MMA
 
-#if $COMPUTE_CAPABILITY >= 75 && !defined($CHECKED)  // what it reads cannot be checked lane by lane
-// A matrix of 16-bit elements from threadgroup memory, of whose lines lane l < 8 gives the l-th: each lane is given its two
-// elements of a left factor, or with `turned` those of a right one. Pure, so that what is not used costs nothing.
+#if $COMPUTE_CAPABILITY >= 75 && !defined($CHECKED)  // its reads cannot be checked lane by lane
+// Loads a matrix of 16-bit elements from threadgroup memory; lane l < 8 passes the address of line l. Each lane
+// receives its two elements of a left factor, or with `turned` of a right one. Pure, so that unused results cost
+// nothing.
 __attribute__((pure, convergent)) uint $matrix_lines(const __local ushort* line)
     __asm("llvm.nvvm.ldmatrix.sync.aligned.m8n8.x1.b16.p3");
 __attribute__((pure, convergent)) uint $matrix_turned(const __local ushort* line)
@@ -57,7 +57,7 @@ __attribute__((pure, convergent)) uint $matrix_turned(const __local ushort* line
 
 $COLLECTIVE float $moved(float x, uint from) { return __builtin_bit_cast(float, $moved(__builtin_bit_cast(uint, x), from)); }
 
-/// Which lane has, in Apple's layout, the elements that lane n has in the core's; and the other way round.
+/// The lane that holds, in Apple's layout, lane n's elements in the core's; and the inverse.
 constexpr uint $lane_of_apples(uint n) { return (n & 17) | (n >> 1 & 6) | (n << 2 & 8); }
 constexpr uint $lane_of_cores(uint l) { return (l & 17) | (l << 1 & 12) | (l >> 2 & 2); }
 
@@ -68,7 +68,7 @@ template <class T> METAL_FUNC vec<T, 2> $of_pair(uint pair) {
     return vec<T, 2>(__builtin_bit_cast(T, ushort(pair)), __builtin_bit_cast(T, ushort(pair >> 16)));
 }
 
-/// Two elements of memory: by one access where they are neighbours that are known to lie as one does.
+/// Two elements from memory: one access if they are neighbours and aligned as a pair.
 template <class T> METAL_FUNC uint $pair_at(const __global T* from, ulong first, ulong second, bool) {
     return $pair<T>(from[first], from[second]);
 }
@@ -78,7 +78,7 @@ template <class T> METAL_FUNC uint $pair_at(const __local T* from, ulong first, 
     return $pair<T>(from[first], from[second]);
 }
 
-/// Fills both layouts from memory, by the instruction that loads matrices where their lines lie as it wants them.
+/// Fills both layouts from memory with the matrix load instruction, if the lines are aligned as it requires.
 template <class P, class F> METAL_FUNC bool $lines_loaded(P, F, bool, thread uint&, thread uint&) { return false; }
 #ifdef $MATRIX_LINES
 template <class T, class F>
@@ -86,7 +86,7 @@ METAL_FUNC bool $lines_loaded(const __local T* from, F place, bool transposed, t
     const uint l = $simd_lane() & 7;
     const __local ushort* line = reinterpret_cast<const __local ushort*>(from + (transposed ? place(0, l) : place(l, 0)));
     const ulong step = transposed ? place(0, 1) - place(0, 0) : place(1, 0) - place(0, 0);
-    if ((reinterpret_cast<uintptr_t>(from + place(0, 0)) | step * sizeof(T)) & 15) return false;  // alike in all lanes
+    if ((reinterpret_cast<uintptr_t>(from + place(0, 0)) | step * sizeof(T)) & 15) return false;  // uniform
     rows = transposed ? $matrix_turned(line) : $matrix_lines(line);
     columns = transposed ? $matrix_lines(line) : $matrix_turned(line);
     return true;
@@ -105,7 +105,7 @@ template <class T, size_t = sizeof(T)> struct $matrix_forms {  // of half or bfl
         $rows = $pair<T>(at(i, j), at(i, j + 1));
         $columns = $pair<T>(at(j, i), at(j + 1, i));
     }
-    /// The same from memory: place(row, column) says where an element is.
+    /// The same from memory: place(row, column) is the index of an element.
     template <class P, class F> METAL_FUNC void $fill_from(P from, F place, bool transposed) {
         if ($lines_loaded(from, place, transposed, $rows, $columns)) return;
         const uint l = $simd_lane(), i = $core_row(l), j = $core_column(l);
@@ -139,12 +139,12 @@ template <class T, size_t = sizeof(T)> struct $matrix_forms {  // of half or bfl
 
     $COLLECTIVE static uint $turned(vec<T, 2> elements) {
         const uint n = $simd_lane(), pair = $pair(elements.$get(0), elements.$get(1));
-        const uint from = (n << 3 & 16) | (n << 2 & 4) | (n >> 1 & 8) | (n >> 3 & 1);  // of the even row; the odd one's is next
+        const uint from = (n << 3 & 16) | (n << 2 & 4) | (n >> 1 & 8) | (n >> 3 & 1);  // has the even row; the next has the odd
         const uint even = $moved(pair, from), odd = $moved(pair, from | 2);
         return n & 4 ? even >> 16 | (odd & 0xffff0000u) : (even & 0xffff) | odd << 16;
     }
 };
-template <class T> struct $matrix_forms<T, 4> {  // of float: only sums
+template <class T> struct $matrix_forms<T, 4> {  // of float, used only for sums
     float $first, $second;
     bool $shown = false;
     METAL_FUNC void $show() { $shown = true; }
@@ -181,13 +181,13 @@ template <class T> struct $matrix_forms<T, 4> {  // of float: only sums
     METAL_FUNC uint $stored_column() const { return $shown ? $matrix_column($simd_lane()) : $core_column($simd_lane()); }
 };
 
-/// Whether a core multiplies these.
+/// Whether a tensor core multiplies these types.
 template <class A, class B> constexpr bool $on_cores =
     __is_same(A, B) && (__is_same(A, half) || ($COMPUTE_CAPABILITY >= 80 && __is_same(A, bfloat)));
 
 template <class T, int Columns, int Rows> struct simdgroup_matrix;
 
-/// d = a b + c. The lower half of what a core makes is thrown away: see metalnb_multiply_block.
+/// d = a b + c. The lower half of the core's result is discarded: see metalnb_multiply_block.
 template <class D, class A, class B, class C>
 $COLLECTIVE void $multiply_on_cores(thread simdgroup_matrix<D, 8, 8>& d, simdgroup_matrix<A, 8, 8> a,
                                     simdgroup_matrix<B, 8, 8> b, simdgroup_matrix<C, 8, 8> c) {
@@ -215,7 +215,7 @@ $COLLECTIVE void metalnb_multiply_block(
 // The core's layout, open to kernels that work on sums between products: lane l holds two neighbours of a row.
 METAL_FUNC uint metalnb_matrix_row(uint lane) { return $core_row(lane); }
 METAL_FUNC uint metalnb_matrix_column(uint lane) { return $core_column(lane); }
-constant constexpr uint metalnb_matrix_mates[2] = {1, 2};  // bits of the lane between those that share a row
+constant constexpr uint metalnb_matrix_mates[2] = {1, 2};  // bits in which the lanes that share a row differ
 /// A lane's two elements, and a matrix of such: nothing moves between lanes.
 template <class T> $COLLECTIVE vec<float, 2> metalnb_matrix_elements(simdgroup_matrix<T, 8, 8> m) {
     return m.$sum(m.$elements);

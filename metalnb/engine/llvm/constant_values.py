@@ -28,12 +28,12 @@ def constants_of(module: IRModule) -> Iterator[tuple[str, IRType, str]]:
 
 
 def memory_of(kind: IRType, value: str, layout: MemoryLayout) -> bytes:
-    """Return the bytes of a value, padding and all; what is undefined is 0.
+    """Return the bytes of a value, including padding; undefined values are 0.
 
     Raises
     ------
     UnreadText
-        When it is not made of numbers alone: an address, an expression.
+        When it holds anything but numbers: an address, an expression.
     """
     kind = layout.resolved(kind)
     if value in _ZERO and kind.kind != "pointer":

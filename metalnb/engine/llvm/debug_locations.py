@@ -1,4 +1,4 @@
-"""Where in an author's text an instruction comes from: LLVM's ``!DILocation``, through what was inlined."""
+"""The place in the author's text that an instruction comes from: LLVM's ``!DILocation``, followed through inlining."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _FILE = re.compile(r'filename: "([^"]*)"')
 
 
 class SourceLocation(NamedTuple):
-    """A place in one of the author's texts, as clang was given it.
+    """A place in one of the author's texts, in the form that clang compiled.
 
     Attributes
     ----------
@@ -40,7 +40,7 @@ class Frame(NamedTuple):
 
 
 def frames_of(module: IRModule, place: str) -> Iterator[Frame]:
-    """Yield the locations of an instruction, from the innermost function that was inlined to the outermost.
+    """Yield the locations of an instruction, from the innermost inlined function to the outermost.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ def frames_of(module: IRModule, place: str) -> Iterator[Frame]:
 
 
 def location_in(module: IRModule, place: str, is_own: Callable[[str], bool]) -> SourceLocation | None:
-    """Return the place in the author's files that an instruction belongs to; None where nothing of them leads there.
+    """Return an instruction's place in the author's files; None if it has none.
 
     Parameters
     ----------
@@ -72,9 +72,9 @@ def location_in(module: IRModule, place: str, is_own: Callable[[str], bool]) -> 
 
 
 def line_in(module: IRModule, place: str, file: str) -> int:
-    """Return the line of a file that an instruction belongs to; 0 where nothing of the file leads there.
+    """Return an instruction's line in a file; 0 if it has none.
 
-    See `location_in`. Of functions that were inlined it is the innermost in this file.
+    See `location_in`. Among inlined functions, the innermost one in this file counts.
     """
     found = location_in(module, place, lambda one: one == file)
     return found.line if found else 0

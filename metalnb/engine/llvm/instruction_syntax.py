@@ -49,7 +49,7 @@ _Reader = Callable[[IRInstruction, str], None]
 
 @functools.cache
 def start_of(opcodes: frozenset[str]) -> re.Pattern[str]:
-    """Return what a line matches that holds one of these instructions."""
+    """Return the pattern of a line with one of these instructions."""
     return re.compile(rf"  {_RESULT}(?:{'|'.join(sorted(opcodes))})\b")
 
 
@@ -121,7 +121,7 @@ def _unary(made: IRInstruction, rest: str) -> None:
 
 def _comparison(made: IRInstruction, rest: str) -> None:
     made.word, _, rest = rest.partition(" ")
-    words, rest = _words(rest)  # samesign stands after the predicate in no release, before it in this one
+    words, rest = _words(rest)  # LLVM writes samesign before the predicate
     made.flags += words
     kind, rest = split_type(rest)
     left, right = parts_of(rest)
@@ -149,7 +149,7 @@ def _phi(made: IRInstruction, rest: str) -> None:
 
 
 def _accessed(made: IRInstruction, rest: str) -> list[str]:
-    """Read what loads and stores share; return the parts of the text."""
+    """Read the syntax that loads and stores share; return the parts of the text."""
     atomic = False
     while rest.startswith(("atomic ", "volatile ")):
         atomic |= rest.startswith("atomic")
@@ -196,7 +196,7 @@ def _elements(made: IRInstruction, rest: str) -> None:
 
 
 def extracted_type(made: IRInstruction, types: Mapping[str, IRType]) -> IRType:
-    """Return the type of what an ``extractvalue`` gives; ``void`` where `types` does not have its struct."""
+    """Return the result type of an ``extractvalue``; ``void`` if `types` does not have its struct."""
     kind = made.operands[0].type
     for index in made.indices:
         kind = types.get(kind.text, kind)
@@ -239,7 +239,7 @@ def _call(made: IRInstruction, rest: str) -> None:
         rest = rest[bracketed(rest) :].lstrip()
     named = _CALLEE.match(rest)
     if named is None:
-        made.word = ""  # by a pointer, or assembly, of which only its attributes say that threads call it together
+        made.word = ""  # through a pointer, or assembly: only attributes mark it as a collective call
         return
     made.text = re.sub(r"\s*#\d+$", "", made.text)
     made.word = named[1]

@@ -1,4 +1,4 @@
-"""What LLVM's text holds, as records: modules, functions, blocks, instructions with named operands."""
+"""LLVM's text as records: modules, functions, blocks, instructions with named operands."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class IRInstruction:
     result : str
         The name of its value, or an empty string.
     type : IRType
-        Of its value.
+        The type of its value.
     operands : list of Operand
         In the order of the text. For ``phi`` see `incoming`, for ``call`` the arguments.
     flags : tuple of str
@@ -50,11 +50,11 @@ class IRInstruction:
     indices : tuple of int
         Of ``extractvalue`` and ``insertvalue``.
     element : IRType or None
-        What ``alloca`` makes room for, and what ``getelementptr`` counts in.
+        The type that ``alloca`` allocates, and that ``getelementptr`` indexes.
     alignment : int
         Bytes.
     ordering : str
-        Of an atomic access.
+        The ordering of an atomic access.
     metadata : str
         As it was read, from its first comma on.
     place : str
@@ -96,7 +96,7 @@ class IRInstruction:
         return self.opcode in {"br", "switch", "ret", "unreachable"}
 
     def renamed(self, names: Mapping[str, str]) -> str:
-        """Return its text with other names for the values that it uses."""
+        """Return its text with its operands renamed."""
         return NAME.sub(lambda found: names.get(found[0], found[0]), self.text)
 
     def twin(self) -> IRInstruction:
@@ -120,7 +120,7 @@ class IRInstruction:
 
 @dataclass(slots=True)
 class IRFunction:
-    """A function that is defined.
+    """A function definition.
 
     Attributes
     ----------
@@ -149,7 +149,7 @@ class IRFunction:
 
 @dataclass(slots=True)
 class IRModule:
-    """What clang writes for a kernel.
+    """A module, as clang writes it for a kernel.
 
     Attributes
     ----------

@@ -16,7 +16,7 @@ def lines_of(text: str, opcodes: frozenset[str]) -> Iterator[tuple[str, IRInstru
     Raises
     ------
     UnreadText
-        With the line of such an instruction that is not understood.
+        For such an instruction that cannot be parsed, with its line.
     """
     wanted = start_of(opcodes).match
     for line in text.splitlines():

@@ -1,4 +1,4 @@
-"""Read LLVM's text: complete for what clang 22 writes of kernels; any other line is an error that names it."""
+"""Parse LLVM's text. Covers everything that clang 22 writes for kernels; any other line is an error that names it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def read(text: str, *, bodies: bool = True) -> IRModule:
     Raises
     ------
     UnreadText
-        With the line that is not understood.
+        For a line that cannot be parsed, with that line.
     """
     module = IRModule()
     lines = iter(text.splitlines())
@@ -52,7 +52,7 @@ def read(text: str, *, bodies: bool = True) -> IRModule:
 
 
 def _top(module: IRModule, line: str) -> bool:
-    """Keep a line outside functions; False for one that is not known."""
+    """Store a line outside functions; return False if it is unknown."""
     if line.startswith("@") and (found := _GLOBAL.match(line)):
         module.globals[found[1]] = line
     elif line.startswith("declare ") and (found := _DECLARED.search(line)):

@@ -15,7 +15,7 @@ _OPENING, _CLOSING = frozenset("([{<"), frozenset(")]}>")
 
 
 class UnreadText(ValueError):
-    """A text that is not among what clang writes of kernels, with the line that was not understood."""
+    """Text that clang is not known to write for kernels, with the line that could not be parsed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class IRType:
         As LLVM writes it.
     kind : {"integer", "float", "pointer", "vector", "array", "struct", "named", "other"}
     bits : int
-        Of an integer or a float.
+        The width of an integer or a float.
     count : int
         Elements of a vector or an array.
     fields : tuple of IRType
@@ -53,7 +53,7 @@ class IRType:
 
     @property
     def components(self) -> int:
-        """How many components a vector has; 1 for what is none."""
+        """The number of components of a vector; 1 for other types."""
         return self.count if self.kind == "vector" else 1
 
     @property
@@ -118,7 +118,7 @@ def parts_of(text: str) -> list[str]:
 
 
 def bracketed(text: str) -> int:
-    """Return the length of the bracketed text that a text begins with."""
+    """Return the length of the bracketed text at the start of a text."""
     depth, quoted = 0, False
     for i, mark in enumerate(text):
         if mark == '"':
@@ -136,7 +136,7 @@ def bracketed(text: str) -> int:
 
 
 def split_type(text: str) -> tuple[IRType, str]:
-    """Split a text into the type that it begins with, and the rest."""
+    """Split a text into its leading type and the rest."""
     if text[0] in _OPENING:
         end = bracketed(text)
     else:
@@ -162,13 +162,13 @@ class MemoryLayout:
         self._sizes: dict[IRType, int] = {}
 
     def resolved(self, kind: IRType) -> IRType:
-        """Return a type, by a name its struct."""
+        """Return a type; for a name, its struct."""
         while kind.kind == "named":
             kind = self._named[kind.text]
         return kind
 
     def size(self, kind: IRType) -> int:
-        """Return the bytes from one element of this type to the next."""
+        """Return the bytes between consecutive elements of this type."""
         known = self._sizes.get(kind)
         if known is None:
             known = self._sizes[kind] = self._measured(self.resolved(kind))
@@ -197,7 +197,7 @@ class MemoryLayout:
         return self.size(kind)
 
     def _end(self, kind: IRType, count: int) -> int:
-        """Return where the field after the first ones of a struct may begin; with all of them, the struct's size."""
+        """Return the offset after a struct's first fields; after all of them, the struct's size."""
         at = 0
         for field in kind.fields[:count]:
             at = self._aligned(at, kind, field) + self.size(field)
@@ -221,7 +221,7 @@ class MemoryLayout:
         return self._aligned(at, kind, field), field
 
     def scalars(self, kind: IRType) -> list[IRType]:
-        """Return the scalar types that a value of this type is made of, in order."""
+        """Return the scalar types that make up this type, in order."""
         kind = self.resolved(kind)
         if kind.kind in {"array", "vector"}:
             return self.scalars(kind.element) * kind.count

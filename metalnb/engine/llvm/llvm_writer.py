@@ -1,4 +1,4 @@
-"""Write a function's records as LLVM's text, in the place of one that was read."""
+"""Write a function's records as LLVM's text, replacing one in a parsed module."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ _NUMBER = re.compile(r"%(\d+)\b")  # a value without a name
 
 
 def with_function(text: str, function: IRFunction, declarations: str = "", head: str = "") -> str:
-    """Return a module's text with another body for one of its functions.
+    """Return a module's text with a new body for one of its functions.
 
     Parameters
     ----------
     text : str
     function : IRFunction
-        Its head is a line of the text. Values without names get one: LLVM counts those that have none by their order.
+        Its head is a line of the text. Unnamed values get names, since LLVM numbers them by their order.
     declarations : str
         Lines for functions that only the new body calls.
     head : str
-        In the place of the function's own.
+        Replaces the function's own.
     """
     before, found, rest = text.partition(f"{function.head}\n")
     if not found:

@@ -1,9 +1,9 @@
 """The engine ``metal``: an Apple GPU through PyObjC's module ``Metal``.
 
-Units and launches come in, as ``engine/base.py`` has them; Metal's objects stay inside. A cell is compiled as its
-author wrote it, its header cells put where it includes them; a dispatch is over exactly the grid, and small ones share
-a compute encoder while the GPU is busy. Memory is shared: an array lies in an `MTLBuffer` that NumPy sees, NumPy's own
-whole pages are lent to the GPU where they are, and what is neither is copied.
+It takes units and launches as ``engine/base.py`` defines them; Metal's objects stay inside. A cell is compiled as its
+author wrote it, with its header cells inserted where it includes them. A dispatch covers exactly the grid, and small
+ones share a compute encoder while the GPU is busy. Memory is shared: an array lies in an `MTLBuffer` that NumPy sees,
+whole pages of NumPy's own memory are lent to the GPU in place, and anything else is copied.
 
 ``metalcompute_path`` is the other way to the same GPU, the engine ``metal:metalcompute``, for a Mac without PyObjC.
 """
@@ -36,7 +36,7 @@ def open_engine(device: int = 0, *, module: Any = None) -> Engine:
         When there is no PyObjC or no Metal on this machine, or no such device.
     """
     found = bindings(module)
-    from .metal_engine import MetalEngine  # after it is known that there is a use for it
+    from .metal_engine import MetalEngine  # only once it is known to be needed
 
     with found.pool():
         chosen = found.metal.MTLCreateSystemDefaultDevice()

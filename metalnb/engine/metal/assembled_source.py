@@ -1,4 +1,4 @@
-"""The single text that Metal's compiler takes, made of a cell and its header cells, with a way back for its errors."""
+"""Assemble a cell and its header cells into one text for Metal's compiler, and map its errors back."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class AssembledSource:
     ----------
     text : str
     origins : tuple
-        For each of its lines the cell it comes from, edited as it stands here, and the line there; None for ours.
+        For each line, the edited cell that it comes from and the line there; None for metalnb's own lines.
     """
 
     text: str
@@ -42,7 +42,7 @@ class AssembledSource:
         return found
 
     def diagnostic(self, line: int, column: int, message: str) -> Diagnostic | None:
-        """Return what is said of a place of the text, at the author's; None for a line that is none of the author's."""
+        """Return a diagnostic for a place in the text, at the author's; None if the line is not the author's."""
         origin = self.origins[line - 1] if 0 < line <= len(self.origins) else None
         if origin is None:
             return None
@@ -95,7 +95,7 @@ class Assembly:
             if number in included:
                 self.add(self.headers[included[number]])
             elif once and line.split() == ["#pragma", "once"]:
-                self.ours("\n")  # it applies to files, and there is only one
+                self.ours("\n")  # it applies to files, of which there is only one
             else:
                 self.lines.append(line)
                 self.origins.append((cell, number))

@@ -22,7 +22,7 @@ _SINCE: dict[Version, int] = {(2, 3): 11, (2, 4): 12, (3, 0): 13, (3, 1): 14, (3
 
 @dataclass(frozen=True, slots=True)
 class Bindings:
-    """What speaks PyObjC's API.
+    """PyObjC's modules, or stand-ins for them.
 
     Attributes
     ----------
@@ -41,11 +41,11 @@ class Bindings:
         return str(self.objc.__version__)
 
     def language(self) -> Version:
-        """Return the newest version of the language that this macOS has, of those that a cell can ask for."""
+        """Return the newest language version of this macOS that a cell can select."""
         return max(v for v in VERSIONS if v == VERSIONS[0] or self.objc.macos_available(_SINCE[v], 0))
 
     def pool(self) -> contextlib.AbstractContextManager[Any]:
-        """Return an autorelease pool: a thread of Python's has none, and command buffers would pile up in it."""
+        """Return an autorelease pool: Python's threads have none, so command buffers would pile up."""
         pool: contextlib.AbstractContextManager[Any] = self.objc.autorelease_pool()
         return pool
 
@@ -76,9 +76,9 @@ def bindings(module: Any = None) -> Bindings:
 
 
 def _prepared(found: Bindings) -> Bindings:
-    """Tell PyObjC what its own tables leave out.
+    """Give PyObjC the metadata that its own tables lack.
 
-    They do not say that the ``const void*`` of a function constant is a value to read, so bytes would be refused.
+    They do not mark the ``const void*`` of a function constant as an input, so PyObjC would refuse bytes.
     """
     value = {"type": b"^v", "type_modifier": b"n", "c_array_of_variable_length": True}
     found.objc.registerMetaDataForSelector(b"NSObject", b"setConstantValue:type:atIndex:", {"arguments": {2: value}})

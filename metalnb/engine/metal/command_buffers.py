@@ -19,17 +19,17 @@ __all__ = ["Batch", "Commands", "Encoded"]
 
 _UNDER_WAY = 256  # command buffers of the queue; Metal's own default is 64
 _SMALL = 1 << 18  # threads of a dispatch that may share its command buffer
-_SHARED = 32  # dispatches that do
+_SHARED = 32  # dispatches that share one
 
 
 @dataclass(frozen=True, slots=True)
 class Encoded:
-    """A dispatch of a kernel, with what it binds by Metal's indices.
+    """A dispatch of a kernel, with its bindings by Metal's indices.
 
     Attributes
     ----------
     name : str
-        Of the kernel.
+        The name of the kernel.
     pipeline : Pipeline
     grid, threadgroup : tuple of 3 int
         Threads, x first.
@@ -39,7 +39,7 @@ class Encoded:
     lengths : list of (int, int)
         Threadgroup memory: index, bytes.
     reached : list of MTLBuffer
-        What addresses among the values lead to.
+        The buffers that addresses among the values point to.
     """
 
     name: str
@@ -85,9 +85,9 @@ class Batch:
         self._lengths = False
 
     def encode(self, what: Encoded, clock: DispatchClock | None = None, place: int = 0) -> None:
-        """Add a dispatch of exactly ``grid`` threads; with a clock, in an encoder whose time is taken at a place."""
+        """Add a dispatch of exactly ``grid`` threads; with a clock, in an encoder of its own that is timed."""
         metal = self._found.metal
-        if clock is not None or what.lengths or self._lengths:  # lengths would stay set for the next
+        if clock is not None or what.lengths or self._lengths:  # lengths would stay set for the next dispatch
             self._end()
         if self._encoder is None:
             command = self.command
@@ -153,13 +153,13 @@ class Commands:
         self._last: Any = None
 
     def submit(self, what: Encoded, *, alone: bool) -> Batch:
-        """Encode a dispatch, and hand it to the GPU unless it can wait for more.
+        """Encode a dispatch, and commit it unless it can wait for more.
 
         Parameters
         ----------
         what : Encoded
         alone : bool
-            Whether its time, or its end, must be its own.
+            Whether it must have a command buffer, and so a time and an end, of its own.
 
         Returns
         -------
@@ -185,7 +185,7 @@ class Commands:
             return batch
 
     def hand_over(self, batch: Batch | None = None) -> None:
-        """Commit a command buffer if it is still open; by default whichever is."""
+        """Commit a command buffer if it is still open; by default, the open one."""
         with self._lock, self._found.pool():
             if self._open is not None and batch in {None, self._open}:
                 self._close()

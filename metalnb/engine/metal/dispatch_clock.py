@@ -1,6 +1,6 @@
-"""The time of a dispatch alone, by counter sample buffers.
+"""Time single dispatches by counter sample buffers.
 
-The GPU writes down its clock where the dispatch begins and ends. A command buffer's own times include what Metal does
+The GPU records its clock at the start and the end of the dispatch. A command buffer's own times include Metal's work
 before and after it.
 
 Source: Apple, *GPU counters and counter sample buffers*. Apple's GPUs sample where an encoder begins and ends, others
@@ -24,7 +24,7 @@ _TICK = 2e-6  # s
 
 
 class DispatchClock:
-    """Takes the times of dispatches, each at a place of its own.
+    """Times dispatches, each in its own slot.
 
     Parameters
     ----------
@@ -70,7 +70,7 @@ class DispatchClock:
         Parameters
         ----------
         wholes : list of float
-            Those of their command buffers, for where the GPU took no time, or one that cannot be.
+            The times of their command buffers, used if the GPU recorded none or an impossible one.
         """
         data = self._samples.resolveCounterRange_(self._found.metal.NSRange(0, 2 * len(wholes)))
         if data is None:
@@ -80,17 +80,17 @@ class DispatchClock:
         taken = []
         for whole, begun, ended in zip(wholes, stamps[::2], stamps[1::2], strict=True):
             own = (ended - begun) * unit
-            can_be = 0 < own <= whole * _MORE + _TICK  # which a sample of MTLCounterErrorValue, all ones, never is
+            can_be = 0 < own <= whole * _MORE + _TICK  # rules out MTLCounterErrorValue, all ones
             taken.append(own if can_be else whole)
         return taken
 
     def _clocks(self) -> tuple[int, int]:
-        """Return what the host's clock and the GPU's say at one moment; the host's is in nanoseconds."""
+        """Read the host's clock and the GPU's at one moment; the host's is in nanoseconds."""
         host, gpu = self._device.sampleTimestamps_gpuTimestamp_(None, None)
         return host, gpu
 
     def _unit(self) -> float:
-        """Return the seconds of a tick of the GPU's clock: the longer this runs, the better it is known."""
+        """Return the seconds per tick of the GPU's clock, more exactly the longer this has run."""
         host, gpu = self._clocks()
         if host - self._base[0] < _BASE * 1e9:
             time.sleep(_BASE)
@@ -107,7 +107,7 @@ def clock_of(found: Bindings, device: Any, places: int) -> DispatchClock | None:
     found : Bindings
     device : MTLDevice
     places : int
-        Dispatches whose times are taken together.
+        Dispatches that are timed together.
     """
     metal = found.metal
     stage = device.supportsCounterSampling_(metal.MTLCounterSamplingPointAtStageBoundary)

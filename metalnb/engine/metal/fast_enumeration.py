@@ -18,7 +18,7 @@ Send = Callable[[int, Any, Any, int], int]
 
 
 class _State(ctypes.Structure):
-    """``NSFastEnumerationState``: where the next objects lie."""
+    """``NSFastEnumerationState``: the location of the next objects."""
 
     _fields_ = (
         ("state", ctypes.c_ulong), ("items", ctypes.POINTER(ctypes.c_void_p)), ("mutations", ctypes.c_void_p),
@@ -27,7 +27,7 @@ class _State(ctypes.Structure):
 
 
 def enumerated(found: Bindings, container: Any, send: Send | None = None) -> list[Any]:
-    """Return the objects of a container; of nil none.
+    """Return the objects of a container; none for nil.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ def enumerated(found: Bindings, container: Any, send: Send | None = None) -> lis
 
 
 def _message() -> Send:
-    """Return what sends the message."""
+    """Return the function that sends the message."""
     runtime = ctypes.CDLL("/usr/lib/libobjc.A.dylib")
     runtime.sel_registerName.restype = ctypes.c_void_p
     selector = runtime.sel_registerName(b"countByEnumeratingWithState:objects:count:")

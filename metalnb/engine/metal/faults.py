@@ -1,4 +1,4 @@
-"""What Metal says of a dispatch that failed, as a `KernelFault`."""
+"""Turn Metal's report of a failed dispatch into a `KernelFault`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .command_buffers import Batch
 
 __all__ = ["fault_of"]
 
-# Metal's name -> the fault's kind, and what it means. The names are those of `MTLCommandBufferError`.
+# Metal's name, from `MTLCommandBufferError` -> the fault's kind, and its meaning.
 _MEANING = {
     "Timeout": ("stopped", "it ran longer than the system lets a GPU work at a time. Make the grid smaller"),
     "PageFault": ("", "it accessed memory that it was not given. `validate` names the access"),
@@ -27,13 +27,13 @@ _STATE = {"Faulted": "faulted", "Affected": "was stopped by another's fault", "P
 
 
 def fault_of(found: Bindings, name: str, batch: Batch) -> KernelFault | None:
-    """Return the fault of a command buffer that has ended; None when it has none.
+    """Return the fault of a completed command buffer; None if there is none.
 
     Parameters
     ----------
     found : Bindings
     name : str
-        Of the kernel.
+        The name of the kernel.
     batch : Batch
     """
     command = batch.command
@@ -54,7 +54,7 @@ def fault_of(found: Bindings, name: str, batch: Batch) -> KernelFault | None:
 
 
 def _encoders(metal: Any, error: Any) -> str:
-    """Return what became of the encoders, where Metal tells."""
+    """Return the encoders' states, if Metal reports them."""
     told = []
     for about in error.userInfo().get(metal.MTLCommandBufferEncoderInfoErrorKey) or ():
         state = about.errorState()

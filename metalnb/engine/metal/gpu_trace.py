@@ -1,4 +1,4 @@
-"""A recording for Xcode of what one device is asked to do: a ``.gputrace``."""
+"""Record the commands of one device for Xcode, as a ``.gputrace``."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def recorded(found: Bindings, device: Any, path: Path, hand_over: Callable[[], N
     Raises
     ------
     EngineUnavailable
-        When Metal does not record: it must be switched on before the process starts.
+        When capture is not enabled, which must happen before the process starts.
     """
     metal = found.metal
     manager = metal.MTLCaptureManager.sharedCaptureManager()

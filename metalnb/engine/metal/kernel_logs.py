@@ -16,7 +16,7 @@ from .bindings import Bindings
 
 __all__ = ["KernelLogs", "may_log"]
 
-_BYTES = 1 << 20  # for what the GPU logs before the host reads it
+_BYTES = 1 << 20  # bytes for log lines that the host has not read yet
 _MOST = 1000  # lines shown at a time
 
 
@@ -44,7 +44,7 @@ class KernelLogs:
         self._lock = threading.Lock()
 
     def state(self) -> Any:
-        """Return the `MTLLogState` that a command buffer is given.
+        """Return the `MTLLogState` for a command buffer.
 
         Raises
         ------
@@ -67,7 +67,7 @@ class KernelLogs:
         self._lines.put(str(message))
 
     def show(self) -> None:
-        """Print what was logged until now."""
+        """Print the lines logged so far."""
         found: list[str] = []
         with contextlib.suppress(queue.Empty):
             while True:

@@ -17,8 +17,8 @@ BUFFERS = 31  # of a kernel: [[buffer(0)]] to [[buffer(30)]]
 BYTES = 4096  # of setBytes
 _MULTIPLE = 16  # of setThreadgroupMemoryLength
 _VECTOR = 16  # the largest alignment that an offset needs: a float4's
-_WORD = 4  # the least of an offset into constant memory on Apple's GPUs
-_CONSTANT = 32  # likewise on others, the family Mac2
+_WORD = 4  # alignment of an offset into constant memory on Apple's GPUs
+_CONSTANT = 32  # the same on other GPUs, family Mac2
 
 
 def whole(nbytes: int) -> int:
@@ -27,7 +27,7 @@ def whole(nbytes: int) -> int:
 
 
 def offset_multiple(param: Param, *, apple: bool) -> int:
-    """Return what an argument's offset into its buffer is a multiple of."""
+    """Return the required alignment of an argument's offset into its buffer."""
     own = min(max(param.type.alignment, 1), _VECTOR)
     if param.space == "constant":
         return max(own, _WORD if apple else _CONSTANT)
@@ -35,7 +35,7 @@ def offset_multiple(param: Param, *, apple: bool) -> int:
 
 
 def check_offset(kernel: str, param: Param, offset: int, *, apple: bool) -> None:
-    """Refuse an argument that starts where Metal does not take it.
+    """Refuse an argument whose offset Metal does not accept.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""From a cell's own text to a pipeline: libraries, functions with their constants, and Metal's refusals."""
+"""Turn a cell's text into a pipeline: libraries, functions with their constants, and Metal's error messages."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = ["Libraries", "Pipeline", "author_text", "diagnostic_at_kernel"]
 
 _KEPT = 32  # libraries; a cell's kernels share one
 
-# Of each scalar type its name among Metal's data types, and how `struct` writes it; bfloat is written by hand.
+# For each scalar type, its Metal data type and its `struct` format; bfloat is written by hand.
 _SCALARS = {
     "bool": ("Bool", "?"), "char": ("Char", "b"), "uchar": ("UChar", "B"), "short": ("Short", "h"),
     "ushort": ("UShort", "H"), "int": ("Int", "i"), "uint": ("UInt", "I"), "long": ("Long", "q"),
@@ -41,7 +41,7 @@ class Pipeline:
     ----------
     state : MTLComputePipelineState
     threads : int
-        The most of a threadgroup.
+        The most in a threadgroup.
     width : int
         Threads of a SIMD-group.
     declared : int
@@ -58,7 +58,7 @@ class Pipeline:
 
 
 def author_text(unit: Unit) -> AssembledSource:
-    """Return the text for Metal's compiler: the cell as it was written, its header cells where it includes them."""
+    """Return the text for Metal's compiler: the cell as written, with its header cells inserted."""
     text = Assembly({name: _as_written(cell) for name, cell in unit.headers.items()})
     text.add(_as_written(unit.cell))
     return text.done()
@@ -108,7 +108,7 @@ class Libraries:
             return _pipeline(unit, text, state, error)
 
     def validated(self, unit: Unit, compile_with: Callable[[Any], tuple[Any, Any]]) -> Pipeline | None:
-        """Compile one kernel for a run that is checked.
+        """Compile one kernel for a validated run.
 
         Parameters
         ----------
@@ -119,7 +119,7 @@ class Libraries:
         Returns
         -------
         Pipeline or None
-            None where there is neither a pipeline nor an error.
+            None if there is neither a pipeline nor an error.
 
         Raises
         ------
@@ -131,7 +131,7 @@ class Libraries:
             return None if state is None and error is None else _pipeline(unit, text, state, error)
 
     def _check(self, unit: Unit) -> None:
-        """Refuse what is known to be beyond this system's Metal, in words of the cell."""
+        """Refuse features that this system's Metal is known to lack, in the cell's terms."""
         problems = []
         for cell in (unit.cell, *unit.headers.values()):
             for _, _, found in newer(cell, self._newest):
@@ -162,7 +162,7 @@ class Libraries:
             if key not in self._made:
                 options = self._options(unit)
                 library, error = self._device.newLibraryWithSource_options_error_(text.text, options, None)
-                if library is None:  # a warning alone is an error beside a library
+                if library is None:  # with warnings only, Metal returns a library and an error
                     raise _refused(unit, text, error)
                 if len(self._made) >= _KEPT:
                     del self._made[next(iter(self._made))]
@@ -179,7 +179,7 @@ class Libraries:
             options.setEnableLogging_(True)
         fast = unit.math == "fast"
         if hasattr(options, "setMathMode_"):  # macOS 15
-            # Not MTLMathModeFast, which may assume that there is neither NaN nor infinity: `math="fast"` has both.
+            # Not MTLMathModeFast, which may assume that NaN and infinity do not occur: `math="fast"` honours both.
             options.setMathMode_(metal.MTLMathModeRelaxed if fast else metal.MTLMathModeSafe)
             functions = metal.MTLMathFloatingPointFunctionsFast if fast else metal.MTLMathFloatingPointFunctionsPrecise
             options.setMathFloatingPointFunctions_(functions)
@@ -225,7 +225,7 @@ def _pipeline(unit: Unit, text: AssembledSource, state: Any, error: Any) -> Pipe
 
 
 def _refused(unit: Unit, text: AssembledSource, error: Any) -> CompileError:
-    """Return the refusal of a kernel: each of the compiler's errors at the author's line, or what Metal says."""
+    """Return the compile error of a kernel: the compiler's errors at the author's lines, or else Metal's message."""
     report = "" if error is None else str(error.localizedDescription())
     found = text.diagnostics(report)
     first = next(iter(report.strip().splitlines()), "it has no such function")
@@ -233,7 +233,7 @@ def _refused(unit: Unit, text: AssembledSource, error: Any) -> CompileError:
 
 
 def diagnostic_at_kernel(unit: Unit, message: str, hint: str = "") -> Diagnostic:
-    """Return what is said of a kernel as a whole, at the line of its head."""
+    """Return a diagnostic about the kernel as a whole, at the line of its head."""
     line = unit.signature.line
     text = unit.cell.edited.line(line)
     return Diagnostic(line, 1, f"kernel '{unit.signature.name}': {message}", text, unit.cell.name, hint)

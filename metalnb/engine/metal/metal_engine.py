@@ -32,7 +32,7 @@ from .shared_memory import LentPages, SharedBuffer, allocated
 
 __all__ = ["MetalEngine"]
 
-_THREADGROUP_MEMORY = 32768  # Metal's, which a cell may count on everywhere
+_THREADGROUP_MEMORY = 32768  # Metal's limit, which a cell may rely on everywhere
 _BATCH = 32  # dispatches that `timed` prepares before the first may start
 _MATRICES = {"half": (2, 3), "float": (2, 3), "bfloat": (3, 1)}  # since which version of the language
 
@@ -70,7 +70,7 @@ class MetalEngine(Observable, SharedMemory):
     Attributes
     ----------
     clock : DispatchClock or None
-        Where `timed` takes its times from; None for those of command buffers.
+        The source of `timed`'s times; None for the times of command buffers.
     """
 
     def __init__(self, found: Bindings, device: Any, index: int = 0) -> None:
@@ -114,7 +114,7 @@ class MetalEngine(Observable, SharedMemory):
         return allocated(self._found, self._device, nbytes)
 
     def copies(self, memory: Any) -> bool:
-        """Return whether a launch copies an array: NumPy's, where it is not whole pages."""
+        """Return whether a launch copies an array: one of NumPy's that is not whole pages."""
         return self._staging.copies(memory)
 
     def record(self, path: Path) -> contextlib.AbstractContextManager[None]:
@@ -127,7 +127,7 @@ class MetalEngine(Observable, SharedMemory):
         Raises
         ------
         ArgumentError
-            For an array on the engine that is NumPy's memory.
+            For an array in NumPy's memory.
         """
         place = self._staging.own(memory)
         if place is None:
@@ -181,12 +181,12 @@ class MetalEngine(Observable, SharedMemory):
     def shader_faults(
         self, unit: Unit, arguments: Sequence[Any], grid: Grid, threadgroup: Grid
     ) -> tuple[Diagnostic, ...] | None:
-        """Run a dispatch under Metal's shader validation, and wait; return what that says of it.
+        """Run a dispatch under Metal's shader validation, and wait; return its findings.
 
         Returns
         -------
         tuple of Diagnostic or None
-            None where the system has no shader validation for a kernel of its own.
+            None if the system cannot validate a single kernel.
 
         Raises
         ------
@@ -206,7 +206,7 @@ class MetalEngine(Observable, SharedMemory):
     def _encoded(
         self, binary: MetalBinary, arguments: Sequence[Any], grid: Grid, threadgroup: Grid
     ) -> tuple[Encoded, list[Result]]:
-        """Return what a dispatch binds, checked, and what is to be copied back."""
+        """Return a dispatch's checked bindings, and the results to copy back."""
         signature = binary.unit.signature
         check_threads(signature.name, threadgroup, binary.threads)
         given = [(p, a) for p, a in zip(signature.params, arguments, strict=True) if a is not None]
@@ -224,14 +224,14 @@ class MetalEngine(Observable, SharedMemory):
         return Encoded(name, pipeline, grid, threadgroup, buffers, values, lengths, reached), results
 
     def _values(self, given: list[tuple[Param, Any]]) -> tuple[list[tuple[int, bytes]], list[tuple[Param, Any]]]:
-        """Separate the small arguments that are only read, which Metal copies into the command, from the others."""
+        """Separate the small read-only arguments, which Metal copies into the command, from the others."""
         written = any(p.writable and self._staging.own(a) is None for p, a in given)
         values: list[tuple[int, bytes]] = []
         staged: list[tuple[Param, Any]] = []
         for param, argument in given:
             if isinstance(argument, (bytes, bytearray)):
                 small = 0 < len(argument) <= BYTES
-            else:  # an array may be the one that another argument writes to
+            else:  # another argument may write to the same array
                 small = not written and 0 < argument.nbytes <= BYTES and self._staging.own(argument) is None
             if small and not param.writable:
                 values.append((param.index, self._staging.taken(argument)))
@@ -240,7 +240,7 @@ class MetalEngine(Observable, SharedMemory):
         return values, staged
 
     def bind(self, memory: Any) -> Any:
-        """Return the launch argument for memory: a shared buffer with the bytes of a record that does not change."""
+        """Return the launch argument for memory; a constant record becomes a shared buffer."""
         if self._staging.own(memory) is not None:
             return memory
         made = self.alloc(memory.nbytes)

@@ -23,7 +23,7 @@ class GpuTime:
     found : Bindings
     commands : Commands
     batch : Batch
-        It is committed by asking, and holds no memory once it has ended.
+        Reading the time commits it; it holds no memory once it has ended.
     """
 
     __slots__ = ("_batch", "_commands", "_found", "_seconds")
@@ -58,7 +58,7 @@ class MetalTicket:
     found : Bindings
     commands : Commands
     name : str
-        Of the kernel.
+        The name of the kernel.
     batch : Batch
         Committed, where results are lent.
     results : list of Result
@@ -70,7 +70,7 @@ class MetalTicket:
     ----------
     elapsed : GpuTime
     results : list of Result
-        Those still to be copied back, and the memory of NumPy's that the GPU works on.
+        Those still to be copied back, and NumPy's memory on which the GPU works in place.
     """
 
     __slots__ = (
@@ -116,4 +116,4 @@ class MetalTicket:
 
     def __del__(self) -> None:
         if self._batch is not None and any(r.lent for r in self.results):
-            self._batch.command.waitUntilCompleted()  # NumPy may free what the GPU works on
+            self._batch.command.waitUntilCompleted()  # NumPy may free memory that the GPU is using

@@ -35,7 +35,7 @@ class PipelineArchives:
         self._machine = f"{device.name()}, {platform.mac_ver()[0]}"
 
     def state(self, function: Any, *parts: str) -> Any:
-        """Return a function's pipeline, from the disk or compiled and stored; None if Metal cannot archive it.
+        """Return a function's pipeline, loaded from disk or compiled and stored; None if Metal cannot archive it.
 
         Parameters
         ----------
@@ -50,13 +50,13 @@ class PipelineArchives:
             if kept is not None:
                 file.write_bytes(kept)
                 state = self._state(function, self._archive(file))
-                if state is not None:  # else Metal no longer accepts it
+                if state is not None:  # otherwise Metal no longer accepts it
                     return state
             return self._made(function, key, folder / "new.metallib")
         return None
 
     def _made(self, function: Any, key: str, file: Path) -> Any:
-        """Compile a pipeline into an archive, and store that."""
+        """Compile a pipeline into an archive, and store the archive."""
         archive = self._archive(None)
         if archive is None:
             return None
@@ -77,7 +77,7 @@ class PipelineArchives:
         return archive
 
     def _state(self, function: Any, archive: Any) -> Any:
-        """Return the pipeline in an archive; None when it has none."""
+        """Return the pipeline in an archive; None if there is none."""
         if archive is None:
             return None
         described = self._described(function)

@@ -1,4 +1,4 @@
-"""Metal's shader validation: a kernel compiled with the system's own checks, and what these say of a run of it."""
+"""Metal's shader validation: compile a kernel with the system's own checks, and report their findings."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def validated_state(found: Bindings, device: Any, function: Any) -> tuple[Any, A
     Returns
     -------
     (MTLComputePipelineState or None, NSError or None)
-        No state and no error where the system, before macOS 15, has none for single pipelines.
+        Neither state nor error before macOS 15, which cannot validate a single pipeline.
     """
     metal = found.metal
     described = metal.MTLComputePipelineDescriptor.alloc().init()
@@ -38,7 +38,7 @@ def validated_state(found: Bindings, device: Any, function: Any) -> tuple[Any, A
 
 
 def reported(found: Bindings, unit: Unit, command: Any, fault: KernelFault | None) -> tuple[Diagnostic, ...]:
-    """Return what was said of a run that has ended: each report at the author's line, or at the kernel's.
+    """Return the findings of a completed run, each at the author's line, or at the kernel's.
 
     Parameters
     ----------

@@ -19,7 +19,7 @@ __all__ = ["LentPages", "Pages", "SharedBuffer", "allocated"]
 class SharedBuffer(np.ndarray[Any, np.dtype[np.uint8]]):
     """Memory from `MetalEngine.alloc`: the bytes of an `MTLBuffer`, which it keeps alive.
 
-    Look at it through ``np.frombuffer``.
+    View it through ``np.frombuffer``.
 
     Attributes
     ----------
@@ -31,7 +31,7 @@ class SharedBuffer(np.ndarray[Any, np.dtype[np.uint8]]):
     def __new__(cls, nbytes: int, buffer: Any) -> Self:
         """Make NumPy's view of a buffer."""
         there = max(nbytes, 1)
-        # NumPy leaves out of the chain of bases what is an array upon an array: this one must be found in it.
+        # NumPy shortens chains of bases that are arrays; this one must be found there.
         memory: Any = (ctypes.c_ubyte * there).from_buffer(buffer.contents().as_buffer(there))
         made = super().__new__(cls, nbytes, np.uint8, buffer=memory)
         made.buffer = buffer
@@ -73,8 +73,8 @@ class Pages:
 class LentPages:
     """Lends NumPy's memory to Metal where it is whole pages.
 
-    The same pages are one buffer for as long as a dispatch works on them, so that Metal sees which dispatches must
-    wait for which.
+    While a dispatch works on some pages they are a single buffer, so that Metal sees which dispatches depend on each
+    other.
 
     Parameters
     ----------
@@ -101,7 +101,7 @@ class LentPages:
         return known
 
     def _buffer(self, view: Bytes) -> Any:
-        """Return a buffer of these very bytes; None when Metal, or PyObjC, made one of a copy."""
+        """Return a buffer of these very bytes; None if Metal or PyObjC copied them."""
         with self._found.pool():
             buffer = self._device.newBufferWithBytesNoCopy_length_options_deallocator_(
                 view, view.size, self._found.metal.MTLResourceStorageModeShared, None

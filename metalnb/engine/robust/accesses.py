@@ -10,7 +10,7 @@ from ..llvm.llvm_types import IRType, MemoryLayout
 
 __all__ = ["Access", "accesses"]
 
-_UNKNOWN = 1 << 40  # bytes of a copy whose length the kernel finds out
+_UNKNOWN = 1 << 40  # bytes of a copy whose length the kernel computes
 _COPIES = ("llvm.memcpy.", "llvm.memmove.")
 
 
@@ -66,7 +66,7 @@ def _count(count: Operand) -> int:
 
 
 def _stored(kind: IRType, layout: MemoryLayout) -> int:
-    """Return the bytes that a load or a store touches: of three floats in a vector twelve."""
+    """Return the bytes that a load or a store touches: twelve for a vector of three floats."""
     kind = layout.resolved(kind)
     if kind.kind == "integer":
         return -(-kind.bits // 8)

@@ -1,8 +1,8 @@
-"""Which checks a dispatch needs: as few as the host can prove, of the few forms of a kernel that are compiled.
+"""Choose the checks of a dispatch: of the kernel's compiled forms, the one with the fewest that is still safe.
 
-The first form is compiled with the kernel: it checks what no grid and no sizes could make right, and trusts the rest.
-A dispatch for which that rest is proven runs it; one that may be wrong gets a form with more checks, compiled when it
-is first needed. So a kernel that is right is as fast as one that is never checked.
+The first form, compiled with the kernel, checks only the accesses that no grid and no sizes could make safe. A dispatch
+runs it if the others are proven; otherwise it gets a form with more checks, compiled when first needed. So a correct
+kernel runs as fast as an unchecked one.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .rewriting.checks import CheckedModule, Checks, checked
 
 __all__ = ["CheckChoice", "KernelChecks", "hopeful_facts"]
 
-_MOST = 3  # forms, before one is made that trusts nothing
+_MOST = 3  # forms, before one that checks everything
 _KEPT = 256  # kinds of launches remembered
 _WIDE = 1 << 31
 
@@ -27,13 +27,13 @@ _Read = list[tuple[int, int, int, bytes]]
 
 
 def hopeful_facts(count: int) -> list[LaunchFacts]:
-    """Return the facts of dispatches in which hardly more is wrong than no launch could make right."""
+    """Return facts of favourable dispatches: few accesses fail their proof that could be proven for any other."""
     one, sizes = (1, 1, 1), (1 << 24,) * count
     return [LaunchFacts(one, one, sizes, dict.fromkeys(range(count), number)) for number in (64, 1, 8)]
 
 
 class CheckChoice:
-    """The forms of a kernel, by what they check.
+    """The forms of a kernel, by the checks they hold.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ class CheckChoice:
     Attributes
     ----------
     first : Checks
-        Those that the kernel is first compiled with.
+        The checks that the kernel is first compiled with.
     """
 
     def __init__(self, analysis: Analysis, count: int) -> None:
@@ -58,7 +58,7 @@ class CheckChoice:
         self._known: dict[tuple[Any, ...], list[tuple[_Read, Checks]]] = {}
 
     def chosen(self, arguments: Sequence[Any], grid: Grid, threadgroup: Grid) -> Checks:
-        """Return the checks of the form that is right for a dispatch with the fewest of them."""
+        """Return the checks of the form that suffices for a dispatch and has the fewest."""
         key = grid, threadgroup, sizes_of(arguments)
         for read, checks in self._known.get(key, ()):
             if all(arguments[number][first:end] == was for number, first, end, was in read):
@@ -74,7 +74,7 @@ class CheckChoice:
         best = min(fitting, key=len, default=None)
         if best is not None and (len(best) <= len(needed) or len(self._forms) > 1):
             return best
-        if best is None and len(self._forms) >= _MOST:  # one that trusts nothing serves all that come after
+        if best is None and len(self._forms) >= _MOST:  # one that checks everything serves all later dispatches
             everything = self._analysis.everything
             needed = Checks(everything.wrong, everything.stops, needed.wide)
         self._forms.append(needed)
@@ -100,7 +100,7 @@ class KernelChecks:
     ----------
     module : IRModule
     analysis : Analysis
-        Of the module.
+        The analysis of the module.
     target : CheckTarget
 
     Attributes
@@ -117,7 +117,7 @@ class KernelChecks:
 
     @property
     def first(self) -> CheckedModule:
-        """The kernel as it is first compiled."""
+        """The kernel in its first form."""
         return self.made(self._choice.first)
 
     def of(self, arguments: Sequence[Any], grid: Grid, threadgroup: Grid) -> CheckedModule:

@@ -1,4 +1,4 @@
-"""What an engine says of the entry points that it compiles: where memory comes from, and a thread's position."""
+"""How an engine describes its entry points: where memory comes from, and a thread's position."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ class Root:
     ----------
     kind : {"argument", "variable"}
     number : int
-        Of the argument; -1 for a variable.
+        The number of the argument; -1 for a variable.
     size : int
-        Bytes of a variable; of an argument the launch tells.
+        Bytes of a variable; an argument's size comes with the launch.
     name : str
         A value of LLVM's that points to its beginning. The same argument may have several.
     type : str
@@ -40,16 +40,16 @@ class Root:
 
 
 class Pace(NamedTuple):
-    """How many instructions may run in a loop that does not look whether it is to end.
+    """How many instructions may run in a loop that does not test the stop flag.
 
     Attributes
     ----------
     together : int
-        Of all threads: about a second.
+        By all threads: about a second.
     alone : int
-        Of one thread, which no other processor helps: half a second.
+        By one thread, with no other processor to help: half a second.
     after : int
-        Of all threads, after a stop: what is left of all loops that do not look at the flag.
+        By all threads, after a stop: the rest of all loops that do not test the flag.
     """
 
     together: int
@@ -66,24 +66,24 @@ class EntryPoint(Protocol):
 
     @property
     def own(self) -> frozenset[str]:
-        """The parameters by which the engine hands over records of its own: what reads them is right."""
+        """The parameters that pass the engine's own records: reads of these are in bounds."""
 
     @property
     def pace(self) -> Pace:
-        """How long a loop may run that cannot be stopped."""
+        """The limits for loops that cannot be stopped."""
 
     def root(self, name: str) -> Root | None:
-        """Return the memory that a value points to the beginning of; None for one that is no argument or slot."""
+        """Return the memory at whose start a value points; None if it is not an argument or a slot."""
 
     def interval(self, made: IRInstruction, part: tuple[int, int], facts: LaunchFacts) -> Interval | None:
-        """Return the range of what a call gives, or a load in some bytes: the first, and how many; None for any."""
+        """Return the range of a call's or load's result, in some of its bytes (first, count); None if unknown."""
 
     def one_of_them(self, made: IRInstruction) -> bool:
-        """Say whether a call returns, of the values that threads give it in this call, one."""
+        """Return whether a call's result is one of the values that the threads pass to it."""
 
 
 def pointers_into(function: IRFunction, own: frozenset[str]) -> dict[str, tuple[str, int]]:
-    """Return the pointers into an entry point's records: each with its parameter, and the bytes from there."""
+    """Return the pointers into an entry point's records: each with its parameter and its byte offset."""
     found = {name: (name, 0) for name in own}
     for made in function:
         if made.opcode == "getelementptr" and made.pointer.text in found and len(made.operands) == 2:
@@ -95,13 +95,13 @@ def pointers_into(function: IRFunction, own: frozenset[str]) -> dict[str, tuple[
 
 
 def words_range(at: int, size: int, triples: Sequence[str], facts: LaunchFacts) -> Interval | None:
-    """Return the range of some bytes of a record of a launch, as one number; None where nothing is known.
+    """Return the range of some bytes of a launch record, read as one number; None if unknown.
 
     Parameters
     ----------
     at, size : int
     triples : sequence of {"first", "size", "nominal", "grid", "groups"}
-        What the record is made of: three numbers each.
+        The record's contents: three numbers each.
     facts : LaunchFacts
     """
     low = high = 0

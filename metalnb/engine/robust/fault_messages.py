@@ -1,4 +1,4 @@
-"""A fault in words: which thread, which access, of what, on which line."""
+"""Describe a fault: which thread, which access to which memory, on which line."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .memory_roots import Root
 
 __all__ = ["RecordedFault", "explained", "stopped", "warn_unchecked"]
 
-_FAR = 1 << 24  # below 0: what is further was no small step too far
+_FAR = 1 << 24  # below 0; anything further is not an off-by-a-little error
 _NAME = re.compile(r"[A-Za-z_]\w*")
 
 
@@ -46,7 +46,7 @@ class RecordedFault(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Memory:
-    """What an access was meant for, and where in it; a count of -1 where that is not known."""
+    """The memory that an access was meant for, and the index; a count of -1 if unknown."""
 
     name: str
     space: str
@@ -58,7 +58,7 @@ def explained(
     unit: Unit, module: IRModule, analysis: Analysis, fault: RecordedFault, sizes: Sequence[int],
     addresses: Sequence[int],
 ) -> KernelFault:  # fmt: skip
-    """Return a fault in words.
+    """Return the description of a fault.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ def explained(
     module : IRModule
         With line tables.
     analysis : Analysis
-        Of the module.
+        The analysis of the module.
     fault : RecordedFault
     sizes, addresses : sequence of int
         Of the arguments.
@@ -98,7 +98,7 @@ def stopped(unit: Unit, module: IRModule, analysis: Analysis, headers: Collectio
     module : IRModule
         With line tables.
     analysis : Analysis
-        Of the module.
+        The analysis of the module.
     headers : collection of str
         The loops that can be stopped.
     reason : str
@@ -123,7 +123,7 @@ def _shown(line: int, column: int, text: str) -> str:
 
 
 def _wrapped(memory: _Memory) -> str:
-    """Say of what number below 0 an index was made, if that is what it looks like."""
+    """Name the negative number that an unsigned index seems to come from, if any."""
     below = memory.index - (1 << 32)
     return f", which is {below} in a uint" if -_FAR <= below < 0 and memory.count < 1 << 31 else ""
 
@@ -133,7 +133,7 @@ def _owner(unit: Unit) -> Callable[[str], bool]:
 
 
 def _place(unit: Unit, module: IRModule, analysis: Analysis, access: Access) -> SourceLocation | None:
-    """Return the author's place of an access; the column is that of its pointer where both have one line."""
+    """Return an access's place in the source; the column is the pointer's if both are on one line."""
     own = location_in(module, access.made.place, _owner(unit))
     pointer = next((made for made in analysis.roots.function if made.result == access.pointer), None)
     above = location_in(module, pointer.place, _owner(unit)) if pointer else None
@@ -141,7 +141,7 @@ def _place(unit: Unit, module: IRModule, analysis: Analysis, access: Access) -> 
 
 
 def _loop_place(unit: Unit, module: IRModule, analysis: Analysis, header: str) -> SourceLocation | None:
-    """Return the author's place of a loop: of the branch back, as its header may hold a part of its condition."""
+    """Return a loop's place in the source: that of its back edge, as the header may hold part of its condition."""
     blocks = analysis.roots.function.blocks
     ends = [blocks[latch][-1] for latch in analysis.flow.latches(header)]
     places = (location_in(module, made.place, _owner(unit)) for made in (*ends, *blocks[header]) if made.place)
@@ -179,7 +179,7 @@ def _memory(
 
 
 def _step(analysis: Analysis, root: Root) -> int:
-    """Return the bytes of an element of a root, as its accesses count; 0 when none tells."""
+    """Return the bytes of an element of a root, judged by its accesses; 0 if unknown."""
     places = (analysis.roots.place(access.pointer) for access in analysis.accesses)
     mine = (place for place in places if analysis.roots.root(place.root) == root)
     return max((step for place in mine for _, step in place.terms), default=0)

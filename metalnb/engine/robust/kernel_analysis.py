@@ -31,7 +31,7 @@ class Proof:
         The headers of the loops that were not proven short. The rest is right if these loops are also left by any of
         their exits, or if threads return from them, whatever the conditions say.
     read : tuple of (int, int, int)
-        What the proof depends on besides the grid and the sizes: argument, first byte and number of bytes of scalars.
+        The scalars that the proof depends on, besides the grid and the sizes: argument, first byte and number of bytes.
     """
 
     wrong: frozenset[int]
@@ -50,15 +50,15 @@ class Analysis:
     Attributes
     ----------
     accesses : list of Access
-        Those that are the kernel's own: what the engine hands over is read besides, and what a pointer that an argument
-        holds leads to is not known.
+        The kernel's own accesses, without its reads of the engine's records, and without accesses through pointers that
+        an argument holds, since their memory is unknown.
     entry : EntryPoint
     roots : Roots
 
     Raises
     ------
     ValueError
-        When it calls another function of the module, of which nothing would be known.
+        When it calls another function of the module, which the analysis would not cover.
     """
 
     def __init__(self, module: IRModule, entry: EntryPoint) -> None:

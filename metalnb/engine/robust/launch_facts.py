@@ -19,9 +19,9 @@ class LaunchFacts(NamedTuple):
     grid, threadgroup : tuple of 3 int
         Threads; those of the threadgroup as the caller passed them.
     sizes : tuple of int
-        Bytes of each argument; of threadgroup memory as much as was asked for.
+        Bytes of each argument; for threadgroup memory, the bytes requested.
     scalars : mapping of int to bytes or int
-        The arguments whose content nobody changes; or the number that all of one is taken for.
+        Arguments whose contents do not change; or the number that every element is assumed to be.
     """
 
     grid: Grid
@@ -42,7 +42,7 @@ def _size(argument: Any) -> int:
 def facts_of(arguments: Sequence[Any], grid: Grid, threadgroup: Grid) -> LaunchFacts:
     """Return what is known of a dispatch.
 
-    The scalars are those that the call has packed into memory of its own, which nobody changes.
+    The scalars are those that the call has packed into memory of its own, which does not change.
     """
     scalars = {n: a for n, a in enumerate(arguments) if type(a) is bytearray}
     return LaunchFacts(grid, threadgroup, sizes_of(arguments), scalars)

@@ -1,4 +1,4 @@
-"""Where pointers come from: the root of each, and the bytes between that root and what it points to.
+"""Where pointers come from: the root of each, and its distance from that root in bytes.
 
 Source: LLVM Language Reference, "getelementptr".
 """
@@ -27,14 +27,14 @@ _SPACE = re.compile(r"addrspace\(\d+\)")
 
 @dataclass(frozen=True, slots=True)
 class PointerPlace:
-    """What a pointer points to: a root, and the way from there in bytes, modulo 2^64.
+    """A pointer's target: a root, and the offset from there in bytes, modulo 2^64.
 
     Attributes
     ----------
     root : str
-        The name of a pointer that is no step from another.
+        The name of a pointer that is not computed from another.
     fixed : int
-        Bytes that are known.
+        The constant bytes.
     terms : tuple of (str, int)
         Integers, sign-extended where they are narrower, and the bytes by which each is multiplied.
     """
@@ -86,11 +86,11 @@ class Roots:
         return PointerPlace(self.name(place.root), place.fixed, tuple((s.name, by) for s, by in place.terms))
 
     def root(self, name: str) -> Root | None:
-        """Return the memory that a value points to the beginning of; None where it may be several, or is not known."""
+        """Return the memory at whose start a value points; None if it may be several, or is unknown."""
         return self.root_of(self.values.named(name))
 
     def sources(self, name: str) -> frozenset[str]:
-        """Return the names of the roots that a root may come from; all that there are, where that is not known."""
+        """Return the names of the roots that a root may come from; all roots if unknown."""
         found, known = set[str](), True
         for source in self._sources(self.values.named(name), set()):
             root = self.root_of(source)
@@ -99,7 +99,7 @@ class Roots:
         return frozenset(found) if known else self.every
 
     def leads_elsewhere(self, pointer: str) -> bool:
-        """Return whether a pointer may be one that an argument holds: it leads to memory that no launch tells of."""
+        """Return whether a pointer may come from inside an argument, and so lead to memory that no launch describes."""
         ahead, seen = [self.values.named(pointer)], set[Scalar]()
         while ahead:
             loaded = [s.made for s in self._sources(ahead.pop(), seen) if s.op == "load" and s.made is not None]
@@ -129,11 +129,11 @@ class Roots:
         return found
 
     def table(self, name: str) -> bytes | None:
-        """Return what is in a constant of the module's; None where it is not made of numbers."""
+        """Return the contents of one of the module's constants; None if they are not all numbers."""
         return self._tables.get(name)
 
     def name(self, pointer: Scalar) -> str:
-        """Return the name of a pointer; of an integer that is none anywhere, its own."""
+        """Return the name of a pointer; for an integer that is never used as one, its own name."""
         return self.values.pointers.get(pointer, pointer.name)
 
     # ---- By values.
@@ -149,7 +149,7 @@ class Roots:
         return self._entry.root(value.name) if value.name else None
 
     def _sources(self, value: Scalar, seen: set[Scalar]) -> Iterator[Scalar]:
-        """Yield what a pointer may have begun as."""
+        """Yield the pointers that a pointer may be computed from."""
         ahead = [value]
         while ahead:
             root = self.place_of(ahead.pop()).root
@@ -175,7 +175,7 @@ class Roots:
             pointer = pointer.operands[0]
 
     def _steps(self, pointer: Scalar, made: IRInstruction) -> tuple[int, list[tuple[Scalar, int]]]:
-        """Return what a getelementptr adds: known bytes, and indices with their bytes."""
+        """Return the offset that a getelementptr adds: constant bytes, and indices with their strides."""
         kind, fixed, terms = made.element, 0, []
         for n, index in enumerate(pointer.operands[1:]):
             if kind is None:

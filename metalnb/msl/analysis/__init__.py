@@ -1,5 +1,5 @@
-"""A parsed cell comes in; a `Reflection` goes out: its kernels, structs, function constants, and warnings.
+"""Turn a parsed cell into a `Reflection`: its kernels, structs, function constants, and warnings.
 
-Questions of meaning are answered here, from clang's syntax tree and never from the text: what a kernel does with its
-buffers, whether it uses SIMD-groups, and, in `rules`, what the language forbids and clang does not know.
+Semantic analysis works on clang's syntax tree, never on the text: how a kernel uses its buffers, whether it uses
+SIMD-groups and, in `rules`, what MSL forbids but clang accepts.
 """

@@ -1,7 +1,7 @@
-"""What a kernel does with each of its buffers, as far as its own code shows: reads it, writes it, or both.
+"""How a kernel uses each of its buffers, judged by its own code: reads it, writes it, or both.
 
-It serves to count the bytes that a dispatch must move, so it says nothing about which elements, or whether a branch is
-taken. A buffer whose address escapes (to a helper that may write through it) is reported as unknown.
+This is for counting the bytes that a dispatch must move, so it ignores which elements are touched and which branches
+are taken. A buffer whose address escapes (to a helper that may write through it) is reported as unknown.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from ..libclang.cursor_children import children_of
 
 __all__ = ["uses"]
 
-_CURSORS = 4096  # of a kernel: a longer one would take longer to look through than to compile
+_CURSORS = 4096  # of a kernel; analysing a longer one would take longer than compiling it
 _SEEN_THROUGH = frozenset({
     "UNEXPOSED_EXPR", "PAREN_EXPR", "CSTYLE_CAST_EXPR", "CXX_STATIC_CAST_EXPR", "CXX_REINTERPRET_CAST_EXPR",
     "CXX_CONST_CAST_EXPR", "CXX_FUNCTIONAL_CAST_EXPR", "CONDITIONAL_OPERATOR", "INIT_LIST_EXPR",
@@ -22,12 +22,12 @@ _ADDRESSES = frozenset({"POINTER", "LVALUEREFERENCE"})
 
 
 class _Role(NamedTuple):
-    """What happens to the object that an expression is, or with ``through`` to the one that it points to.
+    """The effect on the object that an expression names or, with ``through``, on the one that it points to.
 
     Attributes
     ----------
     does : {"read", "write", "update", "escape", "alias", "move"}
-        "move" is of a pointer that is itself set to another place: nothing happens to memory.
+        "move" is an assignment to the pointer itself: memory is not accessed.
     through : bool
     alias : str
         The variable that will stand for the object.
@@ -43,7 +43,7 @@ _MOVE = _Role("move")
 
 
 def uses(kernel: Any, names: frozenset[str]) -> dict[str, str]:
-    """Return what the kernel does with each buffer.
+    """Return how the kernel uses each buffer.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ def uses(kernel: Any, names: frozenset[str]) -> dict[str, str]:
         return dict.fromkeys(names, "")
     found: dict[str, set[str]] = {name: set() for name in names}
     stands: dict[str, set[str]] = {name: {name} for name in names}  # a variable -> the buffers it may point into
-    ahead = [(body, _READ)]  # not recursive: a sum of thousands of terms is as deep as it is long
+    ahead = [(body, _READ)]  # iterative: the tree of a sum of thousands of terms is as deep as the sum is long
     for _ in range(_CURSORS):
         if not ahead:
             return {name: _summed(done) for name, done in found.items()}
@@ -89,7 +89,7 @@ def _summed(done: set[str]) -> str:
 
 
 def _roles(cursor: Any, kind: str, role: _Role) -> Iterator[tuple[Any, _Role]]:
-    """Yield an expression's parts, each with what happens to it."""
+    """Yield an expression's parts, each with the effect on it."""
     parts = children_of(cursor)
     if kind == "CALL_EXPR":
         yield from _called(cursor, parts, role)
@@ -170,7 +170,7 @@ def _called(cursor: Any, parts: list[Any], role: _Role) -> Iterator[tuple[Any, _
             yield argument, _ESCAPE
         else:
             yield argument, _passed(argument)
-    if not arguments:  # what a template's own parameters decide is not resolved: a constructor, or a call
+    if not arguments:  # unresolved, as it depends on the template's parameters: a constructor, or a call
         yield from ((p, _ESCAPE if _is_pointer(p) and not _is_constant(p) else _passed(p)) for p in parts)
     yield from ((p, _ESCAPE) for p in parts[:1] if p.kind.name == "MEMBER_REF_EXPR")  # a method may change its object
 

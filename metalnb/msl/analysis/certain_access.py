@@ -18,7 +18,7 @@ _PLAIN = frozenset({
 })  # fmt: skip
 _CONDITIONAL = frozenset({"CONDITIONAL_OPERATOR", "LAMBDA_EXPR", "StmtExpr"})
 _SHORT_CIRCUIT = ("&&", "||")
-_STATEMENTS = 256  # of a kernel's body: what is accessed late in a long one is seldom its first access
+_STATEMENTS = 256  # of a kernel's body: late in a long one, few arrays are accessed for the first time
 _CURSORS = 4096
 
 
@@ -39,7 +39,7 @@ def always_indexed(kernel: Any, position: str) -> frozenset[str]:
     left = [_CURSORS]
     for count, statement in enumerate(children_of(body)):
         if statement.kind.name not in _PLAIN or count >= _STATEMENTS:
-            break  # a branch may leave the kernel: what follows is not certain
+            break  # a branch may leave the kernel, so later accesses are not certain
         for cursor in _certain(statement, left):
             name = _changed(cursor)
             if name == position:
@@ -57,7 +57,7 @@ def threadgroup_arrays(kernel: Any) -> dict[str, int]:
     found = {}
     for statement in statements:
         for declared in children_of(statement) if statement.kind.name == "DECL_STMT" else ():
-            array = declared.type.get_pointee()  # the scan made a reference of it
+            array = declared.type.get_pointee()  # the scan turned it into a reference
             if declared.kind.name == "VAR_DECL" and array.kind.name == "CONSTANTARRAY" and "__local" in array.spelling:
                 found[str(declared.spelling)] = int(array.element_count)
     return found
@@ -68,8 +68,8 @@ def _body(kernel: Any) -> Any:
 
 
 def _certain(statement: Any, left: list[int]) -> Iterator[Any]:
-    """Yield what is evaluated whenever the statement is, in the text's order."""
-    ahead = [statement]  # not recursive: a sum of thousands of terms is as deep as it is long
+    """Yield the expressions that are always evaluated with the statement, in the order of the text."""
+    ahead = [statement]  # iterative: the tree of a sum of thousands of terms is as deep as the sum is long
     while ahead and left[0] > 0:
         left[0] -= 1
         cursor = ahead.pop()
@@ -89,7 +89,7 @@ def _between(cursor: Any, children: list[Any]) -> list[Any]:
         return []
     from clang import cindex
 
-    # Of the gap alone: all the tokens of each operand, in a sum of thousands of terms, would take minutes.
+    # Only of the gap: reading every operand's tokens would take minutes for a sum of thousands of terms.
     left, right = children[0].extent.end, children[1].extent.start
     gap = cindex.SourceRange.from_locations(left, right)
     return [t for t in cursor.translation_unit.get_tokens(extent=gap) if t.extent.start.offset < right.offset]

@@ -15,12 +15,12 @@ __all__ = ["HostTypes"]
 
 
 class HostTypes:
-    """Reads types, and keeps the structs among them.
+    """Reads types, and collects their structs.
 
     Parameters
     ----------
     problem : callable
-        ``problem(cursor, message, hint)`` notes what is wrong with a type.
+        ``problem(cursor, message, hint)`` reports an error in a type.
 
     Attributes
     ----------
@@ -32,7 +32,7 @@ class HostTypes:
         self.structs: dict[str, Struct] = {}
 
     def read(self, kind: Any, cursor: Any) -> Type | None:
-        """Read a host-visible type; None, with a problem noted, when there is none."""
+        """Read a host-visible type; report a problem and return None if it is not one."""
         kind = kind.get_canonical()
         extents = []
         while kind.kind.name == "CONSTANTARRAY":

@@ -1,4 +1,4 @@
-"""What a kernel is called: its name, the function behind it, and the type that tells it from others of its name."""
+"""How to name a kernel: its own name, its function's, and the type that distinguishes overloads."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ def attributes_of(cursor: Any) -> dict[str, Any]:
 
 
 def own_name(name: str) -> str:
-    """Return a name as the author wrote it: OpenCL's words have a ``$`` before them here (``target/words.h``)."""
+    """Return a name as the author wrote it: here, OpenCL's keywords are prefixed by ``$`` (``target/words.h``)."""
     return name.removeprefix("$")
 
 
 def qualified(cursor: Any) -> str:
-    """Return a function's name from the global namespace on: ``::a::k``."""
+    """Return a function's fully qualified name: ``::a::k``."""
     names = [own_name(cursor.spelling)]
     parent = cursor.semantic_parent
     while parent is not None and parent.kind.name == "NAMESPACE":
@@ -34,13 +34,13 @@ def qualified(cursor: Any) -> str:
 
 
 def specialization(tail: Any) -> Any:
-    """Find the function that ``decltype(f<T>)`` refers to: there the attributes' arguments have values."""
+    """Find the function that ``decltype(f<T>)`` refers to, where the attributes' arguments have values."""
     found = (c.referenced for c in tail.walk_preorder() if c.kind.name == "DECL_REF_EXPR")
     return next((c for c in found if c is not None and c.kind.name == "FUNCTION_DECL"), None)
 
 
 def template_of(made: Any) -> Any:
-    """Return the kernel template that a function was made of; None if there is none."""
+    """Return the kernel template that a function was instantiated from; None if there is none."""
     if made is None:
         return None
     from clang import cindex
@@ -84,7 +84,7 @@ def by_name(declared: Iterable[Any]) -> dict[str, list[Any]]:
 
 
 def type_among(cursor: Any, declared: Mapping[str, list[Any]]) -> str:
-    """Return the type of a kernel whose name stands for other functions too; an empty string for any other."""
+    """Return the type of a kernel with an overloaded name; an empty string for any other."""
     named, name = declared[cursor.spelling], qualified(cursor)
     if len(named) == 1 or {c.get_usr() for c in named if qualified(c) == name} == {cursor.get_usr()}:
         return ""

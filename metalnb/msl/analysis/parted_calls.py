@@ -1,8 +1,8 @@
-"""Where a member is asked for that a class may have for const objects of device and of constant memory both (MSL 4).
+"""Calls of members that a class may overload for const objects in device and in constant memory (MSL 4).
 
-There a constant object must seem volatile (`metalnb.msl.rewrite.function_heads.parted_members`): ``c[1].get()`` becomes
-``$within<n>(c[1]).get()``, n standing for the name. Any other object passes through it as it is. So a name is all
-that is asked of a call, and in a template the type may be open.
+In such a call, a constant object must appear volatile (`metalnb.msl.rewrite.function_heads.parted_members`):
+``c[1].get()`` becomes ``$within<n>(c[1]).get()``, where n is the number of the name. ``$within`` returns any other
+object unchanged, so a call is recognised by its name alone, and in a template the type may be dependent.
 """
 
 from __future__ import annotations
@@ -48,12 +48,12 @@ def parted_calls(cell: Cell, headers: Mapping[str, Cell], version: Version = DEF
     cell : Cell
     headers : mapping of str to Cell
     version : tuple of int
-        Of the language.
+        The version of the language.
 
     Raises
     ------
     CompileError
-        Where such a member of a constant object is asked for in a macro's definition.
+        When a macro's definition calls such a member of a constant object.
     """
     cells = tuple(_loosened(c) for c in (cell, *headers.values()))
     parsed = parse(cells[0], {c.name: c for c in cells[1:]}, version=version, wrong=True)
@@ -65,9 +65,9 @@ def parted_calls(cell: Cell, headers: Mapping[str, Cell], version: Version = DEF
 
 
 def _loosened(cell: Cell) -> Cell:
-    """Return a cell whose ``constant auto&`` may refer to device memory: the parser keeps no wrong initialiser.
+    """Return a cell whose ``constant auto&`` may refer to device memory: the parser drops invalid initialisers.
 
-    Before the calls are edited, all of them hand out what is in device memory.
+    Until the calls are edited, all of them return objects in device memory.
     """
     tree = outline(cell.edited.original).program
     words = (i for i, text in enumerate(tree.texts) if text == "constant")
@@ -81,19 +81,19 @@ def _after_const(tree: Tree, i: int) -> list[str]:
 
 
 def _edits(objects: set[tuple[int, int, str]]) -> Iterator[Edit]:
-    """Write the calls around objects, from the outermost to the innermost where several begin at one place."""
+    """Wrap objects in calls, the outermost first where several begin at the same place."""
     opened: dict[int, str] = {}
     closed = Counter[int]()
     for start, end, call in sorted(objects, key=lambda each: (each[0], -each[1])):
         opened[start] = opened.get(start, "") + call
         closed[end] += call[-1] == "("
     yield from (Edit(at, at, calls) for at, calls in opened.items())
-    # Unlike any other pass's parenthesis at that place: two edits that are alike are one.
+    # The comment makes it differ from another pass's parenthesis there: identical edits are merged.
     yield from (Edit(at, at, "/**/" + ")" * n) for at, n in closed.items() if n)
 
 
 class _Finder:
-    """Finds the objects whose members are asked for."""
+    """Finds the objects whose members are called."""
 
     def __init__(self, parsed: Parsed, names: frozenset[str]) -> None:
         self.parsed = parsed
@@ -107,7 +107,7 @@ class _Finder:
     def walk(self) -> None:
         root = self.parsed.unit.cursor
         ahead = [(c, c) for c in children_of(root) if self.parsed.owner(c.location) is not None]
-        while ahead:  # a cursor, and the function that it is in
+        while ahead:  # a cursor, and its enclosing function
             cursor, function = ahead.pop()
             children = children_of(cursor)
             kind = cursor.kind.name
@@ -123,7 +123,7 @@ class _Finder:
                 self._conversion(cursor, children, function)
 
     def _member(self, cursor: Any, children: list[Any], function: Any) -> None:
-        """Look at ``object.name``, or at a conversion, which nobody wrote."""
+        """Handle ``object.name``, or an implicit conversion."""
         name = cursor.spelling
         base = next((c for c in children if c.kind.is_expression()), None)
         if base is None:
@@ -142,8 +142,8 @@ class _Finder:
             self._note(base, name, "$within_at<{}u>(" if arrow else "$within<{}u>(", seen=seen)
 
     def _conversion(self, cursor: Any, children: list[Any], function: Any) -> None:
-        """Look at what a template leaves open where another type is wanted, unless that is a class of the author's."""
-        if cursor.kind.name == "CALL_EXPR":  # int(x), whose type stands before what it is made of; or x(…), or f<int>()
+        """Handle a dependent expression that is converted to a type other than the author's classes."""
+        if cursor.kind.name == "CALL_EXPR":  # int(x), whose type precedes its operand; or x(…), or f<int>()
             if len(children) > 1 or children[0].extent.start.offset <= cursor.extent.start.offset:
                 return
             wanted = cursor.type
@@ -159,7 +159,7 @@ class _Finder:
             self._note(children[-1], CONVERSION, "$within<{}u>(", seen=self._is_written(children[-1]))
 
     def _call(self, cursor: Any, children: list[Any]) -> None:
-        """Look at an operator's call, and at one of what a template leaves open."""
+        """Handle the call of an operator, or of a dependent expression."""
         if cursor.spelling in self.names and cursor.spelling.startswith("operator"):
             given = next(iter(cursor.get_arguments()), None)
             if given is not None:
@@ -173,7 +173,7 @@ class _Finder:
                 self._note(children[0], "operator()", "$within<{}u>(", seen=self._behind(children[0]).startswith("("))
 
     def _operation(self, cursor: Any, children: list[Any]) -> None:
-        """Look at an operator between operands that a template leaves open."""
+        """Handle an operator with dependent operands."""
         first = children[0]
         if cursor.kind.name == "ARRAY_SUBSCRIPT_EXPR":
             symbol = "[]"
@@ -205,12 +205,12 @@ class _Finder:
         return self._written(cursor.extent.end, None)
 
     def _is_written(self, cursor: Any) -> bool:
-        """Return whether an expression does not come out of a macro."""
+        """Return whether an expression was not expanded from a macro."""
         word = re.match(r"[\w$]+", self._text(cursor))
         return word is None or word[0] not in self._macros
 
     def _note(self, cursor: Any, name: str, call: str, *, seen: bool, empty: bool = False) -> None:
-        """Note an object, by where it begins and ends in its author's text; `seen` if its member follows it."""
+        """Record an object by its range in the author's text; `seen` if its member follows it."""
         while cursor.kind.name == "PAREN_EXPR":
             cursor = next(iter(children_of(cursor)))
         cell = self.parsed.owner(cursor.extent.start)
@@ -227,13 +227,13 @@ class _Finder:
             return
         text = cell.edited.text.encode()
         first, last = (cell.edited.original_offset(len(text[:at].decode())) for at in (start, end))
-        if first < last:  # not put in by a pass
+        if first < last:  # not inserted by a pass
             each = first, first if empty else last, call.format(name_number(name))
             self.found.setdefault(cell.name, set()).add(each)
 
 
 def _is_constant(cursor: Any) -> bool:
-    """Return whether an object, as it was written, is in constant memory."""
+    """Return whether an object was declared in constant memory."""
     while cursor.kind.name == "UNEXPOSED_EXPR":
         inner = next(iter(children_of(cursor)), None)
         if inner is None:

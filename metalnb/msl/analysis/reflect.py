@@ -45,9 +45,9 @@ def reflect(
     made : tuple of Instantiation, optional
         The instantiations; by default those that the scan saw.
     version : tuple of int
-        Of the language.
+        The version of the language.
     most : int, optional
-        The number of instantiations that are looked into, besides one of each template; by default `MADE`.
+        The number of instantiations to examine, besides one of each template; by default `MADE`.
 
     Raises
     ------
@@ -69,7 +69,7 @@ def reflect(
     if not kernels and not problems:
         problems += reader.uninstantiated() or [rules.no_kernel(cell)]
     if problems:
-        first = {(d.file, d.line, d.column): d for d in reversed(problems)}  # one finding for a place: the first
+        first = {(d.file, d.line, d.column): d for d in reversed(problems)}  # the first finding at each place
         raise CompileError(sorted(first.values(), key=lambda d: (d.file != cell.name, d.line, d.column)))
     optional = frozenset[str]().union(cell.optional, *(h.optional for h in headers.values()))
     constants = tuple(reader.constants(optional))
@@ -77,12 +77,13 @@ def reflect(
     return Reflection(tuple(kernels), tuple(reader.types.structs.values()), constants, cautions(parsed, doubts))
 
 
-# With more instantiations than this, only this many are checked when the cell is read, the others when first called.
+# With more instantiations than this, only this many are checked when the cell is read, and the others at their first
+# call.
 MADE = 256
 
 
 def _checks(made: tuple[Instantiation, ...], most: int) -> str:
-    """Write explicit instantiations: of each template the first, and more up to ``most``."""
+    """Write explicit instantiations: the first of each template, and more up to ``most``."""
     firsts = {m.function.partition("<")[0]: m.function for m in reversed(made) if "<" in m.function and not m.type}
     chosen = [*firsts.values(), *(m.function for m in made if "<" in m.function and not m.type)]
     several = [*dict.fromkeys(chosen)][: max(most, len(firsts))]
@@ -162,7 +163,7 @@ class _Reader:
         return apart(found)
 
     def uninstantiated(self) -> list[Diagnostic]:
-        """Find the cell's own kernel templates: for a cell that instantiates none, and so has no kernel."""
+        """Find the cell's own kernel templates, for a cell that instantiates none and so has no kernel."""
         own = (c for c in self.decls if c.kind.name == "FUNCTION_TEMPLATE" and "kernel" in attributes_of(c))
         return [rules.uninstantiated(self.parsed, c) for c in own if self.parsed.owner(c.location) is self.parsed.cell]
 
@@ -175,7 +176,7 @@ class _Reader:
     def signature(
         self, cursor: Any, name: str, function: str, proto: Any, made: Any = None, kind: str = "",
     ) -> Signature:  # fmt: skip
-        """Read one kernel; ``proto`` has its parameters' types, ``made`` is what a template was instantiated to."""
+        """Read one kernel; ``proto`` has its parameters' types, ``made`` is a template's instantiation."""
         notes = attributes_of(made or cursor)
         head = self.head(cursor)
         declared = [param for param, _ in head]
@@ -217,7 +218,7 @@ class _Reader:
         return self.heads[cursor.hash]
 
     def body(self, cursor: Any, inputs: list[Input], names: frozenset[str]) -> tuple[Any, Any, Any]:
-        """Return what a kernel's body does with its parameters; a template's is read once for all instantiations."""
+        """Return how a kernel's body uses its parameters; a template is analysed once for all instantiations."""
         key = cursor.hash, tuple((i.name, i.attribute, i.width) for i in inputs), names
         if key not in self._bodies:
             own = next((i.name for i in inputs if i.attribute == "thread_position_in_grid" and i.width == 1), None)
@@ -226,7 +227,7 @@ class _Reader:
         return self._bodies[key]
 
     def param(self, cursor: Any, kind: Any, marks: dict[str, Any], position: int) -> Param | None:
-        """Read one bound parameter; None, with a problem noted, when MSL has no such parameter."""
+        """Read one bound parameter; report a problem and return None if MSL has no such parameter."""
         reference = kind.kind.name == "LVALUEREFERENCE"
         if not reference and kind.kind.name != "POINTER":
             rules.unbound(self.parsed, self.problems, cursor, kind)
@@ -251,7 +252,7 @@ class _Reader:
         )  # fmt: skip
 
     def condition(self, mark: Any, gate: str) -> str:
-        """Return what a parameter's gate is made of; empty where it is a function constant itself."""
+        """Return the expression of a parameter's gate; empty if the gate is itself a function constant."""
         if not gate or gate in self.gates:
             return ""
         if gate not in self.derived:
@@ -335,7 +336,7 @@ def _input(name: str, attribute: str, kind: str, position: int) -> Input:
 def _users_of_simdgroups(parsed: Parsed, seen: CellSyntax) -> frozenset[int | None]:
     """Return the hashes of the cell's kernels that may use SIMD-groups; with None where any kernel may.
 
-    What is called without its name, a member or an operator, may be called by all.
+    Members and operators, which may be called without their name, count as called by all.
     """
     users: set[int | None] = {None} if seen.simdgroups else set()
     words: set[str] = set()

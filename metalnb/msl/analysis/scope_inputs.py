@@ -1,7 +1,7 @@
-"""Hand the inputs that a cell declares at program scope from its kernels to the functions that use them (MSL 5.9).
+"""Pass the inputs that a cell declares at program scope from its kernels to the functions that use them (MSL 5.9).
 
-A kernel that reaches such an input gets it as a parameter, after its own. A function that does gets all the cell's
-inputs as its first parameter, which every call of it passes on, and ``gid`` is read from there::
+A kernel that reaches such an input gets it as an additional last parameter. A function that reaches one gets all of the
+cell's inputs as its first parameter, which every call passes on, and ``gid`` is read from there::
 
     uint3 gid [[thread_position_in_grid]];    struct gid;
     float f() { return gid.x; }               float f($scoped<uint3> const $scope) { return $scope.$first.x; }
@@ -9,7 +9,7 @@ inputs as its first parameter, which every call of it passes on, and ``gid`` is 
         y[gid.x] = f();                           const $scoped<uint3> $scope{$given_gid, {}};
     }                                             y[$scope.$first.x] = f($scope); }
 
-Functions of one name are treated alike. What cannot be handed an input (a constructor, an operator, …) is refused.
+Overloads are treated alike. A function that cannot take an input (a constructor, an operator, …) is refused.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = ["HANDED", "scope_inputs"]
 
-HANDED = "$given_"  # before the name of the parameter that hands a kernel an input
+HANDED = "$given_"  # prefix of the parameter that passes a kernel an input
 _SCOPE = "$scope"
 
 
@@ -42,12 +42,12 @@ def scope_inputs(cell: Cell, headers: Mapping[str, Cell], version: Version = DEF
     cell : Cell
     headers : mapping of str to Cell
     version : tuple of int
-        Of the language.
+        The version of the language.
 
     Raises
     ------
     CompileError
-        Where an input cannot be handed to what uses it.
+        When an input cannot be passed to its use.
     """
     found = ScopeReferences(cell, headers, version)
     if found.problems:
@@ -57,7 +57,7 @@ def scope_inputs(cell: Cell, headers: Mapping[str, Cell], version: Version = DEF
 
 
 class _Writer:
-    """Writes the edits for what was found."""
+    """Writes the edits for the uses found."""
 
     def __init__(self, found: ScopeReferences) -> None:
         self.found = found

@@ -36,7 +36,7 @@ _VARIABLES = frozenset({"VAR_DECL", "PARM_DECL", "FIELD_DECL", "NON_TYPE_TEMPLAT
 
 @dataclass(frozen=True, slots=True)
 class _Reference:
-    """A name in an expression, with the function around it, if any, and whatever forbids an edit there."""
+    """A name in an expression, with its enclosing function, if any, and the reason why it cannot be edited, if any."""
 
     cursor: Any
     name: str
@@ -114,7 +114,7 @@ class ScopeReferences:
             ahead += [(c, function, around) for c in children_of(cursor)][::-1]
 
     def _input(self, cursor: Any, version: Version) -> None:
-        """Note a variable if it is an input."""
+        """Record a variable if it is an input."""
         cell = self.parsed.owner(cursor.location)
         token = self._token(cursor.location)
         if cell is None or token is None:
@@ -182,7 +182,7 @@ class ScopeReferences:
                     ahead.append(caller)
 
     def _place(self) -> None:
-        """Find what must be edited, or cannot be."""
+        """Find the places that must be edited, or cannot be."""
         for function in self._functions:
             if own_name(function.spelling) in self.reached:
                 self._head(function)

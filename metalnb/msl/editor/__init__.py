@@ -1,5 +1,5 @@
-"""A cell that is being written, and the cursor's place in it, come in; completions and descriptions go out.
+"""Completions and descriptions for a cell that is being written, at the cursor's position.
 
-The text may be invalid or unfinished: nothing here raises on it, and nothing waits longer for the parser than a reader
-would. What Metal has comes from `language`; what the author declares comes from libclang.
+The text may be invalid or unfinished: nothing here raises on it, or waits longer for the parser than a reader would.
+Metal's names come from `language`, the author's from libclang.
 """

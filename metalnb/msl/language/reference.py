@@ -1,9 +1,9 @@
-"""What MSL has, name by name: signatures, the specification's section, and one line on what it is.
+"""MSL name by name: signatures, the specification's section, and a one-line description.
 
 The text is in ``reference/*.txt``, which read like a header: ``# section kind Title`` opens a chapter, and the line
 after it explains the letters, ``T: half or float; Ti: int``; an entry keeps the parts that its signatures need.
-A line of declarations (several separated by `` ; ``, or a row of names) is followed by an indented line that says what
-they are. Sections are those of the Metal Shading Language specification, version 4.
+A line of declarations (several separated by `` ; ``, or a row of names) is followed by an indented line that describes
+them. Sections are those of the Metal Shading Language specification, version 4.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _FOLDER = Path(__file__).parent / "reference"
 _HEAD = re.compile(r"# (?P<section>[\d.]+) (?P<kind>\w+) (?P<title>.+)")
 _DECLARED = re.compile(r"(\w+)(?:<[^()<>]*>)?\(")
 
-# C++'s own words that MSL has; those that it leaves out are in 1.5.4.
+# The C++ keywords that MSL keeps; section 1.5.4 lists those that it leaves out.
 _KEYWORDS = (
     "alignof auto break case class const const_cast constexpr continue decltype default do else enum explicit extern "
     "false for friend if inline mutable namespace noexcept nullptr operator private protected public reinterpret_cast "
@@ -43,7 +43,7 @@ class Entry:
     signatures : tuple of str
         As they are written in MSL; for types the names themselves.
     summary : str
-        One line on what they are.
+        A one-line description.
     section, title : str
         Of the specification.
     letters : str
@@ -114,7 +114,7 @@ def _name(declared: str) -> str:
 
 
 def _needed(letters: str, declared: str) -> str:
-    """Keep what explains a letter of the declaration, and what explains none in particular."""
+    """Keep the explanations of the declaration's letters, and general ones."""
     said = [(part, part.partition(":")[0] if ":" in part else "") for part in letters.split("; ")]
     return "; ".join(part for part, letter in said if not letter or re.search(rf"\b{letter}\b", declared))
 

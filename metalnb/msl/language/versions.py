@@ -15,9 +15,9 @@ __all__ = ["DEFAULT", "LAMBDAS", "SINCE", "VERSIONS", "Version", "newer", "read"
 
 Version = tuple[int, int]
 
-VERSIONS: tuple[Version, ...] = ((2, 3), (2, 4), (3, 0), (3, 1), (3, 2))  # that a cell can ask for
+VERSIONS: tuple[Version, ...] = ((2, 3), (2, 4), (3, 0), (3, 1), (3, 2))  # that a cell can request
 DEFAULT: Version = (3, 2)
-LAMBDAS: Version = (3, 2)  # since when C++'s lambdas are allowed (MSL 1.5.4)
+LAMBDAS: Version = (3, 2)  # the first version that allows lambdas (MSL 1.5.4)
 
 # Words of compute kernels that came after MSL 2.3.
 _WORDS: dict[Version, str] = {

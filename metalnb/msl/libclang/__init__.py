@@ -1,5 +1,5 @@
-"""An edited cell comes in; a parsed translation unit, and diagnostics in Metal's words at the author's places, go out.
+"""Parse an edited cell, and report diagnostics in Metal's terms, at the author's places.
 
-All that knows libclang's flags, its precompiled headers, its need for a deep stack and the wording of its messages is
-here. What a cell means is not asked here, but in `analysis`.
+Everything that depends on libclang's flags, its precompiled headers, its need for a deep stack or the wording of its
+messages is here. The meaning of a cell is the business of `analysis`.
 """

@@ -41,7 +41,7 @@ def choice(unit: Any, location: Any) -> str:
     best = [takes for takes, rank in ranks.items() if not any(_beats(r, rank) for r in ranks.values())]
     if len(best) < 2:
         return ""
-    # A cast to an integer may lose a fraction; and the first argument says best what is meant.
+    # A cast to an integer may lose a fraction; the first argument shows the intent best.
     best.sort(key=lambda takes: (takes[0] not in {"half", "float"}, ranks[takes]))
     name = callee.spelling or next(callee.get_children()).spelling
     first, second = (f"{name}({', '.join(takes)})" for takes in best[:2])
@@ -51,7 +51,7 @@ def choice(unit: Any, location: Any) -> str:
 
 
 def _call(cursor: Any, location: Any) -> Any:
-    """Find the call whose function's name stands at a location."""
+    """Find the call whose function is named at a location."""
     for child in cursor.get_children():
         extent = child.extent
         file = extent.start.file

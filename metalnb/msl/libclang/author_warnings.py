@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["at_the_text", "cautions", "warn"]
 
-# Whether a warning stands at its line of Metal: a magic is run by IPython, and no line of Python asked for it.
+# Whether a warning is shown at its line of Metal: IPython runs a magic, so there is no line of Python to blame.
 at_the_text: ContextVar[bool] = ContextVar("at_the_text", default=False)
 
 # The groups of clang's warnings that correct code hardly ever triggers.
@@ -57,7 +57,7 @@ def warn(found: Iterable[Diagnostic]) -> None:
     for each in found:
         frame = _outside()
         place = (each.file, each.line) if at_the_text.get() else (frame.f_code.co_filename, frame.f_lineno)
-        # `warnings.warn` would say the same of the same line once, whatever has become of the cell around it.
+        # `warnings.warn` would warn once per line, even after the cell around that line has changed.
         warnings.warn_explicit(MetalnbWarning(each), MetalnbWarning, *place)
 
 

@@ -23,8 +23,8 @@ def time_limit(characters: int | None = None) -> float:
     Parameters
     ----------
     characters : int, optional
-        The length of a text that is only parsed. That takes a second for some ten thousand characters; a short text
-        that takes very much longer would not end in two minutes either, as templates that make two of each other.
+        The length of a text that is only parsed, at some ten thousand characters a second. A short text that takes much
+        longer would not finish in two minutes either, such as templates that each instantiate two others.
     """
     asked = os.environ.get("METALNB_COMPILE_TIMEOUT")
     if asked or characters is None:
@@ -33,9 +33,9 @@ def time_limit(characters: int | None = None) -> float:
 
 
 def on_a_deep_stack(work: Callable[[], T], seconds: float) -> T:
-    """Run in a thread with a large stack: in libclang's own, of 8 MB, a deep expression overflows and ends the process.
+    """Run in a thread with a large stack: a deep expression overflows libclang's own, of 8 MB, and ends the process.
 
-    A parser that does not return is abandoned: it cannot be stopped, and at the latest ends with the process.
+    A parser that does not return is abandoned: it cannot be stopped, and ends with the process at the latest.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""The offset of a location in its file: of what is given to a macro, where it is written and not where the macro is."""
+"""The offset of a location in its file; for a macro's argument, where the argument is written."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["file_offset"]
 
 
 def file_offset(location: Any) -> int:
-    """Return a location's offset in bytes; of what a macro's definition brings, that of the macro's use."""
+    """Return a location's offset in bytes; for text from a macro's definition, that of the macro's use."""
     file, line, column, offset = ctypes.c_void_p(), ctypes.c_uint(), ctypes.c_uint(), ctypes.c_uint()
     _locate()(location, *(ctypes.byref(part) for part in (file, line, column, offset)))
     return offset.value

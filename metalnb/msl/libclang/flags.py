@@ -1,4 +1,4 @@
-"""libclang's flags, and where the files are that it reads."""
+"""libclang's flags, and the paths of the files that it reads."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ __all__ = ["FOLDER", "TARGET", "flags", "header_file", "spelt"]
 
 TARGET = Path(__file__).parent.parent / "target"
 FOLDER = "/metalnb-cell"  # of the cell and its header cells, which exist only in memory
-# Of the warnings passed on to the author the one that is off in clang; and what clang rejects by itself:
-# `static constant float` with a value in a struct.
+# The warning for authors that clang does not enable by default; and a construct that clang rejects by default: `static
+# constant float` with a value in a struct.
 _ASKED = ("-Wuninitialized", "-Wno-static-float-init")
 
 
 def header_file(name: str) -> str:
-    """Return the file that a header cell is to the parser, spelt as the parser looks for it."""
+    """Return the path under which the parser looks for a header cell."""
     return f"{FOLDER}{os.sep}{name}"
 
 
 def spelt(file: str) -> str:
-    """Return a file's name as it was given to the parser, which under Windows joins some parts by backslashes."""
+    """Return a file's name as passed to the parser, which on Windows joins some parts with backslashes."""
     return file.replace("\\", "/") if os.sep == "\\" else file
 
 

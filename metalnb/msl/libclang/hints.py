@@ -11,9 +11,9 @@ from ..language.unsupported import answer
 
 __all__ = ["TO_BFLOAT", "hint_for", "reword"]
 
-# Patterns are text, which `re` compiles on use and keeps: most cells have no message.
+# Patterns are text, which `re` compiles on use and caches: most cells have no message.
 _WORDS = (
-    # An operand of ?:, which is read through an operator of ours.
+    # An operand of ?:, which is read through an operator that metalnb inserts.
     (r"'[^']*::\$copied' \(aka ('[^']*')\)", r"\1"),
     (r"'[^']*decltype\(\$type<[^']*' \(aka ('[^']*')\)", r"\1"),
     (r"decltype\(\$type<([^'$]*?) ?&*>\(0\)\)", r"\1"),
@@ -64,13 +64,13 @@ _REFUSALS = (
      TO_BFLOAT),
     (r"cannot use '(throw|try)' with exceptions disabled",
      r"'\1': exceptions are not supported in Metal",
-     "write what went wrong to a buffer (MSL 1.5.4)"),
+     "write an error code to a buffer (MSL 1.5.4)"),
     (r"'default (new|delete)' is not supported",
      r"'\1' is not supported in Metal",
      "memory is what the caller binds, threadgroup variables, and local arrays of a fixed size (MSL 1.5.4)"),
     (r"'(dynamic_cast|typeid)' is not supported",
      r"'\1' is not supported in Metal",
-     "there is no type information at run time: let a template decide (MSL 1.5.4)"),
+     "there is no type information at run time: use a template (MSL 1.5.4)"),
     (r"thread-local storage is not supported|does not support the 'thread_local' storage",
      "'thread_local' is not supported in Metal",
      "a variable in a function is its thread's own already (MSL 1.5.4)"),
@@ -134,7 +134,7 @@ _REFUSALS = (
      "an array's size must be known when the kernel is parsed",
      "use a template parameter, a macro or the largest size; a function constant is known only later (MSL 5.8)"),
     (r"indirect call is encountered",
-     "a function is called through a pointer that only the running kernel knows",
+     "a function is called through a pointer that is known only at run time",
      "choose with if or switch, or make the function a template's parameter"),
     (r"automatic variable qualified with an(?: invalid)? address space|cannot be declared in (?:global|constant) addr",
      "a variable in a function cannot have an address space of its own",
@@ -153,7 +153,7 @@ _METAL_NAMES = frozenset("""
     half4 uint2 uint3 uint4 int2 int3 int4 vec numeric_limits
 """.split())  # noqa: SIM905  (a page of names)
 
-# CUDA's and Python's words for what has a name in Metal.
+# CUDA's and Python's words for things that Metal names differently.
 _FOREIGN = {
     "print": 'os_log_default.log("x = %f", x), of <metal_logging>',
     "np": "the name of the function alone: exp(x) for np.exp(x)",
@@ -183,15 +183,15 @@ _HINTS = (
     (r"use of undeclared identifier '(\w+)'|unknown type name '(\w+)'|no template named '(\w+)'", "_stdlib"),
     (r"no member named '(\w+)' in namespace 'metal'", "_stdlib"),
     (r"cannot combine with previous '\w+' declaration specifier",
-     "two types stand side by side: a name that is a word of Metal's, such as half, is taken; choose another"),
+     "two types in a row: a name that Metal reserves, such as half, cannot be used; choose another"),
     (r"expected ';'", "add the missing ';'"),
     (r"expected '\(' after 'if'", "write if (i < n) { … }; to choose between two values write i < n ? a : b"),
     (r"expected '\(' after 'for'", "write for (uint k = 0; k < n; ++k) { … }"),
     (r"expected '\(' after 'while'", "write while (i < n) { … }"),
     (r"indirection requires pointer operand",
-     "*p reads what a pointer p points to; for a power write x * x or pow(x, y), since there is no **"),
+     "*p dereferences a pointer; for a power write x * x or pow(x, y), since there is no **"),
     (rf"member reference base type {_POINTER}",
-     "a pointer has elements, p[i], and no members; a buffer's length comes as a parameter: constant uint& n"),
+     "a pointer has elements, p[i], but no members; pass a buffer's length as a parameter: constant uint& n"),
     (r"left operand of comma operator has no effect",
      "x[row, column] is x[column] here: write x[row * columns + column]"),
     (r"(?:no viable conversion|invalid operands).*'(?:metal::)?simd_vote'",
@@ -246,7 +246,7 @@ _SUGGESTED = re.compile(r"'(\w+)'; did you mean '(.*)'\?$")
 
 
 def _suggestion(found: re.Match[str]) -> str:
-    """Keep a suggestion, unless it is one of our own names, or the name only lacks its header."""
+    """Keep a suggestion, unless it is one of metalnb's own names, or the name only lacks its header."""
     name, other = found.groups()
     useless = other.startswith("$") or name == other or name in _METAL_NAMES
     return f"'{name}'" if useless else found[0]

@@ -39,7 +39,7 @@ class Parsed:
     cell : Cell
     headers : mapping of str to Cell
     version : tuple of int
-        Of the language.
+        The version of the language.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class Parsed:
         return self._owners[known]
 
     def line(self, location: cindex.SourceLocation) -> int:
-        """Return the line of a location in the author's text; 1 for one that is not there."""
+        """Return the line of a location in the author's text; 1 if it is outside."""
         cell = self.owner(location)
         return max(1, min(location.line, cell.edited.lines)) if cell else 1
 
@@ -77,7 +77,7 @@ class Parsed:
         return cell.diagnostic(location.line, location.column, message, hint, severity)
 
     def errors(self) -> Iterator[Diagnostic]:
-        """Yield the parser's errors, each at a place of the author's."""
+        """Yield the parser's errors, each at a place in the author's text."""
         errors = [d for d in self.unit.diagnostics if d.severity >= 3 and not self._is_undetermined(d.spelling)]
         errors = [d for d in errors if not self._is_of_an_input(d.spelling)] or errors
         own = [d for d in errors if not self._is_ours(d.location)]  # CXDiagnostic_Error and worse
@@ -91,7 +91,7 @@ class Parsed:
     def finding(self, found: cindex.Diagnostic, severity: str = "error") -> Diagnostic:
         """Return a parser diagnostic at its place in the author's text, with the macro that contains it."""
         location = found.location
-        if self.owner(location) is None:  # inside a header: where the author asked for it
+        if self.owner(location) is None:  # inside a header: report it at the author's #include
             notes = (n for n in found.children if not n.spelling.startswith("in file included from"))
             location = next((n.location for n in notes if self.owner(n.location)), location)
         said = _shortened(found.spelling)
@@ -128,7 +128,7 @@ class Parsed:
         return cell.diagnostic(len(lines), len(lines[-1].encode()) + 1, *refusal(named[0]))
 
     def _unended(self, found: cindex.Diagnostic) -> Diagnostic | None:
-        """Report a ``using namespace`` without its semicolon there, not at the kernel that the parser ran into."""
+        """Report a ``using namespace`` without its semicolon there, not at the next kernel."""
         cell = self.owner(found.location)
         if cell is None or found.spelling != "expected ';' after attribute list":
             return None
@@ -141,7 +141,7 @@ class Parsed:
         return cell.diagnostic(len(lines), len(lines[-1].encode()) + 1, message, hint_for(message))
 
     def _is_ours(self, location: cindex.SourceLocation) -> bool:
-        """Return whether a location is past the cell's own text, where our declarations repeat its errors."""
+        """Return whether a location is past the cell's own text, where appended declarations repeat its errors."""
         return self.owner(location) is self.cell and location.line > self.cell.edited.text.count("\n") + 1
 
     def _is_undetermined(self, message: str) -> bool:
@@ -150,12 +150,12 @@ class Parsed:
         return found is not None and any(f"$initial({found[1]})" in c.edited.text for c in self._cells.values())
 
     def _is_of_an_input(self, message: str) -> bool:
-        """Return whether an error only says that an input at program scope was not handed to where another error is."""
+        """Return whether an error is only that a program-scope input was not passed to the place of another error."""
         found = re.fullmatch(r"'(\w+)' does not refer to a value", message)
         return found is not None and any(i.name == found[1] for c in self._cells.values() for i in c.scope_inputs)
 
     def _refused(self, message: str) -> Diagnostic | None:
-        """Return the scan's refusal, if that is what the parser reports."""
+        """Return the scan's refusal that the parser reports, if any."""
         mark = re.search(r"\$refused_\w+", message)
         return next((c.refused[mark[0]] for c in self._cells.values() if mark[0] in c.refused), None) if mark else None
 
@@ -167,16 +167,16 @@ class Parsed:
 
 
 def _lacks_a_name(parsed: Parsed) -> bool:
-    """Return whether an error is about a name that was not found: what the parser suggests instead depends on the text.
+    """Return whether an error is about an unknown name, for which the parser's suggestion depends on the text.
 
-    With the precompiled library it knows other names, "did you mean 'using'?"; all else it says is the same.
+    With the precompiled library it knows other names ("did you mean 'using'?"); its other messages are the same.
     """
     return any(d.severity >= 3 and _NO_SUCH_NAME.search(d.spelling) for d in parsed.unit.diagnostics)
 
 
 _NO_SUCH_NAME = re.compile(r"did you mean|undeclared|unknown|no (?:\w+ )?\w+ named|does not name")
 _ROUNDED = re.compile(r"no known conversion from '[^']*\bfloat'.* to '[^']*\bbfloat'")
-_LONGEST = 4096  # characters of a message: the name of a type made of itself again and again has millions
+_LONGEST = 4096  # characters of a message: the name of a recursively nested type can have millions
 
 
 def _shortened(message: str) -> str:
@@ -206,18 +206,18 @@ def parse(
     headers : mapping of str to Cell
         The header cells it may include, scanned.
     tail : str
-        Our own declarations, appended to the cell's text.
+        Declarations to append to the cell's text.
     version : tuple of int
-        Of the language.
+        The version of the language.
     made : bool
-        Whether the cell's explicit instantiations are parsed too: each is a function more.
+        Whether to parse the cell's explicit instantiations too, each of which adds a function.
     wrong : bool
-        Whether a cell with errors is parsed, too, as far as that goes.
+        Whether to parse a cell with errors, too, as far as possible.
 
     Raises
     ------
     CompileError
-        When the cell does not parse; it holds every error that was found.
+        When the cell does not parse, with every error found.
     """
     main = f"{FOLDER}/{MAIN}"
     text, *others = (c.edited.text if made else without_instantiations(c) for c in (cell, *headers.values()))
@@ -240,17 +240,17 @@ def parse(
 def _parsed(
     cell: Cell, headers: Mapping[str, Cell], files: list[tuple[str, str]], version: Version, *, library: bool,
 ) -> Parsed:  # fmt: skip
-    """Parse the files, of which the cell is the last; the library is there already, or the cell includes its parts."""
+    """Parse the files, the cell last; the library is precompiled, or the cell includes its parts."""
     cindex = _cindex()
 
     def work() -> Any:
         plain = flags(version)
-        if any(_LONG.search(text) for _, text in files):  # to look for a name like it would take minutes
+        if any(_LONG.search(text) for _, text in files):  # searching for a similar name would take minutes
             plain[plain.index("-fspell-checking")] = "-fno-spell-checking"
         kept = precompiled(cindex, tuple(plain), library=library)
         if kept is not None:
             quick = [*plain[: plain.index("-include")], "-include-pch", str(kept)]
-            with contextlib.suppress(cindex.TranslationUnitLoadError):  # another parser's: the text serves as well
+            with contextlib.suppress(cindex.TranslationUnitLoadError):  # written by another parser: use the text
                 return cindex.Index.create().parse(files[-1][0], args=quick, unsaved_files=files)
         return cindex.Index.create().parse(files[-1][0], args=plain, unsaved_files=files)
 
@@ -262,13 +262,13 @@ def _parsed(
         hint = "let templates make fewer others, or set METALNB_COMPILE_TIMEOUT to more seconds"
         raise CompileError([cell.about_all(message, hint)]) from None
     parsed = Parsed(unit, cell, headers, version)
-    if parsed.strangers():  # the scan refuses every #include of a file; nothing of one must show if it ever missed any
+    if parsed.strangers():  # the scan refuses file includes; if it misses one, its contents must not show
         raise CompileError([cell.about_all("the cell includes a file: a cell reads no files")])
     return parsed
 
 
 def _first(errors: list[Diagnostic], parsed: Parsed) -> list[Diagnostic]:
-    """Drop duplicates, and further errors on a line where something was refused."""
+    """Drop duplicates, and further errors on a line that has a refusal."""
     refused = [r for c in (parsed.cell, *parsed.headers.values()) for r in c.refused.values()]
     plain = [d for d in dict.fromkeys(errors) if d not in refused and not is_refusal(d.message)]
     lines = {(d.file, d.line) for d in errors if d not in plain}

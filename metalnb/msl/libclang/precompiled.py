@@ -1,8 +1,8 @@
-"""What a cell begins with, as precompiled headers on disk: parsing it took most of the time of parsing a cell.
+"""The start of a cell as precompiled headers on disk, since parsing it dominated the time to parse a cell.
 
-A cell that starts by including ``<metal_stdlib>``, or a file of the kernel library, each of which does so too, gets the
-whole library. Any other cell gets Metal's words and vector types alone: it must not see declarations that it did not
-include.
+A cell that starts by including ``<metal_stdlib>``, or a file of the kernel library, all of which include it first, gets
+the whole library. Any other cell gets only Metal's keywords and vector types: it must not see declarations that it did
+not include.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from .flags import TARGET
 
 __all__ = ["begins_with_library", "parser_version", "precompiled"]
 
-_AHEAD = r"\s|//[^\n]*\n|/\*.*?\*/|#[ \t]*(?:define|pragma)\b[^\n]*\n"  # says nothing that needs the library
+_AHEAD = r"\s|//[^\n]*\n|/\*.*?\*/|#[ \t]*(?:define|pragma)\b[^\n]*\n"  # contains nothing that needs the library
 _BEGINS = re.compile(rf"(?:{_AHEAD})*+#[ \t]*(?:include|import)[ \t]*<(?:metal_stdlib|metalnb/[^>]*)>", re.DOTALL)
 _WHOLE = "/metalnb-library/library.h"  # exists only in memory
-_ROOM = 256 << 20  # bytes: many times what is written
+_ROOM = 256 << 20  # bytes: many times the file's size
 _INCOMPLETE = 0x02  # CXTranslationUnit_Incomplete: a header, not a program
 _FOR_SERIALIZATION = 0x10  # CXTranslationUnit_ForSerialization
 
@@ -37,7 +37,7 @@ def begins_with_library(text: str) -> bool:
 
 
 def precompiled(cindex: Any, flags: tuple[str, ...], *, library: bool = True) -> Path | None:
-    """Return a header precompiled with these flags; made once for each state of the headers and the parser.
+    """Return a header precompiled with these flags; built once per version of the headers and the parser.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Attributes become annotations, which libclang reports (MSL 5): ``[[buffer(0)]]`` -> ``[[$attribute("buffer", 0)]]``.
+"""Turn attributes into annotations that libclang reports (MSL 5): ``[[buffer(0)]]`` -> ``[[$attribute("buffer", 0)]]``.
 
 An attribute that Metal does not have, or that is used wrongly, is rejected.
 """
@@ -21,7 +21,7 @@ _REFUSED = '$attribute("refused", {})'
 
 
 def attribute_annotations(text: Outline) -> Iterator[Edit | Refusal]:
-    """Annotate; an explicit instantiation's attributes go, since clang takes none there."""
+    """Annotate; drop an explicit instantiation's attributes, since clang allows none there."""
     apart = [(each.start, each.end) for each in scope_inputs(text.program)]
     for tree in text.trees:
         dropped = {(a, b) for made in explicit_instantiations(tree) for a, b in made.lists}
@@ -33,12 +33,12 @@ def attribute_annotations(text: Outline) -> Iterator[Edit | Refusal]:
                 yield from _moved(text, tree, (a, b), edits) or edits
         for i in range(tree.first, len(tree.texts) - 1):
             if tree.texts[i] == "kernel" and tree.texts[i + 1] == "[":
-                # clang takes GNU's attribute, which `kernel` becomes, only after a list in brackets.
+                # clang accepts a GNU attribute, which `kernel` becomes, only after a bracketed list.
                 yield Edit(tree.tokens[i].start, tree.tokens[i].end, '[[$attribute("kernel")]]')
 
 
 def _moved(text: Outline, tree: Tree, place: tuple[int, int], edits: list[Edit | Refusal]) -> list[Edit | Refusal]:
-    """Move a parameter's attributes from after an array's extents to its name; to clang they are the type's there.
+    """Move a parameter's attributes from after an array's extents, where clang applies them to the type, to its name.
 
     ``constant float (&c)[4] [[buffer(1)]]`` -> ``constant float (&c [[$attribute("buffer", 1)]])[4]``.
     """
@@ -60,7 +60,7 @@ def _moved(text: Outline, tree: Tree, place: tuple[int, int], edits: list[Edit |
 
 
 def _declared(tree: Tree, a: int) -> int:
-    """Return the place of what a list follows: before an array's extents its name, as in ``(&c)[4]``."""
+    """Return the token that a list follows; if that is an array's extents, the name, as in ``(&c)[4]``."""
     i = a - 1
     while tree.text(i) == "]" and tree.open(i) >= 0:
         i = tree.open(i) - 1
@@ -104,7 +104,7 @@ def _attribute(
             yield Refusal(word.start, last.end, word.start, *words, _REFUSED)
             return
     if known.use == "graphics":
-        inner = ""  # words of the pipeline, which nothing declares; the attribute is refused by its name
+        inner = ""  # undeclared names of the graphics pipeline; the attribute is refused by its name
     if name == "function_constant":
         a, b = around
         if tree.around(a, "(") >= 0:
@@ -120,7 +120,7 @@ def _scope(tree: Tree, a: int, b: int) -> str:
     if tree.macro or i < 0 or tree.tokens[i].kind != "word" or tree.around(a, "(") >= 0:
         return ""
     if tree.text(tree.find(b + 1, _ENDS)) != ";":
-        return ""  # a parameter, whose list a macro opens
+        return ""  # a parameter whose list is opened by a macro
     scope, brace = "program", tree.around(a, "{")
     while brace >= 0:
         head = tree.texts[tree.statement(brace) : brace]

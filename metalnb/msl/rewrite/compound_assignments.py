@@ -1,8 +1,8 @@
-"""Compound assignment in a template: ``v.x += a`` becomes ``v.x = v.x + (a)``, and ``p += a`` ``$advance(p, a)``.
+"""Compound assignment in a template: ``v.x += a`` becomes ``v.x = v.x + (a)``, ``p += a`` becomes ``$advance(p, a)``.
 
-Where the author has an ``operator+=`` of their own, clang takes ``+=`` in a template for a call of it and does not see
-that ``v.x`` is a property. Nobody's ``operator=`` stands outside a class, so ``=`` it never mistakes. And it moves no
-pointer on by an object that converts to an integer, such as an integral constant.
+If the author defines an ``operator+=``, clang treats every ``+=`` in a template as a call of it and does not see that
+``v.x`` is a property. It never mistakes ``=``, since ``operator=`` cannot be defined outside a class. Nor does clang
+advance a pointer by an object that converts to an integer, such as an integral constant.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _ENDS = frozenset({";", ",", ")", "]", "}"})
 
 
 def compound_assignments(text: Outline) -> Iterator[Edit]:
-    """Edit those in the bodies of templates."""
+    """Edit the compound assignments in the bodies of templates."""
     tree = text.program
     done = -1
     for start, stop in _bodies(tree):
@@ -45,7 +45,7 @@ def _bodies(tree: Tree) -> Iterator[tuple[int, int]]:
 
 
 def _assignment(tree: Tree, at: int) -> list[Edit]:
-    """Edit the one whose last component is at `at`, if it is one."""
+    """Edit the assignment whose target's last component is at `at`, if there is one."""
     if tree.text(at + 1) not in _OPERATORS or tree.text(at + 2) != "=" or tree.text(at + 3) in {"=", ""}:
         return []
     operator, equals = tree.tokens[at + 1 : at + 3]

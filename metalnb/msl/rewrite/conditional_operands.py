@@ -1,9 +1,9 @@
 """Let ``?:`` choose between vectors of different address spaces, as MSL's built-in vectors do (MSL 3.1).
 
-To clang a vector is a class, and C++ has no common type for a class in two address spaces: with ``x`` in device memory
-``i < n ? x[i] : float4(0)`` would not compile. So each operand is read by ``$either()->*``, which binds tighter than
-anything an operand can hold but its own postfix and unary operators: it turns a vector into a value, and leaves
-anything else as it is (``target/words.h``).
+To clang a vector is a class, and C++ has no common type for one class in two address spaces: with ``x`` in device
+memory, ``i < n ? x[i] : float4(0)`` would not compile. So each operand is read by ``$either()->*``, which binds tighter
+than any operator in an operand except postfix and unary ones. It turns a vector into a value, and returns anything else
+unchanged (``target/words.h``).
 
 An operator of the author's own binds less tightly: in a cell that has one, an operand with an operator in it is put
 into parentheses and read as a whole, for a value that ``a + b`` returned has no address space, and a variable has.
@@ -32,7 +32,7 @@ _ENDS = frozenset({":", ";", ",", ")", "]", "}", ""})
 _BEFORE_VALUES = frozenset({"=", "(", ",", "{", "return", "?", ":"})  # a brace after these holds values
 _OPERATORS = frozenset("+-*/%&|^<>=?")
 _VALUES = frozenset({"return", "="})
-_OUTSIDE = frozenset({";", "{", "(", "["})  # what no list of template arguments reaches out of
+_OUTSIDE = frozenset({";", "{", "(", "["})  # tokens that no template argument list extends beyond
 _HEAD_ENDS = frozenset({"(", "=", ";", "{"})
 _NAMED_NEXT = frozenset({"class", "struct", "union", "using"})
 _TEMPLATES = frozenset({
@@ -44,7 +44,7 @@ _OPENS = frozenset({",", ";", "return", "case", "else", "do"})  # what precedes 
 
 def conditional_operands(text: Outline) -> Iterator[Edit]:
     """Edit the operands of each ``?:`` whose value is used."""
-    # A macro that an `#if` names is evaluated by the preprocessor, which knows no operator of ours.
+    # A macro in an `#if` is evaluated by the preprocessor, which does not know these operators.
     asked = {t.text for d in text.directives if d.name in {"if", "elif"} for t in d.tokens if t.kind == "word"}
     brain = any("bfloat" in word.lower() for word in text.words) or any(
         _is_bfloat(token) for tree in text.trees for token in tree.tokens
@@ -55,7 +55,7 @@ def conditional_operands(text: Outline) -> Iterator[Edit]:
     for tree in text.trees:
         if tree.macro and tree.text(0) in asked | {""}:
             continue
-        closed = Counter[int]()  # edits at one place are one edit
+        closed = Counter[int]()  # edits at the same place are merged
         for question, colon in _pairs(tree):
             if _is_argument(tree, question, templates):
                 continue
@@ -78,8 +78,8 @@ def conditional_operands(text: Outline) -> Iterator[Edit]:
 
 def _pairs(tree: Tree) -> Iterator[tuple[int, int]]:
     """Yield the indices of each ``?`` and its ``:``."""
-    opened: list[tuple[bool, bool, bool]] = []  # does the statement so far make a value, the bracket hold some, round?
-    waiting: list[tuple[int, int, bool]] = []  # of each ?: its index, how deep it stands, whether its value is used
+    opened: list[tuple[bool, bool, bool]] = []  # the statement has a value; the bracket holds values; it is round
+    waiting: list[tuple[int, int, bool]] = []  # for each ?: its index, its depth, whether its value is used
     used = tree.macro
     for i, text in enumerate(tree.texts):
         if text in _CLOSING.values():

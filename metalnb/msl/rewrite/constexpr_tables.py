@@ -1,8 +1,7 @@
-"""Have what is ``constexpr`` read from where it stands: ``table[i]`` -> ``(*&table)[i]`` (MSL 4.2).
+"""Read ``constexpr`` tables in place: ``table[i]`` -> ``(*&table)[i]`` (MSL 4.2).
 
-Of an element or a member of a constant that a ``constexpr`` names, clang reads a copy that it makes itself, in OpenCL's
-own constant address space, which is not Metal's. The address of the constant is another matter: with it clang uses the
-author's own.
+For an element or member of a ``constexpr`` constant, clang reads a copy that it places in OpenCL's constant address
+space, which is not Metal's. Taking the constant's address makes clang use the author's own.
 """
 
 from __future__ import annotations
@@ -15,11 +14,11 @@ from ..text.edits import Edit
 __all__ = ["constexpr_tables"]
 
 _STOPS = frozenset({"[", "=", "{", "(", ";", ")"})
-_STATEMENTS = frozenset({"return", "case", "else", "do"})  # words after which an expression begins
+_STATEMENTS = frozenset({"return", "case", "else", "do"})  # keywords that precede an expression
 
 
 def constexpr_tables(text: Outline) -> Iterator[Edit]:
-    """Edit each use of a constant whose element or member is asked for."""
+    """Edit each access to an element or member of a constant."""
     names: set[str] = set()
     declared: set[int] = set()
     for tree in text.trees:
@@ -38,7 +37,7 @@ def constexpr_tables(text: Outline) -> Iterator[Edit]:
 
 
 def _declarations(tree: Tree) -> Iterator[int]:
-    """Yield where the name stands in each declaration of a ``constexpr`` that may have elements or members."""
+    """Yield the position of the name in each ``constexpr`` declaration that may have elements or members."""
     for i in range(tree.first, len(tree.texts)):
         if tree.texts[i] != "constexpr":
             continue
@@ -51,7 +50,7 @@ def _declarations(tree: Tree) -> Iterator[int]:
 
 
 def _first(tree: Tree, i: int) -> int:
-    """Return where the qualified name begins that ends at a place: ``a::b<c>::table``."""
+    """Return the start of the qualified name that ends at a place: ``a::b<c>::table``."""
     while i >= 2 and tree.texts[i - 1] == "::":
         i -= 2
         if tree.texts[i] == ">":
@@ -64,7 +63,7 @@ def _first(tree: Tree, i: int) -> int:
 
 
 def _is_expression(tree: Tree, first: int) -> bool:
-    """Return whether what begins at a place can be no declaration, and no member of another object."""
+    """Return whether the name at a place is neither a declaration nor a member of another object."""
     before = tree.text(first - 1)
     if before in {".", "->", "::", ">", "typename"} or first <= tree.first:
         return first <= tree.first

@@ -25,7 +25,7 @@ _FLOATING = re.compile(
 def float_literals(text: Outline) -> Iterator[Edit]:
     """Add the suffix, or the type, that clang needs."""
     if any("##" in tree.texts for tree in text.macros):
-        return  # `x##f` gives a literal its suffix itself
+        return  # `x##f` adds the suffix to a literal by itself
     for token in (t for tree in text.trees for t in tree.tokens if t.kind == "number"):
         found = _FLOATING.fullmatch(token.text)
         if found is None or "\n" in token.text:

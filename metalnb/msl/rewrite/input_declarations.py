@@ -1,7 +1,8 @@
-"""Take the declarations of inputs at program scope out of a cell (MSL 5.9): ``uint3 gid [[thread_position_in_grid]];``.
+"""Remove declarations of program-scope inputs from a cell (MSL 5.9): ``uint3 gid [[thread_position_in_grid]];``.
 
-No compiler of ours has a variable that is another in each thread. `metalnb.msl.analysis.scope_inputs` hands the inputs
-from the kernels to the functions that use them; of the declaration only the name is left, ``struct gid;``.
+The engines' compilers have no program-scope variables with a value per thread. `metalnb.msl.analysis.scope_inputs`
+passes the inputs from the kernels to the functions that use them; of the declaration only the name remains, ``struct
+gid;``.
 """
 
 from __future__ import annotations

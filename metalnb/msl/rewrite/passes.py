@@ -1,4 +1,4 @@
-"""The passes that edit a cell, in one table: what the specification allows and clang does not take."""
+"""The table of the passes that edit a cell, for code that the specification allows and clang rejects."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ __all__ = ["PASSES", "Pass"]
 
 
 class Pass(NamedTuple):
-    """A pass: each sees the author's text, and none what another has made of it.
+    """A pass. Each one sees the author's text, and not the edits of the others.
 
     Attributes
     ----------
     section : str
-        Of the Metal Shading Language specification.
+        The section of the Metal Shading Language specification.
     edits : callable
-        From the text's trees to what is to be edited.
+        Maps the text's trees to edits.
     cell, edited : str
         The golden cell, and the result of this pass alone.
     """

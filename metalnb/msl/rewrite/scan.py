@@ -1,6 +1,6 @@
-"""Scan a cell: edit what only Apple's compiler can parse into what clang can; note what it includes and instantiates.
+"""Scan a cell: rewrite what only Apple's compiler can parse; record includes and instantiations.
 
-Every edit is recorded, so that diagnostics lead back to the author's text. `PASSES` is the table of what is edited.
+Every edit is recorded, so that diagnostics can be mapped back to the author's text. `PASSES` lists the edits.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def scan(source: str, name: str = "cell", headers: frozenset[str] = frozenset())
     Raises
     ------
     CompileError
-        For a ``host_name`` whose template is not clear, or template lists too deep for the parser.
+        For a ``host_name`` whose template is ambiguous, or template lists too deep for the parser.
     """
     source = plain(source)
     text = outline(source)
@@ -82,12 +82,12 @@ def scan(source: str, name: str = "cell", headers: frozenset[str] = frozenset())
 
 
 def plain(source: str) -> str:
-    """Return a text with line ends as C++ counts them, and without what no compiler takes."""
+    """Return a text with line ends as C++ counts them, and without characters that no compiler accepts."""
     return source.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n").replace("\0", " ")
 
 
 def instantiations(expanded: str) -> tuple[Instantiation, ...]:
-    """Find the instantiations in a text that went through the preprocessor, with ``# line`` marks."""
+    """Find the instantiations in a preprocessed text, with ``# line`` markers."""
     text = outline(expanded)
     marks = [(d.start, int(d.name)) for d in text.directives if d.name.isdigit()]
     found = []
@@ -103,7 +103,7 @@ def instantiations(expanded: str) -> tuple[Instantiation, ...]:
 def _refusals(
     text: EditedText, name: str, found: Iterable[Edit | Refusal | Omission]
 ) -> tuple[list[Edit], dict[str, Diagnostic]]:
-    """Turn refusals into diagnostics, and into edits that put an undeclared name in the text for each."""
+    """Turn refusals into diagnostics, and into edits that insert an undeclared name for each."""
     edits: list[Edit] = []
     refused: dict[str, Diagnostic] = {}
     for each in found:
@@ -143,7 +143,7 @@ def _check_nesting(text: Outline, tree: Tree, name: str) -> None:
 
 
 def _asked_for(text: Outline) -> Iterator[str]:
-    """Yield the function constants that the text asks ``is_function_constant_defined`` of."""
+    """Yield the function constants that the text tests with ``is_function_constant_defined``."""
     for tree in text.trees:
         for i in range(tree.first, len(tree.texts) - 2):
             if tree.texts[i] == "is_function_constant_defined":
@@ -189,7 +189,7 @@ def _namespace(tree: Tree, i: int) -> str:
 
 
 def _preprocessed(found: Sequence[tuple[int, Instantiation]], text: Outline) -> bool:
-    """Return whether the preprocessor makes an instantiation, or affects one: by an ``#if``, or a macro in it."""
+    """Return whether the preprocessor creates or affects an instantiation, through an ``#if`` or a macro in it."""
     if any(made.host for tree in text.macros for made in explicit_instantiations(tree)):
         return True
     if not found:

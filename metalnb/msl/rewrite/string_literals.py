@@ -1,6 +1,6 @@
-"""A string that is an argument stands in the constant address space (MSL 4.2): ``f("a")`` -> ``f("a"_metalnb_text)``.
+"""Put string arguments into the constant address space (MSL 4.2): ``f("a")`` -> ``f("a"_metalnb_text)``.
 
-To clang it has an address space of its own, to which no ``constant char*`` points.
+In clang a string has an address space of its own, to which a ``constant char*`` cannot point.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from ..text.edits import Edit
 
 __all__ = ["string_literals"]
 
-# What reads a string itself, before there are values.
+# Words that take a literal string at compile time.
 _READERS = frozenset({
     "static_assert", "_Static_assert", "_Pragma", "host_name", "deprecated", "__attribute__", "annotate", "asm",
     "__asm__", "defined",
@@ -31,7 +31,7 @@ def string_literals(text: Outline) -> Iterator[Edit]:
 
 
 def _is_argument(tree: Tree, i: int) -> bool:
-    """Return whether a string, with those that it is joined to, is all of an argument, and the last of them."""
+    """Return whether a string is the last literal of an argument that consists only of adjacent literals."""
     first = i
     while first >= 0 and tree.tokens[first].kind == "string":
         first -= 1
@@ -39,7 +39,7 @@ def _is_argument(tree: Tree, i: int) -> bool:
 
 
 def _callers(tree: Tree, i: int) -> list[str]:
-    """Return the words before the brackets around a place, the innermost first; an empty string where there is none."""
+    """Return the words before the brackets around a place, innermost first; an empty string for none."""
     found = []
     i = tree.around(i)
     while i >= 0:

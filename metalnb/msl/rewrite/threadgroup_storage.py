@@ -1,9 +1,10 @@
 """Threadgroup variables become references to storage: ``threadgroup T a[N];`` (MSL 4.4).
 
-``threadgroup T (&a)[N] = $threadgroup_storage<…>();``: what the storage is, each target says.
+``threadgroup T (&a)[N] = $threadgroup_storage<…>();``, where each target defines the storage.
 
-A variable declared with zeros, ``threadgroup T a[N] = {0};``, has them: all threads write them, and synchronise.
-So the declaration must be where every thread gets, in the kernel's own block and before any ``return``.
+A variable initialised with zeros, ``threadgroup T a[N] = {0};``, is supported: all threads write the zeros, and
+synchronise. So every thread must reach the declaration: it must be in the kernel's outermost block, before any
+``return``.
 
 Its alignment, ``threadgroup T a[N] __attribute__((aligned(16)));`` or ``alignas(16)``, goes to the storage: a reference
 has none of its own.
@@ -47,7 +48,7 @@ def _words(macros: tuple[Tree, ...]) -> Mapping[str, bool]:
 
 
 def _declaration(tree: Tree, at: int, words: Mapping[str, bool]) -> list[Edit]:
-    """Edit the declaration in which one of the words stands; in a macro it may end with the text."""
+    """Edit the declaration that contains one of the words; in a macro it may end with the text."""
     shared = _aligned_before(tree, at)
     i = _declarators(tree, at, words, shared)
     edits: list[Edit] = []
@@ -73,7 +74,7 @@ def _declaration(tree: Tree, at: int, words: Mapping[str, bool]) -> list[Edit]:
             i = zeros
         stop = tree.text(i) or (";" if tree.macro else "")
         if stop not in {",", ";"}:
-            return []  # an initialiser, or no declaration at all: the compiler's parser will say
+            return []  # an initialiser, or no declaration at all: the parser will report it
         edits.append(Edit(name.start, name.end, f"(&{name.text})"))
         alignments = "".join(f", {each.value}" for each in (*shared, *own) if each.value)
         edits.append(Edit(last, last, f" = $threadgroup_storage<__COUNTER__{alignments}>()"))
@@ -105,7 +106,7 @@ def _meets(tree: Tree, at: int) -> bool:
 
 
 class _Specifier(NamedTuple):
-    """Where ``alignas(…)`` or ``__attribute__((…))`` starts and ends, and the alignment that it asks for, if any."""
+    """The start and end of ``alignas(…)`` or ``__attribute__((…))``, and the alignment it requests, if any."""
 
     start: int
     end: int
@@ -132,7 +133,7 @@ def _joined(tree: Tree, start: int, end: int) -> str:
 
 
 def _skip_aligned(tree: Tree, i: int, found: list[_Specifier]) -> int:
-    """Return the place after the specifiers at a place, which are recorded."""
+    """Record the specifiers at a place; return the place after them."""
     each = _specifier(tree, i)
     while each is not None:
         found.append(each)

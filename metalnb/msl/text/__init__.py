@@ -1,5 +1,5 @@
-"""A cell's characters come in; tokens, a tree of brackets and declarations, and recorded edits go out.
+"""Turn a cell's characters into tokens, a tree of brackets and declarations, and recorded edits.
 
-Everything here works on text alone, without a parser for C++: what is asked here must have an answer that tokens can
-give. Every change to an author's text is an `Edit`, so that a diagnostic finds its way back to the author's own line.
+Everything here works on text, without a C++ parser, and so is limited to what tokens can tell. Every change to an
+author's text is an `Edit`, so that diagnostics can be mapped back to the author's own line.
 """

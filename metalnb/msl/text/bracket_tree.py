@@ -1,6 +1,6 @@
 """The bracket tree of a text: which brackets match, how they nest, and the declarations that tokens reveal.
 
-A text is read once. Every pass that edits it, and every question that is asked before clang sees it, works from this.
+A text is read once. Every editing pass, and every analysis that precedes clang, uses the result.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _TYPE_MARKS = frozenset({"::", "<", ">", ",", "*", "&", ")"})  # in a type, besi
 
 
 class FunctionHead(NamedTuple):
-    """What is written like a function's head: ``name(parameters) qualifiers``, and what ends it.
+    """Text of the form of a function's head, ``name(parameters) qualifiers``, and the token that ends it.
 
     Attributes
     ----------
@@ -95,7 +95,7 @@ class Tree:
                 if _CLOSING[self.texts[opened[-1]]] == text:
                     start = opened.pop()
                     self._partner[start], self._partner[i] = i, start
-                else:  # what is open here can no longer be closed
+                else:  # brackets still open here are never closed
                     opened.clear()
             self._around[i] = opened[-1] if opened else -1
 
@@ -140,7 +140,7 @@ class Tree:
         return i
 
     def after(self, i: int) -> int:
-        """Return the place after a token and, if it opens a bracket, after what closes that."""
+        """Return the place after a token or, if it opens a bracket, after the bracket's end."""
         return max(i, self._partner.get(i, -1)) + 1
 
     def find(self, i: int, stops: frozenset[str], stop: int | None = None) -> int:
@@ -151,13 +151,13 @@ class Tree:
         return min(i, count)
 
     def statement(self, i: int) -> int:
-        """Return where the statement or declaration starts in which a place lies."""
+        """Return the start of the statement or declaration around a place."""
         while i > self.first and self.texts[i - 1] not in _STATEMENT_ENDS:
             i -= 1
         return i
 
     def parts(self, opening: int) -> list[tuple[int, int]]:
-        """Split what is in a bracket at its commas: where each part starts, and where it ends."""
+        """Split a bracket's contents at the commas: the start and end of each part."""
         end = self.close(opening)
         starts, ends = [opening + 1], []
         i = opening + 1
@@ -193,14 +193,14 @@ class Tree:
 
     @cached_property
     def templates(self) -> list[Template]:
-        """What begins with ``template <…>``."""
+        """The templates: declarations that begin with ``template <…>``."""
         places = (i for i in range(self.first, len(self.texts) - 1) if self.texts[i] == "template")
         found = (Template(i, i + 1, self.close(i + 1)) for i in places if self.texts[i + 1] == "<")
         return [t for t in found if t.closing >= 0]
 
     @cached_property
     def functions(self) -> list[FunctionHead]:
-        """What is written like a function's head: declarations and definitions, but some statements too."""
+        """Texts of the form of a function's head: declarations and definitions, but also some statements."""
         found = (self._function(i) for i in range(self.first + 1, len(self.texts)) if self.texts[i] == "(")
         return [f for f in found if f is not None]
 
@@ -223,7 +223,7 @@ class Tree:
         return FunctionHead(name, opening, closing, end, tuple(qualifiers) if own else ())
 
     def _function_name(self, opening: int) -> int:
-        """Find the name before a parameter list: a word, or ``operator`` with what it names; -1 if there is none."""
+        """Find the name before a parameter list: a word, or ``operator`` with its operand; -1 if there is none."""
         for i in range(opening - 1, max(self.first, opening - 5) - 1, -1):
             if self.texts[i] == "operator":
                 return i
@@ -265,11 +265,11 @@ class Outline:
 
     @property
     def words(self) -> Iterator[str]:
-        """Every word, macros included, comments and strings not."""
+        """Every word, including macros but not comments and strings."""
         return (t.text for tree in self.trees for t in tree.tokens if t.kind == "word")
 
 
-@functools.lru_cache(64)  # a cell of the library's includes ten files, each of which is read as written and as edited
+@functools.lru_cache(64)  # a library cell includes ten files, each read both as written and as edited
 def outline(source: str) -> Outline:
     """Read a text's tokens into trees."""
     stream = tokenize(source)

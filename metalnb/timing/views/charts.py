@@ -73,12 +73,12 @@ Pair = tuple[float, float]
 
 
 def _near(one: Pair, other: Pair) -> bool:
-    """Return whether the dots of two points overlap, so that a number on one would lie on the other's."""
+    """Return whether two points' dots overlap, so that the number on one would cover the other's."""
     return all(abs(np.log10(a / b)) < _DOT_WIDE for a, b in zip(one, other, strict=True))
 
 
 def _number(ax: Any, number: int, place: Pair, below: list[Pair]) -> None:
-    """Write a point's number on its dot; beside it where the dot lies on others'."""
+    """Write a point's number on its dot, or next to it if the dot overlaps others."""
     style = {"va": "center_baseline", "size": 9, "weight": "bold", "textcoords": "offset points"}
     if below:
         ax.annotate(str(number), place, (_BESIDE * len(below), 0), color=_INK, ha="center", **style)
@@ -134,5 +134,5 @@ def svg(figure: Any, names: Mapping[str, str] | None = None) -> str:
 
 
 def roofline_names(found: Roofline) -> dict[str, str]:
-    """Return what each point of a roofline is, by its ``gid``."""
+    """Return a description of each point of a roofline, by its ``gid``."""
     return {f"{_DOT}{n}": sentence for n, sentence in enumerate(found.sentences, 1)}

@@ -95,7 +95,7 @@ def limits_text(limits: Limits) -> str:
 
 
 def limits_warnings(limits: Limits) -> list[str]:
-    """Return what a reader of the limits should know."""
+    """Return notes for a reader of the limits."""
     if limits.state == "quiet":
         return []
     why = {
@@ -169,7 +169,7 @@ def _slower(found: Comparison, place: int) -> str:
 
 
 def certainty(found: Comparison) -> str:
-    """Return what the outcome is based on, in words."""
+    """Return a description of the outcome's basis."""
     said = f"the interval holds with {percent(found.confidence)}"
     if len(found.names) > 2:
         said = f"all intervals hold together with {percent(found.confidence)}"

@@ -48,7 +48,7 @@ class StripScale:
         return cls((low, max(high, low * 1.01)), high > _WIDE * low)
 
     def place(self, value: float) -> float:
-        """Return where a time lies, from 0 to 1; what is beyond the end lies at it."""
+        """Return a time's position, from 0 to 1; times beyond an end are placed at it."""
         low, high = self.ends
         if self.wide:
             value, low, high = (math.log(n) for n in (value, low, high))

@@ -1,4 +1,4 @@
-"""`animate`: a kernel that takes a state on, step by step, in; the state as a picture that moves out.
+"""`animate`: show the state that a kernel advances, step by step, as a moving picture.
 
 ``animate_call`` checks a call and returns the widget, an `Animation`, with ``player`` for its page. ``simulation`` has
 the state, which is a copy of the caller's, and its steps; ``frames`` makes pictures of it; ``frame_clock`` is the

@@ -1,4 +1,4 @@
-"""`animate`: the checks of a call, and the widget made of it."""
+"""`animate`: check a call, and build its widget."""
 
 from __future__ import annotations
 

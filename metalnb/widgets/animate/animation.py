@@ -1,4 +1,4 @@
-"""The widget of `animate`: a picture that moves, and what a hand does to it."""
+"""The widget of `animate`: a moving picture, and the user's actions on it."""
 
 from __future__ import annotations
 
@@ -102,11 +102,11 @@ class Animation(Live):
         self._clock.again()
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait until all frames that were asked for are made; False when it takes longer than ``timeout`` seconds."""
+        """Wait until all requested frames are made; return False if that takes longer than ``timeout`` seconds."""
         return self._clock.wait(timeout)
 
     def array(self, name: str) -> np.ndarray[Any, Any]:
-        """Return a copy of one of the arrays as it is now; of two that change places, by the name that is read."""
+        """Return a copy of an array's current state; two swapped arrays go by the name that is read."""
         return self._frames.array(name)
 
     def draw(self, *points: tuple[float, float], rub: bool = False) -> None:

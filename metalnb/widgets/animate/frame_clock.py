@@ -69,7 +69,7 @@ class FrameClock:
             self._start()
 
     def again(self) -> None:
-        """Ask for what is there, with the next frame or now."""
+        """Request a redraw, with the next frame or now."""
         with self._changed:
             self._again = True
             self._start()
@@ -88,7 +88,7 @@ class FrameClock:
             self._changed.notify_all()
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait until nothing is left to do; False when it takes longer than ``timeout`` seconds."""
+        """Wait until the work is done; return False if that takes longer than ``timeout`` seconds."""
         with self._changed:
             return self._changed.wait_for(lambda: self._thread is None, timeout)
 

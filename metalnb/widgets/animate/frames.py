@@ -1,4 +1,4 @@
-"""The frames of a simulation: its state, drawn into and taken on, and the picture that is made of it."""
+"""The frames of a simulation: its state, which steps and the user's drawing change, and the picture of it."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class Frames:
         return float(np.median([k / n for k, _, n in spent])), float(np.median([p for _, p, _ in spent]))
 
     def make(self, *, onward: bool) -> None:
-        """Make a frame: draw what was drawn, take the state on, and paint it.
+        """Make a frame: apply the user's drawing, advance the state, and paint it.
 
         Raises
         ------
@@ -157,7 +157,7 @@ class Frames:
         """Make the strip of the first frames, and go back."""
         simulation = self.simulation
         before = simulation.taken()
-        for _ in range(2):  # the first one compiles what is not compiled yet
+        for _ in range(2):  # the first one may compile
             start = perf_counter()
             simulation.run(self.steps)
             lasted = perf_counter() - start

@@ -47,7 +47,7 @@ class Player:
     clock : FrameClock
     knobs : list of Knob
     name : str
-        Of the kernel, for files.
+        The name of the kernel, for files.
     turn, recolour, draw, off, reset, toggle, record : callable
         What is called when a hand has moved a slider, chosen colours, drawn, or left; for the buttons.
     """

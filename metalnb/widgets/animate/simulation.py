@@ -93,7 +93,7 @@ class Simulation:
             self._put(self._values[i], array)
 
     def array(self, name: str) -> np.ndarray[Any, Any]:
-        """Return an array as it is after the last step; it is shared with the state where the device's memory is."""
+        """Return an array after the last step; it shares memory with the state if the device shares the host's."""
         value = self._values[self._now(name)]
         return value if place_of(value) is None else copied(self._engine, value)
 
@@ -113,7 +113,7 @@ class Simulation:
         return self._order[place] if self.steps % 2 else place
 
     def _bound(self) -> tuple[Dispatch, Dispatch]:
-        """Bind the call twice: as it is, and with the arrays of each pair in each other's place."""
+        """Bind the call twice: unchanged, and with the arrays of each pair swapped."""
         values = turned(self.call.parts, self.settings, self._values)
         return self.call.dispatch(values), self.call.dispatch([values[i] for i in self._order])
 

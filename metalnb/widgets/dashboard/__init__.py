@@ -1,4 +1,4 @@
-"""`dashboard`: a kernel and its arguments in; its cost under sliders for size, threadgroup and scalars out.
+"""`dashboard`: a kernel's cost, with sliders for size, threadgroup and scalars.
 
 ``problem_sizes`` makes the same call larger and smaller, ``panel`` is the widget. Everything runs on copies.
 """

@@ -44,7 +44,7 @@ def dashboard(
     kernel: Any, /, *args: Any, ranges: Mapping[str, Any] | None = None,
     sizes: Callable[[Fraction], Mapping[str, Any]] | None = None, **launch: Any,
 ) -> Dashboard:  # fmt: skip
-    """Show what a kernel costs, with sliders for its size, its threadgroup and every scalar.
+    """Show a kernel's cost, with sliders for its size, its threadgroup and every scalar.
 
     Each move of a slider measures the kernel again, in about a tenth of a second and in the background. It runs on
     copies: the arrays that were passed never change. The size slider makes the problem smaller, and larger if every

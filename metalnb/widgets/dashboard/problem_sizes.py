@@ -2,7 +2,7 @@
 
 What grows with the grid is recognised by its length: an axis or a whole number that equals an extent of the grid or the
 product of its extents, is a small multiple of it, or is longer by a border. Nothing else changes.
-Where that is wrong, the caller says what a call of another size is.
+Where that is wrong, the caller passes a function that makes a call of another size.
 
 The arrays of a smaller problem keep as much memory as the original ones. So a kernel that gets a length in a way that
 is not seen here (in a bit field, say) still reads its own memory. Larger sizes are offered only if every array grows.

@@ -1,7 +1,7 @@
-"""`explore`: a kernel and its arguments in; its output as a picture under sliders for the scalars out.
+"""`explore`: a kernel's output as a picture, with sliders for its scalars.
 
-``explorer`` is the widget; ``painter``, beside this folder, turns an array into PNG. Everything runs on copies: what
-the caller passes is only read.
+``explorer`` is the widget; ``painter``, beside this folder, turns an array into PNG. Everything runs on copies: the
+caller's arguments are only read.
 """
 
 from .explorer import Explorer, explore

@@ -40,7 +40,7 @@ class DispatchKind:
 
 
 class DispatchRecord(NamedTuple):
-    """A dispatch: when it started (seconds since 1970), what it was, and how many seconds it took."""
+    """A dispatch: its start (seconds since 1970), its kernel, and its duration in seconds."""
 
     started: float
     kind: DispatchKind

@@ -62,12 +62,12 @@ class Monitor(DispatchRecorder, Live):
         DispatchRecorder.__init__(self, engine, found, keep)
 
     def text(self) -> str:
-        """Return what was seen in characters."""
+        """Return the record as text."""
         self.look()
         return monitor_text(self)
 
     def html(self) -> str:
-        """Return what was seen as HTML."""
+        """Return the record as HTML."""
         self.look()
         return monitor_html(self)
 

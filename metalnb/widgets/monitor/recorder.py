@@ -87,7 +87,7 @@ class DispatchRecorder:
         return self
 
     def stop(self) -> Self:
-        """Stop recording; what was recorded stays."""
+        """Stop recording; the record is kept."""
         with self._lock:
             end, self._end = self._end, None
         if end is not None:
@@ -105,7 +105,7 @@ class DispatchRecorder:
         """Called when it was stopped."""
 
     def clear(self) -> Self:
-        """Delete what was recorded."""
+        """Delete the record."""
         with self._lock:
             self._noted.clear()
             self._running.clear()

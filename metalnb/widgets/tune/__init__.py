@@ -1,8 +1,8 @@
-"""`tune`: a kernel and its arguments in; the fastest threadgroup and function constants out.
+"""`tune`: find the fastest threadgroup and function constants for a kernel and its arguments.
 
 ``trials`` lists the configurations, ``sweep`` checks each with ``overrun_check`` and times it, ``sweep_view`` renders
-what was found, ``sweep_buttons`` controls it, and ``tuner`` joins them. Everything runs on copies; only `Tuner.apply`
-changes something: the threadgroup that the kernel takes by default.
+the results, ``sweep_buttons`` controls the sweep, and ``tuner`` joins them. Everything runs on copies; only
+`Tuner.apply` changes something: the threadgroup that the kernel takes by default.
 """
 
 from .tuner import Tuner, tune

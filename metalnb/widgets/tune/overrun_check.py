@@ -59,7 +59,7 @@ class GuardedArguments:
         return found
 
     def results(self) -> dict[str, Any]:
-        """Return copies of what the kernel has written."""
+        """Return copies of the kernel's outputs."""
         return {part.param.name: self.values[i].copy() for i, part in self._written}
 
     def differing(
@@ -67,8 +67,8 @@ class GuardedArguments:
     ) -> str:
         """Return the name of an array with unexpected contents; empty if there is none.
 
-        Only what ``expected`` names is compared. Without ``shaped`` an array of another shape than expected is not.
-        ``between`` is called between parts of large arrays, and may raise.
+        Only arrays named in ``expected`` are compared. Without ``shaped`` an array of another shape than expected is
+        not. ``between`` is called between parts of large arrays, and may raise.
         """
         for i, part in self._written:
             found, want = self.values[i], expected.get(part.param.name)

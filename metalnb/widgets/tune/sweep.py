@@ -126,7 +126,7 @@ class Sweep:
         """Called when the sweep is done, stopped or failed."""
 
     def _sweep_apart(self) -> None:
-        """Run the sweep in its thread; an exception, which nobody could catch there, is kept to be shown."""
+        """Run the sweep in its thread; an exception, which cannot be caught there, is kept for display."""
         try:
             self._sweep()
         except Exception as error:  # noqa: BLE001
@@ -163,7 +163,7 @@ class Sweep:
         return self._tried(trial, guarded, expected)
 
     def _measure_baseline(self, guarded: GuardedArguments) -> Mapping[str, Any] | None:
-        """Run the baseline; return its results, or None when there is nothing to compare others with."""
+        """Run the baseline; return its results, or None if there are none to compare with."""
         tried = self._tried(replace(self.baseline, timing=None, error=""), guarded, None)
         self.baseline = tried
         if self._reference and self.check:
@@ -321,7 +321,7 @@ class Sweep:
         Raises
         ------
         LaunchError
-            When no configuration has run, or the one that was asked for has not.
+            When no configuration has run, or the requested one has not.
         """
         best = trial or self.best
         if trial is not None and trial.timing is None:

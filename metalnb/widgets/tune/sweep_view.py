@@ -21,12 +21,12 @@ _PLANE = "y \\ x"
 
 def label(trial: Trial) -> str:
     """Return the name of a configuration: ``32 × 8, TILE = 16``; ``32 × 8 on cuda`` where several engines are tried."""
-    group = [threads(trial.threadgroup)] if trial.threadgroup else []  # there is none where its function failed
+    group = [threads(trial.threadgroup)] if trial.threadgroup else []  # there is none if its function failed
     return ", ".join([*group, *named(trial.constants)]) + (f" on {trial.engine}" if trial.engine else "")
 
 
 def sweep_html(sweep: Sweep, *, live: bool = False) -> str:
-    """Render a sweep as HTML; on a live page a cell of the map can be clicked, and a line says what it is."""
+    """Render a sweep as HTML; on a live page, clicking a cell of the map describes it in a line."""
     head = f"<code><b>{escape(sweep.call.kernel.signature.name)}</b></code> <span>{escape(_state(sweep))}</span>"
     best = sweep.best
     body = ""
@@ -80,7 +80,7 @@ def _extents(given: Any) -> tuple[int, ...]:
 
 
 def _against(sweep: Sweep) -> str:
-    """Return the time of the best, and its gain over the kernel as it is, in words."""
+    """Return a sentence with the best time, and its gain over the unchanged kernel."""
     best, base = sweep.best, sweep.baseline
     if best is None or best.seconds is None:
         return ""
@@ -184,7 +184,7 @@ def _described(sweep: Sweep, trial: Trial) -> str:
 
 
 def _failures(failed: Sequence[Trial]) -> str:
-    """Render what was refused, a row for each reason."""
+    """Render the refused configurations, a row for each reason."""
     reasons: dict[str, list[str]] = {}
     for trial in failed:
         reasons.setdefault(_brief(trial.error), []).append(label(trial))

@@ -125,7 +125,7 @@ def order(found: Sequence[Trial], *, usual_first: bool) -> list[int]:
 
 
 def resolved(kernel: Kernel, chosen: Mapping[str, Any], value: Any) -> Any:
-    """Return what of a launch is a function of the constants: it is called with those that it has parameters for."""
+    """Evaluate the parts of a launch that are functions of the constants, with those they have parameters for."""
     if not callable(value):
         return value
     known = {**kernel.program.constants, **chosen}
@@ -166,7 +166,7 @@ def _group(given: Any) -> tuple[int, ...]:
 
 
 def _checked(trial: Trial, call: BoundCall) -> Trial:
-    """Reject what is not a threadgroup at all; one that is too large is listed as a failure."""
+    """Reject a value that is not a threadgroup; one that is too large is listed as a failure."""
     group: tuple[Any, ...] = trial.threadgroup
     if not all(type(n) is int and n > 0 for n in group):
         check_threadgroup(call.kernel.signature, group, call.grid)  # raises

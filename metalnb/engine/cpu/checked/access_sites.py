@@ -23,8 +23,8 @@ _SITES = """
 @metalnb_site_count = hidden constant i64 {count}
 @metalnb_now = external hidden global i64
 """
-# What a load does by itself: runtime/marks.h says what a site is. An address that is no multiple of the access's size
-# becomes a number that no limit reaches.
+# A load's own check, before it calls the runtime; runtime/marks.h defines a site. An address that is no multiple of the
+# access's size becomes a number that no limit reaches.
 _LOAD = """
 declare preserve_mostcc void @metalnb_look{name}(ptr, ptr) nounwind
 define internal void @metalnb_load{name}(ptr %p, ptr %site) alwaysinline nounwind {{
@@ -67,7 +67,7 @@ declare preserve_mostcc void @metalnb_store{name}(ptr, ptr) nounwind
 def with_sites(text: str) -> str:
     """Let each access, in an optimised text, look for itself as far as it can.
 
-    Also tell of the loads and stores whose size the thread sanitizer does not know.
+    Also report the loads and stores whose size the thread sanitizer does not know.
     """
     lines: list[str] = []
     used: set[tuple[str, str]] = set()
@@ -95,7 +95,7 @@ def with_sites(text: str) -> str:
 
 
 def _range(made: IRInstruction) -> Iterator[str]:
-    """Yield what tells of an access whose size the thread sanitizer does not know."""
+    """Yield the instructions that report an access whose size the thread sanitizer does not know."""
     kind = made.type if made.opcode == "load" else made.operands[0].type
     if made.ordering or kind.kind not in {"integer", "vector"}:
         return
@@ -106,7 +106,7 @@ def _range(made: IRInstruction) -> Iterator[str]:
 
 
 def _with_stores(text: str) -> str:
-    """Let an exchange whose result nobody uses be a store, which reads nothing."""
+    """Turn an exchange whose result is unused into a store, which reads nothing."""
     if "_exchange(" not in text:
         return text
     lines: list[str] = []

@@ -36,7 +36,7 @@ class Fact:
     place : Line or None
         In the edited text.
     name : str
-        Of the buffer or threadgroup variable; empty where there is none.
+        The name of the buffer or threadgroup variable; empty where there is none.
     offset : int
         In bytes from its start; of an array's index, the index; of a shift, its count; of a loop, its iterations; of a
         shuffle, the lane that it reads.

@@ -1,4 +1,4 @@
-"""The memory of a checked run: copies of the arrays, and marks of who touched what."""
+"""The memory of a checked run: copies of the arrays, and marks that record which thread touched which element."""
 
 from __future__ import annotations
 
@@ -56,11 +56,11 @@ class WatchedRegion:
     Attributes
     ----------
     parts : tuple of Part
-        What has a name in it, in the order of the arguments.
+        Its named parts, in the order of the arguments.
     start, size : int
         In memory, in bytes.
     unit : int
-        Bytes of what has marks of its own.
+        Bytes that share one set of marks.
     shared : bool
         Whether each threadgroup has its own.
     zones : tuple of 2 int
@@ -91,7 +91,7 @@ def _zones(element: int) -> tuple[int, int]:
 
 
 class _ZonedMemory:
-    """Memory around which lie addresses that nothing else has: an access that goes astray does no harm."""
+    """Memory with unused addresses on either side, so that an access out of bounds does no harm."""
 
     def __init__(self, size: int, element: int) -> None:
         self.zones = before, after = _zones(element)
@@ -115,7 +115,7 @@ class Copy:
 
 
 def copied(unit: Unit, arguments: Sequence[Any]) -> list[Copy | int | None]:
-    """Copy a call's arrays, and leave the sizes of threadgroup memory, and what is absent, as they are."""
+    """Copy a call's arrays; keep sizes of threadgroup memory and absent arguments as they are."""
     copies: list[Copy | int | None] = [a if isinstance(a, int) else None for a in arguments]
     given = {i: _bytes_of(a) for i, a in enumerate(arguments) if a is not None and not isinstance(a, int)}
     starts = {i: int(a.__array_interface__["data"][0]) for i, a in given.items()}
@@ -143,7 +143,7 @@ def _bytes_of(memory: Any) -> np.ndarray[Any, Any]:
 
 @dataclass(slots=True)
 class Marks:
-    """Memory for marks, and the last moment of what was run with it: a new mark is of a later one."""
+    """Memory for marks, and the last moment of the runs that used it: new marks are of later moments."""
 
     memory: np.ndarray[Any, Any]
     moment: int = 0
@@ -167,7 +167,7 @@ def keep_marks(marks: Marks, user: object) -> None:
 
 
 def given_regions(unit: Unit, copies: Sequence[Copy | int | None], arena: int, static: int) -> Iterator[WatchedRegion]:
-    """Yield what arguments are."""
+    """Yield the memory regions of the arguments."""
     at = arena + (static + 15) // 16 * 16
     params = dict(enumerate(unit.signature.params))
     given = {i: copy for i, copy in enumerate(copies) if isinstance(copy, Copy)}

@@ -1,8 +1,8 @@
-"""LLVM's text of a kernel, before it is optimised, with a memory of which variables a thread has set.
+"""Instrument LLVM's text of a kernel, before it is optimised, to record which variables a thread has set.
 
-Beside each variable that clang leaves unset lies another of the same type: 0, and all ones once it has been set. A load
-of the first looks into the second. The optimiser takes both apart: nothing is left of a variable that is always set. A
-variable whose address goes anywhere but into a load or a store is left alone.
+Each variable that clang leaves unset gets a shadow of the same type: all zeros at first, all ones once it has been set.
+A load of the variable tests its shadow. The optimiser sees both, so it removes the shadow of a variable that is always
+set. A variable whose address is used by anything but loads and stores is not instrumented.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _Lines = Sequence[tuple[str, IRInstruction | None]]
 _READ = frozenset({"alloca", "getelementptr", "load", "store", "call"})
 _SCALARS = frozenset({"i8", "i16", "i32", "i64", "float", "half"})
 _FILL = "llvm.memset.p0.i64"
-_UNSET = ", !annotation "  # of a store by which clang marks what nobody has set
+_UNSET = ", !annotation "  # of a store by which clang marks an unset variable
 _BITS = {"float": "i32", "half": "i16"}
 _OF_METAL = re.compile(r"@\"?_Z\w{0,14}5metal")  # a function of metalnb's headers
 _RUNTIME = """

@@ -2,8 +2,8 @@
 
 clang's sanitizers tell of accesses. This tells of values: each floating-point operation hands over its result and its
 operands (where a NaN or an infinity is made), each shift its count, each division of integers its divisor, each
-iteration of a loop itself (a loop that does not end), and some atomics their address. The calls have the debug location
-of what they stand beside.
+iteration of a loop itself (a loop that does not end), and some atomics their address. Each call takes the debug
+location of the instruction that it precedes or follows.
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ def _is_float(kind: IRType) -> bool:
 
 
 def _plain(name: str) -> str:
-    """Return what an author calls a function: ``expf`` is exp, ``llvm.sqrt.v4f32`` is sqrt."""
+    """Return a function's name in the source: ``expf`` is exp, ``llvm.sqrt.v4f32`` is sqrt."""
     if name.startswith("llvm."):
         plain = re.sub(r"^experimental\.constrained\.", "", name[5:]).rsplit(".", 1)[0]
         return "fma" if plain == "fmuladd" else plain
@@ -179,7 +179,7 @@ def _each_lane(operand: Operand, call: str, place: str, fresh: Iterator[str]) ->
 
 
 def _component(operand: Operand, lane: int, place: str, fresh: Iterator[str]) -> Generator[str, None, str]:
-    """Yield what takes a lane out of a vector; return the lane's name."""
+    """Yield the instruction that extracts a lane of a vector; return the lane's name."""
     if operand.type.kind != "vector":
         return operand.text
     name = next(fresh)

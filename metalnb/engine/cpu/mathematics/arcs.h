@@ -1,5 +1,5 @@
-// The inverses of sine, cosine and tangent, in float: a series of one argument between 0 and 1, from an angle that has a
-// float and what it lacks.
+// The inverses of sine, cosine and tangent, in float: a series in an argument between 0 and 1, added to an angle held
+// as a float and its rounding error.
 #pragma once
 #include "numbers.h"
 

@@ -7,8 +7,8 @@ struct $angle {
     float rest;
     metal::uint quarters;
 };
-/// x - n pi / 2, for an n of up to 2^12. pi / 2 is in parts of 12 bits, so that their products by n are exact; so are the
-/// differences from the first two, and the third where what is left is small.
+/// x - n pi / 2, for an n of up to 2^12. pi / 2 is split into parts of 12 bits, so that their products by n are exact;
+/// so are the differences from the first two, and the third where the remainder is small.
 inline float $less_quarters(float x, float n) {
     return x - n * 0x1.92p+0f - n * 0x1.fb4p-12f - n * 0x1.444p-24f - n * 0x1.68c234p-39f;
 }

@@ -2,7 +2,7 @@
 #pragma once
 #include "logarithms.h"
 
-/// e^a = 2^n e^r and e^-a = 2^-n e^-r, with what e^r and e^-r are beyond 1.
+/// e^a = 2^n e^r and e^-a = 2^-n e^-r, with e^r - 1 and e^-r - 1.
 struct $exponential {
     float up, down;
     $nearest n;
@@ -52,7 +52,7 @@ inline float $h_tanh(float x) {
     return __builtin_elementwise_copysign(size < 0.55f ? near : far, x);
 }
 
-/// log(1 + y) for y >= 0, with what 1 + y has lost; where x is large, log(2 x), of x / 2 and 4.
+/// log(1 + y) for y >= 0, with the rounding error of 1 + y; where x is large, log(2 x), from x / 2 and 4.
 inline float $log_beyond(float y, float x = 0) {
     const bool far = x >= 0x1p20f;
     const float u = 1 + y, one = 1, none = 0, two = 2, halved = x * 0.5f;

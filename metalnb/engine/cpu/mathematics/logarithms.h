@@ -1,4 +1,4 @@
-// Exponentials and logarithms, in float, and powers, in double, whose digits to spare leave little more than the last
+// Exponentials and logarithms, in float, and powers, in double, whose extra digits leave little error beyond the final
 // rounding.
 #pragma once
 #include "numbers.h"
@@ -29,7 +29,7 @@ inline float $raised(float p, $nearest n, bool small) {
     const float least = 0x1p-64f, most = 0x1p64f, rest = small ? least : most;
     return p * $of_bits((n.bits() << 23) + one) * rest;
 }
-/// x within what float has powers for. NaN stays.
+/// x, clamped to the exponents whose powers a float holds. NaN stays.
 inline float $bounded(float x, float least, float most) {
     const float below = x > most ? most : x;
     return below < least ? least : below;
@@ -163,7 +163,7 @@ inline float $unusual_power(float x, float y, float value) {
     const float number = (x != x) | (y != y) ? sum : real;
     return (x == 1) | (y == 0) ? one : number;
 }
-/// |x|^y for what is rare: an x that is 0, denormal, infinite or NaN, and results far from what a float holds.
+/// |x|^y for the rare cases: an x that is 0, denormal, infinite or NaN, and results far outside the range of a float.
 inline float $far_power(float size, float y) {
     const double x = $held(double(y) * $wide_logarithm(size, double(1.0L), double(0x1.71547652b82fep+0L)));
     const $nearest_wide n(x);

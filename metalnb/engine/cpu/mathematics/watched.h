@@ -1,5 +1,5 @@
-// The mathematics of the checked build, where what makes a NaN or an infinity must be seen as a call of a function with a
-// name (checked/watched_code.py): the C library's, and our own for what it lacks.
+// The mathematics of the checked build, in which a function that may return NaN or infinity must stay a call by name
+// (checked/watched_code.py): the C library's functions, and our own where it has none.
 #pragma once
 #include "logarithms.h"
 

@@ -1,8 +1,9 @@
-// The checked build: fibers, of whose every access clang's thread sanitizer tells us, its other sanitizers of indexes and
-// conversions, and watched_code.py of values, shifts and loops. One threadgroup runs after the other, on one core.
+// The checked build. The threads are fibers; clang's thread sanitizer reports each of their accesses, its other
+// sanitizers indexes and conversions, and watched_code.py values, shifts and loops. Threadgroups run one after the
+// other, on one core.
 //
 // Time is counted in moments: one begins with each threadgroup, and after each barrier, of a threadgroup or a SIMD-group,
-// and each fence. Of each unit of memory that is watched the last writer is kept, and two threads that have read it since
+// and each fence. For each unit of watched memory, the last writer is kept, and two threads that have read it since
 // (marks.h).
 #define CHECKED
 #define AT_BARRIER(w) barrier_of(w)
@@ -24,7 +25,7 @@ static unit always;                                   // as if it were read at e
 
 typedef struct {  // a buffer or a threadgroup variable
     u64 start, size;    // in memory, in bytes
-    u64 before, after;  // around it, bytes in which an access goes wrong without harm
+    u64 before, after;  // guard bytes around it, where a stray access does no harm
     u32 shift;          // of a unit's size
     u32 shared;         // 1: each threadgroup has its own
     unit* units;
@@ -57,7 +58,7 @@ typedef struct {
 typedef struct { u32 moment, group; } beginning;  // of a threadgroup
 
 #define FINDINGS 256
-typedef struct {  // what is watched, and the memory for what is seen: checked_run.py fills it
+typedef struct {  // the watched regions, and memory for the findings: checked_run.py fills it
     watched* regions;
     finding* findings;
     event* events;
@@ -65,8 +66,8 @@ typedef struct {  // what is watched, and the memory for what is seen: checked_r
     beginning* begun;
     u64 count, most_events, most_origins, most_begun;
     u64 found, events_found, accesses, groups;
-    u64 now;      // before the first moment; what marks have of earlier ones is of earlier runs
-    u64 stopped;  // 1: the time is over, and loops look who takes it; 2: every thread ends
+    u64 now;      // before the first moment; marks of earlier moments are from earlier runs
+    u64 stopped;  // 1: the time is up, and loops look for the thread that takes it; 2: every thread ends
 } watch;
 static watch* state;
 static u32 group_number, killed;
@@ -90,7 +91,7 @@ __attribute__((visibility("default"))) u32 metalnb_slots(u32* into) {
 __attribute__((visibility("default"))) u64 metalnb_image(void) { return (u64)image; }
 __attribute__((visibility("default"))) u64 metalnb_arena_of(u64 worker) { return worker + ARENA; }
 HIDDEN u64* metalnb_stopping;         // for loops
-static u32 late_thread, late_turns;  // who is in one when the time is over, and how long since
+static u32 late_thread, late_turns;  // the thread in a loop when the time is up, and its iterations since
 
 static inline u32 index_in_group(const worker* w) { return w->here->first + w->lane; }
 static inline u64 moment_of(mark m) { return m >> 36; }
@@ -200,7 +201,7 @@ __attribute__((visibility("default"))) void metalnb_watch(watch* given) {
     begin_sites();
 }
 
-/// Add what the sites have counted. Called when the threadgroups of a piece have been run.
+/// Add up the sites' counts. Called after the threadgroups of a piece have run.
 __attribute__((visibility("default"))) void metalnb_counted(void) {
     settle();
     count_sites();

@@ -1,4 +1,4 @@
-// A dispatch as Python hands it over (cpu_engine.py writes it), and what the two ways to run one share.
+// A dispatch as Python passes it (cpu_engine.py writes it), and what the two ways to run one share.
 #pragma once
 
 typedef __UINT8_TYPE__ u8;

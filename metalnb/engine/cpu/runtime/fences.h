@@ -13,12 +13,12 @@ typedef struct {
     u64 moment, group_start, interval_start, since;
     u32 thread, scope, shared, device;  // shared, device: which memory
     const known *heard, *group_heard;     // what is visible to the thread, and to all of its threadgroup
-    u64 asked;                          // the question at which it was looked at last
+    u64 asked;                          // the query that last visited it
 } fence;
 struct release { fence* by; const release* earlier; };  // by an atomic; earlier: of the same one, which others changed since
 struct known { const release* what; const known* next; u32 scope, shared, device; };
 
-static u32 fenced, lost;  // whether there was a fence; whether there is no room for what fences order
+static u32 fenced, lost;  // whether there was a fence; whether memory for the order of fences ran out
 static fence* last_fence[SIMDGROUPS * LANES];
 static const known *pending[SIMDGROUPS * LANES];  // read, but no fence since
 static const known *heard[SIMDGROUPS * LANES], *group_heard;
@@ -107,9 +107,9 @@ static void at_atomic(u64 at, u32 reads, u32 writes) {
     if (r || !reads) released[i].head = r;
 }
 
-/// Whether fences have made the access of a mark visible to a thread.
+/// Whether fences have made a mark's access visible to a thread.
 static int told_of(mark m, u32 thread, u32 shared) {
-    if (lost) return 1;  // rather no finding than a wrong one
+    if (lost) return 1;  // a missed finding is better than a wrong one
     static const known* left[1 << 14];
     u32 count = 0;
     const u64 moment = moment_of(m);

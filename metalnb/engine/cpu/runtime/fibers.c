@@ -16,7 +16,7 @@ typedef void resolve(const u64* given, const u64* more, u64* results, u32 active
 typedef struct {
     u32 ready, converging, waiting;  // lanes: able to run, at a SIMD function, at a barrier
     u32 fresh;                    // of those able to run, the ones that have not started: they have no stack yet
-    u32 resting;                  // lanes that wait for what another thread writes: they run when no other can
+    u32 resting;                  // lanes that wait for another thread's write: they run when no other can
     u32 first;                    // the index of lane 0 in the threadgroup
     u64 given[LANES], more[LANES], results[LANES];
     address site[LANES];
@@ -57,7 +57,7 @@ extern const char image[] __asm("__ehdr_start") HIDDEN;
 #endif
 __attribute__((visibility("default"))) void metalnb_call_sites(const u32* given) { ranks = given; }
 
-/// Whose stack this runs on says who it is.
+/// The stack that this runs on identifies the fiber.
 static inline worker* self(void) { return (worker*)((address)__builtin_frame_address(0) & ~(address)(REGION - 1)); }
 
 /// Do the first SIMD function at which lanes wait.
@@ -257,7 +257,7 @@ __attribute__((visibility("default"))) void metalnb_groups(const dispatch* d, vo
     END_STACKS();
 }
 
-// ---- Printing: what a kernel prints goes, unformatted, to memory that the dispatch's caller gives (printed_lines.py).
+// ---- Printing: a kernel's output goes, unformatted, to memory that the dispatch's caller provides (printed_lines.py).
 
 typedef struct { u64 value[4]; u32 kind, lanes; } printed;
 typedef struct { u64 format; u32 x, y, z, count; } line;

@@ -26,9 +26,9 @@ _Float16 __truncsfhf2(float x) {
 
 // A half of a double, rounded once (AVX-512 FP16 has an instruction).
 //
-// The double becomes a float first, rounded to odd: toward zero, with the last bit set unless the float is exact. What is
-// lost there can make no tie of what was none, as a float has more than two bits more than a half (S. Boldo and
-// G. Melquiond, "Emulation of a FMA and correctly rounded sums", 2008).
+// The double becomes a float first, rounded to odd: toward zero, with the last bit set unless the float is exact.
+// Rounding to float first can create no tie, as a float has more than two bits more than a half (S. Boldo and G.
+// Melquiond, "Emulation of a FMA and correctly rounded sums", 2008).
 _Float16 __truncdfhf2(double x);
 _Float16 __truncdfhf2(double x) {
     float near = (float)x;

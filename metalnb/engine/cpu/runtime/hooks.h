@@ -45,7 +45,7 @@ HIDDEN void* __tsan_memset(char* to, int value, u64 n) {
     return to;
 }
 
-/// A thread that asks the same atomic again and again may wait for another one: let others run.
+/// A thread that polls the same atomic may be waiting for another thread: let others run.
 static void patient(u64 at) {
     static u64 asked;
     static u32 asker, times;
@@ -115,7 +115,7 @@ static finding* told(u32 kind, address from, u64 value) {
 HIDDEN void __ubsan_handle_out_of_bounds(void* source, u64 index) {
     told(INDEX, FROM, index);
     ++killed;
-    end(self());  // it is about to touch what is not its own
+    end(self());  // it is about to access memory that is not its own
 }
 typedef struct { unsigned short kind, bits; } value_type;
 typedef struct { const char* file; u32 line, column; const value_type *from, *to; } cast_data;
@@ -133,9 +133,9 @@ HIDDEN void metalnb_reads_lane(u32 lane, u32 active) {
     if (f) f->other = least(LANES, size.x * size.y * size.z - w->here->first);  // how many lanes there are
 }
 
-// ---- What watched_code.py puts in. It looks itself whether there is anything to tell.
+// ---- What watched_code.py inserts. It checks by itself whether there is anything to report.
 
-/// In a loop, when the time is over. A thread is reported that takes many more iterations while no other comes to run.
+/// In a loop, when the time is up. Reports a thread that runs many more iterations while no other thread gets to run.
 #define MANY (1u << 20)
 HIDDEN void metalnb_late(void) {
     worker* w = self();
@@ -158,11 +158,11 @@ HIDDEN void metalnb_far_shifted(long long count) { told(SHIFT, FROM, (u64)count)
 
 static inline u32 bits_of(float x) { return __builtin_bit_cast(u32, x); }
 static inline int finite(float x) { return (bits_of(x) & 0x7f800000) != 0x7f800000; }
-/// A variable that nobody has set: clang gives it these bits, of a float or of a half that was widened.
+/// A variable that was never set: clang gives it these bits, as a float or as a widened half.
 static inline int unset(float x) { return bits_of(x) == 0xffffffff || bits_of(x) == 0xffffe000; }
 
-/// A thread reads a variable of its own that it has never set: an integer in the last bit, else a float, of which it matters
-/// whether it is used.
+/// A thread reads a variable of its own that it has never set. The last bit says that it is an integer; a float is
+/// reported only if its value is used.
 static u32 never_set[SIMDGROUPS * LANES];  // the last such float of each thread, counted from 1
 HIDDEN void metalnb_never_set(u32 what) {
     const u32 variable = (what >> 1) + 1;

@@ -1,19 +1,19 @@
-// Who has touched what: part of checks.c.
+// Which thread touched which element: part of checks.c.
 //
 // Two threads race when one of them writes, not both are atomic, and nothing orders them: a barrier of their
 // threadgroup, or of their SIMD-group, or fences with an atomic between them (fences.h). Nothing else orders two
 // threadgroups.
 //
-// Most accesses need none of this. Each load of a kernel has a site, at which watched_code.py lets it look by itself
-// whether it reads from where the last load there did, and either nobody writes there, or two threads have read this
-// element at this moment already: then there is nothing to find, and nothing to remember.
+// Most accesses need none of this. Each load of a kernel has a site. Code from watched_code.py compares it with the
+// last load at that site: if both read the same memory, and either no thread may write it or two threads have already
+// read this element at this moment, there is nothing to report and nothing to record.
 #pragma once
 
 typedef struct {  // as the kernel's text has it
-    u64 start, limit;  // from where on, and how many elements of the access's size; 0 for no such place
+    u64 start, limit;  // where it begins, and how many elements of the access's size it holds; 0 for none
     const u8* units;   // marks, or a placeholder where none are made
     u64 mask;          // of an element's number
-    u64 count;         // of loads that have found nothing to do
+    u64 count;         // of loads that needed no call
     u64 region;        // counted from 1
 } site;
 extern site metalnb_sites[] HIDDEN;
@@ -42,7 +42,7 @@ static void open(site* s, u64 start, u64 size, u32 bytes, u64 region_number, con
 
 // ---- Races, with the values of both.
 
-static finding* racing;  // the last one of a writer: what it writes is in memory when the next access comes
+static finding* racing;  // a writer's last finding: its value is in memory by the next access
 static u64 racing_at;
 static inline void settle(void) {
     if (racing) racing->after = *(const volatile u64*)racing_at, racing = 0;
@@ -152,7 +152,7 @@ static inline int written_quietly(const watched* r, unit* u, mark mine, u32 thre
     *u = (unit){mine, 0, 0};
     return 1;
 }
-/// Do what most accesses need, where the one before it at this site has found its region; false if there is more to it.
+/// The fast path of an access, whose site's previous access has found the region; false if it needs the slow one.
 static inline __attribute__((always_inline)) int quick(u64 at, u32 size, u32 written, address from, site* s) {
     if (!s->region || racing || state->stopped > 1) return 0;
     watched* r = &state->regions[s->region - 1];

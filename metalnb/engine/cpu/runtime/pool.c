@@ -1,24 +1,23 @@
-// The pool: what runs the threadgroups of a dispatch over this machine's cores. One for the process.
-//
-// The caller begins at once, alone. When what is left looks long enough it is shared with the workers. So a small dispatch
-// wakes nobody, and none depends on workers that never come (in a process that was forked there are none).
-//
-// A thread that sleeps needs some 50 microseconds to wake up, as long as many a dispatch. So a worker watches for the
-// next dispatch for a while before it sleeps, and the caller watches for the last workers before it does.
+// The thread pool, one per process, that runs a dispatch's threadgroups on this machine's cores.
+// The caller starts at once, alone, and shares the rest with the workers when that looks long enough. So a small
+// dispatch wakes no worker, and no dispatch depends on workers that never come (a forked process has none).
+// A sleeping thread takes some 50 microseconds to wake, as long as many dispatches run. So a worker spins for a while,
+// waiting for the next dispatch, before it sleeps; the caller likewise spins before it sleeps until the last workers
+// are done.
 #include "system.h"
 
 typedef void groups(const dispatch* d, void* scratch, u64 first, u64 count);
 
 // Nanoseconds.
 #define SOON 2000       // before this the caller does not judge how long a dispatch will take
-#define SHARED 6000     // what is left is shared with workers that watch when it would take the caller so long,
-#define WOKEN 30000     // and with workers that sleep when it would take so long:
-#define EACH 10000      // one for each such part of it
-#define WATCHED 100000  // how long a thread watches before it sleeps
+#define SHARED 6000     // share the rest with spinning workers if it would take the caller this long alone,
+#define WOKEN 30000     // and with sleeping workers if it would take this long:
+#define EACH 10000      // one worker for each such part
+#define WATCHED 100000  // how long a thread spins before it sleeps
 #define MOST 256        // workers
 
 // ---- Regions, for fibers: reserved, and backed by memory only where a dispatch needs it. Those not in use are kept.
-typedef struct { char* start; u64 stacks, memory; } place;  // what is backed: bytes from its start, and from ARENA on
+typedef struct { char* start; u64 stacks, memory; } place;  // bytes backed, from its start and from ARENA on
 static mutex keeping;
 static place kept[MOST];
 static u32 kept_count;
@@ -54,7 +53,7 @@ static condition begun, ended;
 static u32 workers, started;
 static u64 number;  // of the dispatch, so that each worker joins it once
 static u32 joined;  // workers at it
-static u32 watching;  // workers that watch for the next one
+static u32 watching;  // workers that spin, waiting for the next one
 static struct { groups* run; const dispatch* d; u64 next, end, step; int fibers, open; } work;
 
 static u32 count_of(const u32* n) { return __atomic_load_n(n, __ATOMIC_ACQUIRE); }
@@ -67,7 +66,7 @@ static inline void pause_briefly(void) {
 #endif
 }
 
-/// Watch until a dispatch other than `seen` is there, or for a while.
+/// Spin until a dispatch other than `seen` is there, or for a while.
 static void watch_for_work(u64 seen) {
     for (const u64 until = now() + WATCHED; now() < until;)
         for (int i = 0; i < 32; ++i) {
@@ -76,7 +75,7 @@ static void watch_for_work(u64 seen) {
         }
 }
 
-/// Watch until the last worker is done, or for a while.
+/// Spin until the last worker is done, or for a while.
 static void watch_for_end(void) {
     for (const u64 until = now() + WATCHED; count_of(&joined) && now() < until;)
         for (int i = 0; i < 32 && count_of(&joined); ++i) pause_briefly();
@@ -130,7 +129,7 @@ __attribute__((visibility("default"))) void metalnb_open(u32 count) {
     workers = count < MOST ? count : MOST;
 }
 
-/// Wake workers for what would take the caller so long; those that watch come by themselves.
+/// Wake as many workers as the caller's remaining time calls for; spinning ones come by themselves.
 static void wake_for(u64 nanoseconds) {
     const u64 wanted = nanoseconds / EACH, ready = count_of(&watching);
     if (wanted >= started) wake_all(&begun);
@@ -189,7 +188,7 @@ __attribute__((visibility("default"))) u64 metalnb_run(groups* run, const dispat
             unlock(&one_dispatch);
             break;
         }
-        if (elapsed < SOON) step *= 2;  // so that a dispatch of many small threadgroups asks the time seldom
+        if (elapsed < SOON) step *= 2;  // so that a dispatch of many small threadgroups seldom reads the clock
     }
     const u64 took = now() - start;
     if (p.start) given_back(p);

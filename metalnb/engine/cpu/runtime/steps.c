@@ -1,5 +1,5 @@
-// The traced build: fibers that tell of each statement before they run it, with the values of the variables in scope, and
-// of each access to the memory that is watched. One threadgroup runs, on one core; what it does goes to a log, in order.
+// The traced build: fibers that log each statement before they run it, with the values of the variables in scope, and
+// each access to watched memory. One threadgroup runs, on one core.
 #define CHECKED
 #define AT_BARRIER(w) ++epoch
 #define AT_START(w, i)

@@ -3,12 +3,12 @@
 #include "dispatch.h"
 
 #if _WIN32
-#define SHADOW 32  // bytes above what a function returns to, that are its own
+#define SHADOW 32  // bytes above the return address that belong to the callee
 #else
 #define SHADOW 0
 #endif
-// A compiler for Windows keeps what functions there must keep beyond these registers around the call of a function that
-// is not of its kind.
+// Functions on Windows must preserve further registers; a compiler for Windows saves them around the call of a function
+// with another calling convention.
 #if __x86_64__
 __attribute__((naked, noinline, sysv_abi)) static void swap(void** from, void* to) {
     __asm__("pushq %rbp\n pushq %rbx\n pushq %r12\n pushq %r13\n pushq %r14\n pushq %r15\n"
@@ -42,8 +42,8 @@ static void* prepared(address top, void (*start)(void)) {
 #error "fibers are written for x86-64 and aarch64"
 #endif
 
-// Windows looks up where the stack lies in the thread's own block when an exception is raised. For as long as fibers run
-// it is all of theirs, so that none of them has to set it again.
+// When an exception is raised, Windows looks up the stack's bounds in the thread's block. While fibers run, the bounds
+// span all their stacks, so no fiber has to set them again.
 #if _WIN32
 #define BEGIN_STACKS(w) \
     const stack_bounds usual = bounds(); \

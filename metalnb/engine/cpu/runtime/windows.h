@@ -56,5 +56,5 @@ static inline char* reserved(void) {
     return 0;
 }
 static inline void released(char* region) { VirtualFree(region, 0, RELEASE); }
-/// Windows promises no more memory than it has, so that it is asked for what a dispatch needs.
+/// Windows does not overcommit memory, so only what a dispatch needs is committed.
 static inline int backed(char* start, u64 bytes) { return VirtualAlloc(start, bytes, COMMIT, READ_WRITE) != 0; }

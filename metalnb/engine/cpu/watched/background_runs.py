@@ -1,4 +1,4 @@
-"""Dispatches that may run for long: in a thread beside Python's, so that Python hears signals and can stop them.
+"""Run dispatches that may take a while on another thread, so that Python handles signals and can stop them.
 
 They run one after the other. What is started after one of them waits for it first.
 """

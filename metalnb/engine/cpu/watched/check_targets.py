@@ -1,4 +1,4 @@
-"""How a checked kernel is handed its arguments here, and what it calls at a fault (runtime/faults.h)."""
+"""How a checked kernel receives its arguments on the CPU, and what it calls at a fault (runtime/faults.h)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class _GivenArguments:
         self.count = count
 
     def argument(self, code: WrittenCode, number: int) -> str:
-        """Write what reads an argument's address."""
+        """Write the instructions that read an argument's address."""
         at = code.op(f"getelementptr i8, ptr {self._given}, i64 {8 * number}")
         return code.op(f"inttoptr i64 {code.op(f'load i64, ptr {at}, align 8')} to ptr")
 

@@ -1,4 +1,4 @@
-"""A checked dispatch, for those who wait for it."""
+"""The ticket of a checked dispatch."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from .check_targets import FiberTarget
 
 __all__ = ["CheckedThread", "checked_thread"]
 
-# All of a kernel is in one function, so that its pointers can be followed.
+# Everything is inlined into one function, so that pointers can be followed.
 _TIDY = (
     "-O1", "-mllvm", "-inline-threshold=1000000", "-mllvm", "-inlinehint-threshold=1000000",
     "-fno-vectorize", "-fno-slp-vectorize", "-S", "-emit-llvm",

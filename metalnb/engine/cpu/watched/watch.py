@@ -76,7 +76,7 @@ class Watch:
         ctypes.c_uint32.from_buffer(self.memory).value = 1
 
     def fault(self) -> KernelFault | None:
-        """Return what went wrong; None when nothing did. The dispatch must have ended."""
+        """Return the fault, or None. The dispatch must have ended."""
         if self._reason:
             stops = self._made.checks.stops
             return stopped(self._unit, self._made.module, self._analysis, stops, self._reason)

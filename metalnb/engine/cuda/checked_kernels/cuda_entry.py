@@ -1,4 +1,4 @@
-"""What the entry point for PTX gives a kernel that is to be checked: its arguments, and a thread's position.
+"""What the entry point for PTX passes to a kernel that will be checked: its arguments, and a thread's position.
 
 See ``ptx.checked_source``, ``grid_place.h`` and ``nvptx.h``.
 """
@@ -44,8 +44,8 @@ class CudaEntry:
     """
 
     function = ENTRY
-    # A thread runs some 10^8 instructions in a second. If every third of all is a load of a sector of its own, a GPU
-    # with 320 GB/s takes a second for 2^35.
+    # A thread runs some 10^8 instructions a second. If every third instruction loads a sector of its own, a GPU with
+    # 320 GB/s takes a second for 2^35.
     pace = Pace(together=1 << 35, alone=1 << 26, after=1 << 34)
 
     def __init__(self, module: IRModule) -> None:
@@ -71,11 +71,11 @@ class CudaEntry:
         return roots
 
     def root(self, name: str) -> Root | None:
-        """Return the memory that a value points to the beginning of; None for one that is no argument."""
+        """Return the memory at whose start a value points; None if it is not an argument."""
         return self._roots.get(name)
 
     def interval(self, made: IRInstruction, part: tuple[int, int], facts: LaunchFacts) -> Interval | None:
-        """Return the range of what a call gives, or a load in some bytes: the first, and how many; None for any."""
+        """Return the range of a call's or load's result, in some of its bytes (first, count); None if unknown."""
         if made.opcode == "call":
             return _called(made.word, facts)
         record, at = self._records.get(made.pointer.text, ("", 0))
@@ -83,7 +83,7 @@ class CudaEntry:
         return words_range(at + first, size, _TRIPLES, facts) if record else None
 
     def one_of_them(self, made: IRInstruction) -> bool:
-        """Say whether a call returns, of the values that threads give it in this call, one."""
+        """Return whether a call's result is one of the values that the threads pass to it."""
         return made.opcode == "call" and _ONE_OF_THEM.match(made.word) is not None
 
 
@@ -104,7 +104,7 @@ def _called(word: str, facts: LaunchFacts) -> Interval | None:
 
 
 def _refuse_hidden(made: IRInstruction) -> None:
-    """Refuse a call that is given a pointer, and is no access that is known."""
+    """Refuse a call that takes a pointer and is not a known access."""
     if made.opcode != "call" or made.word.startswith(_TAKE_POINTERS):
         return
     if any(operand.type.kind == "pointer" for operand in made.operands):

@@ -1,4 +1,4 @@
-"""How a checked kernel is handed its arguments on a GPU, and what it does at a fault (``faults.h``)."""
+"""How a checked kernel receives its arguments on a GPU, and what it does at a fault (``faults.h``)."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from .cuda_entry import SHARED, CudaEntry
 __all__ = ["GpuTarget"]
 
 _PLACE = (0, 4, 8, 48, 52)  # of `$launch`: `first`, and the width and height of `size`
-# All warps read one word, so a thread reads it in one of 256 iterations, and knows from then on. A predicate does that,
-# and no branch: the loop keeps its shape.
+# All warps read one word, so a thread reads it only in every 256th iteration, and keeps the result. A predicate skips
+# the read, not a branch, so the loop keeps its shape.
 _LOOK = (
     "{ .reg .pred look; .reg .u32 part; and.b32 part, $2, 255; setp.eq.u32 look, part, 0; "
     "mov.u32 $0, $3; @look ld.volatile.global.u32 $0, [$1]; }"
@@ -35,7 +35,7 @@ class GpuTarget:
         self.count = len(entry.given)
 
     def argument(self, code: WrittenCode, number: int) -> str:
-        """Write what gives an argument's pointer; return its name."""
+        """Write the instructions that load an argument's pointer; return its name."""
         entry = self._entry
         if number >= self.count:
             return (entry.limits, entry.faults)[number - self.count]
@@ -45,7 +45,7 @@ class GpuTarget:
         return code.op(f"call ptr addrspace(3) @{SHARED}(i32 {name})")
 
     def stopped(self, code: WrittenCode, start: Started) -> str:
-        """Write the question whether loops are to end."""
+        """Write the test whether loops must stop."""
         count, known = start.variable("iterations"), start.variable("stopped")
         iteration = code.op(f"add i32 {code.op(f'load i32, ptr {count}, align 4')}, 1")
         before = code.op(f"load i32, ptr {known}, align 4")
@@ -56,7 +56,7 @@ class GpuTarget:
         return code.op(f"icmp ne i32 {now}, 0")
 
     def every(self, _code: WrittenCode, holds: str) -> str:
-        """Return the condition: each thread takes a branch of its own."""
+        """Return the condition unchanged: each thread branches for itself."""
         return holds
 
     def record(self, code: WrittenCode, watch: str, check: int, offset: str) -> None:

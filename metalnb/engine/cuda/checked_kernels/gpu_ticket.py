@@ -1,4 +1,4 @@
-"""A checked dispatch on a GPU, for those who wait for it."""
+"""The ticket of a checked dispatch on a GPU."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ class GpuTicket:
         Those still to be copied back.
     staging : Staging
     settle : callable
-        Waits for the dispatch in a way that hears signals, or returns at once.
+        Waits for the dispatch while handling signals, or returns at once.
 
     Attributes
     ----------
     fault_told : bool
-        Whether a wait has raised its fault: a later wait need not report it again.
+        Whether a wait has raised its fault, so that a later wait need not.
     made : tuple of str
-        The buffers that the caller left out, which were made: a fault of theirs says how to make them larger.
+        The buffers that the caller left out and metalnb allocated: a fault in one says how to make it larger.
     """
 
     done = False
@@ -54,9 +54,9 @@ class GpuTicket:
         Raises
         ------
         KernelFault
-            When it left its memory, was stopped, or failed.
+            When it accessed memory out of bounds, was stopped, or failed.
         KeyboardInterrupt
-            When it was interrupted; it and those before it have still ended.
+            When the wait was interrupted; this dispatch and those before it have ended by then.
         """
         with self._lock:
             if not self._ended:

@@ -78,20 +78,20 @@ class GpuWatch:
 
     @property
     def stoppable(self) -> bool:
-        """Whether a loop of it looks whether it is to end."""
+        """Whether any of its loops tests the stop flag."""
         return bool(self._made.checks.stops)
 
     def place(self, addresses: Sequence[int]) -> None:
-        """Note where the arguments begin; 0 for those that are threadgroup memory."""
+        """Record the arguments' addresses; 0 for threadgroup memory."""
         self._starts = addresses
 
     def stop(self, reason: str) -> None:
-        """Let its loops end."""
+        """Make its loops end."""
         self._reason = self._reason or reason
         self._pair.stop()
 
     def fault(self) -> KernelFault | None:
-        """Return what went wrong; None when nothing did. The dispatch has ended, and this is asked once."""
+        """Return the fault, or None. Called once, after the dispatch has ended."""
         told = self._pair.told
         self._memory.words.give_back(self._pair)
         if self._reason:

@@ -13,7 +13,7 @@ from .gpu_watch import GpuWatch
 __all__ = ["StoppableRun", "StoppableRuns"]
 
 _SHOWN = 5.0  # seconds after which a notebook shows a message
-_SOON, _LOOK = 1e-3, 1e-3  # seconds without a pause between two looks, and the pause after that
+_SOON, _LOOK = 1e-3, 1e-3  # seconds of polling without a pause, and the pause after that
 
 
 class StoppableRun:
@@ -23,9 +23,9 @@ class StoppableRun:
     ----------
     watch : GpuWatch
     begun, ended : callable
-        Return whether it has.
+        Return whether it has begun, and whether it has ended.
     limit : float or None
-        The seconds that it may run.
+        Its time limit in seconds.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class StoppableRun:
 
 
 class StoppableRuns:
-    """Those of one GPU, in the order of the stream."""
+    """The dispatches in flight on one GPU, in stream order."""
 
     def __init__(self) -> None:
         self._runs: list[StoppableRun] = []
@@ -57,23 +57,23 @@ class StoppableRuns:
         atexit.register(self._stop_all, "Python ended")
 
     def add(self, run: StoppableRun) -> None:
-        """Note a dispatch that was put into the stream."""
+        """Add a dispatch that was put into the stream."""
         with self._lock:
             self._runs = [*(one for one in self._runs if not one.ended()), run]
 
     def finish(self) -> None:
-        """Wait for all, since the driver's own waits hear no signals; stop each whose time is up.
+        """Wait for all dispatches, handling signals, which the driver's own waits do not; stop each whose time is up.
 
         Raises
         ------
         KeyboardInterrupt
-            When the wait was interrupted. They were stopped, and have ended by then.
+            When the wait was interrupted. The dispatches were stopped, and have ended by then.
         """
         if self._runs:
             self.wait(self._runs[-1])
 
     def interrupt(self) -> BaseException | None:
-        """Wait for all as `finish` does; return what interrupted the wait."""
+        """Wait for all as `finish` does; return the exception that interrupted the wait."""
         try:
             self.finish()
         except KeyboardInterrupt as error:
@@ -95,7 +95,7 @@ class StoppableRuns:
                 time.sleep(0 if time.perf_counter() - start < _SOON else _LOOK)
             except Exception:  # the driver's: the context is lost
                 raise
-            except BaseException as error:  # noqa: BLE001  (raised when they have ended: they may be writing)
+            except BaseException as error:  # noqa: BLE001  (raised once they have ended: they may still be writing)
                 interrupt = error
                 self._stop_all("by an interrupt", last)
         with self._lock:

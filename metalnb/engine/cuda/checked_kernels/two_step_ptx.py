@@ -25,8 +25,8 @@ from .gpu_target import GpuTarget
 
 __all__ = ["CheckedPtx", "checked_ptx"]
 
-# No loop touched but what is unrolled whole, which takes a thread's arrays out of memory; all in one function, and the
-# line of each instruction.
+# Loops are left alone unless fully unrolled, which takes a thread's arrays out of memory; everything is inlined into
+# one function, and each instruction keeps its line.
 _TIDY = (
     "-O1", "-D$CHECKED", "-gline-tables-only", "-fno-finite-loops", "-funroll-loops", "-fno-vectorize",
     "-fno-slp-vectorize",
@@ -37,7 +37,7 @@ _TIDY = (
     "-emit-llvm",
 )  # fmt: skip
 _DECLARED = re.compile(r"^declare .*@metalnb_(\w+)\(.*$", re.MULTILINE)
-_PROMISES = re.compile(r"(?:readnone|readonly|writeonly|captures\([^)]*\)) ")  # which hold of what was read
+_PROMISES = re.compile(r"(?:readnone|readonly|writeonly|captures\([^)]*\)) ")  # true of the original text
 _PLACES = re.compile(r",? !dbg !\d+|^!llvm\.dbg\.cu = .*$", re.MULTILINE)
 _SHARED_MEMORY = f"""define internal ptr addrspace(3) @{SHARED}(i32 %0) alwaysinline {{
   %2 = call ptr addrspace(3) asm "mov.u64 $0, metalnb_dynamic;", "=l"()
@@ -65,7 +65,7 @@ class CheckedPtx:
     Raises
     ------
     UnreadText, ValueError
-        When the text is not understood.
+        When the text cannot be parsed.
     """
 
     def __init__(self, unit: Unit, capability: int, text: str) -> None:
@@ -89,7 +89,7 @@ class CheckedPtx:
 
 
 def checked_ptx(unit: Unit, capability: int) -> CheckedPtx | None:
-    """Return a kernel's checks; None where its text is not understood.
+    """Return a kernel's checks; None if its text cannot be parsed.
 
     Raises
     ------
@@ -108,7 +108,7 @@ def checked_ptx(unit: Unit, capability: int) -> CheckedPtx | None:
 
 
 def _defined(declared: re.Match[str]) -> str:
-    """Return the definition of what only the analysis is to see as a call."""
+    """Return the definition of a function that only the analysis should see as a call."""
     name = f"metalnb_{declared[1]}"
     if name == SHARED:
         return _SHARED_MEMORY

@@ -1,8 +1,7 @@
-"""How a dispatch and the host speak while it runs: a flag that ends its loops, and a word that says it has a fault.
+"""How the host and a running dispatch communicate: a flag that ends its loops, and a word that reports a fault.
 
-Each lies in the memory of the side that reads it often. Loops read the flag in the GPU's memory: thousands of warps
-that read the host's at once take milliseconds. The host reads in its own memory whether there is a fault, and copies
-nothing.
+Each lies in the memory of the side that polls it. Loops read the flag in the GPU's memory, as thousands of warps that
+read host memory at once take milliseconds. The host reads the word in its own memory, without a copy.
 """
 
 from __future__ import annotations
@@ -17,13 +16,13 @@ from ..nvidia_driver import Gpu
 __all__ = ["WatchPair", "WatchWords"]
 
 _FLAG = struct.Struct("IxxxxQ")  # struct $flag of faults.h
-_APART = 64  # bytes from a pair to the next
+_APART = 64  # bytes between pairs
 _PAGE = 4096
-_NON_BLOCKING = 1  # CU_STREAM_NON_BLOCKING: beside the stream in which dispatches are
+_NON_BLOCKING = 1  # CU_STREAM_NON_BLOCKING: does not wait for the dispatches' stream
 
 
 class WatchPair:
-    """A flag in the GPU's memory, and a word in the host's which a kernel sets when it has recorded a fault.
+    """A flag in the GPU's memory, and a word in the host's that a kernel sets when it has recorded a fault.
 
     Parameters
     ----------
@@ -32,7 +31,7 @@ class WatchPair:
     device : int
         The address of the flag.
     write : callable
-        Writes a word in the GPU's memory, given its address and the word, and waits for that.
+        Writes a word to the GPU's memory, given its address and the word, and waits for completion.
 
     Attributes
     ----------
@@ -45,7 +44,7 @@ class WatchPair:
         self._stopped = False
 
     def stop(self) -> None:
-        """Let loops end."""
+        """Make loops end."""
         self._stopped = True
         self._write(self.device, 1)
 
@@ -55,7 +54,7 @@ class WatchPair:
         return bool(self._told.value)
 
     def clear(self) -> None:
-        """Make both 0."""
+        """Reset both to 0."""
         self._told.value = 0
         if self._stopped:
             self._write(self.device, 0)
@@ -63,7 +62,7 @@ class WatchPair:
 
 
 class WatchWords:
-    """Pairs that nobody uses, and how more are made. They are never freed: a kernel that nobody waits for may run on.
+    """A pool of unused pairs. They are never freed: an abandoned kernel may still be running.
 
     Parameters
     ----------
@@ -73,7 +72,7 @@ class WatchWords:
     def __init__(self, gpu: Gpu) -> None:
         self._gpu = gpu
         self._free: list[WatchPair] = []
-        self._beside: Any = None  # the stream of what is written while dispatches run
+        self._beside: Any = None  # the stream for writes while dispatches run
         self._lock = threading.Lock()
 
     def take(self) -> WatchPair:
@@ -84,7 +83,7 @@ class WatchWords:
             return self._free.pop()
 
     def give_back(self, pair: WatchPair) -> None:
-        """Keep a pair for another dispatch; its own has ended."""
+        """Keep a pair for another dispatch, now that its own has ended."""
         pair.clear()
         with self._lock:
             self._free.append(pair)

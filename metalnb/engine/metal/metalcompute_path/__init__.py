@@ -1,17 +1,16 @@
 """The engine ``metal:metalcompute``: an Apple GPU through metalcompute, or through its double.
 
-Units and launches come in, as ``engine/base.py`` has them; metalcompute's kernels, buffers and handles stay inside.
+It takes units and launches as ``engine/base.py`` defines them; metalcompute's kernels, buffers and handles stay inside.
 
 metalcompute dispatches one row of whole threadgroups, as large as the kernel allows. So the kernel is rewritten
 (``lowering``) to find its place in any grid from its place in that row, and compiled again for each number
 of threads in a threadgroup, as a multiple of 32: metalcompute takes only whole SIMD-groups.
 
-Which threads of a row may be idle decides whether a barrier is right. The threads that only fill up the last SIMD-group
-leave at the start of the kernel: an Apple GPU's barrier waits for SIMD-groups, and each still has a live thread that
-reaches it. A SIMD-group of which no thread is left would be another matter (MSL 6.9 wants every thread of the
-threadgroup to reach a barrier). So the smaller threadgroups at a grid's far edges are not dispatched in the size of the
-others with idle SIMD-groups: where the cell has a threadgroup barrier, each region of equal threadgroups is a dispatch
-of its own, at most eight in all. Without a barrier there is no difference, and one dispatch is enough.
+Idle threads must not break barriers. The threads that only pad the last SIMD-group return at the start of the kernel,
+which is safe: an Apple GPU's barrier waits for SIMD-groups, and each still has a live thread that reaches it. An
+entirely idle SIMD-group would not be safe (MSL 6.9 requires every thread of the threadgroup to reach a barrier). So the
+smaller threadgroups at a grid's far edges are not padded to full size: if the cell has a threadgroup barrier, each
+region of equal threadgroups is a dispatch of its own, at most eight in all. Without a barrier one dispatch is enough.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ def open_engine(device: int = 0, *, module: Any = None) -> Engine:
     device : int, optional
         0 is the system's own choice; others count metalcompute's `get_devices`.
     module : module, optional
-        What speaks metalcompute's API; by default metalcompute, or with ``METALNB_METALCOMPUTE=double`` the double.
+        A module with metalcompute's API; by default metalcompute, or with ``METALNB_METALCOMPUTE=double`` the double.
 
     Raises
     ------
@@ -45,7 +44,7 @@ def open_engine(device: int = 0, *, module: Any = None) -> Engine:
         When there is no Metal on this machine, or no such device.
     """
     module = module or _metalcompute()
-    from .metalcompute_engine import MetalcomputeEngine  # after it is known that there is a use for it
+    from .metalcompute_engine import MetalcomputeEngine  # only once it is known to be needed
 
     if device:
         count = len(module.get_devices())

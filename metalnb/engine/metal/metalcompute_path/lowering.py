@@ -1,8 +1,8 @@
 """Write a cell's text for metalcompute: one kernel, rewritten so that a row of whole threadgroups runs any grid.
 
-The kernel stays a kernel in the author's own text, so its ``threadgroup`` variables stay legal and every line stays
-where it was. Its parameter list becomes what metalcompute can bind, and at the start of its body the author's inputs
-are made again as variables of their own types and names:
+The kernel stays a kernel in the author's own text, so its ``threadgroup`` variables remain legal and every line keeps
+its place. The parameter list is reduced to what metalcompute can bind, and the start of the body declares the author's
+inputs as variables with their own types and names:
 
 =============================================  ===============================================================
 buffers                                        the same, at ``[[buffer(0)]]``, ``[[buffer(1)]]``, …
@@ -57,8 +57,8 @@ _EXTRA = (
     "device metalnb_launch& metalnb_l [[buffer({index})]], unsigned metalnb_g [[threadgroup_position_in_grid]], "
     "unsigned metalnb_i [[thread_index_in_threadgroup]], unsigned metalnb_n [[threads_per_threadgroup]]"
 )
-# The first thread records how large the threadgroups really are. Then the threads that only fill up the last SIMD-group
-# leave, before any barrier; see `engine.metal` for why a barrier after this is right.
+# The first thread records the actual size of the threadgroups. Then the threads that only pad the last SIMD-group
+# return, before any barrier; the package's docstring says why a later barrier is safe.
 _START = (
     " if (metalnb_g == 0 && metalnb_i == 0) metalnb_l.seen_ = metalnb_n; "
     "const metalnb_place metalnb_p(metalnb_l, metalnb_g, metalnb_i); if (metalnb_i >= metalnb_p.threads_) return;"
@@ -87,9 +87,9 @@ def as_written(unit: Unit, group: tuple[int, int, int], grid: tuple[int, int, in
     """Return whether metalcompute can dispatch the kernel exactly, as the author wrote it.
 
     Its buffers are 0, 1, 2, …; all its inputs are single numbers; and its own attribute fixes the threadgroup, which
-    divides the grid. Its text does not ask for ``METALNB``, which Metal does not define. A kernel without the
-    attribute is never dispatched so: how large its threadgroups become is known only to the Metal compiler (1024, or
-    896, 832, … where it needs many registers), and so then is where they end.
+    divides the grid. Its text does not ask for ``METALNB``, which Metal does not define. A kernel without the attribute
+    is never dispatched so, since only the Metal compiler knows how large its threadgroups become (1024, or 896, 832, …
+    if it needs many registers), and so where they end.
     """
     signature = unit.signature
     return (
@@ -197,7 +197,7 @@ class _Writer:
             count += 1
             if position in buffers:
                 edits += [Edit(a, b, "") for a, b in segment.lists]
-                end = segment.name(role.name).end  # in `device T (*x)[4]`: after the bracket it is the type's
+                end = segment.name(role.name).end  # in `device T (*x)[4]`, it belongs to the type after the bracket
                 edits.append(Edit(end, end, f" [[buffer({buffers.index(position)})]]"))
         edits.append(head.add(_EXTRA.format(index=len(buffers)), first=not count))
         edits.append(head.prepend(_START + "".join(made)))
@@ -259,12 +259,12 @@ class _Writer:
 
 
 def _continued(edit: Edit, text: str) -> Edit:
-    """Keep the lines that an edit in a macro goes over a part of the macro."""
+    """Preserve the line breaks of an edit inside a macro."""
     return Edit(edit.start, edit.end, edit.text + "\\\n" * text.count("\n", edit.start, edit.end))
 
 
 def _semicolons(text: Outline) -> list[Edit]:
-    """Drop the semicolon of ``#include <metal_stdlib>;``, of which Apple's compiler merely warns."""
+    """Drop the semicolon of ``#include <metal_stdlib>;``, which for Apple's compiler is only a warning."""
     last = [d.tokens[-1] for d in text.directives if d.name == "include" and d.tokens]
     return [Edit(t.start, t.end, "") for t in last if t.text == ";"]
 

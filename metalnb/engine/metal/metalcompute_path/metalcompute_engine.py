@@ -36,7 +36,7 @@ class MetalcomputeBinary:
 
     unit: Unit
     barriers: bool
-    threadgroup_bytes: int = 0  # metalcompute does not report it; too much fails at the launch
+    threadgroup_bytes: int = 0  # metalcompute does not report it; exceeding it fails at the launch
     functions: dict[tuple[Any, ...], Any] = field(default_factory=dict)
     lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -61,7 +61,7 @@ class MetalcomputeEngine(Observable, SharedMemory):
         self.caps = Caps(
             device=device_name, versions={"metalcompute": version}, clock="wall", msl=_MSL, offsets=False, precise=False
         )
-        self._absent = self.alloc(16)  # bound where a function constant removes the argument
+        self._absent = self.alloc(16)  # bound in place of an argument that a function constant removes
         self._staging = Staging(self)
 
     def compile(self, unit: Unit) -> MetalcomputeBinary:
@@ -70,7 +70,7 @@ class MetalcomputeEngine(Observable, SharedMemory):
         Raises
         ------
         CompileError
-            When the cell needs more than metalcompute has.
+            When the cell needs a feature that metalcompute lacks.
         """
         problems = []
         for cell in (unit.cell, *unit.headers.values()):
@@ -91,11 +91,11 @@ class MetalcomputeEngine(Observable, SharedMemory):
         return MetalcomputeBinary(unit, any("barrier" in word for word in said))
 
     def text(self, unit: Unit) -> str:
-        """Return the MSL that metalcompute is given, for threadgroups of one SIMD-group."""
+        """Return the MSL passed to metalcompute, for threadgroups of one SIMD-group."""
         return metal(unit, _SIMD, {p.name: 16 for p in unit.signature.threadgroup}).text
 
     def alloc(self, nbytes: int) -> Any:
-        """Return one of metalcompute's buffers, which a launch does not copy."""
+        """Return a buffer of metalcompute's, which a launch does not copy."""
         return self._device.buffer(nbytes)
 
     def copies(self, memory: Any) -> bool:
@@ -112,7 +112,7 @@ class MetalcomputeEngine(Observable, SharedMemory):
         CompileError
             When Metal's compiler refuses the kernel.
         LaunchError
-            When it cannot be run in such threadgroups, or arguments overlap in memory.
+            When it cannot run in threadgroups of this size, or arguments overlap in memory.
         """
         elapsed = Stopwatch()
         unit = binary.unit

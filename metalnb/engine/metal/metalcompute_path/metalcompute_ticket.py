@@ -42,7 +42,7 @@ class MetalcomputeTicket:
         Raises
         ------
         KernelFault
-            When the dispatch did not run as it was asked to.
+            When the dispatch did not run as requested.
         """
         with self._lock:
             records = [(record, threads) for _, record, threads in self._runs]

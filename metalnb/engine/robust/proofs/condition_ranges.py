@@ -1,4 +1,4 @@
-"""What the conditions on the path to a block tell of the values there."""
+"""Narrow the values in a block by the conditions on the path to it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def is_not(flag: Scalar) -> bool:
 
 
 class ConditionRanges:
-    """The part of `Ranges` that conditions tell."""
+    """The part of `Ranges` that follows from conditions."""
 
     def __init__(self, flow: Flow) -> None:
         self._flow = flow
@@ -43,7 +43,7 @@ class ConditionRanges:
         return found
 
     def _named(self, flag: Scalar) -> set[Scalar]:
-        """Return the values of which a condition may tell something: it is made of them, and of what they are made."""
+        """Return the values that a condition may narrow: its operands, and theirs in turn."""
         if flag not in self._names:
             found, ahead = {flag}, [flag]
             while ahead:
@@ -55,7 +55,7 @@ class ConditionRanges:
         return self._names[flag]
 
     def _parts(self, condition: Condition) -> Iterator[Condition]:
-        """Yield the comparisons that hold, or do not, by a condition."""
+        """Yield the comparisons that a condition implies, or whose opposites it implies."""
         ahead = [condition]
         while ahead:
             flag, truth, label = ahead.pop()
@@ -71,14 +71,14 @@ class ConditionRanges:
                 ahead.append(Condition(one, not truth, label))
             elif flag.bits == 1 and flag.op == ("and" if truth else "or"):
                 ahead += [Condition(part, truth, label) for part in flag.operands]
-            elif flag.op == "select":  # what && and || are made of
+            elif flag.op == "select":  # how clang writes && and ||
                 yes, no = others
                 fixed = no if truth else yes
                 if fixed.is_constant and bool(fixed.number) != truth:
                     ahead += [Condition(one, truth, label), Condition(yes if truth else no, truth, label)]
 
     def _tells(self, value: Scalar, condition: Condition, now: Interval) -> Iterator[Interval]:
-        """Yield ranges of a value that follow from a condition, given what is known of it now."""
+        """Yield ranges of a value that follow from a condition, given its current range."""
         for flag, truth, label in self._parts(condition):
             one, other = flag.operands
             relation = flag.word if truth else OPPOSITE[flag.word]
@@ -94,23 +94,23 @@ class ConditionRanges:
                     yield known
 
     def _moved(self, compared: Scalar, now: Interval) -> Interval:
-        """Return the range of a sum or a conversion of a value, as far as that is simple."""
+        """Return the range of a sum or a conversion of a value, if it is simple to find."""
         step = self._step(compared)
         return whole(compared.bits) if step is None else now.plus(Interval(step, step))
 
     def _step(self, made: Scalar) -> int | None:
-        """Return what is added to a value's first operand; None where that is not a constant."""
+        """Return the constant that is added to a value's first operand; None if it is not constant."""
         if made.op not in {"add", "sub"} or not made.operands[1].is_constant:
             return None
         return made.operands[1].number * (1 if made.op == "add" else -1)
 
     def _undone(self, compared: Scalar, known: Interval, now: Interval) -> Interval | None:
-        """Return what is known of a value, from what is known of a sum or a conversion of it; None for nothing."""
+        """Return a value's range, given that of a sum or a conversion of it; None if nothing follows."""
         if compared.op in {"add", "sub"}:
             step = self._step(compared)
             return None if step is None else known.minus(Interval(step, step))
         bits = compared.bits
-        if compared.op == "trunc":  # the same number as long as the value is that small
+        if compared.op == "trunc":  # lossless while the value is that small
             if now.within(Interval(0, (1 << bits - 1) - 1)):
                 return known.signed(bits)
             return known.unsigned(bits) if now.within(whole(bits)) else None
@@ -118,7 +118,7 @@ class ConditionRanges:
 
 
 def _packed(flag: Scalar, *, truth: bool) -> list[tuple[Scalar, bool]]:
-    """Return what is known of all flags of a vector that is compared as a number: with none of them, or with all."""
+    """Return the flags of a vector that is compared as a number, with each one's value: none set, or all."""
     number, other = flag.operands
     if number.op != "pack" or not other.is_constant or number.operands[0].bits != 1:
         return []

@@ -163,8 +163,8 @@ class Flow:
     def current(self, value: Scalar, label: str) -> bool:
         """Return whether a value known in a block is the most recent one there.
 
-        It is, inside the loop that defines it. After that loop it is frozen, while a phi of the loop may be one
-        iteration further than what was computed from it.
+        It is inside the loop that defines it. After that loop it no longer changes, whereas a phi of the loop may be
+        one iteration ahead of the values computed from it.
         """
         header = self._inner.get(value.block, "")
         return not header or label in self.loops[header]

@@ -1,8 +1,8 @@
-"""How far two integers are apart, as sums of the same parts: `end - first` of a thread that takes `first` to `end`.
+"""The difference of two integers that are sums of the same parts: `end - first` of a thread's range of elements.
 
-The range of each says nothing of that: of ``g * 4`` and ``min((g + 1) * 4, n)`` either may be anything below n, and yet
-they are never more than 4 apart. Both are written as sums of multiples of what they are made of, and one is taken from
-the other. Such a sum is right up to a multiple of two to the number of bits: no step of it has to be free of wrapping.
+Their ranges alone do not bound it: ``g * 4`` and ``min((g + 1) * 4, n)`` may each be anything below n, yet they never
+differ by more than 4. Both are written as sums of multiples of their parts, and subtracted. Such a sum is exact modulo
+2^bits, so no step of it has to be free of wrapping.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .operations import LEAST, OPPOSITE, TURNED
 
 __all__ = ["DifferenceRanges", "Sum", "congruent", "every", "ordered", "power_of"]
 
-_WRAPS = 8  # multiples of 2^bits that are looked at
+_WRAPS = 8  # multiples of 2^bits that are tried
 _DEPTH = 8  # of a sum's parts
 _EXTENDED = frozenset({"zext", "sext"})
 _POWERS = frozenset({"add", "sub", "mul", "shl", "or", "xor", "and", "zext", "sext", "trunc"})
@@ -46,15 +46,15 @@ def every(bits: int, *, unsigned: bool) -> Interval:
 
 
 class DifferenceRanges(ConditionRanges):
-    """The part of `Ranges` that compares two values by what they are made of."""
+    """The part of `Ranges` that compares two values by their parts."""
 
     def __init__(self, flow: Flow) -> None:
         super().__init__(flow)
-        self._flags: dict[Scalar, Scalar] = {}  # by what is chosen by them: 1 or 0
-        self._low: dict[tuple[Scalar, int], Scalar] = {}  # what values leave when they are divided by a power of two
+        self._flags: dict[Scalar, Scalar] = {}  # conditions as 1 or 0, by the select that uses them
+        self._low: dict[tuple[Scalar, int], Scalar] = {}  # remainders of values by a power of two
 
     def difference(self, one: Scalar, other: Scalar, label: str, *, unsigned: bool) -> Interval:
-        """Return the range of one integer less another, as unsigned or signed ones, where a block knows both."""
+        """Return the range of one integer minus another, unsigned or signed, where a block knows both."""
         inner = self._unextended(one, other, label, unsigned=unsigned)
         if inner is not None:
             return self.difference(*inner, label, unsigned=unsigned)
@@ -78,7 +78,7 @@ class DifferenceRanges(ConditionRanges):
     def _unextended(
         self, one: Scalar, other: Scalar, label: str, *, unsigned: bool,
     ) -> tuple[Scalar, Scalar] | None:  # fmt: skip
-        """Return what two values are, before both were made wider; None where that is something else."""
+        """Return the operands of two extensions, if these extend alike; else None."""
         if one.op not in _EXTENDED or other.op not in _EXTENDED:
             return None
         inner = one.operands[0], other.operands[0]
@@ -103,7 +103,7 @@ class DifferenceRanges(ConditionRanges):
                 yield relation if flag.operands[0] is one else TURNED[relation]
 
     def _least(self, value: Scalar, label: str) -> tuple[Scalar, Scalar, bool] | None:
-        """Return what a value is the smaller one of, and whether as unsigned integers; None for any other."""
+        """Return the two values that a value is the minimum of, and whether unsigned; None if it is no minimum."""
         if not value.block or not all(self._known(v, label) for v in (value, *value.operands)):
             return None
         if value.op in LEAST:
@@ -117,11 +117,11 @@ class DifferenceRanges(ConditionRanges):
         return yes, no, test.word[0] == "u"
 
     def _known(self, value: Scalar, label: str) -> bool:
-        """Say whether what a value was made of is what a block has of it."""
+        """Return whether a value is current in a block."""
         return not value.block or self._flow.current(value, label)
 
     def sum_of(self, value: Scalar, label: str, depth: int = _DEPTH) -> Sum:  # noqa: PLR0911  (a case each)
-        """Return a value as a sum of multiples of others, which is right modulo 2 to the number of its bits."""
+        """Return a value as a sum of multiples of others, exact modulo 2^bits."""
         known = self._at(value, label)
         if known.low == known.high:
             return Sum(known.low, {})
@@ -147,7 +147,7 @@ class DifferenceRanges(ConditionRanges):
         return _made(op, one, other, value.bits) or alone
 
     def _masked(self, value: Scalar, label: str, depth: int) -> Sum | None:
-        """Return a value without its low bits as it less these: ``x / 8 * 8`` as ``x - x % 8``."""
+        """Return a value without its low bits as a difference: ``x / 8 * 8`` as ``x - x % 8``."""
         number, mask = value.operands
         if not mask.is_constant or not number.block or number.integer is False:
             return None
@@ -163,18 +163,18 @@ class DifferenceRanges(ConditionRanges):
         return self.sum_of(number, label, depth - 1).plus(Sum(0, {self._low[number, step]: 1}), -1)
 
     def _apart(self, one: Scalar, other: Scalar, label: str) -> bool:
-        """Return whether two integers have no bit in common: the low bits of one are 0, of the other all else."""
+        """Return whether two integers have no bit in common: one has only low bits, which are 0 in the other."""
         return any(
             self._seen(low, label, unsigned=True).high < power_of(high) for low, high in ((one, other), (other, one))
         )
 
     def added(self, made: Scalar, counter: Scalar, label: str) -> Interval | None:
-        """Return what is added to a counter; None where it is not such a sum."""
+        """Return the increment of a counter; None if the value is not a sum with it."""
         apart = self.sum_of(made, label).plus(Sum(0, {counter: 1}), -1)
         return None if counter in apart.terms else self._range(apart, label)
 
     def _widened(self, value: Scalar, label: str, depth: int = _DEPTH, *, unsigned: bool) -> Sum | None:
-        """Return a value's sum, if it is the value itself: it does not wrap."""
+        """Return a value's sum, if the sum does not wrap."""
         made = self.sum_of(value, label, depth - 1)
         found = congruent(self._seen(value, label, unsigned=unsigned), self._range(made, label), value.bits)
         return made if found.within(every(value.bits, unsigned=unsigned)) else None
@@ -219,11 +219,11 @@ def _made(op: str, one: Sum, other: Sum, bits: int) -> Sum | None:
         return Sum(0, {}).plus(one, by)
     if op == "shl":
         return Sum(0, {}).plus(one, 1 << by) if 0 <= by < bits else None
-    return Sum(-1, {}).plus(one, -1) if by % (1 << bits) == whole(bits).high else None  # all bits turned
+    return Sum(-1, {}).plus(one, -1) if by % (1 << bits) == whole(bits).high else None  # all bits inverted
 
 
 def ordered(found: Interval, relation: str) -> Interval:
-    """Return a difference when it is known how its sides compare."""
+    """Narrow a difference by how its sides compare."""
     low, high = {
         "<": (found.low, -1), "<=": (found.low, 0), ">": (1, found.high), ">=": (0, found.high), "==": (0, 0),
     }.get(relation, (found.low + (found.low == 0), found.high - (found.high == 0)))  # fmt: skip

@@ -1,8 +1,8 @@
-"""Where a pointer is at most when the condition before it is on a sum of the same parts: a row's pointer with a column.
+"""Bound a pointer by a condition on a sum of the same parts: a row's pointer plus a column.
 
-``if (column >= 0 && column < width) … row[first * step + lane * step - padding]``: none of these parts is bounded well,
-but their sum is the column. So what is known of compared values is known of the sums that they are, and is put in the
-place of these parts.
+``if (column >= 0 && column < width) … row[first * step + lane * step - padding]``: none of these parts has a tight
+bound, but their sum is the column. So the range of a compared value holds for its sum, and replaces those parts
+wherever they occur.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _Terms = tuple[tuple[Scalar, int], ...]
 
 
 class GuardedSums(WalkedLoops):
-    """The part of `Ranges` that knows sums by the conditions on them."""
+    """The part of `Ranges` that bounds sums by the conditions on them."""
 
     def __init__(self, flow: Flow) -> None:
         super().__init__(flow)
@@ -31,7 +31,7 @@ class GuardedSums(WalkedLoops):
         self._places: dict[Scalar, int] = {}  # an order of values
 
     def guarded(self, place: ScalarPlace, label: str) -> Interval | None:
-        """Return how far a place may be from its root, in bytes and modulo 2^64, where a block has it."""
+        """Return the range of a place's offset from its root in a block, in bytes and modulo 2^64."""
         rest = self.sum_to(place, label)
         if rest is None:
             return None
@@ -48,7 +48,7 @@ class GuardedSums(WalkedLoops):
         return best
 
     def sum_to(self, place: ScalarPlace, label: str) -> Sum | None:
-        """Return the bytes between a place and its root as a sum, right modulo 2^64; None where an index may wrap."""
+        """Return a place's offset from its root as a sum, exact modulo 2^64; None if an index may wrap."""
         rest = Sum(place.fixed, {})
         for index, step in place.terms:
             part = self.sum_of(index, label) if index.bits == 64 else self._widened(index, label, unsigned=False)
@@ -58,7 +58,7 @@ class GuardedSums(WalkedLoops):
         return rest
 
     def _facts_on_sums(self, label: str) -> dict[_Terms, Interval]:
-        """Return the ranges of sums without their constants, the first of their terms counted positively."""
+        """Return the ranges of sums, normalised: no constant, and a positive first term."""
         facts: dict[_Terms, Interval] = {}
         for fact, found in itertools.chain(self._on_sums(label), self._on_counters(label)):
             order = sorted(fact.terms, key=lambda v: self._places.setdefault(v, len(self._places)))
@@ -70,7 +70,7 @@ class GuardedSums(WalkedLoops):
         return facts
 
     def _put(self, rest: Sum, order: list[_Terms], facts: Mapping[_Terms, Interval], label: str) -> Interval:
-        """Return the range of a sum, with what is known of parts of it in their place."""
+        """Return the range of a sum, with known ranges substituted for its parts."""
         known = Interval(0, 0)
         for terms in order:
             times = rest.terms.get(terms[0][0], 0) // terms[0][1]
@@ -80,7 +80,7 @@ class GuardedSums(WalkedLoops):
         return known.plus(self._range(rest, label))
 
     def _on_sums(self, label: str) -> Iterator[tuple[Sum, Interval]]:
-        """Yield what is known of sums by the conditions on the path to a block."""
+        """Yield sums with the ranges that follow from the conditions on the path to a block."""
         for condition in self._flow.conditions(label):
             for value in self._named(condition.flag):
                 if not value.block or not self._flow.current(value, condition.label):
@@ -95,7 +95,7 @@ class GuardedSums(WalkedLoops):
                     yield from self._fact(self.sum_of(value, label), self._at(value, label), value, label)
 
     def _on_counters(self, label: str) -> Iterator[tuple[Sum, Interval]]:
-        """Yield how far the counters of the loops around a block are from what ends these loops by equality."""
+        """Yield the distances of loop counters around a block from the values at which their loops end by equality."""
         flow = self._flow
         for header, body in flow.loops.items():
             for phi in flow.phis[header] if label in body else ():

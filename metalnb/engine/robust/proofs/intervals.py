@@ -1,7 +1,7 @@
 """Arithmetic on ranges of integers: each is a value of some number of bits n, modulo 2^n.
 
-A range is kept as it was computed, so that ``i + 4294967295`` stays ``i - 1``. Where it is needed as unsigned or as
-signed integers, that view of it is asked for: all that the width allows, if the range wraps there.
+A range is kept as it was computed, so that ``i + 4294967295`` stays ``i - 1``. `unsigned` and `signed` give it as
+integers of either kind; a range that wraps there becomes all that the width allows.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 __all__ = ["Interval", "whole"]
 
-_WRAPS = 8  # multiples of 2^bits that are looked at
+_WRAPS = 8  # multiples of 2^bits that are tried
 
 
 class Interval(NamedTuple):
@@ -55,11 +55,11 @@ class Interval(NamedTuple):
         return Interval(low, low + count - 1)
 
     def fitted(self, bits: int) -> Interval:
-        """Return it; or all unsigned integers, when it holds as many as the width allows."""
+        """Return it, or all unsigned integers if it holds as many as the width allows."""
         return self if self.high - self.low < 1 << bits else whole(bits)
 
     def met(self, known: Interval, bits: int) -> Interval:
-        """Return what is in both; either may be off by a multiple of 2^bits."""
+        """Return the intersection; either range may be off by a multiple of 2^bits."""
         found = []
         first, last = (self.low - known.high) >> bits, -((known.low - self.high) >> bits)
         if last - first > _WRAPS:
@@ -70,7 +70,7 @@ class Interval(NamedTuple):
             if low <= high:
                 found.append(Interval(low, high))
         if not found:
-            return self  # never reached: whatever is said of it is true
+            return self  # never reached: any range is right
         hull = Interval(min(f.low for f in found), max(f.high for f in found))
         return min(hull, known, key=lambda i: i.high - i.low)
 

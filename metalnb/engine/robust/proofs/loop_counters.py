@@ -1,4 +1,4 @@
-"""Counters: what each iteration adds to a phi, what ends its loop, and how often the loop may run by that."""
+"""Counters: the step of a phi, the limit that ends its loop, and the iterations that follow from both."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ class Test(NamedTuple):
 
 
 class LoopCounters(DifferenceRanges):
-    """The part of `Ranges` that knows counters."""
+    """The part of `Ranges` that handles counters."""
 
     def of(self, value: Scalar, label: str) -> Interval | None:
         """Return the range of a value, where a block knows it; None when it takes too long to find."""
         raise NotImplementedError
 
     def asked(self, question: Callable[[], _Answer]) -> _Answer | None:
-        """Return the answer to a question of this class's; None when it takes too long to find."""
+        """Return the result of a query by this class; None when it takes too long to find."""
         raise NotImplementedError
 
     def _steps(self, value: Scalar, again: Incoming) -> int:
-        """Return what each iteration adds to a value; 0 for anything else."""
+        """Return the constant that each iteration adds to a value; 0 if there is none."""
         found = {self._step(v) if v.operands and v.operands[0] is value else None for v, _ in again}
         return (found.pop() or 0) if len(found) == 1 else 0
 
@@ -64,7 +64,7 @@ class LoopCounters(DifferenceRanges):
                 yield Test(other, relation, one is not value, label)
 
     def _equal_to(self, value: Scalar, again: Incoming) -> list[tuple[Interval, Test]]:
-        """Return what a counter is compared with in each iteration to end its loop."""
+        """Return the limits that end a counter's loop by equality."""
         found = []
         for test in self._tests(value, again):
             outside = test.other.block not in self._flow.loops[value.block]
@@ -75,7 +75,7 @@ class LoopCounters(DifferenceRanges):
         return found
 
     def _way(self, starts: Incoming, end: Scalar, step: int, *, unsigned: bool) -> Interval:
-        """Return how far a counter's end is from where it starts."""
+        """Return the distance from a counter's start to its end."""
         found = []
         for value, before in starts:
             pair = (end, value) if step > 0 else (value, end)
@@ -83,7 +83,7 @@ class LoopCounters(DifferenceRanges):
         return functools.reduce(Interval.joined, found)
 
     def passes(self, counter: Scalar) -> float | None:
-        """Return how often a counter's loop runs at most, by how far its end is from its start; None for no end."""
+        """Return a bound on a loop's iterations by its counter's distance from start to end; None if there is none."""
         return self.asked(lambda: self._passes(counter))
 
     def _passes(self, counter: Scalar) -> float | None:
@@ -109,7 +109,7 @@ class LoopCounters(DifferenceRanges):
         return None if most == math.inf else most
 
     def iterations_before(self, header: str, label: str) -> int | None:
-        """Return how many iterations may have ended when a block of a loop is reached, by a counter of its own."""
+        """Return how many iterations may have finished when a block of a loop is reached, by one of its counters."""
         flow, found = self._flow, list[int]()
         for phi in flow.phis[header] if label in flow.loops[header] else ():
             starts, again = (flow.incoming(phi, again=which) for which in (False, True))

@@ -1,4 +1,4 @@
-"""How often the loops of a kernel run at most, in one dispatch: those that may run for long must be stoppable."""
+"""Bound the iterations of a kernel's loops in one dispatch: loops that may run for long must be stoppable."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ class _Work:
                 self._length[flow.innermost(label)] += len(block)
 
     def around(self, header: str) -> float:
-        """Return those of a loop in all iterations of the loops around it."""
+        """Return a loop's instructions over all iterations of the loops around it."""
         loops = self._flow.loops
         return self._length[header] * math.prod(times for h, times in self._each.items() if header in loops[h])
 
     def inside(self, header: str) -> float:
-        """Return those of a loop and all inside it, each time it is reached."""
+        """Return the instructions of a loop and of all loops inside it, each time it is reached."""
         body = self._flow.loops[header]
         inner = [h for h in self._each if h in body]
         return sum(
@@ -58,7 +58,7 @@ class _Work:
 
 
 def iterations(flow: Flow, ranges: Ranges, header: str) -> float:
-    """Return how often a loop runs at most, each time it is reached; infinity when nothing says so."""
+    """Return a bound on a loop's iterations, each time it is reached; infinity if there is none."""
     if not flow.reducible:
         return math.inf
     found = _euclid(flow, header)
@@ -71,7 +71,7 @@ def iterations(flow: Flow, ranges: Ranges, header: str) -> float:
 
 
 def _euclid(flow: Flow, header: str) -> float:
-    """Return how often a loop runs that takes remainders, `a, b = b, a % b`, until b is 0: two iterations halve b."""
+    """Bound Euclid's loop, `a, b = b, a % b` until b is 0: two iterations at least halve b."""
     for b in flow.phis[header]:
         given = {value for value, _ in flow.incoming(b, again=True)}
         left = given.pop()
@@ -85,7 +85,7 @@ def _euclid(flow: Flow, header: str) -> float:
 
 
 def _divisor(made: Scalar) -> Scalar:
-    """Return what is divided by, where it is not 0: in place of that engines divide by 1."""
+    """Return the divisor, seen through the select that replaces 0 by 1."""
     by = made.operands[1]
     if by.op == "select" and by.operands[1].is_constant and by.operands[1].number == 1:
         return by.operands[2]
@@ -106,7 +106,7 @@ def _ends_at_zero(flow: Flow, header: str, values: set[Scalar]) -> bool:
 
 
 def _counted(ranges: Ranges, phi: Scalar, following: Incoming) -> float:
-    """Return how many values a counter can have on its way: it only grows, or only falls, and does not wrap."""
+    """Return how many values a counter can take: it is monotonic and does not wrap."""
     most = 0.0
     for value, label in following:
         here = ranges.of(phi, label)
@@ -133,7 +133,7 @@ def _halved(ranges: Ranges, phi: Scalar, following: Incoming) -> float:
 
 
 def _least_halved(ranges: Ranges, made: Scalar, counter: Scalar, label: str) -> float:
-    """Return from which counter on a value is less than it, and about a half at most; infinity for none."""
+    """Return the least counter from which on a value is at most about half of it; infinity if there is none."""
     if _is_half(ranges, made, counter, label):
         return 1
     total, modulus = ranges.asked(lambda: ranges.sum_of(made, label)), 1 << made.bits
@@ -146,13 +146,13 @@ def _least_halved(ranges: Ranges, made: Scalar, counter: Scalar, label: str) -> 
 
 
 def _is_half(ranges: Ranges, value: Scalar, counter: Scalar, label: str) -> bool:
-    """Say whether a value is a half of a counter, rounded down."""
+    """Return whether a value is half of a counter, rounded down."""
     by = {"lshr": 1, "udiv": 2}.get(value.op)
     return by is not None and value.operands[0] is counter and ranges.of(value.operands[1], label) == (by, by)
 
 
 def _bare(value: Scalar) -> Scalar:
-    """Return a value before all that converts it."""
+    """Return a value without its conversions."""
     while value.op in _CONVERSIONS:
         value = value.operands[0]
     return value
@@ -173,7 +173,7 @@ def _steps(made: Scalar, counter: Scalar, here: Interval, ranges: Ranges, label:
 
 
 def _loses_a_bit(ranges: Ranges, made: Scalar, counter: Scalar, label: str) -> bool:
-    """Say whether a value is `x & (x - 1)`: x without the lowest of its bits."""
+    """Return whether a value is `x & (x - 1)`: x without its lowest set bit."""
     less = next((value for value in made.operands if value is not counter), counter)
     step = ranges.asked(lambda: ranges.added(less, counter, label))
     return step is not None and step.signed(counter.bits) == (-1, -1)

@@ -1,4 +1,4 @@
-"""What loops carry from one iteration to the next: ranges that hold at the start, and in each if in the one before."""
+"""Ranges of loop-carried values, proven by induction: they hold at the start, and every iteration preserves them."""
 
 from __future__ import annotations
 
@@ -35,23 +35,23 @@ class _Stride(NamedTuple):
 
 
 class LoopRanges(LoopCounters):
-    """The part of `Ranges` that follows loops."""
+    """The part of `Ranges` that handles loops."""
 
     def __init__(self, flow: Flow) -> None:
         super().__init__(flow)
         self._memo: dict[tuple[Scalar, str], tuple[Interval, frozenset[Scalar]]] = {}
         self._added: list[tuple[Scalar, str]] = []  # to the memo, in order
-        self._frames: list[set[Scalar]] = [set()]  # assumptions used by what is being found
+        self._frames: list[set[Scalar]] = [set()]  # assumptions used by the range being computed
         self._assumed: dict[Scalar, Interval] = {}
         self._alive: dict[tuple[str, str], bool] = {}  # edges: whether they may be reached
         self._strides: dict[Scalar, _Stride] = {}
 
     def _after(self, value: Scalar) -> Interval | None:
-        """Return what a loop's value is after the loop; None where that is not known iteration by iteration."""
+        """Return the range of a loop's value after the loop; None if the loop is not evaluated step by step."""
         raise NotImplementedError
 
     def _hull(self, sides: list[Interval], bits: int) -> Interval:
-        """Join ranges, in the view in which the result is smaller."""
+        """Join ranges, as signed or unsigned, whichever gives the smaller result."""
         views = []
         for view in VIEWS:
             seen = [view(side, bits) for side in sides]
@@ -63,7 +63,7 @@ class LoopRanges(LoopCounters):
         return self._hull([self._coming(value, label, home) for value, label in taken], incoming[0][0].bits)
 
     def _comes(self, label: str, home: str) -> bool:
-        """Say whether the edge from one block to another may be taken, by its own condition and those of its loop."""
+        """Return whether the edge between two blocks may be taken, by its own condition and its loop's."""
         if not self._possible(self._flow.tested(label, home)):
             return False
         known = self._alive.get((label, home))
@@ -79,7 +79,7 @@ class LoopRanges(LoopCounters):
         return known
 
     def _possible(self, conditions: list[Condition]) -> bool:
-        """Say whether all of these may hold, as far as the ranges of what they compare tell."""
+        """Return whether all of these may hold, judged by the ranges of their operands."""
         for flag, truth, label in (part for condition in conditions for part in self._parts(condition)):
             one, other = (self._at(value, label) for value in flag.operands)
             if not may_hold(flag.word if truth else OPPOSITE[flag.word], one, other, flag.operands[0].bits):
@@ -94,7 +94,7 @@ class LoopRanges(LoopCounters):
         if not self._flow.current(value, home):
             found = self._after(value) or found
         step = self._step(value)
-        if step is not None:  # conditions are on what is added to
+        if step is not None:  # conditions are on the first operand
             found = self._coming(value.operands[0], label, home).plus(Interval(step, step)).fitted(value.bits)
         for condition in self._flow.tested(label, home):
             found = self._told(value, condition, found)
@@ -103,7 +103,7 @@ class LoopRanges(LoopCounters):
     # ---- A phi of a loop.
 
     def _carried(self, value: Scalar) -> Interval:
-        """Return what a loop carries: a range that holds at its start, and in each iteration if in the one before."""
+        """Return the range of a loop phi by induction: it holds at the start, and every iteration preserves it."""
         bits, starts = value.bits, self._flow.incoming(value, again=False)
         start, again = self._joined(starts, value.block), self._flow.incoming(value, again=True)
         step = self._steps(value, again)
@@ -128,10 +128,10 @@ class LoopRanges(LoopCounters):
         self, value: Scalar, assumed: Interval, view: View, phi: tuple[Interval, Incoming, int],
         strides: list[_Stride],
     ) -> Interval | None:  # fmt: skip
-        """Return the range that a loop keeps to, if one that is assumed holds in all iterations."""
+        """Return the range that a loop keeps to, if an assumed one holds in all iterations."""
         (start, again, step), bits, best = phi, value.bits, None
         begun = view(start, bits)
-        for _ in range(2):  # what follows from an assumption that holds, holds, and is the better assumption
+        for _ in range(2):  # the consequence of a valid assumption is valid too, and tighter
             ahead = [view(r, bits) for r in self._ahead(value, assumed, again)]
             found = functools.reduce(Interval.joined, ahead, begun)
             stride, moved = None, assumed.plus(Interval(step, step))
@@ -145,7 +145,7 @@ class LoopRanges(LoopCounters):
         return best
 
     def _summed(self, value: Scalar, start: Interval, again: Incoming) -> Interval | None:
-        """Return the range of a value to which each iteration adds something: so much, so often as the loop may run."""
+        """Return the range of a running sum: its start, plus each iteration's summand times the iterations."""
         low = high = 0
         for following, latch in again:
             if following.op != "add" or value not in following.operands:
@@ -161,12 +161,12 @@ class LoopRanges(LoopCounters):
     def _reaching(
         self, start: Interval, starts: Incoming, bits: int, step: int, limits: list[tuple[Interval, Test]], home: str,
     ) -> Interval | None:  # fmt: skip
-        """Return the range of a counter by 1 that ends where it equals something: it cannot step over it."""
+        """Return the range of a counter with step 1 whose loop ends by equality: it cannot step over the limit."""
         for limit, test in limits if abs(step) == 1 else ():
             for view in VIEWS:
                 begun, last, following = view(start, bits), view(limit, bits), test.following
                 way = Interval(last.low - begun.high, 0) if step > 0 else Interval(begun.low - last.high, 0)
-                both = begun.low < begun.high and last.low < last.high  # else no more is known of them together
+                both = begun.low < begun.high and last.low < last.high  # otherwise the difference adds nothing
                 if way.low < following and both and test.other.block not in self._flow.loops[home]:
                     way = self._way(starts, test.other, step, unsigned=view is Interval.unsigned)
                 if way.low < following:
@@ -181,7 +181,7 @@ class LoopRanges(LoopCounters):
     def _guesses(
         self, value: Scalar, start: Interval, again: Incoming, step: int, limits: list[tuple[Interval, Test]],
     ) -> Iterator[tuple[View, Interval]]:  # fmt: skip
-        """Yield ranges that a loop may keep to: up or down from its start, as far as its condition or the type go."""
+        """Yield candidate ranges of a loop: up or down from its start, to the limit of its condition or its type."""
         bits = value.bits
         for limit, test in limits:
             for view in VIEWS:
@@ -192,7 +192,7 @@ class LoopRanges(LoopCounters):
                     yield view, Interval(low, high)
         if step > 0 and bits == 64 and start.within(Interval(0, _SHORT - step)):  # compared as an int
             yield Interval.unsigned, Interval(start.low, _SHORT - step)
-        if not step:  # what an iteration gives it may not depend on what it was
+        if not step:  # its next value may not depend on its current one
             once = self._ahead(value, start, again)
             for view in VIEWS:
                 yield view, functools.reduce(Interval.joined, [view(r, bits) for r in once], view(start, bits))
@@ -206,18 +206,18 @@ class LoopRanges(LoopCounters):
             begun, ends = view(start, bits), every(bits, unsigned=view is Interval.unsigned)
             yield view, Interval(begun.low, ends.high)
             yield view, Interval(ends.low, begun.high)
-        for view in VIEWS:  # what it is given, whatever it was
+        for view in VIEWS:  # its next value, for any current one
             yield view, functools.reduce(Interval.joined, [view(r, bits) for r in ahead], view(start, bits))
 
     def _ahead(self, value: Scalar, assumed: Interval, again: Incoming) -> list[Interval]:
-        """Return what a loop hands to its next iteration when it has something from a range in this one."""
+        """Return the ranges of a phi's next value, given its range in this iteration."""
         with self._assuming({value: assumed}):
             taken = [pair for pair in again if self._possible(self._flow.tested(pair[1], value.block))]
             return [self._coming(v, label, value.block) for v, label in taken]
 
     @contextlib.contextmanager
     def _assuming(self, ranges: Mapping[Scalar, Interval]) -> Iterator[None]:
-        """Take the ranges of some values for granted; what was found by that is forgotten afterwards."""
+        """Assume the ranges of some values; results that depend on them are dropped afterwards."""
         before = len(self._added)
         self._assumed.update(ranges)
         try:
@@ -228,7 +228,7 @@ class LoopRanges(LoopCounters):
             added = self._added[before:]
             del self._added[before:]
             for known in added:
-                kept = self._memo.get(known)  # None: a question within this one has dropped it already
+                kept = self._memo.get(known)  # None: a nested assumption has already dropped it
                 if kept is not None and not kept[1].isdisjoint(ranges):
                     del self._memo[known]
                 elif kept is not None:

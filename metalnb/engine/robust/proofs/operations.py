@@ -1,4 +1,4 @@
-"""What LLVM's integer instructions make of ranges, and what comparisons tell of what they compare.
+"""Transfer functions: ranges of LLVM's integer instructions, and ranges that follow from comparisons.
 
 Source: LLVM Language Reference, "Binary Operations", "Bitwise Binary Operations", "icmp", "llvm.umin.*" and the like.
 """
@@ -131,9 +131,9 @@ TURNED = {"==": "==", "!=": "!=", "u<": "u>", "u>": "u<", "u<=": "u>=", "u>=": "
 
 
 def bounded(relation: str, other: Interval, bits: int, now: Interval) -> Interval | None:
-    """Return the integers that stand in a relation to some integer of a range; None when that may be all.
+    """Return the integers that satisfy a relation to some integer of a range; None if there are none or all may.
 
-    ``now`` is where they are known to be: not to be a number tells something at an end of it.
+    ``now`` is their known range: an inequality narrows it only at one of its ends.
     """
     if relation == "==":
         return other
@@ -163,14 +163,14 @@ def _other_than(other: Interval, now: Interval, bits: int) -> Interval | None:
 
 
 def may_hold(relation: str, one: Interval, other: Interval, bits: int) -> bool:
-    """Say whether some integers of two ranges may compare so."""
+    """Return whether a relation may hold between some integers of two ranges."""
     if relation in {"==", "!="}:
         if one.low == one.high and other.low == other.high:
             return ((one.low - other.low) % (1 << bits) == 0) == (relation == "==")
         return True
     known = bounded(relation, other, bits, one)
     view = Interval.unsigned if relation[0] == "u" else Interval.signed
-    if known is None:  # not to be below 0, or nothing at all
+    if known is None:  # no unsigned number is below 0
         return False
     seen = view(one, bits)
     return seen.low <= known.high and known.low <= seen.high

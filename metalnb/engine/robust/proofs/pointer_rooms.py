@@ -1,4 +1,4 @@
-"""How many bytes lie before and after a pointer in its buffer: what an access through it may use.
+"""A pointer's room: the bytes before and after it in its buffer, which an access through it may use.
 
 A pointer that a loop advances has moved by the loop's iterations times the step.
 """
@@ -58,7 +58,7 @@ class PointerRooms:
         return total
 
     def guarded(self, place: ScalarPlace, label: str) -> Interval | None:
-        """Return the same, also from conditions on sums of its terms, which takes longer."""
+        """Return the same, using conditions on sums of its terms as well, which takes longer."""
         return self._ranges.asked(lambda: self._ranges.guarded(place, label))
 
     def of(self, pointer: Scalar, label: str, offset: _Offset | None = None) -> Room | None:

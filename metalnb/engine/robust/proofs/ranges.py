@@ -1,8 +1,8 @@
 """Which integers a value of a kernel can be in one dispatch: from the grid, the scalars, and the guards on the path.
 
-This is what proves an access right before the dispatch starts. All is done on the host, once for each grid and sizes:
-the range of an index follows from those of the thread's position, of the scalars that the caller passed, and of loop
-counters, each cut by the conditions on which the code at hand is reached. What is read from a buffer can be anything.
+These ranges prove an access to be in bounds before the dispatch starts. The host computes them once for each grid and
+sizes. An index's range follows from those of the thread's position, the caller's scalars and the loop counters, each
+narrowed by the conditions on the path. A value read from a buffer can be anything.
 
 Source: P. and R. Cousot, Abstract interpretation (1977).
 """
@@ -30,7 +30,7 @@ _CONVERSIONS = frozenset({"zext", "sext", "trunc"})
 _PLACES = 32  # of a table of scalars
 _MOST = 4000  # evaluations, six times what the library's kernels need; a kernel that needs more is checked instead
 _EACH = 1500  # evaluations for one question
-_DEEP = 60  # evaluations in each other, of up to ten calls: Python has a thousand, of which others have taken some
+_DEEP = 60  # nested evaluations, of up to ten calls each: Python allows a thousand, less the callers' own
 
 _Answer = TypeVar("_Answer")
 
@@ -45,7 +45,7 @@ class Ranges(GuardedSums):
     Attributes
     ----------
     read : set of (int, int, int)
-        What the answers depend on besides the grid: argument, first byte and number of bytes of scalars.
+        The scalars that the results depend on, besides the grid: argument, first byte and number of bytes.
     """
 
     def __init__(self, flow: Flow, roots: Roots, entry: EntryPoint, facts: LaunchFacts) -> None:
@@ -57,7 +57,7 @@ class Ranges(GuardedSums):
             "zext": self._converted, "sext": self._converted, "trunc": self._converted, "select": self._selected,
             "phi": self._merged, "call": self._called, "load": self._loaded,
         }  # fmt: skip
-        self._left, self._floor = _MOST, 0  # evaluations; the question at hand may not go below the floor
+        self._left, self._floor = _MOST, 0  # evaluations; the current query may not go below the floor
         self.read: set[tuple[int, int, int]] = set()
 
     def of(self, value: Scalar, label: str) -> Interval | None:
@@ -65,7 +65,7 @@ class Ranges(GuardedSums):
         return self.asked(lambda: self._at(value, label))
 
     def known(self, value: Scalar, label: str) -> Interval:
-        """Return the range of a value, for a question that is asked."""
+        """Return the range of a value, as a query of its own."""
         return self._at(value, label)
 
     def asked(self, question: Callable[[], _Answer]) -> _Answer | None:
@@ -75,7 +75,7 @@ class Ranges(GuardedSums):
             return question()
         except _TooMuch:
             return None
-        except RecursionError:  # it may have come while assumptions were taken back
+        except RecursionError:  # it may have been raised while assumptions were undone
             self._spoilt = True
             return None
         finally:
@@ -100,13 +100,13 @@ class Ranges(GuardedSums):
         if key in self._open and value not in self._assumed:
             self._frames[-1].add(value)
             return whole(value.bits)
-        for phi in self._flow.carried(value):  # each before what is made of it: that would be in its own way
+        for phi in self._flow.carried(value):  # first: the values computed from it would recurse into it
             if (phi, phi.block) not in self._memo and (phi, phi.block) not in self._open and phi not in self._assumed:
                 self._at(phi, phi.block)
         self._left -= 1
         if self._left < self._floor:
             raise _TooMuch
-        entered = key not in self._open  # else it is asked for what follows from an assumption on it
+        entered = key not in self._open  # otherwise this evaluates the consequence of an assumption on it
         self._open.add(key)
         self._frames.append(set())
         try:
@@ -137,13 +137,13 @@ class Ranges(GuardedSums):
         return found
 
     def taken(self, label: str, target: str) -> bool:
-        """Say whether the edge from one block to another may be taken, as far as the numbers that are known tell."""
+        """Return whether the edge from one block to another may be taken, judged by the known ranges."""
         told = [*self._flow.conditions(label), *self._flow.tested(label, target)]
         return self.asked(lambda: self._possible(told)) is not False
 
     @functools.cached_property
     def reached(self) -> set[str]:
-        """The blocks that may be reached, by the edges that may be taken."""
+        """The blocks that may be reached along edges that may be taken."""
         ahead, seen = [self._flow.entry], {self._flow.entry}
         while ahead:
             block = ahead.pop()
@@ -155,7 +155,7 @@ class Ranges(GuardedSums):
     def _leads(self, label: str, target: str) -> bool:
         return self.asked(lambda: self._possible(self._flow.tested(label, target))) is not False
 
-    # ---- What makes a value.
+    # ---- The range of each operation.
 
     def _made(self, value: Scalar, label: str) -> Interval:
         if value in self._assumed:
@@ -172,7 +172,7 @@ class Ranges(GuardedSums):
         bits, one, other = value.bits, value.operands[0], value.operands[-1]
         a, b = self._at(one, label), self._at(other, label)
         by = other.operands[1].number if other.op == "lshr" and other.operands[0] is one else bits
-        if value.op == "sub" and 0 < by < bits:  # of a constant that is none the number is 0
+        if value.op == "sub" and 0 < by < bits:  # a scalar that is not constant has the number 0
             a = a.unsigned(bits)
             return Interval(a.low - (a.low >> by), a.high - (a.high >> by))
         if value.op == "sub" and a.low < a.high and b.low < b.high:
@@ -183,7 +183,7 @@ class Ranges(GuardedSums):
         return _as(value, self._at(value.operands[0], label))
 
     def given(self, value: Scalar, condition: Condition, depth: int = 4) -> Interval:
-        """Return the range of a value where a condition holds besides those of the block that tests it."""
+        """Return the range of a value where a condition holds, in addition to those of the block that tests it."""
         found, step = self._at(value, condition.label), self._step(value)
         if depth and (step is not None or value.op in _CONVERSIONS) and self._flow.current(value, condition.label):
             inner = self.given(value.operands[0], condition, depth - 1)
@@ -192,7 +192,7 @@ class Ranges(GuardedSums):
         return self._told(value, condition, found) if value.integer else found
 
     def _selected(self, value: Scalar, label: str) -> Interval:
-        """Return what a choice gives: each side is chosen where its condition holds."""
+        """Return the range of a select: each side under the condition that chooses it."""
         flag, yes, no = value.operands
         sides = ((yes, True), (no, False))
         return self._hull([self.given(side, Condition(flag, truth, label)) for side, truth in sides], value.bits)
@@ -210,7 +210,7 @@ class Ranges(GuardedSums):
             return whole(value.bits)
         known = self._entry.interval(made, (value.part * value.bits // 8, value.bits // 8), self._facts)
         if known is None and self._entry.one_of_them(made) and not self._walking:
-            # Where it is called: what this thread finds out later says nothing of the others.
+            # In the block of the call: conditions that this thread meets later do not bind the others.
             return self._at(self._roots.values.of(made.operands[0]), value.block)
         return known or whole(value.bits)
 
@@ -237,7 +237,7 @@ class Ranges(GuardedSums):
         return self._hull(found, value.bits) if found else known
 
     def _numbers(self, place: ScalarPlace) -> tuple[int, bytes | bytearray | int] | None:
-        """Return what is in memory that nobody changes, with the argument's number: of scalars, of a constant table."""
+        """Return the contents of scalars or a constant table, with the argument's number; None for other memory."""
         root = self._roots.root_of(place.root)
         if root is None:
             return None
@@ -245,7 +245,7 @@ class Ranges(GuardedSums):
         return None if content is None else (root.number, content)
 
     def _offsets(self, place: ScalarPlace, label: str) -> list[int]:
-        """Return where a load may be, in bytes from its root; nothing if these are many places."""
+        """Return the possible byte offsets of a load from its root; empty if there are too many."""
         total = self.sum_to(place, label)
         if total is None:
             return []
@@ -257,6 +257,6 @@ class Ranges(GuardedSums):
 
 
 def _as(value: Scalar, found: Interval) -> Interval:
-    """Return the range of what is converted as that of what it becomes."""
+    """Return the range of a conversion, given its operand's."""
     bits = value.operands[0].bits
     return found if value.op == "trunc" else found.unsigned(bits) if value.op == "zext" else found.signed(bits)

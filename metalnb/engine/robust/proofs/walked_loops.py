@@ -1,8 +1,8 @@
-"""What a loop leaves that runs a few times, known beforehand: its iterations are gone through one by one.
+"""Evaluate a loop with a small, known number of iterations one iteration at a time.
 
-A row's number is taken apart that way, an axis an iteration, as often as a scalar says:
-``place += y % sizes[d] * strides[d]; y /= sizes[d];``. A range that holds in all iterations says of what is left in
-``y`` that it may still be all of the number.
+Such a loop splits a row's number into indices, one axis per iteration, as often as a scalar says: ``place += y %
+sizes[d] * strides[d]; y /= sizes[d];``. A range that holds in all iterations cannot show that ``y`` shrinks: it would
+still have to include the whole number.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ _MOST = 8  # iterations
 
 
 class WalkedLoops(LoopRanges):
-    """The part of `Ranges` that goes through loops iteration by iteration."""
+    """The part of `Ranges` that evaluates loops iteration by iteration."""
 
     def __init__(self, flow: Flow) -> None:
         super().__init__(flow)
-        self._walking = 0  # loops: other threads may be in other iterations
+        self._walking = 0  # loops being evaluated: other threads may be in other iterations
         self._ends: dict[str, dict[Scalar, Interval]] = {}
 
     def _after(self, value: Scalar) -> Interval | None:
-        """Return what a loop's value is after the loop; None where that is not known iteration by iteration."""
+        """Return the range of a loop's value after the loop; None if the loop cannot be evaluated step by step."""
         header = self._flow.innermost(value.block)
         phis = [phi for phi in self._flow.phis[header] if phi.integer]
         if header in self._flow.stopped or not self._assumed.keys().isdisjoint(phis):
             return None
         memo, added = self._memo, self._added
-        self._memo, self._added = {}, []  # what is known of a value in any iteration says less than what one tells
+        self._memo, self._added = {}, []  # ranges over all iterations are wider than those of one
         self._frames.append(set())
         self._walking += 1
         try:
@@ -50,7 +50,7 @@ class WalkedLoops(LoopRanges):
             self._memo, self._added = memo, added
 
     def _last(self, header: str, phis: list[Scalar]) -> dict[Scalar, Interval]:
-        """Return what all phis of a loop are in its last iteration; nothing where that is not known."""
+        """Return the ranges of a loop's phis in its last iteration; empty if unknown."""
         known = self._ends.get(header)
         if known is None:
             known = self._walked(header, phis)
@@ -74,11 +74,11 @@ class WalkedLoops(LoopRanges):
         return {}
 
     def _entering(self, phis: list[Scalar], *, again: bool) -> dict[Scalar, Interval]:
-        """Return what phis are given at the start, or by another iteration."""
+        """Return the ranges that phis take at the start, or from the previous iteration."""
         return {phi: self._joined(self._flow.incoming(phi, again=again), phi.block) for phi in phis}
 
     def _always(self, test: Scalar, label: str, *, truth: bool) -> bool | None:
-        """Say whether a comparison has this result, as far as that is certain."""
+        """Return whether a comparison has this result in every case; None if it varies."""
         if test.op != "icmp":
             return None
         one, other = (self._at(v, label) for v in test.operands)

@@ -1,4 +1,4 @@
-"""On what an access is right: its index against a limit, or its address against each buffer that it may be in."""
+"""Write an access's bounds check: its index against a limit, or its address against each buffer it may be in."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ class AccessCondition:
     holds : str
         The name of an ``i1``.
     address : str
-        Where the address was compared, that.
+        The address, if that was compared.
     place : PointerPlace or None
-        Else what the index is made of.
+        Otherwise the place that the index was taken from.
     """
 
     holds: str
@@ -58,7 +58,7 @@ class ConditionWriter:
         self._roots, self._start, self._code, self._wide = roots, start, code, wide
 
     def condition(self, access: Access, pointer: str) -> AccessCondition:
-        """Write the condition of an access, before it; its pointer has this name here."""
+        """Write the condition of an access before it; `pointer` is the pointer's name here."""
         place = self._roots.place(access.pointer)
         root = self._roots.root(place.root)
         if root is None:
@@ -85,21 +85,21 @@ class ConditionWriter:
         return total
 
     def _index_fits(self, root: Root, place: PointerPlace, size: int) -> str:
-        """Compare a single index with how many are right."""
+        """Compare a single index with the number of indices in bounds."""
         ((index, step),) = place.terms
         definition = self._definitions.get(index)
-        # An index below 0 may be right where bytes are added to it. One that cannot be below 0 is compared as it is:
-        # in 32 bits it and its steps might wrap.
+        # A negative index may be in bounds if bytes are added to it. One that cannot be negative is compared unchanged:
+        # in 32 bits, it and its steps might wrap.
         unsigned = definition is not None and definition.opcode == "zext"
         steps, rest = (0, place.fixed) if unsigned else divmod(place.fixed, step)
-        short = "" if self._wide else self._short(index)  # half of the work in vector code
+        short = "" if self._wide else self._short(index)  # half the work in vector code
         element, bits = (short, _NARROW) if short else (self._long(index), _WIDE)
         if steps:
             element = self._code.op(f"add i{bits} {element}, {steps}")
         return self._code.op(f"icmp ult i{bits} {element}, {self._limit(root, rest + size, step, bits)}")
 
     def _short(self, index: str) -> str:
-        """Return the integer of 32 bits that an index is made of; an empty string for none."""
+        """Return the 32-bit integer that an index extends; an empty string if there is none."""
         definition = self._definitions.get(index)
         kind = definition.type if definition else None
         if definition is not None and definition.opcode in {"zext", "sext"}:
@@ -107,7 +107,7 @@ class ConditionWriter:
         return index if kind is not None and kind.bits == _NARROW and kind.kind == "integer" else ""
 
     def _in_any(self, address: str, place: PointerPlace, size: int) -> str:
-        """Compare an address with each memory that it may be in."""
+        """Compare an address with the bounds of each buffer it may be in."""
         holds = "false"
         for name in sorted(self._roots.sources(place.root)):
             root = self._roots.root(name)

@@ -1,4 +1,4 @@
-"""A block with several checks, twice: without them where a few tests tell that all of its accesses are right, and with.
+"""Write a block with several checks twice: without them, for when a few tests show all accesses in bounds, and with.
 
 Accesses that differ by known bytes alone share a test of the stretch of memory that all of them need (R. Gupta,
 "Optimizing array bound checks using flow analysis", 1993). In vector code lanes for which some access is wrong take the
@@ -19,23 +19,23 @@ __all__ = ["BlockVersions", "SharedTests"]
 
 _ARITHMETIC = frozenset({"add", "sub", "mul", "shl", "zext", "sext", "trunc"})
 _PURE = BINARY | CASTS | {"icmp", "fcmp", "select", "freeze", "getelementptr", "fneg"}
-_LEAST = 2  # checks that a test replaces, for a second version to pay
-# Instructions, and how many of them for each check: a longer block would double what clang compiles, for a twentieth of
-# the time at most.
+_LEAST = 2  # checks per test, for a second version to pay off
+# Instructions, and instructions per check: duplicating a longer block would double clang's work and save a twentieth of
+# the run time at most.
 _LONG, _FOR_EACH = 1000, 20
 
 
 @dataclass(slots=True)
 class SharedTests:
-    """What tells that all accesses of a block are right.
+    """The tests that show all accesses of a block to be in bounds.
 
     Attributes
     ----------
     first : list of IRInstruction
-        What the block computes whatever it reads: it stands before the versions, once.
+        The part of the block that does not depend on its reads: written once, before both versions.
     rest : list of IRInstruction
     stretches : dict
-        Places, each with the bytes that are needed from there on.
+        Places, each with the range of bytes that the accesses need.
     """
 
     first: list[IRInstruction] = field(default_factory=list)
@@ -43,7 +43,7 @@ class SharedTests:
     stretches: dict[object, tuple[PointerPlace, int]] = field(default_factory=dict)
 
     def add(self, key: object, place: PointerPlace, size: int) -> None:
-        """Let an access take part: those of one key differ by known bytes alone."""
+        """Add an access; accesses with the same key differ only by constant bytes."""
         first, end = place.fixed, place.fixed + size
         if known := self.stretches.get(key):
             first, end = min(known[0].fixed, first), max(known[0].fixed + known[1], end)
@@ -58,7 +58,7 @@ class BlockVersions:
     function : IRFunction
     roots : Roots
     checked : collection of Access
-        The accesses that are checked, anywhere in the function: their checks use values, too.
+        The checked accesses of the whole function: their checks use values, too.
     """
 
     def __init__(self, function: IRFunction, roots: Roots, checked: Collection[Access]) -> None:
@@ -74,7 +74,7 @@ class BlockVersions:
     def tests(
         self, block: Sequence[IRInstruction], guarded: Mapping[int, Collection[tuple[int, Access]]],
     ) -> SharedTests | None:  # fmt: skip
-        """Return the tests for two versions of a block; None where it had better stay as it is.
+        """Return the tests for two versions of a block; None if one version is better.
 
         Parameters
         ----------
@@ -94,7 +94,7 @@ class BlockVersions:
         for _, access in (pair for made in body for pair in guarded.get(id(made), ())):
             place = self._roots.place(access.pointer)
             root = self._roots.root(place.root)
-            unknown = root is None and (place.root in late or not place.root)  # the latter of a constant address
+            unknown = root is None and (place.root in late or not place.root)  # empty for a constant address
             if unknown or late.intersection(name for name, _ in place.terms):
                 return None
             memory = root.number if root is not None and root.kind == "argument" else place.root
@@ -113,5 +113,5 @@ class BlockVersions:
 
 
 def _is_shared(made: IRInstruction) -> bool:
-    """Return whether threads may take part in a call together: in SIMD functions and barriers, assembly among them."""
+    """Return whether a call may be a collective one: a SIMD function or a barrier, including assembly."""
     return made.opcode == "call" and (not made.word.startswith("llvm.") or made.word.startswith("llvm.nvvm."))

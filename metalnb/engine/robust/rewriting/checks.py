@@ -1,12 +1,11 @@
-"""Put a check before each access that is not proven: a read beyond an end gives 0, a write or an atomic is left out.
+"""Insert a check before each unproven access: a read out of bounds returns 0, a write or atomic is skipped.
 
-A check is a branch around the access, to a block that records the fault. In vector code it becomes what the access
-allows: one scalar test where the index is uniform, a comparison that joins the mask where each lane has its own; and
-the block of the fault is jumped over as long as no lane is in it. (WebGPU's compilers clamp the index instead, which
-would make a gather of consecutive lanes.)
+A check is a branch around the access, to a block that records the fault. In vector code its form depends on the index:
+a single scalar test if that is uniform, a comparison that joins the mask if it varies; the fault's block is skipped
+while its mask is empty. (WebGPU's compilers clamp the index instead, which would turn consecutive loads into a gather.)
 
-The limits come with the dispatch (`limits`), as words that nobody writes. A fault is recorded by a call that no hot
-path makes; the first of a check's faults stays.
+The limits come with the dispatch (`limits`), as read-only words. A fault is recorded by a call off the hot path; each
+check keeps its first fault.
 """
 
 from __future__ import annotations
@@ -35,14 +34,14 @@ _ZERO = {"float": "0.0", "pointer": "null", "integer": "0"}
 
 @dataclass(frozen=True, slots=True)
 class Checks:
-    """What is checked of a kernel.
+    """The checks of a kernel.
 
     Attributes
     ----------
     wrong : frozenset of int
         The accesses, by their numbers.
     stops : frozenset of str
-        The loops that look whether they are to end, by the labels of their headers.
+        The loops that test the stop flag, by the labels of their headers.
     wide : bool
         Whether a buffer may have 2^31 bytes or more.
     """
@@ -55,7 +54,7 @@ class Checks:
         return len(self.wrong) + len(self.stops)
 
     def covers(self, other: Checks) -> bool:
-        """Return whether all that the other ones check is checked."""
+        """Return whether these include all of the other checks."""
         return other.wrong <= self.wrong and other.stops <= self.stops and other.wide <= self.wide
 
 
@@ -80,13 +79,13 @@ class CheckedModule:
 
 
 def checked(module: IRModule, analysis: Analysis, checks: Checks, target: CheckTarget) -> CheckedModule:
-    """Return a kernel with these checks. The module that it is made of stays as it is.
+    """Return a kernel with these checks; `module` is not changed.
 
     Parameters
     ----------
     module : IRModule
     analysis : Analysis
-        Of the module.
+        The analysis of the module.
     checks : Checks
     target : CheckTarget
     """
@@ -112,7 +111,7 @@ def checked(module: IRModule, analysis: Analysis, checks: Checks, target: CheckT
 
 
 def _define(function: IRFunction) -> None:
-    """Take 0 for what is undefined in a phi: its check and its access might see it as two numbers."""
+    """Replace undefined values in phis by 0: a check and its access could see two different numbers."""
     for made in function:
         if made.opcode == "phi" and any(operand.text in _UNDEFINED for operand in made.operands):
             made.operands = [
@@ -132,7 +131,7 @@ class _Checks:
         self._target, self._versions = target, versions
 
     def put(self, guarded: _Guarded) -> None:
-        """Cut the blocks at these accesses, by the ``id`` of their instructions."""
+        """Split the blocks at these accesses, by the ``id`` of their instructions."""
         code, ends = self._code, {}
         before, self._function.blocks = self._function.blocks, {}
         for label, block in before.items():
@@ -158,7 +157,7 @@ class _Checks:
     def _write_versions(
         self, block: Sequence[IRInstruction], guarded: _Guarded, tests: SharedTests,
     ) -> None:  # fmt: skip
-        """Write a block twice: without checks where all of these tests hold, and with them."""
+        """Write a block twice: without checks, for when all of these tests hold, and with them."""
         code, blocks, last = self._code, self._function.blocks, block[-1]
         self._write([*(made for made in block if made.opcode == "phi"), *tests.first], {})
         checked, end = code.name(), code.name()
@@ -219,7 +218,7 @@ class _Checks:
         code.place = ""
 
     def _where(self, condition: AccessCondition) -> str:
-        """Write what a fault's record says of the access: its offset from its root, or its address."""
+        """Write the access's part of a fault record: the offset from its root, or its address."""
         return condition.address if condition.place is None else self._conditions.offset(condition.place)
 
 

@@ -15,7 +15,7 @@ class Limit(NamedTuple):
     Attributes
     ----------
     number : int
-        Of the argument.
+        The number of the argument.
     need : int
         Bytes that the access needs at index 0, from the argument's start.
     step : int

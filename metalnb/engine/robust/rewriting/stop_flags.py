@@ -1,7 +1,7 @@
-"""Loops that may run for long look at the watch in each iteration, and end when its first word is not 0.
+"""Make loops that may run for long test the watch in each iteration and end when its first word is not 0.
 
-Where a loop has an exit that each iteration passes, the flag joins its condition, so that the loop keeps its shape.
-Elsewhere the edge back to its header passes a block that may return.
+If every iteration passes one of the loop's exits, the flag joins that exit's condition and the loop keeps its shape.
+Otherwise the back edge goes through a block that may return.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ __all__ = ["put_flags"]
 def put_flags(
     function: IRFunction, analysis: Analysis, headers: Collection[str], start: StartCode, code: WrittenCode,
 ) -> None:  # fmt: skip
-    """Let these loops end on the flag.
+    """Make these loops end on the flag.
 
     Parameters
     ----------
     function : IRFunction
-        Is changed.
+        Changed in place.
     analysis : Analysis
-        Of the function as it was.
+        The analysis of the function as it was.
     headers : collection of str
         The labels of the loops' headers.
     start : StartCode
@@ -48,7 +48,7 @@ def put_flags(
 
 
 def _fold(block: list[IRInstruction], body: Collection[str], start: StartCode, code: WrittenCode) -> None:
-    """Let the branch at the end of a block leave the loop on the flag, too."""
+    """Make the branch at the end of a block leave the loop on the flag, too."""
     last = block.pop()
     code.open(last.block, block)
     condition, (yes, no) = last.operands[0].text, last.targets
@@ -65,7 +65,7 @@ def _fold(block: list[IRInstruction], body: Collection[str], start: StartCode, c
 def _open(
     function: IRFunction, header: str, latch: str, leave: str, start: StartCode, code: WrittenCode,
 ) -> None:  # fmt: skip
-    """Let the edge from a latch to its loop's header pass a block that may return."""
+    """Route the edge from a latch to its loop's header through a block that may return."""
     again = code.name()
     code.block(function.blocks, again)
     code.do(f"br i1 {start.stopped(code)}, label {leave}, label {header}")

@@ -18,12 +18,12 @@ class WrittenCode:
     Parameters
     ----------
     prefix : str
-        What the new names begin with: clang's own are numbers.
+        The prefix of new names: clang's own are numbers.
 
     Attributes
     ----------
     label : str
-        Of the block that is being written.
+        The label of the block that is being written.
     place : str
         The ``!dbg`` that new instructions get.
     """
@@ -64,7 +64,7 @@ class WrittenCode:
         return result
 
     def number(self, kind: str, pointer: str) -> str:
-        """Write a pointer of some type as a 64-bit integer, which is the same for one memory in every address space."""
+        """Write a pointer as a 64-bit integer, which is the same in every address space for the same memory."""
         generic = pointer if kind == "ptr" else self.op(f"addrspacecast {kind} {pointer} to ptr")
         return self.op(f"ptrtoint ptr {generic} to i64")
 
@@ -75,7 +75,7 @@ class WrittenCode:
         return made
 
     def again(self, made: IRInstruction, names: Mapping[str, str]) -> IRInstruction:
-        """Return a copy of an instruction, not yet kept, with a result of its own and other names for what it uses."""
+        """Return a copy of an instruction, not yet inserted, with a new result and renamed operands."""
         result = f"{self.name()} = " if made.result else ""
         twin = read_instruction(f"  {result}{made.renamed(names)}")
         twin.type, twin.place, twin.metadata = made.type, made.place, made.metadata
@@ -87,7 +87,7 @@ class WrittenCode:
 
 
 def copied(function: IRFunction) -> tuple[IRFunction, dict[int, IRInstruction]]:
-    """Return a function with instructions of its own, to be changed; and each of them by the ``id`` of the old one."""
+    """Return a copy of a function, to be changed, and its instructions by the ``id`` of the originals."""
     twins = {id(made): made.twin() for made in function}
     blocks = {label: [twins[id(made)] for made in block] for label, block in function.blocks.items()}
     return IRFunction(function.name, function.head, function.parameters, blocks), twins

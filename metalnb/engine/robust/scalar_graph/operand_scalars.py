@@ -1,4 +1,4 @@
-"""Scalars: what the proofs know a function's values as, and where operands are looked up."""
+"""Scalars, the proofs' form of a function's values, and the lookup of operands."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ class Scalar:
         64 for anything but an integer.
     integer : bool
     operands : tuple of Scalar
-        Of ``call`` none.
+        Empty for ``call``.
     word : str
-        What an ``icmp`` says of its operands (``u<``); of ``global`` and ``parameter`` the name.
+        An ``icmp``'s relation (``u<``); the name of a ``global`` or ``parameter``.
     labels : list of str
         The blocks that the operands of a ``phi`` come from, each once.
     number : int
         A constant, as a signed integer.
     part : int
-        Which component of its instruction it is; of a load, counted in its own size.
+        Which component of its instruction it is; for a load, in units of its own size.
     made : IRInstruction or None
     block : str
-        An empty string for what no block makes.
+        An empty string if no block defines it.
     name : str
         LLVM's; an empty string for a component.
     """
@@ -65,7 +65,7 @@ class Scalar:
 
     @property
     def is_constant(self) -> bool:
-        """Whether it is a number that the text has."""
+        """Whether it is a number in the text."""
         return self.op == "constant"
 
 
@@ -75,7 +75,7 @@ class Operands:
     Attributes
     ----------
     pointers : dict of Scalar to str
-        A name of LLVM's for each that is somewhere of the type of a pointer.
+        An LLVM name for each scalar that is used as a pointer anywhere.
     """
 
     def __init__(self) -> None:
@@ -85,7 +85,7 @@ class Operands:
         self.pointers: dict[Scalar, str] = {}
 
     def named(self, name: str) -> Scalar:
-        """Return the value of a name; of a vector the first component."""
+        """Return the value of a name; for a vector, its first component."""
         return self.of(Operand(_POINTER, name))
 
     def of(self, operand: Operand) -> Scalar:
@@ -93,7 +93,7 @@ class Operands:
         return self.components(operand)[0]
 
     def components(self, operand: Operand) -> list[Scalar]:
-        """Return an operand's components; of a scalar it alone."""
+        """Return an operand's components; a scalar is its own only one."""
         known = self._known.get(operand.text)
         if known is not None:
             return known
@@ -103,7 +103,7 @@ class Operands:
         return [self.constant(kind.element, text) for text in _texts(operand)]
 
     def constant(self, kind: IRType, text: str) -> Scalar:
-        """Return a scalar that has no name; what is undefined is a new one each time."""
+        """Return the scalar of a constant; an undefined one is new each time."""
         known = self._constants.get((kind.text, text))
         if known is not None:
             return known
@@ -130,7 +130,7 @@ class Operands:
         return Scalar("unknown", kind)
 
     def part(self, value: Scalar, at: int, kind: IRType) -> Scalar | None:
-        """Return a load of some bits of what was loaded, counted from the lowest; None where they are no such part."""
+        """Return a load of some bits of a loaded value, counted from the lowest; None if no load gives them."""
         bits = kind.bits
         if value.op != "load" or value.made is None or not bits or bits % 8 or value.bits % bits:
             return None

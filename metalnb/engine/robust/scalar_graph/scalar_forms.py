@@ -27,13 +27,13 @@ _COPIES = frozenset({"llvm.expect", "llvm.ssa.copy", "llvm.launder.invariant.gro
 
 
 def opaque(i: IRInstruction) -> list[Scalar]:
-    """Return components of which nothing is known but what makes them."""
+    """Return opaque components: known only by the instruction that defines them."""
     kind = i.type.element if i.type.kind == "vector" else i.type
     return [Scalar(i.opcode, kind, (), i, part=part) for part in range(i.type.components)]
 
 
 def _each(graph: Operands, i: IRInstruction, op: str = "", word: str = "") -> list[Scalar]:
-    """Return what is made of each component of all operands; a scalar goes with every component."""
+    """Apply an operation component by component; a scalar operand is used for every component."""
     kind, parts = i.type.element, i.type.components
     given = [graph.components(operand) for operand in i.operands]
     given = [each if len(each) == parts else each * parts for each in given]
@@ -51,7 +51,7 @@ def _truncated(graph: Operands, i: IRInstruction) -> list[Scalar]:
 
 
 def _halved(graph: Operands, i: IRInstruction) -> list[Scalar]:
-    """Return, of the upper or the lower half of what was loaded, a load of that half."""
+    """Replace the upper or lower half of a loaded value by a load of that half."""
     value, by = (graph.components(operand)[0] for operand in i.operands)
     half = (1 << value.bits // 2) - 1
     wanted = value.bits // 2 if i.opcode == "lshr" else half
@@ -72,7 +72,7 @@ def _copied(graph: Operands, i: IRInstruction) -> list[Scalar] | None:
 
 
 def _converted(graph: Operands, i: IRInstruction) -> list[Scalar] | None:
-    """Return what a pointer or an integer of 64 bits is as the other."""
+    """Treat a pointer and a 64-bit integer as the same value."""
     return graph.components(i.operands[0]) if i.operands[0].type.bits == i.type.bits == 64 else None
 
 
@@ -105,7 +105,7 @@ def _shuffled(graph: Operands, i: IRInstruction) -> list[Scalar]:
 
 
 def _field(graph: Operands, i: IRInstruction) -> list[Scalar] | None:
-    """Return the result of an operation that also tells of an overflow."""
+    """Return the result of an operation that also reports overflow."""
     made = graph.of(i.operands[0]).made
     op = _OVERFLOW.get(made.word.rpartition(".")[0]) if made is not None and made.opcode == "call" else None
     if made is None or op is None or i.indices != (0,):

@@ -1,8 +1,8 @@
-"""A function's values as a graph of scalars: vectors by their components, copies by what they copy.
+"""A function's values as a graph of scalars: vectors become their components, copies their sources.
 
-Pointers and 64-bit integers are one kind here: what converts between them is a copy. The flags by which LLVM may take
-a value for poison (``nsw``, ``inbounds``, …) are left out: every operation is what it is modulo two to the number of
-its bits. A value that is undefined is a value of its own wherever it is used.
+Pointers and 64-bit integers are one kind here: a conversion between them is a copy. The flags that let LLVM treat a
+value as poison (``nsw``, ``inbounds``, …) are dropped, since every operation is taken modulo 2^bits. Each use of an
+undefined value is a new value.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The language's own rules, which clang does not know: what Apple's compiler rejects is rejected here.
+"""MSL's own rules, which clang does not know: code that Apple's compiler rejects is rejected here.
 
-Each message says what is wrong, how to fix it, and the section of the Metal Shading Language specification.
+Each message states the error, the fix, and the section of the Metal Shading Language specification.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def is_input(name: str) -> bool:
 
 
 def space_of(pointee: Any) -> Literal["device", "constant", "threadgroup"] | None:
-    """Read the address space of what a parameter points to; None for thread or none."""
+    """Read the address space that a parameter points to; None for thread or none."""
     words = re.findall(r"__\w+", pointee.spelling.split("<")[0])
     if "__global_device" in words:
         return "device"
@@ -75,7 +75,7 @@ def no_kernel(cell: Cell) -> Diagnostic:
 
 
 def check(parsed: Parsed, found: list[Signature], seen: CellSyntax) -> Iterator[Diagnostic]:
-    """Check what the parser accepted; a finding of severity "warning" rejects nothing.
+    """Check a cell that the parser accepted; a finding of severity "warning" does not reject it.
 
     Parameters
     ----------
@@ -83,14 +83,14 @@ def check(parsed: Parsed, found: list[Signature], seen: CellSyntax) -> Iterator[
     found : list of Signature
         The cell's kernels.
     seen : CellSyntax
-        What the cell holds.
+        The cell's contents.
     """
     yield from _kernel_names(parsed, found)
     placed = list(spaces.check(parsed, seen))
     yield from placed
     yield from entry_points.check(parsed, seen)
     yield from call_graph.check(parsed, seen)
-    # A pointer without an address space is taken for a thread pointer: errors that follow from that are noise.
+    # A pointer without an address space is treated as a thread pointer; the errors that this causes are noise.
     lines = {(d.file, d.line) for d in placed}
     yield from (d for d in conversions.check(parsed, seen) if (d.file, d.line) not in lines)
     yield from restrictions.check(parsed, seen)

@@ -22,11 +22,11 @@ _OWN = frozenset({"thread_position_in_grid", "thread_position_in_threadgroup", "
 _ADDRESSES = frozenset({"POINTER", "LVALUEREFERENCE"})
 _ASSIGNMENTS = frozenset({"BINARY_OPERATOR", "COMPOUND_ASSIGNMENT_OPERATOR"})
 _DECLARED = frozenset({"DECL_STMT", "VAR_DECL"})
-_CURSORS = 8192  # of a kernel: a longer one would take longer to look through than to compile
+_CURSORS = 8192  # of a kernel; analysing a longer one would take longer than compiling it
 
 
 def check(parsed: Parsed, found: CellSyntax) -> Iterator[Diagnostic]:
-    """Warn of the first return, and of the first branch, by which some threads of a kernel miss a barrier."""
+    """Warn about the first return and the first branch that make some threads of a kernel miss a barrier."""
     for function in found.functions:
         if function.barriers and "kernel" in marks(function.cursor):
             yield from _missed(parsed, function)
@@ -61,7 +61,7 @@ def _offset(statement: Any) -> int:
 
 
 class _Threads:
-    """The parts of a kernel that only some threads of a threadgroup run, as far as `if` statements decide it.
+    """The parts of a kernel that only some threads of a threadgroup run, judged by its `if` statements.
 
     A variable is divergent once a divergent value has been assigned to it, or once it has been assigned to in such a
     part. Lambdas are skipped: a return in one does not leave the kernel.
@@ -138,7 +138,7 @@ class _Threads:
 
 
 def _variable(target: Any) -> Any:
-    """Return the variable that is itself assigned to; None for a store through a pointer or a reference."""
+    """Return the variable that is assigned directly; None for a store through a pointer or a reference."""
     while target.kind.name in {"UNEXPOSED_EXPR", "PAREN_EXPR", "MEMBER_REF_EXPR", "ARRAY_SUBSCRIPT_EXPR"}:
         target = next(iter(children_of(target)), None)
         if target is None:

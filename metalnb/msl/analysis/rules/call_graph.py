@@ -1,4 +1,4 @@
-"""Calls: no kernel is called, no function calls itself (MSL 1.5.4, 5.1), and what is called is defined."""
+"""Calls: no kernel is called, no function calls itself (MSL 1.5.4, 5.1), and every called function is defined."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .syntax_walk import CellSyntax, FunctionSyntax, marks
 
 __all__ = ["check"]
 
-# A function's name for the linker -> the calls in it, each with the name of what it calls.
+# A function's linker name -> its calls, each with the callee's name.
 Edges = dict[str, list[tuple[Any, str]]]
 
 
@@ -45,12 +45,12 @@ def check(parsed: Parsed, found: CellSyntax) -> Iterator[Diagnostic]:
 
 
 def _too_few(parsed: Parsed, call: Any) -> Iterator[Diagnostic]:
-    """Refuse ``float4(1, 2, 3)`` (MSL 2.2); in braces what is left out is 0."""
+    """Refuse ``float4(1, 2, 3)`` (MSL 2.2); in braces, missing components are 0."""
     callee = call.referenced
     if callee is None or callee.kind.name != "CONSTRUCTOR":
         return
     arguments = list(callee.get_arguments())
-    if len(arguments) not in {2, 3}:  # said first: the rest takes time
+    if len(arguments) not in {2, 3}:  # reported first, as the rest takes time
         return
     given = [p.type.spelling for p in arguments]
     width = re.search(r"vec<.*, ([34])>$", callee.semantic_parent.displayname)
@@ -101,7 +101,7 @@ def _reaches(start: str, goal: str, edges: Edges) -> bool:
 
 
 def _is_constexpr(parsed: Parsed, cursor: Any) -> bool:
-    """Return whether a function is constexpr: there recursion is allowed."""
+    """Return whether a function is constexpr, and so may be recursive."""
     cell = parsed.owner(cursor.location)
     if cell is None:
         return False

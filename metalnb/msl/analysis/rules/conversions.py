@@ -1,6 +1,6 @@
 """Conversions: a value keeps its address space (MSL 4).
 
-In clang, Metal's thread is the generic address space, to which all others convert; in Apple's compiler none does.
+In clang, Metal's thread space is the generic address space, to which all others convert; in Apple's compiler none does.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _ELSEWHERE = frozenset({"device", "constant", "threadgroup"})
 
 
 def check(parsed: Parsed, found: CellSyntax) -> Iterator[Diagnostic]:
-    """Check what is passed to functions, and every pointer to thread memory; in templates, by what they became."""
+    """Check arguments of functions, and every pointer to thread memory; templates through their instantiations."""
     for each in (found, instantiated(parsed, found)):
         yield from _checked(parsed, each)
 
@@ -38,7 +38,7 @@ def _checked(parsed: Parsed, found: CellSyntax) -> Iterator[Diagnostic]:
 
 
 def _is_made(member: Any) -> bool:
-    """Return whether a member is the compiler's own, which serves every space: it stands where its class does."""
+    """Return whether a member is implicit, and so serves every space: its location is that of its class."""
     return bool(member.kind.name == "CXX_METHOD" and member.location == member.semantic_parent.location)
 
 
@@ -51,7 +51,7 @@ def _arguments(parsed: Parsed, call: Any, callee: Any) -> Iterator[Diagnostic]:
         is_object = argument.kind.name == "MEMBER_REF_EXPR"
         given = next(iter(children_of(argument)), None) if is_object else argument
         moved = _moved(given)
-        # An object, which its members take as they are.
+        # An object, passed to its members as it is.
         own = is_object or (callee.kind.name == "CXX_METHOD" and callee.spelling.startswith("operator"))
         if not own and given is not None and given.type.kind.name != "POINTER" and _is_made_constant(given):
             yield parsed.diagnostic(
@@ -70,7 +70,7 @@ def _arguments(parsed: Parsed, call: Any, callee: Any) -> Iterator[Diagnostic]:
 
 
 def _deduced(parsed: Parsed, call: Any, callee: Any) -> Iterator[Diagnostic]:
-    """Refuse a space that a template's parameter took for a part of its type: ``device`` for ``thread T*``."""
+    """Refuse an address space deduced as part of a template's type parameter: ``device`` for ``thread T*``."""
     for parameter, argument in zip(callee.get_arguments(), call.get_arguments(), strict=False):
         moved = space(parameter.type.get_pointee()) if parameter.type.kind.name in _ADDRESSES else ""
         if argument is None or moved not in _ELSEWHERE or "thread" not in marks(parameter):
@@ -82,7 +82,7 @@ def _deduced(parsed: Parsed, call: Any, callee: Any) -> Iterator[Diagnostic]:
 
 
 def _pointers(parsed: Parsed, found: CellSyntax) -> Iterator[Diagnostic]:
-    """Refuse a pointer to another space where one to thread memory is wanted."""
+    """Refuse a pointer to another space where one to thread memory is required."""
     for cast, parent in found.casts:
         moved = _moved(cast)
         taker = parent.referenced if parent.kind.name == "CALL_EXPR" else None
@@ -108,7 +108,7 @@ def _pointers(parsed: Parsed, found: CellSyntax) -> Iterator[Diagnostic]:
 
 
 def _bound(parsed: Parsed, found: CellSyntax) -> Iterator[Diagnostic]:
-    """Refuse what clang converts without a trace in the tree: in templates, and in braces for a class's members."""
+    """Refuse conversions that clang leaves no trace of: in templates, and in braces for a class's members."""
     for variable in (v for f in found.functions for v in f.variables):
         value = [c for c in children_of(variable) if c.kind.is_expression()][-1:]
         if value and value[0].kind.name == "INIT_LIST_EXPR":
@@ -119,7 +119,7 @@ def _bound(parsed: Parsed, found: CellSyntax) -> Iterator[Diagnostic]:
         values = [c for c in children_of(braces) if c.kind.is_expression()]
         for member, value in zip(braces.type.get_canonical().get_fields(), values, strict=False):
             if value.kind.name == "INIT_LIST_EXPR" or member.type.get_canonical().kind.name not in _ADDRESSES:
-                break  # from here on the two may not be mixed
+                break  # from here on the two must not be mixed
             if _taken(member.type, value):
                 yield _not_constant(parsed, value, pointer=member.type.kind.name == "POINTER")
 
@@ -128,7 +128,7 @@ _ADDRESSES = frozenset({"POINTER", "LVALUEREFERENCE"})
 
 
 def _taken(kind: Any, value: Any) -> bool:
-    """Return whether a pointer or reference of the constant space is given what is surely in device memory."""
+    """Return whether a pointer or reference to constant memory is certain to be given device memory."""
     if kind.kind.name not in _ADDRESSES or space(kind.get_pointee()) != "constant":
         return False
     given = value.type
@@ -138,7 +138,7 @@ def _taken(kind: Any, value: Any) -> bool:
 
 
 def _place(value: Any) -> str:
-    """Return the address space of what an expression names, even if its type is not known yet; "" if unknown."""
+    """Return an expression's address space, even if its type is not known yet; "" if unknown."""
     while value.kind.name in {"UNEXPOSED_EXPR", "PAREN_EXPR", "MEMBER_REF_EXPR"}:
         inner = [c for c in children_of(value) if c.kind.is_expression()]
         if len(inner) != 1 or inner[0].type.kind.name == "POINTER":
@@ -184,12 +184,12 @@ def _copies(constructor: Any) -> bool:
 
 
 def _is_made_constant(cast: Any) -> bool:
-    """Return whether a silent conversion takes a pointer or value in device memory for one in the constant space."""
+    """Return whether an implicit conversion turns device memory into constant memory."""
     if cast.kind.name != "UNEXPOSED_EXPR" or not _leads_into(cast, "constant"):
         return False
     inner = [c for c in children_of(cast) if c.kind.is_expression()]
     if len(inner) != 1 or inner[0].kind.name == "CALL_EXPR":
-        return False  # what a member for device objects returns of a constant one may well be meant as constant
+        return False  # the result of a device member called on a constant object may well be meant as constant
     into, source = cast.type, inner[0].type
     if into.kind.name == "POINTER" == source.kind.name:
         into, source = into.get_pointee(), source.get_pointee()
@@ -198,7 +198,7 @@ def _is_made_constant(cast: Any) -> bool:
 
 
 def _leads_into(cast: Any, where: str) -> bool:
-    """Return whether an expression may be a value in an address space, or a pointer into it: it is asked first."""
+    """Return whether an expression may be a value in an address space or a pointer into it; a cheap first test."""
     kind = cast.type
     return where in {space(kind), space(kind.get_pointee()) if kind.kind.name == "POINTER" else ""}
 

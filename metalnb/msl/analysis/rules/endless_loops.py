@@ -18,7 +18,7 @@ _WAYS_OUT = frozenset({"BREAK_STMT", "RETURN_STMT", "GOTO_STMT"})
 
 
 def check(parsed: Parsed, found: CellSyntax) -> Iterator[Diagnostic]:
-    """Warn of a loop that runs while an unsigned number is 0 or more, with no other exit."""
+    """Warn about a loop that runs while an unsigned number is 0 or more, with no other exit."""
     for comparison, loop in found.loops:
         number, zero = (_bare(side) for side in children_of(comparison))
         if integer_value(number) == 0:  # 0 <= k

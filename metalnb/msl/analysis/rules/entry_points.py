@@ -87,7 +87,7 @@ def uninstantiated(parsed: Parsed, cursor: Any) -> Diagnostic:
 
 
 def input_type(parsed: Parsed, cursor: Any, attribute: str, name: str, written: str) -> Iterator[Diagnostic]:
-    """Check the type of a kernel input, of this name and as it was written (MSL 5.2.3.6)."""
+    """Check the type of a kernel input, by its attribute and as written (MSL 5.2.3.6)."""
     allowed = [f"{s}{'' if n == 1 else n}" for s in _INPUT_SCALARS for n in INPUTS[attribute].widths]
     if name not in allowed:
         yield parsed.diagnostic(
@@ -128,7 +128,7 @@ def constant_type(parsed: Parsed, cursor: Any) -> Iterator[Diagnostic]:
 
 
 def no_space(parsed: Parsed, problems: list[Diagnostic], cursor: Any) -> None:
-    """Note a kernel parameter without an address space a kernel can have (MSL 4, 5.2.1)."""
+    """Report a kernel parameter without an address space that is allowed there (MSL 4, 5.2.1)."""
     thread = "thread" in marks(cursor)
     problem = "is in thread memory, which no caller can pass" if thread else "has no address space"
     problems.append(parsed.diagnostic(
@@ -138,7 +138,7 @@ def no_space(parsed: Parsed, problems: list[Diagnostic], cursor: Any) -> None:
 
 
 def unbound(parsed: Parsed, problems: list[Diagnostic], cursor: Any, kind: Any) -> None:
-    """Note a kernel parameter that is neither a buffer nor an input (MSL 5.2.1)."""
+    """Report a kernel parameter that is neither a buffer nor an input (MSL 5.2.1)."""
     spelled = reword(kind.spelling)
     problems.append(parsed.diagnostic(
         cursor.location, f"kernel parameter '{cursor.spelling}' of type '{spelled}' is neither a buffer nor an input",

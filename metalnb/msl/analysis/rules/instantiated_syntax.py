@@ -1,4 +1,4 @@
-"""What the author's templates became: clang has a tree of each function that it made of one, with all types known."""
+"""Instantiations of the author's templates: clang has a tree for each one, with all types resolved."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from .syntax_walk import CellSyntax, walk
 
 __all__ = ["instantiated"]
 
-# Instantiations of one template that are examined: what they do with address spaces seldom depends on more.
+# Instantiations examined per template: further ones seldom use address spaces differently.
 _OF_ONE = 16
 
 
 def instantiated(parsed: Parsed, seen: CellSyntax) -> CellSyntax:
-    """Visit what templates became where the author's functions call them, or instantiate them.
+    """Visit the templates' instantiations that the author's functions call, or that the author requests explicitly.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ def _called(seen: CellSyntax) -> Iterator[Any]:
 
 
 def _made(parsed: Parsed, functions: Iterable[Any]) -> Iterator[tuple[int, Any]]:
-    """Yield those of the author's functions that a template became, each with a number for its template."""
+    """Yield the author's functions that are instantiations, each with its template's number."""
     from clang import cindex
 
     for function in functions:

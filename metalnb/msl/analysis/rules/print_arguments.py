@@ -1,4 +1,4 @@
-"""What a kernel prints is held to its format: as many values as conversions, each of a type that fits (MSL 6.19)."""
+"""Check printed values against their format: one value per conversion, each of a matching type (MSL 6.19)."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ def _call(parsed: Parsed, call: Any) -> Iterator[Diagnostic]:
     given = list(call.get_arguments())
     cell = parsed.owner(call.location)
     if not given or cell is None or given[0].extent.start.offset == call.extent.start.offset:
-        return  # written by a macro: all of it stands at the macro's name
+        return  # expanded from a macro: everything is located at the macro's name
     data = cell.edited.text.encode()
     written = data[given[0].extent.start.offset : given[0].extent.end.offset].decode(errors="replace")
     strings = _STRING.findall(written)
     if not strings:
         if "char" in given[0].type.spelling:
-            yield parsed.diagnostic(given[0].location, "what is printed needs a format that is written in its place",
+            yield parsed.diagnostic(given[0].location, "the format must be a string literal",
                                     'print("%d", x)')  # fmt: skip
         return
     asked, values = conversions("".join(strings)), given[1:]
@@ -71,7 +71,7 @@ def _count(n: int, what: str) -> str:
 
 
 def _plain(kind: str) -> tuple[str, int]:
-    """Return a type's scalar, and its lanes; an empty name for one that only an instantiation knows."""
+    """Return a type's scalar and its number of components; an empty name for a dependent type."""
     bare = re.sub(r"\b(?:const|volatile|__\w+)\b ?", "", kind).strip().removesuffix("&").strip()
     vector = re.fullmatch(r"(?:metal::)?(?:packed_)?(?:vec<)?([a-z_ ]+?),? ?([234])>?", bare)
     return (vector[1], int(vector[2])) if vector else (bare, 1)
@@ -90,7 +90,7 @@ def _fits(conversion: Conversion, kind: str) -> bool:
 
 
 def _template(kind: str) -> bool:
-    """Return whether a type is one that only an instantiation knows: ``T``, ``typename X::type``."""
+    """Return whether a type is dependent: ``T``, ``typename X::type``."""
     return bool(re.fullmatch(r"[A-Z]\w{0,2}", kind)) or "typename" in kind or "<" in kind
 
 

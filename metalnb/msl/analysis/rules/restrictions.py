@@ -1,4 +1,4 @@
-"""C++ that MSL does not have (MSL 1.5.4, 2.1) and the parser accepts; what the parser rejects is in `hints`."""
+"""C++ features that MSL lacks (MSL 1.5.4, 2.1) but the parser accepts; for those that it rejects see `hints`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _STATEMENTS = {
 
 
 def check(parsed: Parsed, found: CellSyntax) -> Iterator[Diagnostic]:
-    """Check for what MSL leaves out of C++."""
+    """Check for C++ features that MSL leaves out."""
     for cursor in found.declared:
         kind = cursor.type.get_canonical()
         while kind.kind.name == "CONSTANTARRAY":

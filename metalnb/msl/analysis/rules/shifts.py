@@ -13,11 +13,11 @@ from .syntax_walk import CellSyntax, integer_value
 
 __all__ = ["check"]
 
-_INT = 32  # bits; what has fewer is promoted before it is shifted
+_INT = 32  # bits; narrower types are promoted before the shift
 
 
 def check(parsed: Parsed, found: CellSyntax) -> Iterator[Diagnostic]:
-    """Warn of a scalar that is shifted by a literal as large as its width or larger."""
+    """Warn about a scalar that is shifted by a literal as large as its width or larger."""
     for shift in found.shifts:
         size = shift.type.get_size()
         count = _literal(children_of(shift)[-1])

@@ -15,13 +15,13 @@ __all__ = ["check"]
 MAX_THREADGROUP_MEMORY = 32768
 _ARRAYS = frozenset({"CONSTANTARRAY", "INCOMPLETEARRAY", "VARIABLEARRAY", "DEPENDENTSIZEDARRAY"})
 _POINTERS = {"POINTER": "pointer", "LVALUEREFERENCE": "reference", "RVALUEREFERENCE": "reference"}
-# What may bring its own address space: auto, a template's parameter, what decltype gives.
+# Types that may bring their own address space: auto, a template's parameter, decltype.
 _OPEN = frozenset({"AUTO", "UNEXPOSED", "DEPENDENT", "INVALID", "FUNCTIONPROTO", "FUNCTIONNOPROTO"})
 _WORDS = "device, constant, threadgroup or thread"
 
 
 def check(parsed: Parsed, found: CellSyntax) -> Iterator[Diagnostic]:
-    """Check what was declared."""
+    """Check the declarations."""
     for cursor in found.declared:
         kind = _unplaced(cursor.type)
         if kind and "thread" not in marks(cursor):
@@ -58,14 +58,14 @@ def _unplaced(kind: Any) -> str:
         return ""
     pointee = _element(kind.get_pointee())
     if what == "reference" and pointee.kind.name == "POINTER":
-        return _unplaced(pointee)  # Apple's compiler asks it of the pointer alone: device float*& x
+        return _unplaced(pointee)  # Apple's compiler requires it only of the pointer: device float*& x
     if pointee.kind.name in _OPEN or pointee.get_canonical().kind.name in _OPEN:
         return ""
     return what if space(pointee) in {"thread", ""} else ""
 
 
 def _is_storage(variable: Any) -> bool:
-    """Return whether a reference is a threadgroup variable as the scan rewrote it, and not the author's own."""
+    """Return whether a reference is a threadgroup variable rewritten by the scan, and not the author's own."""
     if variable.type.kind.name != "LVALUEREFERENCE" or space(variable.type.get_pointee()) != "threadgroup":
         return False
     return any(c.spelling == "$threadgroup_storage" for c in variable.walk_preorder())
@@ -110,7 +110,7 @@ def _program(parsed: Parsed, variable: Any) -> Iterator[Diagnostic]:
     elif "constant" not in marks(variable) and "constant" not in marks(variable.type.get_declaration()):
         yield parsed.diagnostic(
             variable.location, f"program-scope variable '{name}' must be in the constant address space",
-            "write constant before its type; what a kernel writes is passed as a device buffer (MSL 4.2)",
+            "write constant before its type; for data that a kernel writes, pass a device buffer (MSL 4.2)",
         )  # fmt: skip
     elif variable.storage_class.name == "EXTERN":
         yield parsed.diagnostic(

@@ -1,7 +1,7 @@
-"""One pass over the author's syntax tree, which collects what the rules need.
+"""One pass over the author's syntax tree that collects everything the rules need.
 
-libclang's own iterator makes a list for every node and costs seconds on a long kernel; here it calls back once
-for each node, and only the few kinds that a rule reads are kept.
+libclang's own iterator builds a list for every node and costs seconds on a long kernel. This pass uses one callback per
+node, and keeps only the few kinds that a rule reads.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ...libclang.parse import Parsed
 
 __all__ = ["CellSyntax", "FunctionSyntax", "integer_value", "marks", "space", "walk"]
 
-# CXCursorKind (clang-c/Index.h): numbers, because a name costs more than the visit.
+# CXCursorKind (clang-c/Index.h), as numbers, because looking up a name costs more than the visit.
 _FIELD, _FUNCTION, _VAR, _PARM, _METHOD = 6, 8, 9, 10, 21
 _CONSTRUCTOR, _DESTRUCTOR, _CONVERSION, _FUNCTION_TEMPLATE = 24, 25, 26, 30
 _FUNCTIONS = frozenset({_FUNCTION, _METHOD, _CONSTRUCTOR, _DESTRUCTOR, _CONVERSION, _FUNCTION_TEMPLATE})
@@ -39,7 +39,7 @@ _NAMES = frozenset({43, 45, 49, 101})  # references to types, templates, overloa
 _OVERLOADED = 49
 _RECURSE, _CONTINUE = 2, 1  # CXChildVisitResult
 
-# clang's numbers of OpenCL's address spaces, which stand for Metal's (target/words.h).
+# clang's numbers for OpenCL's address spaces, which represent Metal's (target/words.h).
 _SPACES = {1: "constant", 2: "threadgroup", 3: "constant", 4: "thread", 5: "thread", 6: "device"}
 _THREAD = frozenset({4, 5})
 _CONSTANT = 1
@@ -47,7 +47,7 @@ _CONSTANT = 1
 
 @dataclass(slots=True)
 class FunctionSyntax:
-    """A function's declaration, and what its body holds (the bodies of its lambdas included).
+    """A function's declaration, and the contents of its body (including its lambdas' bodies).
 
     Attributes
     ----------
@@ -60,9 +60,9 @@ class FunctionSyntax:
     prints : list
         The calls that print.
     simdgroups : bool
-        Whether it names something of Metal's that has to do with SIMD-groups or quad-groups.
+        Whether it names a SIMD-group or quad-group feature of Metal.
     names : set of str
-        All that it names, where the text has such a word.
+        The names in it, if the text has such a word.
     """
 
     cursor: Any
@@ -76,29 +76,29 @@ class FunctionSyntax:
 
 @dataclass(slots=True)
 class CellSyntax:
-    """What a pass found.
+    """The result of a pass.
 
     Attributes
     ----------
     functions : list of FunctionSyntax
     declared : list
-        Variables, parameters and members, wherever they stand.
+        Variables, parameters and members, anywhere.
     program : list
         Variables that live as long as the program: at namespace scope and static members.
     casts : list of (cast, parent)
-        Every conversion to a pointer into thread memory, and every silent one to a pointer into, or a value in, the
+        Every conversion to a pointer into thread memory, and every implicit one to a pointer into, or a value in, the
         constant space.
     lists : list
         Initialisers in braces.
     vectors : list
-        Where a vector is constructed.
+        Constructions of vectors.
     literals, statements : list
         Literals of long double; goto and asm statements.
     lambdas : list
     shifts : list
         Operators that shift a scalar.
     kernels : list
-        What templates of kernels became.
+        Instantiations of kernel templates.
     loops : list of (comparison, loop)
         The loops whose condition is a comparison by ``>=`` or ``<=``.
     simdgroups, names
@@ -127,7 +127,7 @@ def walk(parsed: Parsed, declarations: Iterable[Any], names: frozenset[str] = fr
 
 
 def _prints(call: Any) -> bool:
-    """Return whether a call with such a name is one of the header that prints: there is a logarithm too."""
+    """Return whether a call of this name is to the printing header's function: ``log`` is also the logarithm."""
     found = call.referenced
     place = found.location.file if found is not None else None
     return place is not None and place.name.endswith(("$printing", "metal_logging"))
@@ -139,7 +139,7 @@ class _Walker:
 
         self.parsed = parsed
         self.unit = parsed.unit
-        # Names are looked at only where the text has such a word: it takes time.
+        # Names are examined only if the text has such a word, as this takes time.
         self.names = _NAMES if any(c.simd for c in (parsed.cell, *parsed.headers.values())) else frozenset()
         self.lib = cindex.conf.lib
         self.pointer = cindex.TypeKind.POINTER.value
@@ -193,7 +193,7 @@ class _Walker:
         return _RECURSE
 
     def name(self, cursor: Any, kind: int) -> None:
-        """Note a name, and whether it is one of Metal's that has to do with SIMD-groups."""
+        """Record a name, and whether it is one of Metal's SIMD-group features."""
         word = cursor.spelling
         holder = self.found if self.function is None else self.function
         holder.names.add(word)
@@ -224,7 +224,7 @@ class _Walker:
     def is_moved(self, cursor: Any, of: int) -> bool:
         kind = self.lib.clang_getCursorType(cursor)
         if kind._kind_id != self.pointer:  # noqa: SLF001
-            # libclang dies of an address space asked of an invalid type, whose number is 0.
+            # libclang crashes when asked for the address space of an invalid type, whose number is 0.
             silent = of == _EXPRESSION and kind._kind_id  # noqa: SLF001
             return bool(silent) and self.lib.clang_getAddressSpace(kind) == _CONSTANT
         into = self.lib.clang_getAddressSpace(self.lib.clang_getPointeeType(kind))
@@ -235,7 +235,7 @@ def space(kind: Any) -> str:
     """Return the address space of a type's values; an empty string if it has none."""
     while kind.kind.name in {"CONSTANTARRAY", "INCOMPLETEARRAY", "VARIABLEARRAY", "DEPENDENTSIZEDARRAY"}:
         kind = kind.element_type
-    # libclang dies of an address space asked of an invalid type.
+    # libclang crashes when asked for the address space of an invalid type.
     return _SPACES.get(kind.get_address_space(), "") if kind.kind.name != "INVALID" else ""
 
 

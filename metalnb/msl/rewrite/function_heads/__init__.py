@@ -1,5 +1,5 @@
-"""The passes that edit what a function's head says: its address spaces, what its templates deduce, its stage.
+"""The passes that edit function heads: address spaces, template argument deduction, stages.
 
-A tree comes in and edits go out, as for every pass of `metalnb.msl.rewrite`; here a pass finds the functions of a tree
-(`FunctionHead`) and edits them and what their own bodies return, but looks into no other expression.
+Like every pass of `metalnb.msl.rewrite`, these turn a tree into edits. Each finds the functions of a tree
+(`FunctionHead`), and edits their heads and return statements but no other expression.
 """

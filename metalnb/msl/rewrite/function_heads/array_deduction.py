@@ -1,7 +1,7 @@
 """Let a function template deduce the length of an array in thread memory: ``thread const float (&a)[N]`` (MSL 4.3).
 
-To clang the elements of such an array are private, and those of the parameter generic: a length it deduces from equal
-elements alone. So the element is deduced too, and held to the author's:
+In clang such an array's elements are private, and the parameter's are generic, but clang deduces a length only if both
+element types are equal. So the element type is deduced too, and constrained to the author's:
 
 ``template <int N, class $E_0, typename $thread_element<$E_0, float>::type = 0> … (thread const $E_0 (&a)[N])``
 """
@@ -51,7 +51,7 @@ _TYPE = frozenset({"class", "typename"})
 
 
 def _element(tree: Tree, start: int, stop: int) -> tuple[int, int]:
-    """Find the element's type in ``thread const float (&a)[N]``: where it begins, and the bracket after it; or -1."""
+    """Find the element's type in ``thread const float (&a)[N]``: its first token, and the bracket after it; or -1."""
     first = start
     while first < stop and tree.texts[first] in _QUALIFIERS:
         first += 1

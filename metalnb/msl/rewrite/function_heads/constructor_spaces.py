@@ -1,7 +1,7 @@
 """Constructors qualified by an address space (MSL 4): ``number(float x) device`` beside ``number(float x) thread``.
 
 In clang a constructor serves every address space, and the qualifier is an error. So of several constructors with the
-same parameters one is kept, without its qualifier; the others get an additional first parameter of a type that nobody
+same parameters one is kept, without its qualifier; the others get an additional first parameter of a type that no call
 can pass.
 """
 
@@ -58,7 +58,7 @@ def constructor_spaces(text: Outline) -> Iterator[Edit]:
 
 
 def _hidden(tree: Tree, function: FunctionHead, which: int) -> Iterator[Edit]:
-    """Add a first parameter to a constructor, of a type that nobody can pass."""
+    """Add a first parameter to a constructor, of a type that no call can pass."""
     at = tree.tokens[function.opening].end
     comma = "" if function.closing == function.opening + 1 else ", "
     yield Edit(at, at, f"$nothing<{which}>{comma}")

@@ -1,6 +1,6 @@
 """Template parameters that are functions: ``template <void (*f)(int)>`` -> ``template <void (&f)(int)>``.
 
-clang takes no pointer there. So an alias becomes one of references too, ``using F = void (&)(int);``: a template's
+clang allows no pointer there. An alias becomes one of references too, ``using F = void (&)(int);``, since a template's
 parameter may be declared with it.
 """
 
@@ -15,7 +15,7 @@ __all__ = ["function_pointers"]
 
 
 def function_pointers(text: Outline) -> Iterator[Edit]:
-    """Make references of the pointers."""
+    """Turn the pointers into references."""
     for tree in text.trees:
         for template in tree.templates:
             places = range(template.opening + 1, template.closing)
@@ -27,7 +27,7 @@ def function_pointers(text: Outline) -> Iterator[Edit]:
 
 
 def _is_pointer(tree: Tree, i: int, *, named: bool) -> bool:
-    """Return whether ``(*f)(`` stands at a place, or without a name ``(*)(``."""
+    """Return whether a place holds ``(*f)(`` or, without a name, ``(*)(``."""
     end = i + 3 if named else i + 2
     return tree.texts[i] == "(" and tree.text(i + 1) == "*" and tree.close(i) == end and tree.text(end + 1) == "("
 

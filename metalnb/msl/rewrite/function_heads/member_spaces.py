@@ -1,10 +1,10 @@
 """Address spaces that qualify a member function (MSL 4): ``T get() const device`` -> ``T get() const __global``.
 
-There clang accepts only OpenCL's word, which is not quite Metal's space: ``__global`` holds device and constant
-objects both. So what such a function returns by reference or by pointer, and its ``this``, are put back into the space
+clang accepts only OpenCL's keyword there, which is not quite Metal's space: ``__global`` covers both device and
+constant objects. So references and pointers that such a function returns, and its ``this``, are cast back to the space
 that the author wrote: ``return v;`` -> ``return $reference_device(v);``. An object in the constant space is const.
 
-Where a class has a member for const objects of both, `parted_members` keeps them apart.
+If a class has a member for const objects of either space, `parted_members` distinguishes them.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def _qualifier(tree: Tree, function: FunctionHead, place: int) -> Edit:
 
 
 def _body(tree: Tree, function: FunctionHead, space: str) -> Iterator[Edit]:
-    """Put what a member function returns back into its object's space."""
+    """Cast a member function's result back to its object's space."""
     stop = tree.close(function.end)
     converts = tree.texts[function.name] == "operator" and tree.tokens[function.name + 1].kind == "word"
     head = tree.texts[function.name + 1 : function.opening] if converts else _returned(tree, function)

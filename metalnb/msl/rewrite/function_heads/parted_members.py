@@ -1,12 +1,12 @@
-"""Members that a class has twice, for const objects in device and in constant memory (MSL 4).
+"""Members that a class overloads for const objects in device and in constant memory (MSL 4).
 
-To clang both are members for ``const __global`` objects. So constant's own gets a name of ours, and a member of its old
-name that takes volatile objects calls it: ``T get() const constant { … }`` becomes
+To clang both are members for ``const __global`` objects. So the one for constant memory is renamed, and a member for
+volatile objects takes its old name and calls it: ``T get() const constant { … }`` becomes
 
 ``T $constant_get() const __global { … } T get() const volatile __global { return $steady(this)->$constant_get(); }``
 
-No object is volatile; where such a member is asked for, `metalnb.msl.analysis.parted_calls` has a constant object seem
-so, ``$within<…>(c).get()``.
+No object is really volatile; where such a member is called, `metalnb.msl.analysis.parted_calls` makes a constant object
+appear so, ``$within<…>(c).get()``.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ...text.edits import Edit
 
 __all__ = ["CONVERSION", "OF_CONSTANT", "Parted", "name_number", "parted_members", "parted_names", "renamed"]
 
-CONVERSION = "operator "  # stands for every conversion's name
+CONVERSION = "operator "  # the name used for every conversion
 OF_CONSTANT = "/*constant*/"  # after the qualifiers of a member for constant objects
 _ACCESS = frozenset({"public", "private", "protected"})
 _TYPES = re.compile(rf"(?:{'|'.join(SCALARS)}|packed_\w+)(?:[234](?:x[234])?)?|unsigned|signed|auto|double|size_t")
@@ -48,12 +48,12 @@ class Parted(NamedTuple):
 
 
 def name_number(name: str) -> int:
-    """Return the number that stands for a member's name."""
+    """Return the number assigned to a member's name."""
     return zlib.crc32(name.encode())
 
 
 def parted_names(text: Outline) -> frozenset[str]:
-    """Return the names of a text's members that are kept apart."""
+    """Return the names of a text's members that are overloaded so."""
     return frozenset(each.name for tree in text.trees for each in parted_members(tree))
 
 
@@ -80,7 +80,7 @@ def parted_members(tree: Tree) -> list[Parted]:
 
 
 def renamed(tree: Tree, members: Sequence[Parted]) -> Iterator[Edit]:
-    """Edit the members of a text that are kept apart, except for their qualifiers."""
+    """Edit such members of a text, except for their qualifiers."""
     noted = set()
     for each in members:
         function, own = each.function, _own_name(tree, each)
@@ -125,7 +125,7 @@ def _own_name(tree: Tree, each: Parted) -> str:
 
 
 def _named(tree: Tree, each: Parted, own: str) -> Iterator[Edit]:
-    """Give a member its name; a conversion becomes a function that returns what it converts to."""
+    """Rename a member; a conversion becomes a function that returns the type it converts to."""
     function = each.function
     start, end = tree.tokens[function.name].start, tree.tokens[function.opening - 1].end
     if each.name != CONVERSION:
@@ -146,7 +146,7 @@ def _named(tree: Tree, each: Parted, own: str) -> Iterator[Edit]:
 
 
 def _caller(tree: Tree, function: FunctionHead, own: str, body: int) -> str:
-    """Write the member of the author's name, for what seems a volatile object."""
+    """Write the member with the author's name, for objects that appear volatile."""
     first = tree.statement(function.name)
     while tree.text(first) in _ACCESS and tree.text(first + 1) == ":":
         first += 2
@@ -165,7 +165,7 @@ def _caller(tree: Tree, function: FunctionHead, own: str, body: int) -> str:
 
 
 def _parameter(tree: Tree, a: int, b: int, n: int) -> tuple[str, str]:
-    """Return a parameter as it is declared, with a name, and how it is handed on."""
+    """Return a parameter's declaration, with a name, and the expression that passes it on."""
     if b - a == 1 and tree.texts[a] == "void":
         return "", ""
     stop = next((i for i in range(a, b) if tree.texts[i] == "="), b)
@@ -190,7 +190,7 @@ def _template_names(tree: Tree, opening: int) -> Iterator[str]:
 
 
 def _written(tree: Tree, start: int, stop: int) -> str:
-    """Return a part of a text in one line, with the spaces that its author wrote."""
+    """Return part of a text on one line, with the author's spacing."""
     pieces = []
     for i in range(start, stop):
         touching = i + 1 < stop and tree.tokens[i].end == tree.tokens[i + 1].start

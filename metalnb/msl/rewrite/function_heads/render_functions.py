@@ -1,4 +1,4 @@
-"""Leave out the functions of other stages that stand beside a kernel (MSL 5.1): ``vertex``, say."""
+"""Leave out functions of other stages next to a kernel (MSL 5.1), such as ``vertex``."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from ...text.edits import Omission
 __all__ = ["render_functions"]
 
 _STAGES = frozenset({"vertex", "fragment", "mesh", "object", "intersection"})
-_WORDS = frozenset({"vertex", "fragment"})  # which stand without brackets too
+_WORDS = frozenset({"vertex", "fragment"})  # which may also be written without brackets
 _SCOPES = frozenset({"namespace", "extern"})
 
 
 def render_functions(text: Outline) -> Iterator[Omission]:
-    """Leave them out of a text that has a kernel; any other text is refused, at the first thing that it lacks here."""
+    """Leave them out of a text that has a kernel; refuse any other text at its first unsupported name."""
     if "kernel" not in set(text.words):
         return
     tree = text.program
@@ -30,7 +30,7 @@ def render_functions(text: Outline) -> Iterator[Omission]:
             name = tree.tokens[function.name]
             yield Omission(
                 start, end, name.start, f"'{name.text}' is left out: it is a {stage} function",
-                "metalnb runs a file's kernels; the functions of its render pipelines stay unread",
+                "metalnb runs a file's kernels and ignores the functions of its render pipelines",
             )  # fmt: skip
 
 

@@ -1,8 +1,8 @@
-"""Let a function template deduce what Metal lets it deduce from references to thread memory.
+"""Let a function template deduce its arguments from references to thread memory, as in Metal.
 
-A thread variable is private to clang, a thread pointer is generic, and clang takes the space into what it deduces: from
-``thread T& a, T b`` it would deduce ``__private float`` and ``float``. Where T can be deduced from another parameter,
-the thread ones are excluded from deduction:
+In clang a thread variable is private, a thread pointer is generic, and the space becomes part of the deduced type: from
+``thread T& a, T b`` clang would deduce ``__private float`` and ``float``. Where T can be deduced from another
+parameter, the thread ones are excluded from deduction:
 
 ``template <class T> void f(thread typename $thread_type<T>::type& a, T b)``
 
