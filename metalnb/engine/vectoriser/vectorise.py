@@ -22,7 +22,7 @@ from .vector_code.arithmetic.vector_operations import operate
 from .vector_code.atomics import atomic
 from .vector_code.coroutines import begun, ended
 from .vector_code.function_body import FunctionBody, LaneValue
-from .vector_code.memory.vector_memory import load, store
+from .vector_code.memory_access.vector_memory import load, store
 from .vector_code.regions import Regions, Watch
 from .vector_code.text_emitter import Emitter
 from .vector_code.vector_calls import call

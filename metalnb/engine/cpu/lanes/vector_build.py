@@ -37,7 +37,7 @@ _MOST = 40_000  # instructions of arithmetic, of which clang makes vector code i
 _SHORT = 3000  # characters of a cell that need not be asked whether it is long, all inlined
 _TEXT = ("-S", "-emit-llvm")
 _UNTOUCHED = ("-Xclang", "-disable-llvm-passes")
-# Scheduling once more, after registers are assigned, takes up to half of a long block's time; processors that reorder
+# Scheduling again, after registers are assigned, takes up to half of a long block's time; processors that reorder
 # instructions gain nothing by it. Before that, of some hundred accesses in a block not each is held against all others.
 _SECOND = (
     "-O2", "-fno-vectorize", "-fno-slp-vectorize", "-Wno-everything", "-mllvm", "-disable-post-ra", "-mllvm",

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from ...llvm.instructions import IRFunction, IRInstruction
 from ...vectoriser.vector_code.function_body import FunctionBody
-from ...vectoriser.vector_code.memory.masked_memory import either
-from ...vectoriser.vector_code.memory.short_rows import RowAddresses, row_addresses
+from ...vectoriser.vector_code.memory_access.masked_memory import either
+from ...vectoriser.vector_code.memory_access.short_rows import RowAddresses, row_addresses
 from .counts import ATOMIC, READ, WRITE
 
 __all__ = ["CountingCode", "WatchedAccess"]

@@ -13,7 +13,7 @@ from .collectives import collective
 from .coroutines import suspend
 from .function_body import FunctionBody
 from .lane_loop import by_lane
-from .memory.vector_memory import clear
+from .memory_access.vector_memory import clear
 from .text_emitter import mangled
 
 __all__ = ["call"]

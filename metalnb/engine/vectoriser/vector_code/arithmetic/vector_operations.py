@@ -10,7 +10,7 @@ from ....llvm.llvm_types import IRType, MemoryLayout
 from ...not_vectorised import NotVectorised
 from ...shape_analysis.lane_shapes import is_aligned
 from ..function_body import FunctionBody
-from ..memory.addresses import address
+from ..memory_access.addresses import address
 from .quotients import INTEGER_DIVISIONS, divided, divided_by_roots
 
 __all__ = ["OPERATIONS", "operate"]
