@@ -1,0 +1,96 @@
+"""Memory accesses under a mask, for instruction sets that mask all, some or none of them."""
+
+import ctypes
+import mmap
+import platform
+import sys
+
+import numpy as np
+import pytest
+from vectoriser.vector_kernels import HEAD, engine_is_here
+
+import metalnb as mnb
+from metalnb.engine.cpu import toolchain
+
+__all__ = ["engine_is_here"]
+
+_N = 1000
+_DTYPES = {"uchar": np.uint8, "half": np.float16, "uint": np.uint32, "long": np.int64}
+
+
+@pytest.fixture(params=["native", "x86-64-v3", "x86-64-v2"], autouse=True)
+def instruction_set(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    if request.param != "native" and platform.machine().lower() not in {"x86_64", "amd64"}:
+        pytest.skip("instruction sets of x86-64")
+    flags = tuple(f"-march={request.param}" if f.startswith("-march=") else f for f in toolchain.flags())
+    monkeypatch.setattr(toolchain, "flags", lambda: flags)
+
+
+def _compiled(body: str, kind: str, extra: str = "") -> mnb.Kernel:
+    text = f"""{HEAD}kernel void f(device const {kind}* x, device const uint* at, device {kind}* o,
+        uint i [[thread_position_in_grid]]{extra}) {{ {body} }}"""
+    return mnb.compile(text, engine="cpu", checked=False)["f"]
+
+
+def _inputs(dtype: type, dice: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return values, a place for each thread, and which threads take part: the places of the others are no memory."""
+    x = dice.integers(1, 100, 4 * _N).astype(dtype)
+    active = dice.random(_N) < 0.7
+    active[:64] = True
+    at = np.where(active, dice.permutation(_N), 0xF0000000 + np.arange(_N)).astype(np.uint32)
+    return x, at, active
+
+
+@pytest.mark.parametrize("kind", _DTYPES)
+def test_only_active_lanes_access_memory(kind: str) -> None:
+    x, at, active = _inputs(_DTYPES[kind], np.random.default_rng(31))
+    far = "at[i] < 0xF0000000"
+    before = np.full(4 * _N, 7, x.dtype)
+    index = at.astype(np.int64)
+
+    def ran(body: str) -> np.ndarray:
+        out = before.copy()
+        _compiled(body, kind)(x, at, out, grid=_N, threadgroup=96)
+        return out
+
+    gathered = ran(f"if ({far}) o[i] = x[at[i]];")
+    assert np.array_equal(gathered[:_N][active], x[index[active]])
+    assert (gathered[:_N][~active] == 7).all() and (gathered[_N:] == 7).all()  # noqa: PT018
+    scattered, want = ran(f"if ({far}) o[at[i]] = x[i];"), before.copy()
+    want[index[active]] = x[:_N][active]
+    assert np.array_equal(scattered, want)
+    beside, want = ran(f"if ({far}) o[i] = x[i + 1];"), before.copy()
+    want[:_N][active] = x[1 : _N + 1][active]
+    assert np.array_equal(beside, want)
+    apart, want = ran(f"if ({far}) {{ o[3 * i] = x[2 * i]; o[3 * i + 1] = x[2 * i + 1]; }}"), before.copy()
+    want[0 : 3 * _N : 3][active] = x[0 : 2 * _N : 2][active]
+    want[1 : 3 * _N : 3][active] = x[1 : 2 * _N : 2][active]
+    assert np.array_equal(apart, want)
+    own, want = ran(f"{kind} v[4] = {{}}; for (int k = 0; k < 4; ++k) if ({far} || k == 2) v[k] = x[4 * i + k];"
+                    "o[i] = v[at[i] & 3];"), before.copy()  # fmt: skip
+    rows = np.where(active[:, None] | (np.arange(4) == 2), x.reshape(_N, 4), 0)
+    want[:_N] = rows[np.arange(_N), index & 3]
+    assert np.array_equal(own, want)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs mprotect")
+@pytest.mark.parametrize("kind", ["half2", "float2", "uchar2"])
+def test_nothing_after_the_last_lanes_elements_is_read(kind: str) -> None:
+    """Lanes read two of four elements each; the page after the last ones is no memory."""
+    dtype = {"half2": np.float16, "float2": np.float32, "uchar2": np.uint8}[kind]
+    memory = mmap.mmap(-1, 2 * mmap.PAGESIZE)
+    whole = np.frombuffer(memory, np.uint8)
+    page = whole.ctypes.data + mmap.PAGESIZE
+    libc = ctypes.CDLL(None, use_errno=True)
+    assert libc.mprotect(ctypes.c_void_p(page), ctypes.c_size_t(mmap.PAGESIZE), 0) == 0
+    n = 64
+    count = 4 * n - 2
+    x = whole[mmap.PAGESIZE - count * dtype().itemsize : mmap.PAGESIZE].view(dtype)
+    x[:] = np.arange(count) % 50
+    out = np.zeros((n, 2), dtype)
+    text = f"""{HEAD}kernel void f(device const {kind}* x, device {kind}* o, uint i [[thread_position_in_grid]]) {{
+        o[i] = x[2 * i]; }}"""
+    mnb.compile(text, engine="cpu", checked=False)["f"](x, out, grid=n, threadgroup=n)
+    want = np.append(x, [0, 0]).reshape(n, 4)[:, :2]
+    assert np.array_equal(out, want)
+    assert libc.mprotect(ctypes.c_void_p(page), ctypes.c_size_t(mmap.PAGESIZE), 3) == 0
