@@ -73,6 +73,31 @@ def test_only_active_lanes_access_memory(kind: str) -> None:
     assert np.array_equal(own, want)
 
 
+def test_scattering_and_shuffling_between_barriers() -> None:
+    """What inactive lanes write, and what shuffles read, is on the stack of the piece of code between two barriers."""
+    x, at, active = _inputs(np.uint32, np.random.default_rng(32))
+    body = """
+        uint own = x[i];
+        for (uint k = 0; k < 5; ++k) {
+            if (at[i] < 0xF0000000) o[at[i]] = own + k;
+            own = simd_shuffle(own, (l * 5 + 3) % 32);
+            threadgroup_barrier(mem_flags::mem_device);
+        }
+        o[n + i] = own;"""
+    kernel = _compiled(body, "uint", ", uint l [[thread_index_in_simdgroup]], uint n [[threads_per_grid]]")
+    grid = 960
+    at, active = np.where(at < grid, at, 0xF0000000).astype(np.uint32), active & (at < grid)
+    out = np.full(2 * grid, 7, np.uint32)
+    kernel(x, at, out, grid=grid, threadgroup=96)
+    want, own = out.copy(), x[:grid].reshape(-1, 32)
+    want[:grid] = 7
+    for k in range(5):
+        want[at[:grid][active[:grid]]] = own.ravel()[active[:grid]] + k
+        own = own[:, (np.arange(32) * 5 + 3) % 32]
+    want[grid:] = own.ravel()
+    assert np.array_equal(out, want)
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="needs mprotect")
 @pytest.mark.parametrize("n", [64, 50])
 @pytest.mark.parametrize("kind", ["half2", "float2", "uchar2"])

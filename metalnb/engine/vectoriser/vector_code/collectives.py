@@ -164,7 +164,7 @@ def _through_memory(body: FunctionBody, vector: str, lane: str) -> str:
     slot = emitter.slot(words)
     emitter.do(f"store {words} {vector}, ptr {slot}")
     index = emitter.op(f"zext {words} {emitter.op(f'and {words} {lane}, splat (i32 31)')} to {wide}")
-    addresses = emitter.op(f"getelementptr i32, ptr {slot}, {wide} {index}")
+    addresses = emitter.op(f"getelementptr i32, ptr {emitter.address(slot)}, {wide} {index}")
     callee = emitter.declare(
         f"llvm.masked.gather.v{body.width}i32.v{body.width}p0", words, pointers, emitter.mask, words,
     )  # fmt: skip

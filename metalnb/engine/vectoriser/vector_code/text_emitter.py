@@ -78,6 +78,13 @@ class Emitter:
         self._slots.append(f"  {name} = alloca {kind}")
         return name
 
+    def address(self, slot: str) -> str:
+        """Return a variable's address for a vector of addresses, by assembly that does nothing.
+
+        LLVM keeps such a vector across a barrier, where the variable may be on a stack that is gone.
+        """
+        return self.op(f'call ptr asm sideeffect "", "=r,0"(ptr {slot})')
+
     def room(self, size: int) -> str:
         """Return memory for an array of all lanes."""
         name = self.name("a")

@@ -108,7 +108,7 @@ def scattered(body: FunctionBody, element: str, value: str, pointers: str, align
     emitter, mask = body.emitter, body.mask
     kind, lanes = emitter.lanes(element), emitter.lanes("ptr")
     if not body.target.masks and mask != _EVERY_LANE:
-        nowhere = emitter.splat("ptr", emitter.slot("i64"))
+        nowhere = emitter.splat("ptr", emitter.address(emitter.slot("i64")))
         pointers = emitter.op(f"select {emitter.mask} {mask}, {lanes} {pointers}, {lanes} {nowhere}")
         mask = _EVERY_LANE
     callee = emitter.declare(
@@ -137,14 +137,14 @@ def load_stretch(body: FunctionBody, element: str, pointer: str, stretch: Stretc
     if _masks_stretch(body, stretch):
         return _masked_load(body, element, pointer, stretch)
     kind = f"<{emitter.width * stretch.step} x {element}>"
-    made, slot = emitter.slot(kind), emitter.slot(kind)
+    made, room = emitter.slot(kind), emitter.room(emitter.width * stretch.step * stretch.size)
 
     def whole() -> None:
         emitter.do(f"store {kind} {_unmasked_load(body, element, pointer, stretch)}, ptr {made}")
 
     def by_lane() -> None:
-        _copy(body, slot, pointer, stretch)
-        emitter.do(f"store {kind} {emitter.op(f'load {kind}, ptr {slot}')}, ptr {made}")
+        _copy(body, room, pointer, stretch)
+        emitter.do(f"store {kind} {emitter.op(f'load {kind}, ptr {room}, align 64')}, ptr {made}")
 
     either(body, _all_active(body), whole, by_lane)
     return emitter.op(f"load {kind}, ptr {made}")
@@ -162,9 +162,9 @@ def store_stretch(body: FunctionBody, element: str, vector: str, pointer: str, s
         emitter.do(f"store {kind} {vector}, ptr {pointer}, align {stretch.alignment}")
 
     def by_lane() -> None:
-        slot = emitter.slot(kind)
-        emitter.do(f"store {kind} {vector}, ptr {slot}")
-        _copy(body, pointer, slot, stretch)
+        room = emitter.room(emitter.width * stretch.step * stretch.size)
+        emitter.do(f"store {kind} {vector}, ptr {room}, align 64")
+        _copy(body, pointer, room, stretch)
 
     if body.target.masks or body.mask == _EVERY_LANE:
         masked()
