@@ -1,4 +1,4 @@
-"""Memory accesses under a mask, for instruction sets that mask all, some or none of them."""
+"""Memory accesses and shuffles under a mask, for instruction sets that mask all, some or none of them."""
 
 import ctypes
 import mmap
@@ -73,12 +73,27 @@ def test_only_active_lanes_access_memory(kind: str) -> None:
     assert np.array_equal(own, want)
 
 
+@pytest.mark.parametrize("kind", ["uint", "float"])
+def test_a_lane_that_takes_no_part_gives_its_callers_own_value(kind: str) -> None:
+    dice = np.random.default_rng(33)
+    x = dice.integers(1, 1000, 960).astype({"uint": np.uint32, "float": np.float32}[kind])
+    lane = dice.integers(0, 64, 960).astype(np.uint32)
+    out = np.zeros_like(x)
+    kernel = _compiled("if (uint(x[i]) % 3) o[i] = simd_shuffle(x[i], ushort(at[i]));", kind)
+    kernel(x, lane, out, grid=960, threadgroup=96)
+    active = (x.astype(np.int64) % 3 != 0).reshape(-1, 32)
+    there = (np.arange(960) // 32).reshape(-1, 32), (lane & 31).reshape(-1, 32)
+    takes_part = active[there] & (lane < 32).reshape(-1, 32)
+    own = x.reshape(-1, 32)
+    want = np.where(active, np.where(takes_part, own[there], own), 0)
+    assert np.array_equal(out, want.ravel())
+
+
 def test_scattering_and_shuffling_between_barriers() -> None:
-    """What inactive lanes write, and what shuffles read, is on the stack of the piece of code between two barriers."""
     x, at, active = _inputs(np.uint32, np.random.default_rng(32))
     body = """
         uint own = x[i];
-        for (uint k = 0; k < 5; ++k) {
+        for (uint k = 0; k < n / 192; ++k) {
             if (at[i] < 0xF0000000) o[at[i]] = own + k;
             own = simd_shuffle(own, (l * 5 + 3) % 32);
             threadgroup_barrier(mem_flags::mem_device);

@@ -8,6 +8,7 @@ from ...llvm.instructions import IRInstruction
 from ...llvm.llvm_types import IRType
 from ..not_vectorised import NotVectorised
 from .function_body import FunctionBody
+from .memory_access.masked_memory import EVERY_LANE, gather
 from .text_emitter import mangled
 
 __all__ = ["REDUCTIONS", "collective", "reduced"]
@@ -121,7 +122,7 @@ def permuted(body: FunctionBody, kind: IRType, vector: str, lane: str) -> str:
 def _permuted_words(body: FunctionBody, vector: str, lane: str) -> str:
     emitter = body.emitter
     if not body.target.permutes:
-        return _by_eights(body, vector, lane) if body.target.bits == 256 else _through_memory(body, vector, lane)
+        return _by_eights(body, vector, lane) if body.target.avx2 else _through_memory(body, vector, lane)
     half = "<16 x i32>"
     parts = [
         [emitter.shuffled("i32", whole, "poison", range(first, first + 16)) for first in (0, 16)]
@@ -160,14 +161,9 @@ def _by_eights(body: FunctionBody, vector: str, lane: str) -> str:
 def _through_memory(body: FunctionBody, vector: str, lane: str) -> str:
     """Store a vector and gather from it."""
     emitter = body.emitter
-    words, wide, pointers = emitter.lanes("i32"), emitter.lanes("i64"), emitter.lanes("ptr")
+    words, wide = emitter.lanes("i32"), emitter.lanes("i64")
     slot = emitter.slot(words)
     emitter.do(f"store {words} {vector}, ptr {slot}")
     index = emitter.op(f"zext {words} {emitter.op(f'and {words} {lane}, splat (i32 31)')} to {wide}")
     addresses = emitter.op(f"getelementptr i32, ptr {emitter.address(slot)}, {wide} {index}")
-    callee = emitter.declare(
-        f"llvm.masked.gather.v{body.width}i32.v{body.width}p0", words, pointers, emitter.mask, words,
-    )  # fmt: skip
-    return emitter.op(
-        f"call {words} {callee}({pointers} align 4 {addresses}, {emitter.mask} splat (i1 true), {words} poison)"
-    )
+    return gather(emitter, "i32", addresses, EVERY_LANE, 4)

@@ -42,6 +42,11 @@ class VectorTarget:
         """Whether conditions have registers of their own."""
         return self.register == "v"
 
+    @property
+    def avx2(self) -> bool:
+        """Whether it has AVX2 and no more: it masks and permutes words of 32 and 64 bits, and nothing smaller."""
+        return self.bits == 256
+
     def lanes_for(self, live_bits: int) -> int:
         """Return how many lanes suit a kernel that is free in that: 32, 16, or 8.
 

@@ -11,13 +11,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from ..function_body import FunctionBody
-from ..text_emitter import mangled
+from ..text_emitter import Emitter, mangled
 
-__all__ = ["Stretch", "either", "gathered", "load_stretch", "scattered", "store_stretch"]
+__all__ = [
+    "EVERY_LANE", "Stretch", "all_active", "either", "gather", "gathered", "load_stretch", "scattered", "store_stretch",
+]  # fmt: skip
 
-_EVERY_LANE = "splat (i1 true)"
+EVERY_LANE = "splat (i1 true)"
 _NOWHERE, _COPY = "metalnb_nowhere", "metalnb_copy_lanes"
-_AVX2 = 256  # bits of a register
 _WORDS = (4, 8)  # bytes of what AVX2 masks
 _MOST_LANES = 32
 
@@ -90,11 +91,17 @@ def either(body: FunctionBody, condition: str, fast: Callable[[], None], slow: C
 def gathered(body: FunctionBody, element: str, pointers: str, alignment: int) -> str:
     """Write a gather of one element for each active lane; return the vector."""
     emitter, mask = body.emitter, body.mask
-    kind, lanes = emitter.lanes(element), emitter.lanes("ptr")
-    if not body.target.masks and mask != _EVERY_LANE:
+    if not body.target.masks and mask != EVERY_LANE:
+        lanes = emitter.lanes("ptr")
         _help(body, _NOWHERE)
         pointers = emitter.op(f"select {emitter.mask} {mask}, {lanes} {pointers}, {lanes} splat (ptr @{_NOWHERE})")
-        mask = _EVERY_LANE
+        mask = EVERY_LANE
+    return gather(emitter, element, pointers, mask, alignment)
+
+
+def gather(emitter: Emitter, element: str, pointers: str, mask: str, alignment: int) -> str:
+    """Write the instruction that gathers; return the vector."""
+    kind, lanes = emitter.lanes(element), emitter.lanes("ptr")
     callee = emitter.declare(
         f"llvm.masked.gather.v{emitter.width}{mangled(element)}.v{emitter.width}p0", kind, lanes, emitter.mask, kind,
     )  # fmt: skip
@@ -107,10 +114,10 @@ def scattered(body: FunctionBody, element: str, value: str, pointers: str, align
     """Write a scatter of each active lane's element, in the order of the lanes."""
     emitter, mask = body.emitter, body.mask
     kind, lanes = emitter.lanes(element), emitter.lanes("ptr")
-    if not body.target.masks and mask != _EVERY_LANE:
+    if not body.target.masks and mask != EVERY_LANE:
         nowhere = emitter.splat("ptr", emitter.address(emitter.slot("i64")))
         pointers = emitter.op(f"select {emitter.mask} {mask}, {lanes} {pointers}, {lanes} {nowhere}")
-        mask = _EVERY_LANE
+        mask = EVERY_LANE
     callee = emitter.declare(
         f"llvm.masked.scatter.v{emitter.width}{mangled(element)}.v{emitter.width}p0", "void", kind, lanes, emitter.mask,
     )  # fmt: skip
@@ -132,7 +139,7 @@ def load_stretch(body: FunctionBody, element: str, pointer: str, stretch: Stretc
     emitter = body.emitter
     if body.target.masks:
         return _masked_load(body, element, pointer, stretch)
-    if body.mask == _EVERY_LANE:
+    if body.mask == EVERY_LANE:
         return _unmasked_load(body, element, pointer, stretch)
     if _masks_stretch(body, stretch):
         return _masked_load(body, element, pointer, stretch)
@@ -146,7 +153,7 @@ def load_stretch(body: FunctionBody, element: str, pointer: str, stretch: Stretc
         _copy(body, room, pointer, stretch)
         emitter.do(f"store {kind} {emitter.op(f'load {kind}, ptr {room}, align 64')}, ptr {made}")
 
-    either(body, _all_active(body), whole, by_lane)
+    either(body, all_active(body), whole, by_lane)
     return emitter.op(f"load {kind}, ptr {made}")
 
 
@@ -166,12 +173,12 @@ def store_stretch(body: FunctionBody, element: str, vector: str, pointer: str, s
         emitter.do(f"store {kind} {vector}, ptr {room}, align 64")
         _copy(body, pointer, room, stretch)
 
-    if body.target.masks or body.mask == _EVERY_LANE:
+    if body.target.masks or body.mask == EVERY_LANE:
         masked()
         return
     part = masked if _masks_stretch(body, stretch) else by_lane
     if stretch.step == stretch.count:
-        either(body, _all_active(body), whole, part)  # AVX2's masked stores are slow on many processors
+        either(body, all_active(body), whole, part)  # AVX2's masked stores are slow on many processors
     else:
         part()
 
@@ -186,10 +193,11 @@ def _wide_mask(body: FunctionBody, stretch: Stretch) -> str:
 
 def _masks_stretch(body: FunctionBody, stretch: Stretch) -> bool:
     """Return whether AVX2 masks loads and stores of such elements."""
-    return body.target.bits == _AVX2 and stretch.size in _WORDS
+    return body.target.avx2 and stretch.size in _WORDS
 
 
-def _all_active(body: FunctionBody) -> str:
+def all_active(body: FunctionBody) -> str:
+    """Return whether every lane is active."""
     return body.emitter.op(f"icmp eq i{body.width} {body.emitter.bits(body.mask)}, -1")
 
 

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 from ....llvm.llvm_types import IRType
 from ..function_body import FunctionBody
+from .masked_memory import all_active
 
 __all__ = ["RowAddresses", "row_addresses"]
 
@@ -40,11 +41,10 @@ class RowAddresses:
         self._body = body
         self._row = body.rows.width
         self._vector = body.vector(pointer, kind)
-        emitter = body.emitter
-        self.condition = emitter.op(f"icmp eq i{body.width} {emitter.bits(body.mask)}, -1")
+        self.condition = all_active(body)
         for guard in sorted(body.rows.at(pointer, body.current).guards):
             for held in self._guard(guard):
-                self.condition = emitter.op(f"and i1 {self.condition}, {held}")
+                self.condition = body.emitter.op(f"and i1 {self.condition}, {held}")
 
     def _guard(self, name: str) -> list[str]:
         """Return, for each row, whether an index does not wrap in it before it is widened: then its ends tell."""

@@ -8,7 +8,7 @@ from ....llvm.instructions import IRInstruction
 from ....llvm.llvm_types import IRType
 from ...not_vectorised import NotVectorised
 from ..function_body import FunctionBody
-from .masked_memory import Stretch, either, gathered, load_stretch, scattered, store_stretch
+from .masked_memory import Stretch, all_active, either, gathered, load_stretch, scattered, store_stretch
 from .short_rows import row_addresses
 
 __all__ = ["clear", "last_active", "load", "store"]
@@ -200,8 +200,7 @@ def _in_whole_lines(access: _Access, pointer: str) -> str:
     address = emitter.op(f"ptrtoint ptr {pointer} to i64")
     inside = emitter.op(f"and i64 {address}, {min(_LINE, access.size * body.width) - 1}")
     aligned = emitter.op(f"icmp eq i64 {inside}, 0")
-    everyone = emitter.op(f"icmp eq i{body.width} {emitter.bits(body.mask)}, -1")
-    return emitter.op(f"and i1 {aligned}, {everyone}")
+    return emitter.op(f"and i1 {aligned}, {all_active(body)}")
 
 
 def _streamed(access: _Access, pointer: str, vector: str) -> None:
