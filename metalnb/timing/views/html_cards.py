@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from html import escape
 
-from metalnb.display import framed, mix, note
+from metalnb.display import framed, mix, note, wrapping
 
 from ..bottleneck import bottleneck
 from ..compare import Comparison
@@ -130,9 +131,10 @@ def comparison_html(found: Comparison) -> str:
 def _compared_row(
     scale: StripScale, taken: Sequence[float], name: str, cells: Sequence[str], said: str, *, best: bool
 ) -> str:
-    shown = f"<b>{escape(name)}</b>" if best else escape(name)
+    shown = f"<b>{wrapping(name)}</b>" if best else wrapping(name)
     numbers = "".join(f'<td class="metalnb-number">{escape(cell)}</td>' for cell in cells)
-    return f"<tr><td><code>{shown}</code></td>{numbers}<td>{scale.strip(taken)}</td><td>{escape(said)}</td></tr>"
+    ratio = " ".join(f'<span class="metalnb-phrase">{escape(part)}</span>' for part in re.split(r" (?=\()", said))
+    return f"<tr><td><code>{shown}</code></td>{numbers}<td>{scale.strip(taken)}</td><td>{ratio}</td></tr>"
 
 
 def roofline_html(found: Roofline) -> str:
