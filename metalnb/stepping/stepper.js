@@ -359,6 +359,7 @@ function metalnbStepper(name, data) {
       const k = pending(thread, tick);
       range.value = tick;
       count.textContent = `tick ${tick} of ${data.ticks}`;
+      range.style.setProperty("--part", tick / Math.max(1, data.ticks));
       root.dataset.tick = tick;
       root.dataset.thread = thread;
       drawSource(where, k);

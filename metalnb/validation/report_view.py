@@ -20,7 +20,7 @@ _CSS = (
     f".metalnb.metalnb .metalnb-finding pre{{margin:3px 0 4px;padding:2px 8px;background:{mix(6)};border-radius:3px}}"
     ".metalnb .metalnb-finding mark{background:none;color:inherit;text-decoration:underline wavy #cf4a3c 1.5px;"
     "text-underline-offset:3px}"
-    f".metalnb .metalnb-line-number{{color:{mix(55)};user-select:none}}"
+    f".metalnb .metalnb-line-number{{color:{mix(76)};user-select:none}}"
     f".metalnb .metalnb-well{{padding:5px 12px;border-top:1px solid {mix(8)}}}" + CSS + BUTTONS
 )
 

@@ -57,15 +57,15 @@ _CSS = (
     ".metalnb.metalnb .metalnb-body :is(td,th){vertical-align:middle}"
     ".metalnb.metalnb .metalnb-body :is(td,th):first-child{padding-left:0}"
     ".metalnb.metalnb .metalnb-body :is(td,th):last-child{padding-right:0}"
-    ".metalnb.metalnb td.metalnb-heat{text-align:center!important;min-width:62px;padding:6px 8px;border:0;"
+    ".metalnb.metalnb td.metalnb-heat{text-align:center!important;min-width:62px;padding:6px 8px;"
     "font-variant-numeric:tabular-nums}"
     f".metalnb.metalnb td.metalnb-best{{outline:2px solid {_ACCENT};outline-offset:-2px;font-weight:600}}"
     ".metalnb .metalnb-error{margin:0;padding:8px 12px;border-left:3px solid var(--jp-error-color1,#d64545);"
     "white-space:pre-wrap;overflow-wrap:anywhere;font-size:12px;line-height:1.45}"
     ".metalnb .metalnb-scroll{overflow-x:auto}"
     ".metalnb.metalnb .metalnb-map{width:auto}"
-    ".metalnb.metalnb .metalnb-map :is(th,td){border:0}"
-    ".metalnb.metalnb .metalnb-map thead th:not(:first-child){text-align:center}"
+    ".metalnb.metalnb .metalnb-map :is(th,td){border:0!important}"
+    ".metalnb.metalnb .metalnb-map thead th:not(:first-child){text-align:center!important}"
     ".metalnb.metalnb [data-metalnb-at]{cursor:pointer}"
     ".metalnb.metalnb [data-metalnb-at]:is(:hover,:focus-visible){outline:2px solid currentColor;outline-offset:-2px}"
     ".metalnb.metalnb .metalnb-refused td{white-space:normal;overflow-wrap:anywhere;vertical-align:top}"
@@ -74,7 +74,7 @@ _CSS = (
     ".metalnb-live .metalnb-picture:focus-visible{outline:2px solid currentColor;outline-offset:-2px}"
     ".metalnb-live .metalnb-crisp{image-rendering:pixelated}"
     ".metalnb img{max-width:100%}"
-    ".metalnb.metalnb .metalnb-film td{border:0;padding:2px 3px;text-align:center!important;min-width:96px}"
+    ".metalnb.metalnb .metalnb-film td{border:0!important;padding:2px 3px;text-align:center!important;min-width:96px}"
 )  # fmt: skip
 
 
@@ -98,7 +98,7 @@ def times(timing: Timing) -> str:
     """Render a timing in a line: a large median, and small figures beside it."""
     spread = f"median of {len(timing.seconds):,} · p20 {seconds(timing.p20)} · p80 {seconds(timing.p80)}"
     return (
-        f'<div><span class="metalnb-big">{seconds(timing.median)}</span> '
+        f'<div><b class="metalnb-big">{seconds(timing.median)}</b> '
         f'<span class="metalnb-soft">{spread} · {timing.clock} clock</span></div>'
     )
 

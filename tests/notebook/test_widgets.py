@@ -591,7 +591,7 @@ def test_a_call_is_written_as_python(program: mnb.Program) -> None:
 def test_where_svg_is_stripped_the_plots_are_a_png(program: mnb.Program, board: Dashboard) -> None:
     """A page that strips SVG strips styles too, and so shows what a style hides."""
     html = board._repr_mimebundle_()["text/html"]
-    assert '<style scoped="">.metalnb-png{display:none}</style>' in html
+    assert '<style scoped="">.metalnb-png.metalnb-png{display:none!important}</style>' in html
     hidden = r'<img class="metalnb-png" alt="dashboard: .*?base64,(.*?)"/>'
     found = re.search(hidden, html, re.DOTALL)
     assert found

@@ -24,6 +24,8 @@ STRIPS = (
     ".metalnb .metalnb-strip .metalnb-middle{stroke:currentColor;stroke-width:1.5}"
     f".metalnb .metalnb-strip .metalnb-axis{{stroke:{mix(18)}}}"
     f".metalnb .metalnb-strip-ends{{display:flex;justify-content:space-between;gap:8px;max-width:{_WIDTH}px}}"
+    ".metalnb .metalnb-strip-ends::before{content:attr(data-low)}"
+    ".metalnb .metalnb-strip-ends::after{content:attr(data-high)}"
 )
 
 

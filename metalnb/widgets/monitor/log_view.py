@@ -115,8 +115,13 @@ def _kernel(
     share = "" if usual.share is None else _meter(usual.share, usual.beyond)
     return [
         f"<code{acts}>{name}</code>", sizes, f"{row.count:,}", seconds(usual.seconds),
-        _rate(usual), share, spark([s.seconds for s in list(row.tail)]),
+        _rate(usual), share, _times([s.seconds for s in list(row.tail)]),
     ]  # fmt: skip
+
+
+def _times(taken: Sequence[float]) -> str:
+    spare = f'<span class="metalnb-spare">{html_parts.sparkline(taken)}</span>' if len(taken) > 1 else ""
+    return spark(taken) + spare
 
 
 def _meter(share: float, beyond: str) -> str:
