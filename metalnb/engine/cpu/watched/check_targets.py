@@ -58,7 +58,8 @@ class FiberTarget(_GivenArguments):
     """
 
     declared: ClassVar[dict[str, str]] = {
-        "metalnb_faulted": "declare hidden void @metalnb_faulted(ptr, ptr, i32, i64, i32)",
+        "metalnb_faulted": "declare hidden void @metalnb_faulted(ptr, ptr, i32, i64, i32) "
+        "cold nounwind memory(inaccessiblemem: readwrite)",
     }
 
     def __init__(self, parameters: tuple[str, str, str], count: int) -> None:

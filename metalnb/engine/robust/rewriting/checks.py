@@ -160,12 +160,13 @@ class _Checks:
         """Write a block twice: without checks, for when all of these tests hold, and with them."""
         code, blocks, last = self._code, self._function.blocks, block[-1]
         self._write([*(made for made in block if made.opcode == "phi"), *tests.first], {})
-        checked, end = code.name(), code.name()
+        right, checked, end = code.name(), code.name(), code.name()
+        holds = "true"  # of all tests: a branch for each would leave the values of the block to join after each
         for place, size in tests.stretches.values():
-            right = code.name()
-            holds = self._target.every(code, self._conditions.fits(place, size))
-            code.do(f"br i1 {holds}, label {right}, label {checked}")
-            code.block(blocks, right)
+            one = self._target.every(code, self._conditions.fits(place, size))
+            holds = one if holds == "true" else code.op(f"and i1 {holds}, {one}")
+        code.do(f"br i1 {holds}, label {right}, label {checked}")
+        code.block(blocks, right)
         plain_names, plain_end = self._version(tests.rest, {}), code.label
         code.do(f"br label {end}")
         code.block(blocks, checked)
