@@ -72,7 +72,7 @@ class LaneEntry:
         first, size = part
         return words_range(at + first, size, _TRIPLES, facts) if record == self._region else None
 
-    def given(self, name: str, facts: LaunchFacts) -> Interval | None:
+    def parameter_range(self, name: str, facts: LaunchFacts) -> Interval | None:
         """Return the range of a parameter; None for any but the thread's index."""
         return Interval(0, math.prod(facts.threadgroup) - 1) if name == self._index else None
 

@@ -82,7 +82,7 @@ class CudaEntry:
         first, size = part
         return words_range(at + first, size, _TRIPLES, facts) if record else None
 
-    def given(self, _name: str, _facts: LaunchFacts) -> Interval | None:
+    def parameter_range(self, _name: str, _facts: LaunchFacts) -> Interval | None:
         """Return None: a scalar parameter is the kernel's own, of which the launch tells the bytes alone."""
         return None
 
