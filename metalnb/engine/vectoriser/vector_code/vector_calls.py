@@ -32,6 +32,7 @@ _WIDENED = frozenset({
     "sqrt", "fma", "floor", "ceil", "trunc", "rint", "nearbyint", "round", "roundeven", "minnum", "maxnum",
     "minimumnum", "maximumnum",
 })  # fmt: skip
+_CHOSEN = {"maxnum": "sgt", "maximumnum": "sgt", "minnum": "slt", "minimumnum": "slt"}
 _HALF, _FLOAT = type_of("half"), type_of("float")
 _INTRINSIC = re.compile(rf"llvm\.({'|'.join(re.escape(w) for w in sorted(_ELEMENTWISE, key=len, reverse=True))})\.")
 _OVERFLOW = re.compile(r"llvm\.([su](?:add|sub|mul)\.with\.overflow)\.")
@@ -134,11 +135,33 @@ def _is_widened(body: FunctionBody, base: str, kind: IRType) -> bool:
 
 def _widened(body: FunctionBody, base: str, operands: Sequence[str], flags: str) -> str:
     """Write an intrinsic of halves as one of floats."""
+    if base in _CHOSEN:
+        return _chosen_half(body, _CHOSEN[base], *operands)
     emitter = body.emitter
     halves, floats = emitter.lanes(_HALF), emitter.lanes(_FLOAT)
     given = [(floats, emitter.op(f"fpext {halves} {operand} to {floats}")) for operand in operands]
     found = emitter.call(f"llvm.{base}.v{body.width}{mangled('float')}", floats, *given, flags=flags)
     return emitter.op(f"fptrunc {floats} {found} to {halves}")
+
+
+def _chosen_half(body: FunctionBody, relation: str, a: str, b: str) -> str:
+    """Write the larger or smaller of two halves by their bits; of a number and a NaN, the number.
+
+    In float, clang's second pass would make halves of them again.
+    """
+    op, halves, words = body.emitter.op, body.emitter.lanes(_HALF), body.emitter.lanes("i16")
+    ordered, undefined = [], []
+    for half in (a, b):
+        bits = op(f"bitcast {halves} {half} to {words}")
+        below = op(f"lshr {words} {op(f'ashr {words} {bits}, splat (i16 15)')}, splat (i16 1)")
+        ordered.append(op(f"xor {words} {bits}, {below}"))
+        size = op(f"and {words} {bits}, splat (i16 32767)")
+        undefined.append(op(f"icmp ugt {words} {size}, splat (i16 31744)"))  # infinity
+    mask = body.emitter.mask
+    first = op(f"icmp {relation} {words} {ordered[0]}, {ordered[1]}")
+    chosen = op(f"select {mask} {first}, {halves} {a}, {halves} {b}")
+    chosen = op(f"select {mask} {undefined[0]}, {halves} {b}, {halves} {chosen}")
+    return op(f"select {mask} {undefined[1]}, {halves} {a}, {halves} {chosen}")
 
 
 def _overflow(body: FunctionBody, made: IRInstruction, base: str) -> None:
