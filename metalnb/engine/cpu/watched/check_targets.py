@@ -14,6 +14,7 @@ class _GivenArguments:
     """Arguments that a kernel reads from its first parameter, an array of addresses."""
 
     pointer_type = "ptr"
+    two_loops = True
 
     def __init__(self, given: str, count: int) -> None:
         self._given = given

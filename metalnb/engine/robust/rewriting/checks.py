@@ -101,7 +101,8 @@ def checked(module: IRModule, analysis: Analysis, checks: Checks, target: CheckT
     put_flags(function, analysis, checks.stops, start, code)
     conditions = ConditionWriter(function, analysis.roots, start, code, wide=checks.wide)
     loops = LoopVersions(function, analysis, found, conditions, code, target)
-    loops.put(guarded)
+    if target.two_loops:
+        loops.put(guarded)
     conditions.read(function)
     versions = BlockVersions(function, analysis.roots, found)
     _Checks(function, start, code, conditions, target, versions, loops.names).put(guarded)
