@@ -11,7 +11,7 @@ from .written_code import WrittenCode
 __all__ = ["Linear", "LinearValues", "Widening"]
 
 _WIDE = 64
-_STEEP = 1 << 31  # with so many iterations at most, nothing of 64 bits overflows
+_STEEP = 1 << 31  # up to 2^31 iterations nothing of 64 bits overflows
 
 
 class Linear(NamedTuple):
