@@ -47,7 +47,7 @@ class Dispatched(NamedTuple):
         """Put back what the arguments held."""
         for argument, held in zip(self.arguments, self.before, strict=False):
             if held is not None:
-                memoryview(argument).cast("B")[:] = held
+                argument.reshape(-1).view(np.uint8)[:] = np.frombuffer(held, np.uint8)
 
 
 def _contents(argument: Any) -> bytes | None:
