@@ -64,6 +64,7 @@ _CSS = (
     f".metalnb .metalnb-notes i{{font-style:normal;color:{mix(70)}}}"
     f".metalnb details{{border-top:1px solid {mix(12)};padding:5px 12px}}"
     f".metalnb summary{{cursor:pointer;color:{mix(80)}}}"
+    ".metalnb :is(summary,button):focus-visible{outline:2px solid var(--jp-brand-color1,#2f7fd6);outline-offset:1px}"
     # A click takes all of it.
     ".metalnb.metalnb .metalnb-call{user-select:all;white-space:normal;overflow-wrap:anywhere}"
     ".metalnb.metalnb .metalnb-code{margin:6px 0;padding:0;overflow-x:auto;white-space:pre!important;line-height:1.45;"

@@ -154,6 +154,21 @@ def test_a_ratio_and_its_range_are_whole_in_a_narrow_comparison(page: Page) -> N
     assert min(strips) >= 100
 
 
+@pytest.mark.parametrize("theme", THEMES)
+def test_the_keyboard_is_seen_where_it_is(page: Page, theme: str) -> None:
+    shaped(page, theme, 1400)
+    stops = "button, summary, [data-metalnb-at]"
+    lost = page.evaluate(f"""[{CARD}, {TUNE}, {SHOWN}, {WATCH}, {CHECKED}].flatMap(i =>
+      [...{OUTPUT}(i).querySelectorAll('.metalnb :is({stops})')].filter(e => e.checkVisibility()).map(e => {{
+        e.focus({{focusVisible: true, preventScroll: true}});
+        const s = getComputedStyle(e);
+        const ring = s.outlineStyle === 'solid' && parseFloat(s.outlineWidth) >= 1;
+        return [e.ariaLabel || e.textContent, document.activeElement === e && ring];
+      }}))""")
+    assert len(lost) > 60
+    assert [name for name, seen in lost if not seen] == []
+
+
 def test_the_source_on_a_card_breaks_at_no_token(page: Page) -> None:
     shaped(page, "light", 800)
     lines = page.evaluate(f"""(e => {{
