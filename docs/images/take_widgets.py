@@ -82,6 +82,7 @@ for factor in board.widget and board._sizes.factors[2::2]:
     board.wait()
 board.controls["grid"].value = 1
 board.wait()
+watch.clear()  # of what the others ran
 for n in range(60):
     saxpy(x, y, a=0.5)
     transpose(image)
