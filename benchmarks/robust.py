@@ -26,6 +26,7 @@ GATHERS = {"take", "take_along_axis", "gather", "gather_scatter", "scatter", "pu
 BOUND = {"elementwise", "activation"}
 LEAST = 2e-5  # s: a shorter dispatch says little of the code
 SECONDS = 0.12  # of measuring each
+_LONG = 10  # s
 
 
 class Measured(NamedTuple):
@@ -47,8 +48,9 @@ def measured(engine: Any, d: Dispatched, runs: int) -> Measured | None:
     """Measure a dispatch both ways; None for one that is wrong on purpose, or takes no time at all."""
     pair = [engine.compile(dataclasses.replace(d.binary.unit, checked=checked)) for checked in (True, False)]
     d.restore()
-    ticket = engine.start(pair[0], d.arguments, d.grid, d.threadgroup)
     try:
+        with mnb.timeout(_LONG):  # a notebook has a loop without end
+            ticket = engine.start(pair[0], d.arguments, d.grid, d.threadgroup)
         ticket.wait()
         once = ticket.elapsed() or 0.0
     except mnb.KernelFault as fault:
