@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import metalnb as mnb
-from metalnb.engine.clang.long_text import arithmetic_of, flags_for_length, with_functions
+from metalnb.engine.clang.long_text import arithmetic_of, flags_for_length, flags_for_vectors, with_functions
 from metalnb.engine.cpu import toolchain
 from metalnb.engine.cpu.entry_texts import fiber_text, loop_text
 from metalnb.engine.cpu.ir_build import written
@@ -134,6 +134,12 @@ def test_long_vector_code_is_compiled_without_what_takes_time(monkeypatch: pytes
             patched.setattr(vector_build, "_compiled", lambda _text, flags, _unit: given.append(flags) or b"")
             vector_build.object_of(made, unit)
     assert ["-disable-cgp" in flags for flags in given] == [False, True]
+
+
+def test_very_long_vector_code_for_short_registers_has_them_assigned_by_blocks() -> None:
+    assert "-regalloc=fast" in flags_for_vectors("\n" * 30_000, 128)
+    assert "-regalloc=fast" not in flags_for_vectors("\n" * 30_000, 256)
+    assert flags_for_vectors("\n" * 5000, 128) == ()
 
 
 def test_a_long_block_with_few_checks_is_not_written_twice() -> None:

@@ -129,7 +129,7 @@ def object_of(made: Vectorised, unit: Unit, flags: tuple[str, ...] = ()) -> byte
     Refused
     """
     plain = tuple(flag for flag in flags or toolchain.flags() if flag != "-O3" and not flag.startswith("-D"))
-    return _compiled(made.text, (*plain, *_SECOND, *flags_for_vectors(made.text), "-c"), unit)
+    return _compiled(made.text, (*plain, *_SECOND, *flags_for_vectors(made.text, machine(flags).bits), "-c"), unit)
 
 
 def _compiled(text: str, flags: tuple[str, ...], unit: Unit) -> bytes:
