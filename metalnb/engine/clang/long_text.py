@@ -34,9 +34,9 @@ _ENDLESS = 50_000
 _WORTH_A_CALL = 1_000
 _MOST_ITERATIONS = 64  # clang unrolls no longer loop by itself
 _RUNTIME = "metalnb_"  # where threads may wait for one another
-_LONG_VECTORS, _LONG_NARROW = 10_000, 20_000  # lines; where a vector of 32 floats takes eight registers
+_LONG_VECTORS, _LONG_NARROW = 10_000, 20_000  # lines
+_NARROW = 128  # bits of a register, so that a vector of 32 floats takes eight
 # The preparation for code generation: of 27,000 lines of vector code it took 20 seconds of 25.
-_NARROW = 128
 _UNPREPARED = ("-mllvm", "-disable-cgp")
 # Registers assigned block by block: of 34,000 lines for registers of 128 bits, clang needs 26 seconds instead of 300.
 _BY_BLOCKS = (*_UNPREPARED, "-mllvm", "-regalloc=fast", "-mllvm", "-optimize-regalloc=false")
