@@ -1,4 +1,4 @@
-"""SIMD functions, over exactly the active lanes (MSL 6.9.2): reductions, ballots, shuffles."""
+"""SIMD functions, over exactly the active lanes (MSL 6.9.2): reductions, ballots, shuffles; products of matrices."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from ...llvm.llvm_types import IRType
 from ..not_vectorised import NotVectorised
 from .function_body import FunctionBody
 from .memory_access.masked_memory import EVERY_LANE, gather
+from .simdgroup_matrices import PRODUCT, product_of_matrices
 from .text_emitter import mangled
 
 __all__ = ["REDUCTIONS", "collective", "reduced"]
@@ -27,6 +28,9 @@ def collective(body: FunctionBody, made: IRInstruction) -> None:
     if made.word == "metalnb_ballot":
         votes = body.emitter.both(body.mask, body.vector(made.operands[0].text, made.operands[0].type))
         body.define_scalar(made, body.emitter.bits(votes))
+        return
+    if made.word == PRODUCT:
+        product_of_matrices(body, made)
         return
     found = _NAME.match(made.word)
     if found is None:

@@ -29,6 +29,8 @@ class VectorTarget:
         Whether an instruction picks 16 words from 32 (AVX-512's ``vpermi2d``).
     estimates : bool
         Whether it has AVX-512's estimates of 1 / x and 1 / sqrt(x), in registers of each size.
+    fuses : bool
+        Whether an instruction multiplies and adds, and rounds once.
     """
 
     bits: int
@@ -36,6 +38,7 @@ class VectorTarget:
     registers: int
     permutes: bool
     estimates: bool = False
+    fuses: bool = True
 
     @property
     def masks(self) -> bool:
@@ -68,11 +71,13 @@ class VectorTarget:
 def vector_target(macros: str) -> VectorTarget:
     """Return the machine that clang's predefined macros speak of."""
     if "__AVX512BW__" in macros:
-        return VectorTarget(_WIDEST, "v", 32, permutes=True, estimates="__AVX512VL__" in macros)
+        estimates, fuses = ("__AVX512VL__" in macros, "__FMA__" in macros)
+        return VectorTarget(_WIDEST, "v", 32, permutes=True, estimates=estimates, fuses=fuses)
     if "__AVX2__" in macros:
-        return VectorTarget(256, "x", 16, permutes=False)
-    register, registers = ("w", 32) if "__aarch64__" in macros else ("x", 16)
-    return VectorTarget(128, register, registers, permutes=False)
+        return VectorTarget(256, "x", 16, permutes=False, fuses="__FMA__" in macros)
+    if "__aarch64__" in macros:
+        return VectorTarget(128, "w", 32, permutes=False)
+    return VectorTarget(128, "x", 16, permutes=False, fuses="__FMA__" in macros)
 
 
 def pin(emitter: Emitter, machine: VectorTarget, kind: IRType, vector: str) -> str:
