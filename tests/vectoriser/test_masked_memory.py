@@ -2,28 +2,20 @@
 
 import ctypes
 import mmap
-import platform
 import sys
 
 import numpy as np
 import pytest
-from vectoriser.vector_kernels import HEAD, engine_is_here
+from vectoriser.vector_kernels import HEAD, engine_is_here, instruction_set
 
 import metalnb as mnb
-from metalnb.engine.cpu import toolchain
 
-__all__ = ["engine_is_here"]
+__all__ = ["engine_is_here", "instruction_set"]
+
+pytestmark = pytest.mark.usefixtures("instruction_set")
 
 _N = 1000
 _DTYPES = {"uchar": np.uint8, "half": np.float16, "uint": np.uint32, "long": np.int64}
-
-
-@pytest.fixture(params=["native", "x86-64-v3", "x86-64-v2"], autouse=True)
-def instruction_set(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    if request.param != "native" and platform.machine().lower() not in {"x86_64", "amd64"}:
-        pytest.skip("instruction sets of x86-64")
-    flags = tuple(f"-march={request.param}" if f.startswith("-march=") else f for f in toolchain.flags())
-    monkeypatch.setattr(toolchain, "flags", lambda: flags)
 
 
 def _compiled(body: str, kind: str, extra: str = "") -> mnb.Kernel:

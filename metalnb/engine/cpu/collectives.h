@@ -57,6 +57,7 @@ template <class T> __attribute__((convergent)) inline T $simd_rotate(T x, int di
 }
 #ifndef METALNB_COUNTED  // there a product counts as the operations of its lanes
 #define $MULTIPLIES_MATRICES 1
+#define $PAIRS_IN_MEMORY true
 __attribute__((convergent)) inline float $simd_multiply_matrices(
     metal::uint element, float a0, float a1, float b0, float b1, float sum0, float sum1) {
     return metalnb_multiply_matrices(element, a0, a1, b0, b1, sum0, sum1);
