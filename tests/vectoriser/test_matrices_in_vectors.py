@@ -146,6 +146,7 @@ TILES = {  # where lanes read, and where they write
     "far apart, one number for several lanes": ("l / 8 * 1000", "l"),
     "backwards": ("31 - l + ulong(n)", "(l ^ 31) + ulong(n)"),
     "of all threads": ("t / 8 * ulong(n) + t % 8", "t % 8 + t / 8 * ulong(n)"),
+    "of the whole grid": ("i / 8 * ulong(n) + i % 8", "i % 8 + i / 8 * ulong(n)"),
     "two numbers": ("l / 16 * ulong(n) + l / 8 % 2 * ulong(m) + l % 8", "l"),
     "negative": ("400 - long(l / 8) * n + l % 8", "400 - long(l / 8) * 16 + l % 8"),
 }
@@ -166,16 +167,31 @@ def test_lanes_of_a_tile_read_and_write_whole_rows(name: str, kind: str) -> None
     made = mnb.compile(text, engine="cpu", checked=False)["f"]
     assert gathers(made) == 0
     x = np.random.default_rng(54).integers(0, 99, 4000).astype(dtype)
-    n, m, lane, grid = 21, 80, np.arange(64) % 32, 64
-    names = {"l": lane, "t": np.arange(64), "n": n, "m": m, "ulong": np.int64, "long": np.int64}
+    n, m = 21, 80
 
-    def places(text: str) -> np.ndarray:
+    def places(text: str, size: int) -> np.ndarray:
+        """Return where each thread reads or writes, of two threadgroups."""
+        i = np.arange(2 * size)
+        names = {"i": i, "t": i % size, "l": i % size % 32, "n": n, "m": m, "ulong": np.int64, "long": np.int64}
         return np.asarray(eval(text.replace("/", "//"), {}, names))  # noqa: S307  (the texts above)
 
-    for part in (np.ones(64, np.uint32), np.arange(64, dtype=np.uint32) % 3):
-        out = np.full(4000, 7, dtype)
-        made(x, out, n, m, part, grid=grid, threadgroup=64)
-        want = np.full(4000, 7, dtype)
-        want[places(written_at)] = x[places(read_at)] + 1
-        want[2000:2064][part != 0] = x[places(read_at)][part != 0] + 2
-        assert np.array_equal(out, want)
+    for size in (64, 40):
+        for part in (np.ones(2 * size, np.uint32), np.arange(2 * size, dtype=np.uint32) % 3):
+            out = np.full(4000, 7, dtype)
+            made(x, out, n, m, part, grid=2 * size, threadgroup=size)
+            want = np.full(4000, 7, dtype)
+            want[places(written_at, size)] = x[places(read_at, size)] + 1
+            want[2000 : 2000 + 2 * size][part != 0] = x[places(read_at, size)][part != 0] + 2
+            assert np.array_equal(out, want)
+
+
+def test_lanes_that_may_not_share_a_row_gather() -> None:
+    """Rows begin elsewhere than at lanes 0, 8, 16 and 24."""
+    place = "((n & 31) + (t & 63)) / 8 * 100ul + ((n & 31) + (t & 63)) % 8"
+    text = f"""{HEAD}kernel void f(device const uint* x, device uint* o, constant uint& n,
+        uint t [[thread_index_in_threadgroup]]) {{ o[t] = x[{place}]; }}"""
+    made = mnb.compile(text, engine="cpu", checked=False)["f"]
+    assert gathers(made) == 1
+    x, out, t = np.arange(2000, dtype=np.uint32), np.zeros(64, np.uint32), np.arange(64)
+    made(x, out, 21, grid=64, threadgroup=64)
+    assert np.array_equal(out, (21 + t) // 8 * 100 + (21 + t) % 8)
