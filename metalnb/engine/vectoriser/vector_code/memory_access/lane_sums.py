@@ -15,14 +15,14 @@ from ...shape_analysis.lane_shapes import UNSIGNED, is_aligned
 from ...shape_analysis.shape_rules import steps_of
 from ..function_body import FunctionBody
 
-__all__ = ["Factors", "LaneSum", "Scalar", "lane_sum"]
+__all__ = ["Factors", "LaneSum", "UniformFactor", "lane_sum"]
 
 _MOST_VISITED = 100  # values, for one address
 _MOST_TERMS, _MOST_FACTORS = 6, 2
 _WORD, _WRAP = 64, 1 << 64  # an address wraps
 
 
-class Scalar(NamedTuple):
+class UniformFactor(NamedTuple):
     """A number that all lanes have alike, or lane 0's.
 
     Attributes
@@ -39,7 +39,7 @@ class Scalar(NamedTuple):
     is_pointer: bool
 
 
-Factors = tuple[Scalar, ...]
+Factors = tuple[UniformFactor, ...]
 # How many times each lane has a product, modulo 2^64; the product of no factors is 1.
 LaneSum = dict[Factors, tuple[int, ...]]
 
@@ -123,7 +123,7 @@ class _Reader:
         """Return one number for all lanes, after some steps."""
         if kind.kind == "integer" and kind.bits < _WORD:
             steps = (*steps, f"{'sext' if signed else 'zext'} {kind} {{}} to i64")
-        return {(Scalar(text, steps, kind.kind == "pointer"),): (1,) * self._body.width}
+        return {(UniformFactor(text, steps, kind.kind == "pointer"),): (1,) * self._body.width}
 
     def _constants(self, operand: Operand) -> tuple[int, ...]:
         """Return each lane's number, if it is a constant."""
@@ -144,7 +144,7 @@ class _Reader:
         else:
             found = _added(a, b, -1 if made.opcode == "sub" else 1)
         if not any(found):
-            return {(): tuple(x % (1 << bits) for x in found.get((), ()))}
+            return {(): tuple(x % (1 << bits) for x in found.get((), (0,) * self._body.width))}
         if bits != _WORD and made.opcode != "or" and "nuw" not in made.flags:
             raise _UnknownSum
         return found

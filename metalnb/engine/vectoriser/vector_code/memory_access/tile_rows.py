@@ -56,7 +56,7 @@ class TileRows:
         Neighbouring elements that a lane has.
     sum : dict
         All lanes' addresses.
-    base : tuple of Scalar
+    base : tuple of UniformFactor
         The pointer among them.
     """
 
@@ -136,7 +136,7 @@ def tile_rows(body: FunctionBody, pointer: str, kind: IRType, size: int, count: 
     found = lane_sum(body, pointer, kind)
     if found is None:
         return None
-    bases = [factors for factors in found if any(scalar.is_pointer for scalar in factors)]
+    bases = [factors for factors in found if any(factor.is_pointer for factor in factors)]
     if len(bases) != 1 or len(bases[0]) != 1 or set(found[bases[0]]) != {1}:
         return None
     rows = _rows(found, size, count, body.width)
@@ -179,9 +179,9 @@ def _joined(body: FunctionBody, kind: IRType, a: _Part, b: _Part) -> _Part:
 def _product(body: FunctionBody, factors: Factors) -> str:
     """Write the product of some numbers."""
     op, made = body.emitter.op, ""
-    for scalar in factors:
-        number = body.scalar(scalar.value)
-        for step in scalar.steps:
+    for factor in factors:
+        number = body.scalar(factor.value)
+        for step in factor.steps:
             number = op(step.format(number))
         made = op(f"mul i64 {made}, {number}") if made else number
     return made
