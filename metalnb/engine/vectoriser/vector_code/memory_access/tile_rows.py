@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from ....llvm.llvm_types import IRType
 from ..function_body import FunctionBody
-from .lane_sums import Factors, LaneSum, lane_sum
+from ..lane_sums import Factors, LaneSum, lane_sum
 
 __all__ = ["TileRows", "tile_rows"]
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ....llvm.instructions import IRInstruction, Operand
-from ....llvm.llvm_types import IRType
-from ...shape_analysis.lane_shapes import UNSIGNED, is_aligned
-from ...shape_analysis.shape_rules import steps_of
-from ..function_body import FunctionBody
+from ...llvm.instructions import IRInstruction, Operand
+from ...llvm.llvm_types import IRType
+from ..shape_analysis.lane_shapes import UNSIGNED, is_aligned
+from ..shape_analysis.shape_rules import steps_of
+from .function_body import FunctionBody
 
-__all__ = ["Factors", "LaneSum", "UniformFactor", "lane_sum"]
+__all__ = ["Factors", "LaneSum", "UniformFactor", "lane_constants", "lane_sum"]
 
 _MOST_VISITED = 100  # values, for one address
 _MOST_TERMS, _MOST_FACTORS = 6, 2
@@ -61,6 +61,12 @@ def lane_sum(body: FunctionBody, text: str, kind: IRType) -> LaneSum | None:
         return _Reader(body).sum_of(text, kind)
     except _UnknownSum:
         return None
+
+
+def lane_constants(body: FunctionBody, operand: Operand) -> tuple[int, ...] | None:
+    """Return each lane's number, unsigned, if it is a constant."""
+    found = lane_sum(body, operand.text, operand.type)
+    return None if found is None or any(found) else found.get((), (0,) * body.width)
 
 
 class _Reader:
