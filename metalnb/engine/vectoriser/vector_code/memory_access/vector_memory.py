@@ -58,14 +58,25 @@ class _Access:
         """Return the rows of memory that lanes' elements lie in, where they are not one stretch."""
         return tile_rows(self.body, self.pointer.text, self.pointer.type, self.size, self.count)
 
+    @property
+    def words(self) -> list[range]:
+        """The components that a lane accesses at once: those that make a word of 64 or 32 bits, else a single one."""
+        found, first = [], 0
+        while first < self.count:
+            left = self.count - first
+            wide = 1 if self.interleaved else next((n for b in (8, 4) if 1 <= (n := b // self.size) <= left), 1)
+            found.append(range(first, first + wide))
+            first += wide
+        return found
+
     def addresses(self) -> list[str]:
-        """Return the vectors of all lanes' addresses, one for each component."""
+        """Return the vectors of all lanes' addresses, one for each word."""
         lanes = self.body.emitter.lanes("ptr")
         first = self.body.vector(self.pointer.text, self.pointer.type)
         apart = self.size * (self.body.width if self.interleaved else 1)
         return [
-            self.body.emitter.op(f"getelementptr i8, {lanes} {first}, i64 {i * apart}") if i else first
-            for i in range(self.count)
+            self.body.emitter.op(f"getelementptr i8, {lanes} {first}, i64 {word[0] * apart}") if word[0] else first
+            for word in self.words
         ]
 
     def component(self, i: int) -> str:
@@ -134,9 +145,19 @@ def _loaded(access: _Access) -> list[str]:
 
 
 def _gathered(access: _Access, addresses: list[str] | None = None) -> list[str]:
-    return [
-        gathered(access.body, str(access.element), p, access.alignment) for p in addresses or access.addresses()
-    ]
+    body, emitter, element = access.body, access.body.emitter, str(access.element)
+    made = []
+    for word, pointers in zip(access.words, addresses or access.addresses(), strict=True):
+        if len(word) == 1:
+            made.append(gathered(body, element, pointers, access.alignment))
+            continue
+        kind, count = f"i{8 * access.size * len(word)}", body.width * len(word)
+        whole = gathered(body, kind, pointers, access.alignment)
+        apart = emitter.op(f"bitcast {emitter.lanes(kind)} {whole} to <{count} x {element}>")
+        made += [
+            emitter.shuffled(element, apart, "poison", range(i, count, len(word)), count) for i in range(len(word))
+        ]
+    return made
 
 
 def store(body: FunctionBody, made: IRInstruction) -> None:
@@ -256,8 +277,13 @@ def _woven(access: _Access, parts: list[str], step: int) -> str:
 
 
 def _scattered(access: _Access, parts: list[str], addresses: list[str]) -> None:
-    for part, pointers in zip(parts, addresses, strict=True):
-        scattered(access.body, str(access.element), part, pointers, access.alignment)
+    emitter, element = access.body.emitter, str(access.element)
+    for word, pointers in zip(access.words, addresses, strict=True):
+        kind, whole = element, _woven(access, [parts[i] for i in word], len(word))
+        if len(word) > 1:
+            wide, kind = f"<{access.body.width * len(word)} x {element}>", f"i{8 * access.size * len(word)}"
+            whole = emitter.op(f"bitcast {wide} {whole} to {emitter.lanes(kind)}")
+        scattered(access.body, kind, whole, pointers, access.alignment)
 
 
 def clear(body: FunctionBody, pointer: str, count: int) -> None:
