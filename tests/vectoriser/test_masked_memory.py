@@ -65,6 +65,25 @@ def test_only_active_lanes_access_memory(kind: str) -> None:
     assert np.array_equal(own, want)
 
 
+@pytest.mark.parametrize("kind", ["half2", "half3", "half4", "uchar2", "uchar4", "float2", "float4", "ulong2"])
+def test_components_are_gathered_and_scattered_in_words(kind: str) -> None:
+    element, count = kind[:-1], int(kind[-1])
+    dtype = {**_DTYPES, "float": np.float32, "ulong": np.uint64}[element]
+    dice = np.random.default_rng(35)
+    x = dice.integers(1, 100, (_N, 4 if kind == "half3" else count)).astype(dtype)
+    one = f"{kind}(1)"  # clang copies vectors that nothing is done to as numbers
+    for at in (_inputs(np.uint32, dice)[1], dice.permutation(_N).astype(np.uint32)):
+        read, written, want = (np.full_like(x, 7) for _ in range(3))
+        _compiled(f"if (at[i] < 0xF0000000) o[i] = x[at[i]] + {one};", kind)(x, at, read, grid=_N, threadgroup=96)
+        _compiled(f"if (at[i] < 0xF0000000) o[at[i]] = x[i] + {one};", kind)(x, at, written, grid=_N, threadgroup=96)
+        active = at < _N
+        want[active] = x[at[active]] + 1
+        assert np.array_equal(read[:, :count], want[:, :count])
+        want[:] = 7
+        want[at[active]] = x[active] + 1
+        assert np.array_equal(written[:, :count], want[:, :count])
+
+
 @pytest.mark.parametrize("kind", ["uint", "float"])
 def test_a_lane_that_takes_no_part_gives_its_callers_own_value(kind: str) -> None:
     dice = np.random.default_rng(33)
