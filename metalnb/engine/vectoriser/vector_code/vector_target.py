@@ -29,6 +29,8 @@ class VectorTarget:
         Whether an instruction picks 16 words from 32 (AVX-512's ``vpermi2d``).
     estimates : bool
         Whether it has AVX-512's estimates of 1 / x and 1 / sqrt(x), in registers of each size.
+    halves : bool
+        Whether it computes with vectors of 16-bit floats: others convert them to floats and back.
     fuses : bool
         Whether an instruction multiplies and adds, and rounds once.
     """
@@ -38,6 +40,7 @@ class VectorTarget:
     registers: int
     permutes: bool
     estimates: bool = False
+    halves: bool = False
     fuses: bool = True
 
     @property
@@ -71,12 +74,14 @@ class VectorTarget:
 def vector_target(macros: str) -> VectorTarget:
     """Return the machine that clang's predefined macros speak of."""
     if "__AVX512BW__" in macros:
-        estimates, fuses = ("__AVX512VL__" in macros, "__FMA__" in macros)
-        return VectorTarget(_WIDEST, "v", 32, permutes=True, estimates=estimates, fuses=fuses)
+        return VectorTarget(
+            _WIDEST, "v", 32, permutes=True, estimates="__AVX512VL__" in macros, halves="__AVX512FP16__" in macros,
+            fuses="__FMA__" in macros,
+        )  # fmt: skip
     if "__AVX2__" in macros:
         return VectorTarget(256, "x", 16, permutes=False, fuses="__FMA__" in macros)
     if "__aarch64__" in macros:
-        return VectorTarget(128, "w", 32, permutes=False)
+        return VectorTarget(128, "w", 32, permutes=False, halves="__ARM_FEATURE_FP16_VECTOR_ARITHMETIC" in macros)
     return VectorTarget(128, "x", 16, permutes=False, fuses="__FMA__" in macros)
 
 
