@@ -147,6 +147,8 @@ TILES = {  # where lanes read, and where they write
     "backwards": ("31 - l + ulong(n)", "(l ^ 31) + ulong(n)"),
     "of all threads": ("t / 8 * ulong(n) + t % 8", "t % 8 + t / 8 * ulong(n)"),
     "of the whole grid": ("i / 8 * ulong(n) + i % 8", "i % 8 + i / 8 * ulong(n)"),
+    "a product's fragments": ("(t / 2 & 12) + (t * 4 & 28) / 16 * ulong(n)", "l"),
+    "of each second SIMD-group": ("(t / 2 & 76) + t / 16 % 4 * ulong(n)", "l"),
     "two numbers": ("l / 16 * ulong(n) + l / 8 % 2 * ulong(m) + l % 8", "l"),
     "negative": ("400 - long(l / 8) * n + l % 8", "400 - long(l / 8) * 16 + l % 8"),
 }

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from ...llvm.instructions import IRInstruction, Operand
 from ...llvm.llvm_types import IRType
-from ..shape_analysis.lane_shapes import UNSIGNED, is_aligned
+from ..shape_analysis.lane_shapes import UNSIGNED, is_aligned, twos
 from ..shape_analysis.shape_rules import steps_of
 from .function_body import FunctionBody
 
@@ -32,11 +32,14 @@ class UniformFactor(NamedTuple):
     steps : tuple of str
         The instructions that make it a number of 64 bits, each with a place for its operand.
     is_pointer : bool
+    align : int
+        A power of two that divides it.
     """
 
     value: str
     steps: tuple[str, ...]
     is_pointer: bool
+    align: int
 
 
 Factors = tuple[UniformFactor, ...]
@@ -125,11 +128,12 @@ class _Reader:
     def _constant(self, number: int) -> LaneSum:
         return {(): (number,) * self._body.width}
 
-    def _alike(self, text: str, kind: IRType, *steps: str, signed: bool = False) -> LaneSum:
-        """Return one number for all lanes, after some steps."""
-        if kind.kind == "integer" and kind.bits < _WORD:
-            steps = (*steps, f"{'sext' if signed else 'zext'} {kind} {{}} to i64")
-        return {(UniformFactor(text, steps, kind.kind == "pointer"),): (1,) * self._body.width}
+    def _alike(self, text: str, kind: IRType, *, signed: bool = False) -> LaneSum:
+        """Return one number for all lanes."""
+        narrow = kind.kind == "integer" and kind.bits < _WORD
+        steps = (f"{'sext' if signed else 'zext'} {kind} {{}} to i64",) if narrow else ()
+        factor = UniformFactor(text, steps, kind.kind == "pointer", self._body.shape(text).align)
+        return {(factor,): (1,) * self._body.width}
 
     def _constants(self, operand: Operand) -> tuple[int, ...]:
         """Return each lane's number, if it is a constant."""
@@ -156,19 +160,21 @@ class _Reader:
         return found
 
     def _by_bits(self, made: IRInstruction, bits: int) -> LaneSum:
-        """Return what a shift or a mask leaves, also of lanes that are evenly apart from a multiple of them all on."""
+        """Return what a shift or a mask leaves of lanes' constants, added to a number that has none of their bits."""
         given, other = made.operands
         a, b = self.sum_of(given.text, given.type), self._constants(other)
-        shape = self._body.shape(given.text)
         counts = a.get((), (0,) * self._body.width)
         if made.opcode == "lshr" and max(b) >= bits:
             raise _UnknownSum
         found: LaneSum = {}
         if any(a):
-            apart = made.opcode in {"and", "lshr"} and len(set(b)) == 1 and given.text.startswith("%")
-            if not apart or shape.guards or not is_aligned(shape, self._body.width):
+            if made.opcode not in {"and", "lshr"} or len(set(b)) > 1:
                 raise _UnknownSum
-            found = self._alike(given.text, given.type, f"{made.opcode} {given.type} {{}}, {b[0]}")
+            factor = _apart(a, max(counts))
+            align = max(factor.align >> b[0], 1) if made.opcode == "lshr" else max(factor.align, twos(b[0]))
+            steps = (*factor.steps, f"{made.opcode} i64 {{}}, {b[0]}")
+            if made.opcode == "lshr" or b[0] >= factor.align:
+                found = {(factor._replace(steps=steps, align=align),): (1,) * self._body.width}
         combine = {"and": int.__and__, "or": int.__or__, "xor": int.__xor__, "lshr": int.__rshift__}[made.opcode]
         return {**found, (): tuple(combine(x, y) for x, y in zip(counts, b, strict=True))}
 
@@ -195,6 +201,17 @@ class _Reader:
 def _signed(number: int, bits: int) -> int:
     half = 1 << (bits - 1)
     return (number ^ half) - half
+
+
+def _apart(of: LaneSum, most: int) -> UniformFactor:
+    """Return the number that lanes' constants are added to, the greatest of which is `most`: if they share no bits."""
+    others = [(factors[0], counts) for factors, counts in of.items() if len(factors) == 1]
+    if len(others) != len(of) - (() in of) or len(others) != 1:
+        raise _UnknownSum
+    ((factor, counts),) = others
+    if set(counts) != {1} or factor.is_pointer or most >= factor.align:
+        raise _UnknownSum
+    return factor
 
 
 def _added(a: LaneSum, b: LaneSum, times: int = 1) -> LaneSum:
