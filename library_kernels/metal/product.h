@@ -46,7 +46,7 @@ template <typename M, ushort V>
 struct Neighbours {
     using type = vec<M, V>;
     static type read(device const M* from, uint lane) { return reinterpret_cast<device const type*>(from)[lane]; }
-    static M at(type held, ushort i) { return held[i]; }
+    static M at(const type held, ushort i) { return held[i]; }
 };
 template <typename M>
 struct Neighbours<M, 1> {

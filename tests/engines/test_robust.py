@@ -290,6 +290,21 @@ kernel void f(device const float* x, device float* y, constant uint& by, uint i 
 
 
 @pytest.mark.parametrize("engine", ENGINES)
+def test_an_access_of_several_elements_is_told_by_the_first_that_is_not_there(engine: str) -> None:
+    text = """#include <metal_stdlib>
+    using namespace metal;
+    kernel void f(device const half* x, device float* o, uint i [[thread_position_in_grid]]) {
+        simdgroup_half8x8 m;
+        simdgroup_load(m, x, 9);
+        o[i] = m.thread_elements()[1] + reinterpret_cast<device const half4*>(o)[i].x;
+    }"""
+    made = mnb.compile(text, engine=engine)["f"]
+    for x, o, told in ((70, 64, r"x\[70\]; x has 70 elements"), (71, 63, r"o\[63\]; o has 63 elements")):
+        with pytest.raises(mnb.KernelFault, match=told):
+            made(np.ones(x, np.float16), np.ones(o, np.float32), grid=32)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
 def test_an_index_below_0_in_a_uint_is_told_as_such(engine: str) -> None:
     kernel = mnb.compile("""
 kernel void before(device const float* x, device float* y, uint i [[thread_position_in_grid]]) { y[i] = x[i - 2]; }

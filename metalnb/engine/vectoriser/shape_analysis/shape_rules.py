@@ -341,6 +341,8 @@ def _call(known: Known) -> LaneShape:
         return given
     if name.startswith("metalnb_shuffle"):
         return UNIFORM if known.shapes[0].uniform or (known.shapes[1].uniform and _is_active(known)) else VARYING
+    if name.startswith("metalnb_multiply"):
+        return VARYING
     if name.startswith(_UNIFORM_CALLS):
         return UNIFORM
     pure = name.startswith("llvm.") or name in known.facts.pure

@@ -90,6 +90,8 @@ class FunctionBody:
         What the calls that ask for a thread's position return.
     rows : LaneShapes or None
         The shapes in each short row of the lanes, where there are any (see `SimdForm`).
+    products : dict
+        Both elements of each product of matrices, by its block and its operands.
     """
 
     analysis: LaneShapes
@@ -106,6 +108,7 @@ class FunctionBody:
     storage: dict[str, int] = field(default_factory=dict)
     positions: dict[str, LaneValue] = field(default_factory=dict)
     rows: LaneShapes | None = None
+    products: dict[tuple[str, ...], tuple[str, str]] = field(default_factory=dict)
 
     @property
     def width(self) -> int:

@@ -31,6 +31,8 @@ class VectorTarget:
         Whether it has AVX-512's estimates of 1 / x and 1 / sqrt(x), in registers of each size.
     halves : bool
         Whether it computes with vectors of 16-bit floats: others convert them to floats and back.
+    fuses : bool
+        Whether an instruction multiplies and adds, and rounds once.
     """
 
     bits: int
@@ -39,6 +41,7 @@ class VectorTarget:
     permutes: bool
     estimates: bool = False
     halves: bool = False
+    fuses: bool = True
 
     @property
     def masks(self) -> bool:
@@ -73,12 +76,13 @@ def vector_target(macros: str) -> VectorTarget:
     if "__AVX512BW__" in macros:
         return VectorTarget(
             _WIDEST, "v", 32, permutes=True, estimates="__AVX512VL__" in macros, halves="__AVX512FP16__" in macros,
+            fuses="__FMA__" in macros,
         )  # fmt: skip
     if "__AVX2__" in macros:
-        return VectorTarget(256, "x", 16, permutes=False)
-    register, registers = ("w", 32) if "__aarch64__" in macros else ("x", 16)
-    halves = "__ARM_FEATURE_FP16_VECTOR_ARITHMETIC" in macros
-    return VectorTarget(128, register, registers, permutes=False, halves=halves)
+        return VectorTarget(256, "x", 16, permutes=False, fuses="__FMA__" in macros)
+    if "__aarch64__" in macros:
+        return VectorTarget(128, "w", 32, permutes=False, halves="__ARM_FEATURE_FP16_VECTOR_ARITHMETIC" in macros)
+    return VectorTarget(128, "x", 16, permutes=False, fuses="__FMA__" in macros)
 
 
 def pin(emitter: Emitter, machine: VectorTarget, kind: IRType, vector: str) -> str:
