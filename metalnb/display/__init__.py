@@ -10,9 +10,9 @@ from __future__ import annotations
 from .card import Card, bundle, cards_html, cards_text, folded
 from .frame import framed, mix, nbytes, note
 from .highlight import Source, highlight
-from .text_table import Listing, Table
+from .text_table import Listing, Table, wrapping
 
 __all__ = [
     "Card", "Listing", "Source", "Table", "bundle", "cards_html", "cards_text", "folded", "framed", "highlight", "mix",
-    "nbytes", "note",
+    "nbytes", "note", "wrapping",
 ]  # fmt: skip

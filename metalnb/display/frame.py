@@ -26,8 +26,9 @@ def framed(body: str, css: str = "") -> str:
 
 
 def _token(name: str, theirs: str, ours: str) -> str:
-    """Return a CSS rule: the colour of JupyterLab's editor, else one that is readable on light and on dark pages."""
-    return f".metalnb .{name}{{color:var(--jp-mirror-editor-{theirs}-color,{ours})}}"
+    """Return a CSS rule: the colour of JupyterLab's editor, else one that the text's own makes readable on any page."""
+    own = f"color-mix(in srgb,{ours} 60%,currentColor)"
+    return f".metalnb .{name}{{color:var(--jp-mirror-editor-{theirs}-color,{own})}}"
 
 
 def mix(percent: int) -> str:
@@ -35,7 +36,7 @@ def mix(percent: int) -> str:
     return f"color-mix(in srgb,currentColor {percent}%,transparent)"
 
 
-# The class is doubled to outweigh JupyterLab's own rules for tables and code.
+# The class is doubled to outweigh JupyterLab's own rules for tables and code; VS Code's are marked important.
 _CSS = (
     f".metalnb{{border:1px solid {mix(18)};border-radius:6px;overflow:auto hidden;margin:4px 0;box-sizing:border-box;"
     "width:fit-content;min-width:min(36rem,100%);max-width:100%;font-size:13px;line-height:1.5}"
@@ -47,16 +48,23 @@ _CSS = (
     ".metalnb.metalnb .metalnb-head code{font-size:14px}"
     ".metalnb.metalnb table{border:0;border-collapse:collapse;table-layout:auto;margin:3px 0;width:100%;font-size:13px}"
     ".metalnb.metalnb tr{background:none!important}"
-    ".metalnb.metalnb thead{border:0}"
+    ".metalnb.metalnb thead{border:0;background:none}"
     ".metalnb.metalnb :is(th,td){text-align:left;vertical-align:baseline;padding:4px 12px;border:0;background:none;"
     "max-width:none;white-space:nowrap}"
     f".metalnb.metalnb th{{font-weight:normal;color:{mix(70)}}}"
-    ".metalnb.metalnb td:last-child{white-space:normal}"
-    f".metalnb.metalnb tbody td{{border-top:1px solid {mix(8)}}}"
+    ".metalnb.metalnb :is(td:last-child,.metalnb-long,.metalnb-long code){white-space:normal}"
+    ".metalnb.metalnb :is(td:has(.metalnb-phrase,wbr),code:has(wbr)){white-space:normal}"
+    ".metalnb .metalnb-phrase{white-space:nowrap}"
+    "@media (max-width:900px){.metalnb.metalnb :is(th,td){padding:4px 6px}.metalnb.metalnb table{font-size:12px}"
+    ".metalnb.metalnb :is(th,td):first-child{padding-left:12px}}"
+    f".metalnb.metalnb tbody td{{border-top:1px solid {mix(8)}!important}}"
+    # What a page shows that removes styles, in the place of a drawing.
+    ".metalnb.metalnb .metalnb-spare{display:none!important}"
     f".metalnb .metalnb-notes{{padding:4px 12px 8px;border-top:1px solid {mix(8)}}}"
     f".metalnb .metalnb-notes i{{font-style:normal;color:{mix(70)}}}"
     f".metalnb details{{border-top:1px solid {mix(12)};padding:5px 12px}}"
     f".metalnb summary{{cursor:pointer;color:{mix(80)}}}"
+    ".metalnb :is(summary,button):focus-visible{outline:2px solid var(--jp-brand-color1,#2f7fd6);outline-offset:1px}"
     # A click takes all of it.
     ".metalnb.metalnb .metalnb-call{user-select:all;white-space:normal;overflow-wrap:anywhere}"
     ".metalnb.metalnb .metalnb-code{margin:6px 0;padding:0;overflow-x:auto;white-space:pre!important;line-height:1.45;"

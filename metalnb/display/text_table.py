@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -9,12 +10,18 @@ from typing import TypeVar
 
 from .frame import framed
 
-__all__ = ["Listing", "Table", "columns", "html_table"]
+__all__ = ["Listing", "Table", "columns", "html_table", "wrapping"]
 
 T = TypeVar("T")
 
 # JupyterLab aligns cells to the right. It removes style sheets, but not this, from a notebook it does not trust yet.
 _LEFT = 'style="text-align:left"'
+
+# A cell of fewer characters does not wrap, so that in a narrow table the longer ones give way. Nor does a shorter word;
+# a longer one may after an underscore or a dot, before a capital, and at a bracket.
+_SHORT = 20
+_WORD = re.compile(r"\S{16,}")
+_PLACE = re.compile(r"(?<=[_.])(?=\w)|(?<=[a-z])(?=[A-Z])|(?<=\()(?=\")|(?<=\w)(?=\(\d)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,12 +80,19 @@ class Listing(dict[str, T]):
 def html_table(head: Sequence[str], rows: Iterable[Sequence[str]], code: frozenset[int]) -> str:
     """Return an HTML table; ``code`` holds the columns that are code."""
     def cell(i: int, text: str) -> str:
-        shown = escape(text)
-        return f"<td {_LEFT}>{f'<code>{shown}</code>' if i in code and text else shown}</td>"
+        shown = wrapping(text)
+        long = ' class="metalnb-long"' if len(text) > _SHORT or "<wbr/>" in shown else ""
+        return f"<td{long} {_LEFT}>{f'<code>{shown}</code>' if i in code and text else shown}</td>"
 
     top = "".join(f"<th {_LEFT}>{escape(h)}</th>" for h in head)
     body = "".join(f"<tr>{''.join(cell(i, text) for i, text in enumerate(row))}</tr>" for row in rows)
     return f"<table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def wrapping(text: str) -> str:
+    """Return a text as HTML that may wrap within a long word."""
+    broken = _WORD.sub(lambda word: _PLACE.sub("\0", word[0]), text.replace("\0", " "))
+    return escape(broken).replace("\0", "<wbr/>")
 
 
 def columns(rows: Sequence[Sequence[str]]) -> list[str]:

@@ -19,7 +19,13 @@ function metalnbProfileCard(root) {
     const sorted = inOrder ? rows : [...rows].sort((a, b) => value(b, i) - value(a, i));
     table.append(...sorted);
   }
-  heads.forEach((head, i) => head.querySelector("button")?.addEventListener("click", () => sort(i)));
+  heads.slice(0, -1).forEach((head, i) => { // all but the source's
+    const button = document.createElement("button");
+    button.type = "button";
+    button.textContent = head.textContent;
+    button.addEventListener("click", () => sort(i));
+    head.replaceChildren(button);
+  });
 
   function pressed(element, act) {
     element.addEventListener("click", act);

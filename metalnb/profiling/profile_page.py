@@ -83,9 +83,9 @@ def _table(profile: Profile) -> str:
     figures = {number: cells(line, total) for number, line in by_line.items()}
     shown = [i for i in range(len(COLUMNS)) if any(row[i] for row in figures.values())]
     titles = "".join(
-        f'<th title="{escape(_TITLES[COLUMNS[i]])}"><button type="button">{COLUMNS[i]}</button></th>' for i in shown
+        f'<th title="{escape(_TITLES[COLUMNS[i]])}">{COLUMNS[i]}</th>' for i in shown
     )
-    top = f'<tr><th title="the order of the source"><button type="button">line</button></th>{titles}'
+    top = f'<tr><th title="the order of the source">line</th>{titles}'
     rows = []
     counts = itertools.accumulate((len(line.accesses) for line in profile.lines), initial=0)
     starts = dict(zip(by_line, list(counts)[:-1], strict=True))  # the number of a line's first access

@@ -47,6 +47,8 @@ function metalnbStepper(name, data) {
     const aim = data.aim && {memory: data.aim[0], element: data.aim[1], tick: data.aim[2]};
     root.dataset.ready = "1";
     root.textContent = "";
+    root.setAttribute("role", "group");
+    root.setAttribute("aria-label", "stepper: left and right step, up and down choose a thread, Page Up and Page Down go to barriers");
 
     // ---- The bar.
     const bar = make("div", "mt-bar"), slide = make("div", "mt-slide"), range = make("input"), count = make("span", "mt-count");
@@ -63,6 +65,7 @@ function metalnbStepper(name, data) {
     range.min = 0;
     range.max = data.ticks;
     range.setAttribute("aria-label", "tick");
+    count.setAttribute("aria-live", "polite");
     range.addEventListener("input", () => go(+range.value));
     slide.append(range);
     for (const b of barriers) {
@@ -359,6 +362,7 @@ function metalnbStepper(name, data) {
       const k = pending(thread, tick);
       range.value = tick;
       count.textContent = `tick ${tick} of ${data.ticks}`;
+      range.style.setProperty("--part", tick / Math.max(1, data.ticks));
       root.dataset.tick = tick;
       root.dataset.thread = thread;
       drawSource(where, k);

@@ -15,11 +15,11 @@ _RIGHT, _TWICE, _WRONG, _NEVER = range(4)
 _SIGNS = ".2x_"
 _WORDS = {_WRONG: "wrong", _NEVER: "never written", _RIGHT: "right", _TWICE: "written twice"}
 CSS = (
-    ".metalnb .metalnb-map{margin:6px 12px;display:block;max-width:100%;height:auto}"
-    ".metalnb .metalnb-map .w0{fill:#3f9d63;fill-opacity:.45}.metalnb .metalnb-map .w1{fill:#d0a22a}"
-    ".metalnb .metalnb-map .w2{fill:#cf4a3c}"
-    ".metalnb .metalnb-map .w3{fill:none;stroke:currentColor;stroke-opacity:.5}"
-    ".metalnb .metalnb-map text{font:11px sans-serif;fill:currentColor;fill-opacity:.8}"
+    ".metalnb .metalnb-elements{margin:6px 12px;display:block;max-width:calc(100% - 24px);height:auto}"
+    ".metalnb .metalnb-elements .w0{fill:#3f9d63;fill-opacity:.45}.metalnb .metalnb-elements .w1{fill:#d0a22a}"
+    ".metalnb .metalnb-elements .w2{fill:#cf4a3c}"
+    ".metalnb .metalnb-elements .w3{fill:none;stroke:currentColor;stroke-opacity:.5}"
+    ".metalnb .metalnb-elements text{font:11px sans-serif;fill:currentColor;fill-opacity:.8}"
 )
 
 
@@ -98,6 +98,6 @@ def difference_svg(found: Difference) -> str:
     width, height = max(columns * _CELL, x), foot + 4
     title = f"<title>{found.name}: where it is wrong</title>"
     return (
-        f'<svg class="metalnb-map" xmlns="http://www.w3.org/2000/svg" role="img" viewBox="0 0 {width} {height}" '
+        f'<svg class="metalnb-elements" xmlns="http://www.w3.org/2000/svg" role="img" viewBox="0 0 {width} {height}" '
         f'width="{width}" height="{height}">{title}{"".join(cells)}</svg>'
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from html import escape
 
-from metalnb.display import framed, highlight, mix
+from metalnb.display import framed, highlight, mix, wrapping
 from metalnb.display.card_buttons import BUTTONS, step_button
 
 from .access_report import Difference, Finding, Validation, WatchedBuffer
@@ -20,7 +20,7 @@ _CSS = (
     f".metalnb.metalnb .metalnb-finding pre{{margin:3px 0 4px;padding:2px 8px;background:{mix(6)};border-radius:3px}}"
     ".metalnb .metalnb-finding mark{background:none;color:inherit;text-decoration:underline wavy #cf4a3c 1.5px;"
     "text-underline-offset:3px}"
-    f".metalnb .metalnb-number{{color:{mix(55)};user-select:none}}"
+    f".metalnb .metalnb-line-number{{color:{mix(76)};user-select:none}}"
     f".metalnb .metalnb-well{{padding:5px 12px;border-top:1px solid {mix(8)}}}" + CSS + BUTTONS
 )
 
@@ -44,7 +44,8 @@ def html(seen: Validation) -> str:
         f'<span class="metalnb-doc">{escape(_head(seen))}</span></div>'
     )
     rows = "".join(
-        f"<tr><td><code>{escape(b.name)}</code></td><td>{escape(', '.join(_counts(b)))}</td></tr>" for b in seen.buffers
+        f"<tr><td><code>{wrapping(b.name)}</code></td><td>{escape(', '.join(_counts(b)))}</td></tr>"
+        for b in seen.buffers
     )
     listed = "".join(
         f'<div class="metalnb-finding{"" if f.is_fault else " metalnb-remark"}">{escape(sentence(f))}{_line(f)}</div>'
@@ -114,7 +115,7 @@ def _line(found: Finding) -> str:
     at = max(0, found.column - 1)
     end = at + _width(source[at:])
     marked = f"{highlight(source[:at])}<mark>{highlight(source[at:end])}</mark>{highlight(source[end:])}"
-    number = f'<span class="metalnb-number">{found.line}  </span>'
+    number = f'<span class="metalnb-line-number">{found.line}  </span>'
     return f'<pre class="metalnb-code">{number}{marked.strip()}</pre>'
 
 

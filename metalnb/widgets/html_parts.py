@@ -46,24 +46,26 @@ _CSS = (
     f".metalnb .metalnb-line{{stroke:{_ACCENT};stroke-width:1.5px;fill:none}}"
     f".metalnb .metalnb-dot{{stroke:{_ACCENT};stroke-width:5px}}"
     f".metalnb .metalnb-last{{stroke:{_ACCENT};stroke-width:8px}}"
-    ".metalnb .metalnb-spark{display:block;width:120px;height:22px;overflow:visible}"
+    ".metalnb .metalnb-spark{display:block;width:120px;min-width:56px;max-width:100%;height:22px;overflow:visible}"
     ".metalnb .metalnb-spark .metalnb-last{stroke-width:5px}"
     ".metalnb.metalnb td.metalnb-num,.metalnb.metalnb th.metalnb-num{text-align:right!important;"
     "font-variant-numeric:tabular-nums}"
-    ".metalnb .metalnb-meter{display:grid;grid-template-columns:44px 90px;align-items:center;gap:6px;"
-    "font-variant-numeric:tabular-nums}"
-    ".metalnb.metalnb .metalnb-meter span{text-align:right}"
-    ".metalnb.metalnb .metalnb-worded{grid-template-columns:minmax(44px,max-content) auto;white-space:nowrap}"
+    ".metalnb .metalnb-meter{display:flex;align-items:center;gap:6px;font-variant-numeric:tabular-nums}"
+    ".metalnb.metalnb .metalnb-meter span{flex:none;display:inline-block;min-width:44px;text-align:right}"
+    ".metalnb.metalnb .metalnb-meter svg{width:90px;min-width:20px;max-width:100%}"
+    ".metalnb.metalnb .metalnb-worded{display:block;white-space:normal}"
     ".metalnb.metalnb .metalnb-body :is(td,th){vertical-align:middle}"
-    ".metalnb.metalnb td.metalnb-heat{text-align:center!important;min-width:62px;padding:6px 8px;border:0;"
+    ".metalnb.metalnb .metalnb-body :is(td,th):first-child{padding-left:0}"
+    ".metalnb.metalnb .metalnb-body :is(td,th):last-child{padding-right:0}"
+    ".metalnb.metalnb td.metalnb-heat{text-align:center!important;min-width:62px;padding:6px 8px;"
     "font-variant-numeric:tabular-nums}"
     f".metalnb.metalnb td.metalnb-best{{outline:2px solid {_ACCENT};outline-offset:-2px;font-weight:600}}"
     ".metalnb .metalnb-error{margin:0;padding:8px 12px;border-left:3px solid var(--jp-error-color1,#d64545);"
     "white-space:pre-wrap;overflow-wrap:anywhere;font-size:12px;line-height:1.45}"
     ".metalnb .metalnb-scroll{overflow-x:auto}"
     ".metalnb.metalnb .metalnb-map{width:auto}"
-    ".metalnb.metalnb .metalnb-map :is(th,td){border:0}"
-    ".metalnb.metalnb .metalnb-map thead th:not(:first-child){text-align:center}"
+    ".metalnb.metalnb .metalnb-map :is(th,td){border:0!important}"
+    ".metalnb.metalnb .metalnb-map thead th:not(:first-child){text-align:center!important}"
     ".metalnb.metalnb [data-metalnb-at]{cursor:pointer}"
     ".metalnb.metalnb [data-metalnb-at]:is(:hover,:focus-visible){outline:2px solid currentColor;outline-offset:-2px}"
     ".metalnb.metalnb .metalnb-refused td{white-space:normal;overflow-wrap:anywhere;vertical-align:top}"
@@ -72,7 +74,7 @@ _CSS = (
     ".metalnb-live .metalnb-picture:focus-visible{outline:2px solid currentColor;outline-offset:-2px}"
     ".metalnb-live .metalnb-crisp{image-rendering:pixelated}"
     ".metalnb img{max-width:100%}"
-    ".metalnb.metalnb .metalnb-film td{border:0;padding:2px 3px;text-align:center!important;min-width:96px}"
+    ".metalnb.metalnb .metalnb-film td{border:0!important;padding:2px 3px;text-align:center!important;min-width:96px}"
 )  # fmt: skip
 
 
@@ -96,7 +98,7 @@ def times(timing: Timing) -> str:
     """Render a timing in a line: a large median, and small figures beside it."""
     spread = f"median of {len(timing.seconds):,} · p20 {seconds(timing.p20)} · p80 {seconds(timing.p80)}"
     return (
-        f'<div><span class="metalnb-big">{seconds(timing.median)}</span> '
+        f'<div><b class="metalnb-big">{seconds(timing.median)}</b> '
         f'<span class="metalnb-soft">{spread} · {timing.clock} clock</span></div>'
     )
 

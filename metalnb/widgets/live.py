@@ -86,7 +86,7 @@ class Live(ABC):
         if not data:
             return ""
         source = f"data:image/png;base64,{base64.b64encode(data).decode()}"
-        hidden = '<style scoped="">.metalnb-png{display:none}</style>'
+        hidden = '<style scoped="">.metalnb-png.metalnb-png{display:none!important}</style>'
         return f'{hidden}<img class="metalnb-png" alt="{escape(self.text())}" src="{source}"/>'
 
     def _settled(self) -> None:

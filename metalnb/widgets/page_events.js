@@ -144,6 +144,10 @@ function attach(model, root, listen) {
       const label = handle.closest('.widget-slider')?.querySelector('.widget-label');
       if (label) handle.setAttribute('aria-label', label.textContent);
     }
+    for (const button of root.querySelectorAll('.widget-play button:not([aria-label])')) {
+      const has = icon => button.querySelector(`.fa-${icon}`);
+      button.ariaLabel = has('stop') ? 'stop' : has('play') || has('pause') ? 'play or pause' : 'repeat';
+    }
     for (const image of root.querySelectorAll('.metalnb-picture:not([tabindex])')) {
       image.tabIndex = 0;
       image.draggable = false;

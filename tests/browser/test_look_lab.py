@@ -53,8 +53,24 @@ tuner.wait()""",
     "mnb.memory_info()",
     "mnb.compare(bright.prepare(image, factor=2.0), bright.prepare(image[:1], factor=2.0))",
     "bright",
+    """\
+%%metal
+struct PartialDigestOfAThreadgroup { uint words[8]; };
+kernel void digest(device const PartialDigestOfAThreadgroup* digests, device PartialDigestOfAThreadgroup* partial_digests_of_threadgroups,
+                   threadgroup uint* scratch [[threadgroup(0)]], uint i [[thread_position_in_grid]]) {
+    scratch[0] = 1;
+    partial_digests_of_threadgroups[i].words[0] = digests[i].words[0] + scratch[0];
+}""",
+    "%metal_compare bright(image, factor=2.0) 2*image+0.125 np.exp(image)",
+    "watch = mnb.monitor()\nwatch",
+    "bright.check(image, factor=2.0, expected=lambda image, factor: image)",
+    """\
+for group in ((32, 8), (16, 16), (8, 32)):
+    bright(image, factor=2.0, threadgroup=group)""",
 ]
-SETUP, CARD, WRONG, TUNE, ROOFLINE, LIMITS, MEMORY, COMPARE, SHOWN = range(len(CELLS))
+(
+    SETUP, CARD, WRONG, TUNE, ROOFLINE, LIMITS, MEMORY, COMPARE, SHOWN, RECORDS, SEVERAL, WATCH, CHECKED, CALLS,
+) = range(len(CELLS))  # fmt: skip
 
 OUTPUT = f"(i => {ALL}[i].node.querySelector('.jp-Cell-outputArea'))"
 # The contrast of each run of text within an element: colours as WCAG weighs them, over all that is painted behind it.
@@ -98,6 +114,7 @@ def page(browser: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pag
             )
             page.wait(f"{ALL}[{i}].model.executionCount && {ALL}[{i}].model.executionState === 'idle'")
         page.evaluate(f"[...{OUTPUT}({SHOWN}).querySelectorAll('details')].forEach(d => d.open = true)")
+        page.wait(f"{OUTPUT}({WATCH}).innerText.includes('in 8 × 32')")
         yield page
 
 
@@ -121,9 +138,35 @@ def test_everything_is_readable_and_scrolls_in_its_frame(page: Page, theme: str,
         wide = f"""(o => [...o.querySelectorAll('.metalnb, .metalnb-live')].filter(
                      e => e.getBoundingClientRect().right > o.getBoundingClientRect().right + 1).length)({OUTPUT}({i}))"""
         assert page.evaluate(wide) == 0, (i, "reaches out of its output")
-        if i not in {CARD, SHOWN}:  # whose table is wider than a narrow page
-            assert not page.evaluate(f"(o => o.scrollWidth > o.clientWidth + 1)({OUTPUT}({i}))"), (i, "scrolls")
+        assert not page.evaluate(f"(o => o.scrollWidth > o.clientWidth + 1)({OUTPUT}({i}))"), (i, "scrolls")
+        frames = f"[...{OUTPUT}({i}).querySelectorAll('.metalnb')].filter(e => e.scrollWidth > e.clientWidth + 1)"
+        assert page.evaluate(f"{frames}.length") == 0, (i, "scrolls within its frame")
     assert faint == []
+
+
+def test_a_ratio_and_its_range_are_whole_in_a_narrow_comparison(page: Page) -> None:
+    shaped(page, "light", 800)
+    sizes = page.evaluate(f"""[...{OUTPUT}({SEVERAL}).querySelectorAll('.metalnb-phrase')].map(
+      e => e.getClientRects().length)""")
+    assert sizes
+    assert set(sizes) == {1}
+    strips = page.evaluate(f"""[...{OUTPUT}({SEVERAL}).querySelectorAll('.metalnb-strip')].map(e => e.clientWidth)""")
+    assert min(strips) >= 100
+
+
+@pytest.mark.parametrize("theme", THEMES)
+def test_the_keyboard_is_seen_where_it_is(page: Page, theme: str) -> None:
+    shaped(page, theme, 1400)
+    stops = "button, summary, [data-metalnb-at]"
+    lost = page.evaluate(f"""[{CARD}, {TUNE}, {SHOWN}, {WATCH}, {CHECKED}].flatMap(i =>
+      [...{OUTPUT}(i).querySelectorAll('.metalnb :is({stops})')].filter(e => e.checkVisibility()).map(e => {{
+        e.focus({{focusVisible: true, preventScroll: true}});
+        const s = getComputedStyle(e);
+        const ring = s.outlineStyle === 'solid' && parseFloat(s.outlineWidth) >= 1;
+        return [e.ariaLabel || e.textContent, document.activeElement === e && ring];
+      }}))""")
+    assert len(lost) > 60
+    assert [name for name, seen in lost if not seen] == []
 
 
 def test_the_source_on_a_card_breaks_at_no_token(page: Page) -> None:

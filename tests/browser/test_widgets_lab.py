@@ -179,6 +179,20 @@ def test_a_slider_of_the_dashboard_moved_by_the_mouse_changes_the_figures(notebo
     notebook.wait(BOARD, f"{runs} > {count}")
 
 
+# What Tab comes to, with the name that a screen reader has for it.
+STOPS = """(node => [...node.querySelectorAll('button, a[href], input, select, summary, [tabindex]')]
+  .filter(e => e.tabIndex >= 0 && !e.disabled && e.checkVisibility())
+  .map(e => [e.ariaLabel, ...[...e.labels ?? []].map(l => l.textContent), e.alt, e.placeholder, e.textContent, e.title]
+    .find(name => name?.trim()) ?? e.outerHTML))"""
+
+
+def test_every_control_has_a_name(notebook: Notebook) -> None:
+    stops = notebook.page.evaluate(f"{STOPS}({ALL}[{BOARD}].node.querySelector('.jp-Cell-outputArea'))")
+    assert [name for name in stops if "<" in name] == []
+    named = {name.strip() for name in stops}
+    assert {"size", "threadgroup", "a", "play", "play or pause", "stop", "Run", "copy the call"} <= named
+
+
 def test_the_monitor_fills_while_a_cell_runs(notebook: Notebook) -> None:
     notebook.run(WATCH)
     notebook.wait(WATCH, "e.innerText.includes('nothing yet')")

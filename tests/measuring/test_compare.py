@@ -323,9 +323,10 @@ def test_the_card_of_several_has_a_row_for_each_the_fastest_first() -> None:
     root = ET.fromstring(found._repr_html_())  # noqa: S314  (made here)
     rows = [[" ".join("".join(cell.itertext()).split()) for cell in row] for row in root.findall(".//tbody/tr")]
     assert rows == [
-        ["b", "1.00 ms", "900 µs", "", ""], ["c", "1.01 ms", "800 µs", "", "no difference beyond noise"],
-        ["d", "2.00 ms", "–", "", "2.00 × as long (2.00 to 2.00)"],
-        ["a", "3.00 ms", "–", "", "3.00 × as long (3.00 to 3.00)"],
+        ["b", "1.00 ms", "900 µs", "1.00 ms to 1.00 ms", ""],
+        ["c", "1.01 ms", "800 µs", "1.01 ms to 1.01 ms", "no difference beyond noise"],
+        ["d", "2.00 ms", "–", "2.00 ms to 2.00 ms", "2.00 × as long (2.00 to 2.00)"],
+        ["a", "3.00 ms", "–", "3.00 ms to 3.00 ms", "3.00 × as long (3.00 to 3.00)"],
     ]  # fmt: skip
     assert [len(svg.findall("circle")) for svg in root.iter("svg")] == [15] * 4
     assert "b and c: no difference beyond noise; slower: d, a" in repr(found)

@@ -360,6 +360,17 @@ def test_a_pinned_row_is_shown_however_little_time_it_took(program: mnb.Program)
     assert len(shown_kernels(monitor)) == 12
 
 
+def test_rows_that_differ_in_their_threadgroup_alone_name_it() -> None:
+    tried = [DispatchKind("k", (256, 64), size, 0, None) for size in ((32, 8), (16, 16))]
+    alone = DispatchKind("other", (256, 64), (32, 8), 0, None)
+    monitor = mnb.monitor().stop()
+    monitor.rows = {kind: KernelStats(1, 1.0, deque([DispatchRecord(0.0, kind, 1.0)])) for kind in (*tried, alone)}
+    monitor.total = 3
+    grids = [re.sub("<.*?>", "", cell) for cell in re.findall(r"<td.*?</td>", monitor_html(monitor))[1:21:7]]
+    assert grids == ["256 × 64 in 32 × 8", "256 × 64 in 16 × 16", "256 × 64"]
+    assert [row[23:42] for row in repr(monitor).split("\n")[1:]] == [f"{grid:>19}" for grid in grids]
+
+
 @pytest.mark.parametrize("times", [[1e-3, 1.1e-3, 4e-3], [4e-3, 1e-3, 1.1e-3], [1.1e-3]])
 def test_the_rate_of_a_row_is_that_of_its_median(times: list[float]) -> None:
     monitor = _recorded(times, 1 << 20, 1e9, None)

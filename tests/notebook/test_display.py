@@ -95,6 +95,30 @@ def test_the_text_says_what_the_html_says() -> None:
     assert "At length" not in text
 
 
+def test_a_long_word_may_wrap_and_a_short_cell_does_not() -> None:
+    record, name = "PartialDigestOfAThreadgroup", "partial_digests_of_all_threadgroups"
+    source = f"""struct {record} {{ uint words[8]; }};
+    kernel void k(device {record}* {name}, device const float* x, uint i [[thread_position_in_grid]]) {{
+        {name}[i].words[0] = x[i];
+    }}"""
+    html = kernel(source)._repr_html_()
+    named, typed, index, access, given, *second = parse(html).iter("td")
+    pieces = [wrapped(cell) for cell in (named, typed, given)]
+    assert pieces[0] == ["partial_", "digests_", "of_", "all_", "threadgroups"]
+    assert pieces[1] == ["device Partial", "Digest", "Of", "AThreadgroup*"]
+    assert pieces[2][:4] == ["array of k.", "program.", "dtype(", '"Partial']
+    assert {cell.get("class") for cell in (named, typed, given)} == {"metalnb-long"}
+    assert {cell.get("class") for cell in (index, access)} == {None}
+    assert cells(html)[2] == ["x", "device const float*", "[[buffer(1)]]", "read", "float32 array"]
+    assert {cell.get("class") for cell in second} == {None}
+
+
+def wrapped(cell: ET.Element) -> list[str]:
+    """Return the pieces of a cell between the places where it may wrap."""
+    inside = re.sub("</?(td|code)[^>]*>", "", ET.tostring(cell, encoding="unicode"))
+    return ["".join(parse(f"<p>{piece}</p>").itertext()) for piece in inside.split("<wbr />")]
+
+
 def test_the_source_is_folded_away() -> None:
     (details,) = parse(kernel()._repr_html_()).iter("details")
     assert "open" not in details.attrib

@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Iterator
 from fractions import Fraction
+from pathlib import Path
 from typing import Any, ClassVar
 from xml.etree import ElementTree as ET
 
@@ -488,15 +489,27 @@ print(tuner.running)
     assert (done.returncode, done.stdout) == (0, "True\nFalse\n"), done.stderr
 
 
-def test_the_cards_of_timings_do_not_dress_the_widgets() -> None:
+def test_no_card_dresses_another() -> None:
     """On a notebook's page every card's style holds for all of them: a class has one meaning."""
+    from metalnb.display import card_buttons, frame
     from metalnb.timing.views import html_cards
+    from metalnb.validation import report_view
     from metalnb.widgets import html_parts
 
-    dressed = [set(re.findall(r"\.(metalnb-[\w-]+)\{", style)) for style in (html_cards._CSS, html_parts._CSS)]
-    assert "metalnb-bar" in dressed[0]
-    assert "metalnb-share" in dressed[1]
-    assert not dressed[0] & dressed[1]
+    package = Path(mnb.__file__).parent
+    styles = {
+        "frame": frame._CSS, "buttons": card_buttons.BUTTONS, "timings": html_cards._CSS, "widgets": html_parts._CSS,
+        "checks": report_view._CSS.removesuffix(card_buttons.BUTTONS),
+        "profile": package.joinpath("profiling", "profile.css").read_text("utf-8"),
+        "stepper": package.joinpath("stepping", "stepper.css").read_text("utf-8"),
+    }  # fmt: skip
+    dressed = [(of, name) for of, style in styles.items() for name in re.findall(r"\.((?:metalnb|m[pt])[\w-]*)", style)]
+    owners: dict[str, set[str]] = {}
+    for of, name in dressed:
+        owners.setdefault(name, set()).add(of)
+    assert owners.pop("metalnb") == styles.keys()
+    assert len(owners) > 100
+    assert [f"{name}: {sorted(of)}" for name, of in owners.items() if len(of) > 1] == []
 
 
 # --- the hand --------------------------------------------------------------------------------------------------------
@@ -578,7 +591,7 @@ def test_a_call_is_written_as_python(program: mnb.Program) -> None:
 def test_where_svg_is_stripped_the_plots_are_a_png(program: mnb.Program, board: Dashboard) -> None:
     """A page that strips SVG strips styles too, and so shows what a style hides."""
     html = board._repr_mimebundle_()["text/html"]
-    assert '<style scoped="">.metalnb-png{display:none}</style>' in html
+    assert '<style scoped="">.metalnb-png.metalnb-png{display:none!important}</style>' in html
     hidden = r'<img class="metalnb-png" alt="dashboard: .*?base64,(.*?)"/>'
     found = re.search(hidden, html, re.DOTALL)
     assert found

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from html import escape
 
-from metalnb.display import framed, mix, note
+import numpy as np
+
+from metalnb.display import framed, mix, note, wrapping
 
 from ..bottleneck import bottleneck
 from ..compare import Comparison
@@ -32,7 +35,9 @@ __all__ = ["bar", "comparison_html", "limits_html", "roofline_html", "timing_htm
 
 # From blue to green, not from red to green, which many cannot distinguish. The bar says no more than its text.
 _CSS = (
-    ".metalnb .metalnb-time{float:right;font-size:15px;font-weight:600;margin-left:24px}"
+    ".metalnb .metalnb-timed{display:flex;align-items:baseline}"
+    ".metalnb .metalnb-time{order:1;margin-left:auto;padding-left:24px;font-size:15px;font-weight:600;"
+    "white-space:nowrap}"
     ".metalnb .metalnb-bar{margin:8px 12px 2px;height:12px;border-radius:6px;overflow:hidden;"
     f"background:{mix(10)};position:relative}}"
     ".metalnb .metalnb-bar>div{height:100%;border-radius:6px;background:linear-gradient(90deg,#3b82c4,#2a9d74);"
@@ -42,6 +47,8 @@ _CSS = (
     ".metalnb .metalnb-warning{border-left:3px solid #d08a2a;padding-left:8px;margin:3px 0}"
     ".metalnb .metalnb-wrapped{width:0;min-width:100%;box-sizing:border-box}"  # no wider than the table
     ".metalnb .metalnb-drawing{padding:6px 12px}.metalnb .metalnb-drawing svg{width:100%;height:auto;display:block}"
+    ".metalnb .metalnb-measured{display:flex;align-items:center;gap:16px}"
+    ".metalnb .metalnb-measured span{flex:none;min-width:7em;font-variant-numeric:tabular-nums}"
     ".metalnb.metalnb :is(td,th).metalnb-number{text-align:right!important;font-variant-numeric:tabular-nums}" + STRIPS
 )  # fmt: skip
 
@@ -49,8 +56,8 @@ _CSS = (
 def timing_html(timing: Timing) -> str:
     """Render a timing for a notebook."""
     head = (
-        f'<div class="metalnb-head"><span class="metalnb-time">{seconds(timing.median)}</span>'
-        f"<code><b>{escape(timing.kernel)}</b></code> "
+        f'<div class="metalnb-head metalnb-timed"><code><b>{wrapping(timing.kernel)}</b></code> '
+        f'<b class="metalnb-time">{seconds(timing.median)}</b> '
         f'<span class="metalnb-doc">{escape("; ".join(figures(timing)))}</span></div>'
     )
     shown = bar(timing.share, against(timing)) if timing.share is not None else ""
@@ -79,7 +86,7 @@ def limits_html(limits: Limits) -> str:
         f'<span class="metalnb-doc">{escape(limits.device)}</span></div>'
     )
     body = "".join(_row(limits, name, measured, nominal, top) for name, measured, nominal in limits_rows(limits))
-    columns = '<tr><th>limit</th><th class="metalnb-number">measured</th><th></th><th>nominal</th></tr>'
+    columns = "<tr><th>limit</th><th>measured</th><th>nominal</th></tr>"
     table = f"<table><thead>{columns}</thead><tbody>{body}</tbody></table>"
     when = f"{limits.date[:16].replace('T', ' ')} on {limits.machine}, {limits.state}"
     warned = "".join(f'<div class="metalnb-warning">{escape(w)}</div>' for w in limits_warnings(limits))
@@ -92,8 +99,8 @@ def _row(limits: Limits, name: str, measured: str, nominal: str, top: float) -> 
     drawn = _small_bar(getattr(limits, name) / top, 160) if name != "flops" else ""
     return (
         f"<tr><td><code>{name}</code> {_MEANING[name]}</td>"
-        f'<td class="metalnb-number">{escape(measured)}</td>'
-        f"<td>{drawn}</td><td>{escape(nominal) or '–'}</td></tr>"
+        f'<td><div class="metalnb-measured"><span>{escape(measured)}</span>{drawn}</div></td>'
+        f"<td>{escape(nominal) or '–'}</td></tr>"
     )
 
 
@@ -118,21 +125,29 @@ def comparison_html(found: Comparison) -> str:
     numbers = "".join(f'<th class="metalnb-number">{column}</th>' for column in columns(found))
     scale = StripScale.of(found.seconds)
     low, high = (seconds(value) for value in scale.ends)
-    ends = f'<span class="metalnb-strip-ends"><span>{low}</span> <span>{high}</span></span>'
-    top = f"<tr><th></th>{numbers}<th>{ends}</th><th></th></tr>"
+    ends = f'<span class="metalnb-strip-ends" data-low="{low}" data-high="{high}"></span>'
     shown = dict(enumerate(compared(found)))
-    body = "".join(_compared_row(scale, found.seconds[i], *shown[i], best=i == found.place) for i in ranked(found))
+    ratios = any(said for _, _, said in shown.values())
+    last = "<th></th>" if ratios else ""
+    top = f'<tr><th></th>{numbers}<th>{ends}<span class="metalnb-spare">p20 to p80</span></th>{last}</tr>'
+    body = "".join(
+        _compared_row(scale, found.seconds[i], *shown[i], best=i == found.place, ratios=ratios) for i in ranked(found)
+    )
     notes = note("confidence", escape(certainty(found))) + note("on", escape(f"{found.engine} · {found.device}"))
     table = f"<table><thead>{top}</thead><tbody>{body}</tbody></table>"
     return framed(f'{head}{table}<div class="metalnb-notes metalnb-wrapped">{notes}</div>', _CSS)
 
 
 def _compared_row(
-    scale: StripScale, taken: Sequence[float], name: str, cells: Sequence[str], said: str, *, best: bool
+    scale: StripScale, taken: Sequence[float], name: str, cells: Sequence[str], said: str, *, best: bool, ratios: bool
 ) -> str:
-    shown = f"<b>{escape(name)}</b>" if best else escape(name)
+    shown = f"<b>{wrapping(name)}</b>" if best else wrapping(name)
     numbers = "".join(f'<td class="metalnb-number">{escape(cell)}</td>' for cell in cells)
-    return f"<tr><td><code>{shown}</code></td>{numbers}<td>{scale.strip(taken)}</td><td>{escape(said)}</td></tr>"
+    ratio = " ".join(f'<span class="metalnb-phrase">{escape(part)}</span>' for part in re.split(r" (?=\()", said))
+    low, high = (seconds(float(value)) for value in np.quantile(taken, (0.2, 0.8)))
+    strip = f'{scale.strip(taken)}<span class="metalnb-spare">{low} to {high}</span>'
+    last = f"<td>{ratio}</td>" if ratios else ""
+    return f"<tr><td><code>{shown}</code></td>{numbers}<td>{strip}</td>{last}</tr>"
 
 
 def roofline_html(found: Roofline) -> str:

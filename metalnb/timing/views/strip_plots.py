@@ -13,15 +13,19 @@ from metalnb.display import mix
 
 __all__ = ["STRIPS", "StripScale"]
 
-_WIDTH, _HEIGHT, _INSET = 240, 18, 4
+_WIDTH, _HEIGHT = 240, 18
 _WIDE = 5  # times as far from each other: the axis is logarithmic
 
 STRIPS = (
-    f".metalnb .metalnb-strip{{display:block;width:{_WIDTH}px;height:{_HEIGHT}px}}"
+    # A replaced element with max-width in percent may be narrower where a table has less room.
+    f".metalnb .metalnb-strip{{display:block;width:{_WIDTH}px;min-width:100px;max-width:100%;height:{_HEIGHT}px;"
+    "overflow:visible}"
     ".metalnb .metalnb-strip circle{fill:var(--jp-brand-color1,#3b82c4);fill-opacity:.6}"
     ".metalnb .metalnb-strip .metalnb-middle{stroke:currentColor;stroke-width:1.5}"
     f".metalnb .metalnb-strip .metalnb-axis{{stroke:{mix(18)}}}"
-    f".metalnb .metalnb-strip-ends{{display:flex;justify-content:space-between;width:{_WIDTH}px}}"
+    f".metalnb .metalnb-strip-ends{{display:flex;justify-content:space-between;gap:8px;max-width:{_WIDTH}px}}"
+    ".metalnb .metalnb-strip-ends::before{content:attr(data-low)}"
+    ".metalnb .metalnb-strip-ends::after{content:attr(data-high)}"
 )
 
 
@@ -56,13 +60,13 @@ class StripScale:
 
     def strip(self, values: Sequence[float]) -> str:
         """Draw a series: a dot for each time, each a little higher or lower than the one before it; and the median."""
-        room, middle = _WIDTH - 2 * _INSET, _HEIGHT / 2
+        middle = _HEIGHT / 2
         dots = "".join(
-            f'<circle cx="{_INSET + room * self.place(v):.1f}" cy="{middle + 3.5 * (n % 3 - 1):.1f}" r="2.5"/>'
+            f'<circle cx="{100 * self.place(v):.1f}%" cy="{middle + 3.5 * (n % 3 - 1):.1f}" r="2.5"/>'
             for n, v in enumerate(values)
         )
-        x = _INSET + room * self.place(float(np.median(values)))
-        rule = f'<path class="metalnb-middle" d="M{x:.1f} 1V{_HEIGHT - 1}"/>'
-        axis = f'<path class="metalnb-axis" d="M0 {middle}H{_WIDTH}"/>'
-        label = 'role="img" aria-label="times of the rounds"'
-        return f'<svg class="metalnb-strip" viewBox="0 0 {_WIDTH} {_HEIGHT}" {label}>{axis}{dots}{rule}</svg>'
+        x = f"{100 * self.place(float(np.median(values))):.1f}%"
+        rule = f'<line class="metalnb-middle" x1="{x}" x2="{x}" y1="1" y2="{_HEIGHT - 1}"/>'
+        axis = f'<line class="metalnb-axis" x1="0" x2="100%" y1="{middle}" y2="{middle}"/>'
+        label = f'width="{_WIDTH}" height="{_HEIGHT}" role="img" aria-label="times of the rounds"'
+        return f'<svg class="metalnb-strip" {label}>{axis}{dots}{rule}</svg>'

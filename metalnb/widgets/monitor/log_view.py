@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections import Counter
 from collections.abc import Sequence
 from html import escape
 
+from metalnb.display import wrapping
 from metalnb.timing.units import percent, rate, seconds, threads
 
 from .. import html_parts
@@ -31,7 +33,11 @@ def monitor_html(monitor: DispatchRecorder, *, live: bool = False) -> str:
         return html_parts.card(head, f'<div class="metalnb-soft">{why}</div>')
     names: tuple[str, ...] = ("kernel", "grid", "calls", "median", "bandwidth", "of the limit", "times")
     numbers = {kind: at for at, kind in enumerate(monitor.rows)} if live else {}
-    cells = [_kernel(kind, row, kind in monitor.pinned, numbers.get(kind)) for kind, row in rows]
+    grids = _grids([kind for kind, _ in rows])
+    cells = [
+        _kernel(kind, row, grid, kind in monitor.pinned, numbers.get(kind))
+        for (kind, row), grid in zip(rows, grids, strict=True)
+    ]
     operations = [_operations(monitor, kind, row) for kind, row in rows]
     if any(operations):  # of the kernels that were profiled
         names = (*names[:-1], "arithmetic", names[-1])
@@ -47,13 +53,16 @@ def monitor_html(monitor: DispatchRecorder, *, live: bool = False) -> str:
 def monitor_text(monitor: DispatchRecorder) -> str:
     """Render the recorded dispatches for a terminal."""
     lines = [f"monitor ({'on' if monitor.on else 'stopped'}): {_summary(monitor)}"]
-    for kind, row in _shown(monitor):
+    rows = _shown(monitor)
+    grids = [" ".join(grid) for grid in _grids([kind for kind, _ in rows])]
+    wide = max([12, *map(len, grids)])
+    for (kind, row), grid in zip(rows, grids, strict=True):
         usual = row.typical
         speed = f"  {_rate(usual):>9}  {_share(usual):>6}" if usual.bandwidth else ""
         operations = _operations(monitor, kind, row)
         speed += f"  {operations}" if operations else ""
         times = html_parts.sparkline([s.seconds for s in row.tail])
-        named = f"{kind.kernel:<20} {threads(kind.grid):>12}"
+        named = f"{kind.kernel:<20} {grid:>{wide}}"
         lines.append(f"  {named} {row.count:>7,} × {seconds(usual.seconds):>8}{speed}  {times}")
     return "\n".join(lines)
 
@@ -87,15 +96,32 @@ def _last(monitor: DispatchRecorder) -> list[DispatchRecord]:
     return sorted(recent, key=lambda s: s.started, reverse=True)[:_LATEST]
 
 
-def _kernel(kind: DispatchKind, row: KernelStats, pinned: bool, number: int | None) -> list[str]:
+def _grids(kinds: Sequence[DispatchKind]) -> list[tuple[str, ...]]:
+    """Return the grid of each row in words, and its threadgroup where another row has the same kernel and grid."""
+    seen = Counter((kind.kernel, kind.grid) for kind in kinds)
+    return [
+        (threads(k.grid), *([f"in {threads(k.threadgroup)}"] if seen[k.kernel, k.grid] > 1 else []))
+        for k in kinds
+    ]  # fmt: skip
+
+
+def _kernel(
+    kind: DispatchKind, row: KernelStats, grid: Sequence[str], pinned: bool, number: int | None
+) -> list[str]:
     usual = row.typical
-    name = f"{'★ ' if pinned else ''}{escape(kind.kernel)}"
+    name = f"{'★ ' if pinned else ''}{wrapping(kind.kernel)}"
     acts = "" if number is None else f' data-metalnb-at="{number}" role="button" tabindex="0" title="pin this row"'
+    sizes = grid[0] if len(grid) == 1 else " ".join(f'<span class="metalnb-phrase">{part}</span>' for part in grid)
     share = "" if usual.share is None else _meter(usual.share, usual.beyond)
     return [
-        f"<code{acts}>{name}</code>", threads(kind.grid), f"{row.count:,}", seconds(usual.seconds),
-        _rate(usual), share, spark([s.seconds for s in list(row.tail)]),
+        f"<code{acts}>{name}</code>", sizes, f"{row.count:,}", seconds(usual.seconds),
+        _rate(usual), share, _times([s.seconds for s in list(row.tail)]),
     ]  # fmt: skip
+
+
+def _times(taken: Sequence[float]) -> str:
+    spare = f'<span class="metalnb-spare">{html_parts.sparkline(taken)}</span>' if len(taken) > 1 else ""
+    return spark(taken) + spare
 
 
 def _meter(share: float, beyond: str) -> str:
@@ -106,7 +132,7 @@ def _meter(share: float, beyond: str) -> str:
 
 def _latest(seen: DispatchRecord) -> list[str]:
     at = dt.datetime.fromtimestamp(seen.started).astimezone().strftime("%H:%M:%S.%f")[:-3]
-    name = f"<code>{escape(seen.kind.kernel)}</code>"
+    name = f"<code>{wrapping(seen.kind.kernel)}</code>"
     return [at, name, threads(seen.kind.grid), seconds(seen.seconds), _rate(seen), _share(seen)]
 
 

@@ -31,7 +31,7 @@ def sweep_html(sweep: Sweep, *, live: bool = False) -> str:
     best = sweep.best
     body = ""
     if best is not None and best.timing is not None:
-        body += f'<div><span class="metalnb-big">threadgroup {escape(label(best))}</span> {_against(sweep)}</div>'
+        body += f'<div><b class="metalnb-big">threadgroup {escape(label(best))}</b> {_against(sweep)}</div>'
         body += html_parts.throughput(best.timing)
     ended = html_parts.error(sweep.error) if sweep.error else ""
     return html_parts.card(head, ended + body + _heat(sweep, live=live) + _failures(sweep.failures))
@@ -90,10 +90,10 @@ def _against(sweep: Sweep) -> str:
         return f"{took}: the kernel as it is; no configuration is faster{noise}"
     if sweep.gain is None:
         return f"{took}; the kernel as it is failed: {_brief(base.error)}" if base.error else took
-    as_it_is = f"{seconds(base.seconds or 0)} as it is, in {label(base)}"
+    as_it_is = f"as it is: {seconds(base.seconds or 0)} in {label(base)}"
     between = f" ({' to '.join(times(v)[:-2] for v in sweep.interval)})" if sweep.interval else ""
     gain = f"{times(sweep.gain)} as fast{between} as" if sweep.gain >= EVEN else "no faster than"
-    return f"{took}, {gain} the {as_it_is}"
+    return f"{took}, {gain} the kernel {as_it_is}"
 
 
 def _faster(sweep: Sweep, trial: Trial) -> bool:
