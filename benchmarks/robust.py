@@ -1,11 +1,11 @@
-"""What the checks cost: each kernel of the library, of the tests' whole kernels and of the notebooks, both ways.
+"""Measure what the checks cost: every kernel of the library, of tests/kernels and of the notebooks, both ways.
 
 Run: python benchmarks/robust.py [--of PART …] [--share K/N] [--runs N] [--size N] [--quick] [NAME …]
 
-Every dispatch that these make is recorded, and its kernel compiled both ways; then the two run alternately on the same
-memory, timed by the device's clock. A line has the two medians and their ratio, checked over unchecked. An op counts
-once, with all its dispatches; a kernel of a notebook or a test by itself. What takes less than 20 µs is shown, and not
-counted: of that the code is the smaller part.
+Each of their dispatches is recorded, and its kernel compiled with and without checks. The two then run alternately on
+the same memory, timed by the device's clock. A line has the two medians and their ratio, checked over unchecked. An op
+counts once, with all its dispatches; each kernel of a notebook or a test counts separately. Dispatches under 20 µs are
+shown but not counted, because the kernel's code is the smaller part of that time.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from metalnb import engine as engines
 
 GATHERS = {"take", "take_along_axis", "gather", "gather_scatter", "scatter", "put", "spmv", "bicubic"}
 BOUND = {"elementwise", "activation"}
-LEAST = 2e-5  # s: a shorter dispatch says little of the code
-SECONDS = 0.12  # of measuring each
+LEAST = 2e-5  # s: a shorter dispatch says little about the kernel's code
+SECONDS = 0.12  # spent on each dispatch
 
 
 class Measured(NamedTuple):
-    """A dispatch, and the medians of both ways in seconds."""
+    """A dispatch, and its median times (s), checked and unchecked."""
 
     dispatched: Dispatched
     checked: float
@@ -44,7 +44,7 @@ class Measured(NamedTuple):
 
 
 def measured(engine: Any, d: Dispatched, runs: int) -> Measured | None:
-    """Measure a dispatch both ways; None for one that is wrong on purpose, or takes no time at all."""
+    """Measure a dispatch both ways; None for one that is wrong on purpose, or takes no time."""
     pair = [engine.compile(dataclasses.replace(d.binary.unit, checked=checked)) for checked in (True, False)]
     ticket = engine.start(pair[0], d.arguments, d.grid, d.threadgroup)
     try:
@@ -67,7 +67,7 @@ def measured(engine: Any, d: Dispatched, runs: int) -> Measured | None:
 
 
 def times_of(engine: Any, binary: Any, d: Dispatched, count: int) -> list[float]:
-    """Return the seconds of `count` dispatches: by the device's clock, if the engine has one."""
+    """Return the times (s) of `count` dispatches: by the device's clock if the engine has one."""
     if hasattr(engine, "timed"):
         return list(engine.timed(binary, d.arguments, d.grid, d.threadgroup, count))
     took = []
@@ -79,7 +79,7 @@ def times_of(engine: Any, binary: Any, d: Dispatched, count: int) -> list[float]
 
 
 def counted(ticket: Any) -> tuple[int, int]:
-    """Return how many accesses a dispatch checked, and how many of its loops looked whether to end."""
+    """Return how many accesses a dispatch checks, and how many of its loops test the stop flag."""
     checks = getattr(ticket, "checks", None)
     if checks is not None:
         return len(checks.wrong), len(checks.stops)
@@ -101,7 +101,7 @@ def main() -> int:
     parser.add_argument("--share", metavar="K/N", default="1/1", help="the K-th of N parts of each table")
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--size", type=int, default=1 << 20)
-    parser.add_argument("--quick", action="store_true", help="small sizes, few runs: to see that it works")
+    parser.add_argument("--quick", action="store_true", help="small sizes, few runs: only to check that it works")
     options = parser.parse_args()
     runs, n = (2, 1 << 16) if options.quick else (options.runs, options.size)
     first, shares = map(int, options.share.split("/"))
@@ -125,7 +125,7 @@ def main() -> int:
 
 
 class Case(NamedTuple):
-    """An op with all its dispatches, or one kernel of a notebook or a test: the seconds both ways."""
+    """An op with all its dispatches, or one kernel of a notebook or a test, with its times (s) both ways."""
 
     name: str
     family: str
@@ -139,7 +139,7 @@ class Case(NamedTuple):
 
 
 def cases(found: list[Measured]) -> list[Case]:
-    """Put the dispatches of each op together."""
+    """Add up the dispatches of each op."""
     ops: dict[str, list[Measured]] = {}
     for number, m in enumerate(found):
         one = m.dispatched.family in OTHERS
@@ -156,7 +156,7 @@ OTHERS = {"kernel": "the tests' kernels", "notebook": "the notebooks' kernels"}
 
 
 def rows(found: list[Case]) -> list[Row]:
-    """Return the figures that matter, beside what they are to be."""
+    """Return the figures that matter with their aims."""
     whole = mean([case.ratio for case in found])
     made = [Row("geometric mean", f"{whole:.3f} x", "<= 1.05 x", whole <= 1.05, f"{len(found)} ops and kernels")]
     for family, name in (("", "ops"), *OTHERS.items()):

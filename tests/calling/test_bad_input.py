@@ -1,9 +1,9 @@
 """Every misuse raises before anything runs, and names the kernel, the argument, the requirement, the value and the fix.
 
-The texts are golden: `TEXTS` holds each whole, so that a change of the wording is seen and judged.
+The messages are golden: `TEXTS` holds each one in full, so that a change of wording is seen and reviewed.
 """
 
-# ruff: noqa: E501  (a table of texts, each on a line)
+# ruff: noqa: E501  (a table of texts, one per line)
 
 import dataclasses
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""`mnb.trace(until=)`: from an element that is wrong to the thread and the statement that wrote it."""
+"""`mnb.trace(until=)`: from a wrong element to the thread and the statement that wrote it."""
 
 import sys
 from typing import Any
@@ -14,7 +14,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::metalnb.MetalnbWarning"),
 ]
 
-# Clamps its columns one too early: the last two columns are wrong.
+# It clamps columns one too early: the last two columns are wrong.
 BLUR = """#include <metal_stdlib>
 using namespace metal;
 kernel void blur(device const float* x, device float* out, uint2 i [[thread_position_in_grid]],
@@ -46,7 +46,7 @@ def image() -> Any:
 
 
 def opens_at(seen: Any) -> tuple[tuple[int, int], int, Any]:
-    """Return the thread at which a trace opens, the line, and the element's value after the statement."""
+    """Return the thread and the line at which a trace opens, and the element's value after the statement."""
     within = np.unravel_index(seen.thread, seen.size[::-1])[::-1]
     at = [g * t + n for g, t, n in zip(seen.group, seen.threadgroup, within, strict=True)]
     (step,) = [s for s in seen.threads[seen.thread] if s.tick == seen.aim.tick]
