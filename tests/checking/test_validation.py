@@ -129,8 +129,7 @@ def test_a_read_beyond_the_end_is_told(program: mnb.Program, n: int) -> None:
 
 
 def test_arrays_too_short_for_the_grid_are_tried(program: mnb.Program) -> None:
-    """A call refuses them if each thread takes the element at its own index; validate names the threads beyond the
-    end."""
+    """A call refuses them if each thread takes the element at its own index; validate names the threads beyond."""
     x, out = np.zeros(30, np.float32), np.zeros(30, np.float32)
     with pytest.raises(mnb.ArgumentError, match="each of the grid's 32 threads"):
         program.copied(x, out, grid=32)
@@ -343,7 +342,7 @@ kernel void slow(device const float* x, device float* o, uint i [[thread_positio
     o[i] = s;
 }""").slow
     x = np.ones(64, np.float32)
-    mnb.validate(kernel, x, np.zeros(1, np.float32), seconds=0.01)  # compiled first, since compiling must not be interrupted
+    mnb.validate(kernel, x, np.zeros(1, np.float32), seconds=0.01)  # compiled: the interrupt must not hit that
     with pytest.raises(KeyboardInterrupt):
         interrupted(lambda: mnb.validate(kernel, x, np.zeros(1 << 16, np.float32), grid=1 << 16, seconds=1e6))
     seen = mnb.validate(kernel, x, np.zeros(1 << 16, np.float32), grid=1 << 16, threadgroup=1, seconds=1.0)

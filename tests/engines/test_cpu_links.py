@@ -49,7 +49,7 @@ def made(triple: str, kernel: str) -> tuple[bytes, bytes, Unit]:
         pytest.skip(str(error))
     unit = mnb.compile(CELL)[kernel].unit
     flags = toolchain.flags_for(triple)
-    if triple == WINDOWS:  # its processors have instructions for half conversion, which -march=native would enable there
+    if triple == WINDOWS:  # its processors convert halves in hardware, as -march=native would say there
         flags = (*flags, "-mf16c")
     way = "fibers" if kernel == "meeting" else "loops"
     text = fiber_text(unit) if way == "fibers" else loop_text(unit, independent=True)

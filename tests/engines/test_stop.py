@@ -96,7 +96,7 @@ def test_what_stands_behind_an_endless_dispatch_can_be_interrupted(engine: str) 
     kernel = mnb.compile(HEAD + LOOPS["while true"] + "\n}", engine=engine, checked=True).forever
     y = np.zeros(4, np.float32)
     plus = mnb.compile("kernel void plus(device float* x, uint i [[thread_position_in_grid]]) { x[i] += i; }").plus
-    plus(np.zeros(4, np.float32))  # compiled first, since compiling must not be interrupted
+    plus(np.zeros(4, np.float32))  # compiled: the interrupt must not hit that
     ticket = kernel.prepare(*arguments(), grid=256, threadgroup=64).launch()
     with pytest.raises(KeyboardInterrupt):
         interrupted(lambda: plus(y))
