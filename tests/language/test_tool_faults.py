@@ -1,4 +1,4 @@
-"""Faults of the tools around a kernel: each was once a crash, a wrong answer or a bare error of Python's."""
+"""Faults of the tools around a kernel: each was once a crash, a wrong result or a bare Python exception."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def an_hour_later(folder: Path) -> None:
-    """Forget when a cache was last scanned."""
+    """Make a cache forget when it was last scanned."""
     (folder / "written").unlink()
 
 
@@ -61,7 +61,7 @@ def test_a_folder_that_others_can_write_to_is_not_used(folder: Path, mode: int) 
     store = cache.Store(folder)
     with pytest.warns(RuntimeWarning, match="open to others: nothing is kept. Close it: chmod 700"):
         store.put(cache.digest("x"), "device", b"a kernel")
-    assert store.get(cache.digest("x"), "device") is None  # and it is said once
+    assert store.get(cache.digest("x"), "device") is None  # and the warning appears once
     assert list(folder.rglob("*")) == []
     folder.chmod(0o755)
     store = cache.Store(folder)
@@ -158,7 +158,8 @@ def test_threads_that_dispatch_when_python_ends() -> None:
         assert (done.returncode, done.stdout, done.stderr) == (0, "all ran\n", "")
 
 
-# Words for what went wrong --------------------------------------------------------------------------------------------
+# Messages about what went wrong
+# --------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("option", ["shapes", "threadgroup_memory"])
@@ -241,7 +242,8 @@ def test_a_backend_says_what_it_lacks_in_words(tmp_path: Path) -> None:
     assert found.hint
 
 
-# Slow texts ----------------------------------------------------------------------------------------------------------
+# Slow sources
+# ----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("declared", [True, False])
@@ -305,7 +307,7 @@ def test_templates_that_do_end() -> None:
     head += "template <> struct F<0> { float v; };\ntemplate <> struct F<1> { float v; };\n"
     x = np.zeros(2, np.float32)
     mnb.compile(head + KERNEL.replace("1", "sizeof(F<20>) / 4"), engine="cpu").k(x)
-    assert x.tolist() == [10946, 10946]  # of Fibonacci's
+    assert x.tolist() == [10946, 10946]  # Fibonacci numbers
 
 
 def test_a_value_that_clang_does_not_compute() -> None:

@@ -23,7 +23,7 @@ OPEN = CONSTANTS["MTLCommandBufferStatusNotEnqueued"]
 
 @pytest.fixture
 def busy(engine: MetalEngine) -> Iterator[threading.Event]:
-    """Keep the GPU from starting anything, submitted dispatches included, until the event."""
+    """Keep the GPU from starting anything, even submitted dispatches, until the event."""
     engine._commands.hand_over()
     begin = threading.Event()
     engine._commands._queue.run(lambda: begin.wait(300))
@@ -39,7 +39,7 @@ def launched(count: int, x: Any, **call: Any) -> list[Any]:
 
 
 def array(n: int = 5) -> np.ndarray:
-    """Memory of the engine, which a launch binds without waiting for it."""
+    """Return engine memory, which a launch binds without waiting for it."""
     x = np.frombuffer(doubled()["metal"].alloc(4 * n), np.float32)
     x[:] = 0
     return x
