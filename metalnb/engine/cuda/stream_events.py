@@ -48,7 +48,7 @@ class Events:
         self._lock = threading.Lock()
 
     def mark(self, number: int) -> None:
-        """Record a shared event after a dispatch; wait when too many are in flight."""
+        """Record a shared event after a dispatch; wait if too many are in flight."""
         with self._lock:
             self._mark(number)
             first = self._marks[0][0]
@@ -212,7 +212,7 @@ class CudaTicket:
         return self
 
     def __call__(self) -> float | None:
-        """Return the seconds until the end of the wait; None before, NaN when it failed."""
+        """Return the seconds until the end of the wait; None before, NaN if it failed."""
         return self._seconds
 
     def wait(self, _name: str = "") -> None:

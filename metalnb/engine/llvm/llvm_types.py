@@ -15,7 +15,7 @@ _OPENING, _CLOSING = frozenset("([{<"), frozenset(")]}>")
 
 
 class UnreadText(ValueError):
-    """Text that clang is not known to write for kernels, with the line that could not be parsed."""
+    """Raised for text that clang is not known to write for kernels, with the line that could not be parsed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class IRType:
     count : int
         Elements of a vector or an array.
     fields : tuple of IRType
-        Of a struct; the one element type of a vector or an array.
+        The fields of a struct, or the single element type of a vector or an array.
     packed : bool
     """
 
@@ -48,7 +48,7 @@ class IRType:
 
     @property
     def element(self) -> IRType:
-        """The element type of a vector or an array; of any other type itself."""
+        """The element type of a vector or an array; any other type itself."""
         return self.fields[0] if self.kind in {"vector", "array"} else self
 
     @property

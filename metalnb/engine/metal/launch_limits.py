@@ -1,4 +1,4 @@
-"""Apple's documented limits, refused before Metal would: its validation ends the process.
+"""Apple's documented limits, checked before Metal's validation, which would end the process.
 
 Source: Metal feature set tables, and the documentation of `MTLComputeCommandEncoder`.
 """

@@ -28,7 +28,7 @@ class GpuTarget:
     """
 
     pointer_type = "ptr addrspace(1)"
-    declared: ClassVar[dict[str, str]] = {}  # the text defines all
+    declared: ClassVar[dict[str, str]] = {}  # the text defines all functions
 
     def __init__(self, entry: CudaEntry) -> None:
         self._entry = entry
