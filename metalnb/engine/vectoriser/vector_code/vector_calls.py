@@ -1,4 +1,4 @@
-"""Calls: a thread's position, SIMD functions, barriers, LLVM's intrinsics, and what is called lane by lane."""
+"""Calls: a thread's position, SIMD functions, barriers, LLVM's intrinsics, and functions called lane by lane."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def call(body: FunctionBody, made: IRInstruction) -> None:
 
 
 def _own(body: FunctionBody, made: IRInstruction) -> None:
-    """Write a call of what the target's header declares (cpu/collectives.h)."""
+    """Write a call of a function that the target's header declares (cpu/collectives.h)."""
     name, emitter = made.word, body.emitter
     if name in body.positions:
         body.values[made.result] = body.positions[name]
@@ -93,7 +93,7 @@ def _intrinsic(body: FunctionBody, made: IRInstruction) -> None:
 
 
 def _elementwise(body: FunctionBody, made: IRInstruction, base: str, also: int = 0) -> None:
-    """Write an intrinsic of vectors; with ``also``, its name says the type of its argument, too."""
+    """Write an intrinsic on vectors; with ``also``, its name also contains its argument's type."""
     emitter, kind = body.emitter, made.type.element
     name = f"llvm.{base}.v{body.width}{mangled(str(kind))}"
     if also or base == "ldexp":
