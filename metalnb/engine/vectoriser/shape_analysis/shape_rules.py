@@ -237,8 +237,7 @@ _ORDERED = {"ult": 0, "uge": 0, "slt": 0, "sge": 0, "ugt": 1, "ule": 1, "sgt": 1
 
 
 def _compare(known: Known) -> LaneShape:
-    """Return uniform if lanes differ only in bits that do not matter: ``i < 64`` if lane 0's ``i`` is a multiple of
-    32."""
+    """Return uniform if lanes differ only in irrelevant bits: ``i < 64`` if lane 0's ``i`` is a multiple of 32."""
     a, b = known.shapes
     made = known.made
     if known.guards or made.operands[0].type.kind not in {"integer", "pointer"}:
