@@ -70,7 +70,7 @@ class CellMagics(Magics):
     def metal(self, line: str, cell: str) -> Program | Header | None:
         """Compile a cell of Metal Shading Language and bind each kernel in it as a Python callable.
 
-        All that names a line counts as the editor does: %%metal is the first.
+        Everything that names a line counts as the editor does: %%metal is line 1.
         """
         options = parse_argstring(self.metal, line)
         token = at_the_text.set(True)

@@ -1,4 +1,4 @@
-"""What the pictures share: their record, the colours, and boxes in rows."""
+"""Shared by the pictures: their record, the colours, and boxes in rows."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _MOST = 64  # cells in a row that can still be distinguished
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """A picture, and the same in words.
+    """A picture and its description in words.
 
     Attributes
     ----------
@@ -50,7 +50,7 @@ def within(asks: str, size: int, places: Sequence[int]) -> None:
 
 
 def colour(number: int) -> str:
-    """Return the colour of a thread, or of anything else that has a number."""
+    """Return the colour of a thread, or of anything else with a number."""
     return COLOURS[number % len(COLOURS)]
 
 
