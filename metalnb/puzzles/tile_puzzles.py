@@ -1,4 +1,4 @@
-"""Puzzles 29 to 34: tiles in threadgroup memory that are worth their place."""
+"""Puzzles 29 to 34: tiles in threadgroup memory."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _softmax(a: np.ndarray[Any, Any], n: int) -> np.ndarray[Any, Any]:  # noqa: 
 
 
 def _tiles(n: int, side: int) -> LaunchOptions:
-    """Threadgroups of 8 × 8 for tiles of a side, which cover n × n."""
+    """Return the launch: threadgroups of 8 × 8 for square tiles that cover n × n."""
     return {"grid": (-(-n // side) * 8, -(-n // side) * 8), "threadgroup": (8, 8)}
 
 

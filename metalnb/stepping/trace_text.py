@@ -44,7 +44,7 @@ def _first(trace: KernelTrace) -> int:
 
 
 def trace_head(trace: KernelTrace) -> str:
-    """Return a line that describes the trace."""
+    """Return one line that describes the trace."""
     threads = len(trace.threads)
     x, y, z = trace.size
     at = (trace.thread % x, trace.thread // x % y, trace.thread // (x * y))

@@ -1,4 +1,4 @@
-"""The text of a finding: the error, its place, and a possible fix."""
+"""The text of a finding: the error, its position, and a possible fix."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _WRAPPED = 1 << 31  # an unsigned index from here on has gone below 0
 
 
 def sentence(found: Finding) -> str:
-    """Return a sentence about a finding, with the line that it is about."""
+    """Return a sentence about a finding, with its source line."""
     where = f"line {found.line}: " if found.line else ""
     times = f" ({found.count:,} times in all)" if found.count > 1 and found.kind != "missing write" else ""
     case = f"with {found.case} threads, " if found.case else ""

@@ -49,7 +49,7 @@ class Player:
     name : str
         The name of the kernel, for files.
     turn, recolour, draw, off, reset, toggle, record : callable
-        What is called when a hand has moved a slider, chosen colours, drawn, or left; for the buttons.
+        Called when the user has moved a slider, chosen colours, drawn, or left; and by the buttons.
     """
 
     def __init__(
