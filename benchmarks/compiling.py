@@ -59,8 +59,9 @@ def processor_seconds() -> float:
 def one(name: str, engine: str, *, meets: bool) -> dict[str, float]:
     """Compile a kernel in this process; return the seconds that each step takes."""
     import metalnb as mnb
-    from metalnb.engine.cpu import ir_build, thread_build, toolchain
+    from metalnb.engine.cpu import ir_build, toolchain
     from metalnb.engine.cpu.lanes import vector_build
+    from metalnb.engine.cpu.thread_form import thread_build
     from metalnb.engine.cpu.watched import thread_checks
 
     warm = "kernel void k(device float* x, uint i [[thread_position_in_grid]]) { x[i] = 1; }"

@@ -6,7 +6,7 @@ import contextlib
 import io
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,8 +22,18 @@ ROOT = Path(__file__).parent.parent
 NOTEBOOKS = ("01_first_kernel", "02_memory_and_throughput", "03_reductions", "04_tiling", "07_debugging_a_kernel")
 
 
+_SMALL = 1 << 20  # bytes
+
+
 class Dispatched(NamedTuple):
-    """A dispatch as the engine received it."""
+    """A dispatch as the engine received it.
+
+    Attributes
+    ----------
+    before : sequence of (bytes or None)
+        The contents of each argument; None for a large one, or one outside the host's memory. A kernel that moves its
+        own offsets cannot run again without them.
+    """
 
     source: str
     family: str
@@ -31,6 +41,19 @@ class Dispatched(NamedTuple):
     arguments: list[Any]
     grid: Any
     threadgroup: Any
+    before: Sequence[bytes | None] = ()
+
+    def restore(self) -> None:
+        """Put back what the arguments held."""
+        for argument, held in zip(self.arguments, self.before, strict=False):
+            if held is not None:
+                argument.reshape(-1).view(np.uint8)[:] = np.frombuffer(held, np.uint8)
+
+
+def _contents(argument: Any) -> bytes | None:
+    if not isinstance(argument, np.ndarray) or not 0 < argument.nbytes <= _SMALL or not argument.flags.writeable:
+        return None
+    return argument.tobytes() if argument.flags.c_contiguous else None
 
 
 @contextlib.contextmanager
@@ -47,7 +70,8 @@ def recorded(engine: Any, source: str, family: str, into: list[Dispatched]) -> I
                 bytearray(memoryview(a).cast("B")) if p.reference and p.space == "constant" and a is not None else a
                 for p, a in zip(binary.unit.signature.params, plain, strict=True)
             ]
-            into.append(Dispatched(source, family, binary, given, grid, threadgroup))
+            before = [_contents(a) for a in given]
+            into.append(Dispatched(source, family, binary, given, grid, threadgroup, before))
         return start(binary, arguments, grid, threadgroup)
 
     engine.start = noting

@@ -46,6 +46,7 @@ class Measured(NamedTuple):
 def measured(engine: Any, d: Dispatched, runs: int) -> Measured | None:
     """Measure a dispatch both ways; None for one that is wrong on purpose, or takes no time."""
     pair = [engine.compile(dataclasses.replace(d.binary.unit, checked=checked)) for checked in (True, False)]
+    d.restore()
     ticket = engine.start(pair[0], d.arguments, d.grid, d.threadgroup)
     try:
         ticket.wait()
@@ -56,14 +57,29 @@ def measured(engine: Any, d: Dispatched, runs: int) -> Measured | None:
     if once <= 0:
         return None
     count = max(1, min(1000, int(SECONDS / runs / 2 / once)))
+    again = not repeats(engine, pair[0], d)
     times: list[list[float]] = [[], []]
     for run in range(runs + 1):
         for which in (0, 1) if run % 2 else (1, 0):
-            took = times_of(engine, pair[which], d, count)
+            took = []
+            for _ in range(count if again else 1):
+                if again:
+                    d.restore()
+                took += times_of(engine, pair[which], d, 1 if again else count)
             if run:
                 times[which] += took
     checks, stops = counted(ticket)
     return Measured(d, median(times[0]), median(times[1]), checks, stops)
+
+
+def repeats(engine: Any, binary: Any, d: Dispatched) -> bool:
+    """Return whether a dispatch can run again on what it has written: a kernel that moves its own offsets cannot."""
+    try:
+        for _ in range(2):
+            engine.start(binary, d.arguments, d.grid, d.threadgroup).wait()
+    except mnb.KernelFault:
+        return False
+    return True
 
 
 def times_of(engine: Any, binary: Any, d: Dispatched, count: int) -> list[float]:
@@ -158,14 +174,14 @@ OTHERS = {"kernel": "the tests' kernels", "notebook": "the notebooks' kernels"}
 def rows(found: list[Case]) -> list[Row]:
     """Return the figures that matter with their aims."""
     whole = mean([case.ratio for case in found])
-    made = [Row("geometric mean", f"{whole:.3f} x", "<= 1.05 x", whole <= 1.05, f"{len(found)} ops and kernels")]
+    made = [Row("geometric mean", f"{whole:.3f} x", "<= 1.03 x", whole <= 1.03, f"{len(found)} ops and kernels")]
     for family, name in (("", "ops"), *OTHERS.items()):
         some = [case for case in found if (case.family if case.family in OTHERS else "") == family]
         if some:
             made.append(Row(f"of {name}", f"{mean([case.ratio for case in some]):.3f} x", "", None, f"{len(some)}"))
     gathers = [case for case in found if case.name.split(",")[0] in GATHERS]
     bound = [case for case in found if case.family in BOUND]
-    for name, some, aim in (("worst elementwise", bound, 1.10), ("worst gather", gathers, 1.3), ("worst", found, None)):
+    for name, some, aim in (("worst elementwise", bound, 1.05), ("worst gather", gathers, 1.2), ("worst", found, None)):
         if some:
             worst = max(some, key=lambda case: case.ratio)
             made.append(Row(name, f"{worst.ratio:.2f} x", f"<= {aim} x" if aim else "",

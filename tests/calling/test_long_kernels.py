@@ -16,8 +16,9 @@ from metalnb.engine.cpu import toolchain
 from metalnb.engine.cpu.entry_texts import fiber_text, loop_text
 from metalnb.engine.cpu.ir_build import written
 from metalnb.engine.cpu.lanes import vector_build
-from metalnb.engine.cpu.watched.thread_checks import checked_thread
+from metalnb.engine.cpu.watched.thread_checks import thread_checks
 from metalnb.engine.llvm.llvm_reader import read
+from metalnb.engine.robust.rewriting.checks import Checks
 from metalnb.engine.vectoriser.simd_forms import form_for
 
 
@@ -137,10 +138,11 @@ def test_long_vector_code_is_compiled_without_what_takes_time(monkeypatch: pytes
 
 def test_a_long_block_with_few_checks_is_not_written_twice() -> None:
     unit = mnb.compile(LONG.products(SMALL, 8, form="written").text, engine="cpu").k.unit
-    thread = checked_thread(unit, toolchain.ORDERED)
-    assert thread
-    before = thread.analysis.roots.function
-    after = thread.made.module.functions[before.name]
+    checks = thread_checks(unit, toolchain.ORDERED)
+    assert checks
+    everything = checks.analysis.everything
+    before = checks.analysis.roots.function
+    after = checks.made(Checks(everything.wrong, everything.stops, wide=True)).module.functions[before.name]
     had, has = (sum(made.opcode == "mul" for made in function) for function in (before, after))
     assert had > 2000
     assert has < 1.1 * had  # a check of an element has one, too

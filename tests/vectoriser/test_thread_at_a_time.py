@@ -6,7 +6,7 @@ from vectoriser.vector_kernels import HEAD, engine_is_here, kernel
 
 import metalnb as mnb
 from metalnb import engine as engines
-from metalnb.engine.cpu.cpu_engine import ThreadBinary
+from metalnb.engine.cpu.thread_form.thread_binary import ThreadBinary
 
 __all__ = ["engine_is_here"]
 

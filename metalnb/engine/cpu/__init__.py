@@ -1,7 +1,7 @@
 """The engine ``cpu``: kernels compiled for this machine by clang, on NumPy's own memory.
 
 It takes units and launches as ``engine/base.py`` defines them. The package ``lanes`` maps a SIMD-group's threads into
-vector registers. What it cannot vectorise runs a thread at a time (``thread_build``): as a loop over a threadgroup's
+vector registers. What it cannot vectorise runs a thread at a time (``thread_form``): as a loop over a threadgroup's
 threads, or, with barriers, SIMD functions or checks, as fibers, one for each thread. ``entry_texts`` writes each form,
 the MSL headers build on ``host.h`` here, ``toolchain`` compiles, links and loads, and ``runtime`` is C: ``lanes.c``,
 ``loops.c`` or ``fibers.c`` goes into each kernel's library, ``pool.c`` into the process. ``iteration_ends`` and

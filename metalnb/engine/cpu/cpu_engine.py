@@ -8,7 +8,6 @@ import os
 import platform
 import struct
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,13 +25,12 @@ from ..vectoriser.not_vectorised import NotVectorised
 from . import toolchain
 from .entry_texts import fiber_text
 from .lanes.vector_binary import VectorBinary, VectorCode, opened
-from .lanes.vector_report import how_it_runs
 from .watched.background_runs import BackgroundRun, in_order
 from .watched.checked_ticket import CheckedTicket
 from .watched.watch import Watch
 
 if TYPE_CHECKING:
-    from .watched.thread_checks import CheckedThread
+    from .thread_form.thread_binary import ThreadBinary, ThreadCode
 
 __all__ = ["CpuEngine", "dispatch", "open_engine"]
 
@@ -50,41 +48,6 @@ def open_engine(device: int = 0) -> CpuEngine:
     toolchain.target_triple()
     driver.clang()
     return CpuEngine()
-
-
-@dataclass(slots=True)
-class ThreadBinary:
-    """A kernel in this process.
-
-    Attributes
-    ----------
-    unit : Unit
-    run : int
-        The address of the function that runs its threadgroups.
-    fibers : bool
-        Whether its threads converge, so that each is a fiber.
-    threadgroup_bytes : int
-    library : ctypes.CDLL
-        The loaded library that holds the code.
-    prints : bool
-    reason : str
-        Why it does not run in vector registers; empty if that was not requested.
-    checks : CheckedThread or None
-        None for a kernel that is not checked.
-    """
-
-    unit: Unit
-    run: int
-    fibers: bool
-    threadgroup_bytes: int
-    library: Any
-    prints: bool = False
-    reason: str = ""
-    checks: CheckedThread | None = None
-
-    def facts(self) -> list[tuple[str, str]]:
-        """Return how it runs, for its card."""
-        return how_it_runs(self.unit) if self.reason else []
 
 
 class EndedTicket:
@@ -132,17 +95,9 @@ class CpuEngine(Observable, SharedMemory):
 
     def thread_at_a_time(self, unit: Unit, reason: str = "") -> ThreadBinary:
         """Compile one kernel as a loop over threads, or as fibers when its threads converge or are checked."""
-        from .thread_build import checked_object, thread_object
+        from .thread_form.thread_binary import thread_binary
 
-        built = checked_object(unit) if unit.checked else None
-        code, fibers = (built[0], True) if built else thread_object(unit)
-        loaded, _ = toolchain.kernel_library(code, "fibers" if fibers else "loops", unit.cell.edited.text)
-        loaded.metalnb_prepare.restype = ctypes.c_uint32
-        run = ctypes.cast(loaded.metalnb_groups, ctypes.c_void_p).value or 0
-        return ThreadBinary(
-            unit, run, fibers, loaded.metalnb_prepare(), loaded, b"metalnb_print" in code, reason,
-            built[1] if built else None,
-        )  # fmt: skip
+        return thread_binary(unit, reason)
 
     def address(self, memory: Any) -> int:
         """Return where a view of memory starts."""
@@ -165,13 +120,7 @@ class CpuEngine(Observable, SharedMemory):
             raise KernelFault(message)
         if isinstance(binary, VectorBinary):
             return self._in_lanes(binary, arguments, grid, threadgroup)
-        if binary.checks is None:
-            words, elapsed = dispatch(arguments, grid, threadgroup, binary.threadgroup_bytes), Stopwatch()
-            in_order(_run_threads, binary, words, elapsed)
-            return EndedTicket(elapsed)
-        launch = arguments, grid, threadgroup
-        watch = Watch(binary.unit, binary.checks.analysis, binary.checks.made, launch, _address)
-        return _watched(functools.partial(_run_threads, binary), launch, binary.threadgroup_bytes, watch)
+        return self._a_thread_at_a_time(binary, arguments, grid, threadgroup)
 
     def timed(
         self, binary: ThreadBinary | VectorBinary, arguments: Sequence[Any], grid: Grid, threadgroup: Grid, count: int,
@@ -203,6 +152,20 @@ class CpuEngine(Observable, SharedMemory):
         return _watched(functools.partial(_run_lanes, binary, code), launch, code.storage_bytes, watch)
 
 
+    def _a_thread_at_a_time(
+        self, binary: ThreadBinary, arguments: Sequence[Any], grid: Grid, threadgroup: Grid,
+    ) -> EndedTicket | CheckedTicket:  # fmt: skip
+        made = binary.module_for(arguments, grid, threadgroup)
+        code = binary.code(made)
+        if binary.checks is None or made is None or not made.checks:
+            words, elapsed = dispatch(arguments, grid, threadgroup, code.storage_bytes), Stopwatch()
+            in_order(_run_threads, binary, code, words, elapsed)
+            return EndedTicket(elapsed)
+        launch = arguments, grid, threadgroup
+        watch = Watch(binary.unit, binary.checks.analysis, made, launch, _address)
+        return _watched(functools.partial(_run_threads, binary, code), launch, code.storage_bytes, watch)
+
+
 _Run = Callable[[bytes, Stopwatch], None]
 _Launch = tuple[Sequence[Any], Grid, Grid]
 
@@ -218,20 +181,20 @@ def _watched(run: _Run, launch: _Launch, static: int, watch: Watch) -> CheckedTi
     return CheckedTicket(elapsed, watch, begun)
 
 
-def _run_threads(binary: ThreadBinary, words: bytes, elapsed: Stopwatch) -> None:
+def _run_threads(binary: ThreadBinary, code: ThreadCode, words: bytes, elapsed: Stopwatch) -> None:
     """Run a dispatch a thread at a time to its end.
 
     Raises
     ------
     KernelFault
     """
-    if binary.prints:
+    if code.prints:
         from .printed_lines import run_printing
 
-        run_printing(binary.library, words)
+        run_printing(code.library, words)
         elapsed.stop()
         return
-    took = toolchain.pool().metalnb_run(binary.run, words, binary.fibers)
+    took = toolchain.pool().metalnb_run(code.run, words, code.fibers)
     elapsed.stop(took * 1e-9, failed=not took)
     if not took:
         name = binary.unit.signature.name

@@ -78,6 +78,9 @@ class EntryPoint(Protocol):
     def interval(self, made: IRInstruction, part: tuple[int, int], facts: LaunchFacts) -> Interval | None:
         """Return the range of a call's or load's result, in some of its bytes (first, count); None if unknown."""
 
+    def parameter_range(self, name: str, facts: LaunchFacts) -> Interval | None:
+        """Return the range of an integer parameter; None if unknown."""
+
     def one_of_them(self, made: IRInstruction) -> bool:
         """Return whether a call's result is one of the values that the threads pass to it."""
 

@@ -5,6 +5,7 @@ See ``entry_texts.lane_text``, ``runtime/dispatch.h`` and ``collectives.h``.
 
 from __future__ import annotations
 
+import math
 import re
 
 from ...llvm.instructions import IRFunction, IRInstruction, IRModule
@@ -34,7 +35,8 @@ class LaneEntry:
 
     def __init__(self, module: IRModule) -> None:
         function = module.functions[self.function]
-        self._given, self._region, *_ = (parameter.text for parameter in function.parameters)
+        self._given, self._region, *index = (parameter.text for parameter in function.parameters)
+        self._index = index[0] if index else ""  # of the thread in its threadgroup; vector code has no such parameter
         self.own = frozenset({self._given, self._region})
         self._records = pointers_into(function, self.own)
         self._roots = self._found(module, function)
@@ -69,6 +71,10 @@ class LaneEntry:
         record, at = self._records.get(made.pointer.text, ("", 0))
         first, size = part
         return words_range(at + first, size, _TRIPLES, facts) if record == self._region else None
+
+    def parameter_range(self, name: str, facts: LaunchFacts) -> Interval | None:
+        """Return the range of a parameter; None for any but the thread's index."""
+        return Interval(0, math.prod(facts.threadgroup) - 1) if name == self._index else None
 
     def one_of_them(self, made: IRInstruction) -> bool:
         """Say whether a call returns, of the values that threads give it in this call, one."""

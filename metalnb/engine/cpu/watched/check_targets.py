@@ -14,6 +14,7 @@ class _GivenArguments:
     """Arguments that a kernel reads from its first parameter, an array of addresses."""
 
     pointer_type = "ptr"
+    two_loops = True
 
     def __init__(self, given: str, count: int) -> None:
         self._given = given
@@ -58,7 +59,8 @@ class FiberTarget(_GivenArguments):
     """
 
     declared: ClassVar[dict[str, str]] = {
-        "metalnb_faulted": "declare hidden void @metalnb_faulted(ptr, ptr, i32, i64, i32)",
+        "metalnb_faulted": "declare hidden void @metalnb_faulted(ptr, ptr, i32, i64, i32) "
+        "cold nounwind memory(inaccessiblemem: readwrite)",
     }
 
     def __init__(self, parameters: tuple[str, str, str], count: int) -> None:

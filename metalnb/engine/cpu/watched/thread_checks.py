@@ -1,15 +1,14 @@
-"""A checked kernel run one thread at a time: it cannot be vectorised, or not with these arguments."""
+"""The checks of a kernel that runs one thread at a time: it cannot be vectorised, or not with these arguments."""
 
 from __future__ import annotations
-
-from dataclasses import dataclass
 
 from ...llvm.llvm_reader import read
 from ...llvm.llvm_types import UnreadText
 from ...llvm.llvm_writer import with_function
+from ...robust.check_choice import KernelChecks
 from ...robust.fault_messages import warn_unchecked
 from ...robust.kernel_analysis import Analysis
-from ...robust.rewriting.checks import CheckedModule, Checks, checked
+from ...robust.rewriting.checks import CheckedModule
 from ...unit import Unit
 from ..entry_texts import fiber_text
 from ..ir_build import assembled, written
@@ -17,7 +16,7 @@ from ..lanes.lane_entry import LaneEntry
 from ..llvm_text import with_divisors
 from .check_targets import FiberTarget
 
-__all__ = ["CheckedThread", "checked_thread"]
+__all__ = ["ThreadChecks", "thread_checks"]
 
 # Everything is inlined into one function, so that pointers can be followed.
 _TIDY = (
@@ -26,25 +25,36 @@ _TIDY = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class CheckedThread:
-    """One thread of a kernel with all checks, none of them proven unnecessary.
+class ThreadChecks(KernelChecks):
+    """The checks of a kernel.
 
-    Attributes
+    Parameters
     ----------
+    unit : Unit
     text : str
-        LLVM's.
-    analysis : Analysis
-    made : CheckedModule
+        One thread of it, as LLVM's text.
+
+    Raises
+    ------
+    UnreadText, ValueError
+        When the text cannot be analysed.
     """
 
-    text: str
-    analysis: Analysis
-    made: CheckedModule
+    def __init__(self, unit: Unit, text: str) -> None:
+        module = read(text)
+        analysis = Analysis(module, LaneEntry(module))
+        given, region, index = (parameter.text for parameter in analysis.roots.function.parameters)
+        self._text, self._fiber = text, FiberTarget((given, region, index), len(unit.signature.params))
+        super().__init__(module, analysis, self._fiber)
+
+    def text(self, made: CheckedModule) -> str:
+        """Return LLVM's text of the thread with some checks."""
+        function = made.module.functions[self.analysis.roots.function.name]
+        return with_function(self._text, function, "\n".join(self._fiber.declared.values()))
 
 
-def checked_thread(unit: Unit, how: tuple[str, ...]) -> CheckedThread | None:
-    """Return a kernel's text of one thread with its checks; None where the text is not understood.
+def thread_checks(unit: Unit, how: tuple[str, ...]) -> ThreadChecks | None:
+    """Return the checks of a kernel; None if its text cannot be analysed.
 
     Parameters
     ----------
@@ -59,14 +69,7 @@ def checked_thread(unit: Unit, how: tuple[str, ...]) -> CheckedThread | None:
     how = (*how, "-fno-finite-loops")
     text = assembled(with_divisors(written(unit, fiber_text(unit), how).decode()), (*how, *_TIDY), unit).decode()
     try:
-        module = read(text)
-        analysis = Analysis(module, LaneEntry(module))
+        return ThreadChecks(unit, text)
     except (UnreadText, ValueError) as reason:
         warn_unchecked(unit, reason)
         return None
-    given, region, index = (parameter.text for parameter in analysis.roots.function.parameters)
-    everything = analysis.everything
-    target = FiberTarget((given, region, index), len(unit.signature.params))
-    made = checked(module, analysis, Checks(everything.wrong, everything.stops, wide=True), target)
-    function = made.module.functions[analysis.roots.function.name]
-    return CheckedThread(with_function(text, function, "\n".join(target.declared.values())), analysis, made)

@@ -82,6 +82,10 @@ class CudaEntry:
         first, size = part
         return words_range(at + first, size, _TRIPLES, facts) if record else None
 
+    def parameter_range(self, _name: str, _facts: LaunchFacts) -> Interval | None:
+        """Return None: a scalar parameter is the kernel's own, of which the launch tells the bytes alone."""
+        return None
+
     def one_of_them(self, made: IRInstruction) -> bool:
         """Return whether a call's result is one of the values that the threads pass to it."""
         return made.opcode == "call" and _ONE_OF_THEM.match(made.word) is not None

@@ -28,6 +28,7 @@ class GpuTarget:
     """
 
     pointer_type = "ptr addrspace(1)"
+    two_loops = False
     declared: ClassVar[dict[str, str]] = {}  # the text defines all functions
 
     def __init__(self, entry: CudaEntry) -> None:

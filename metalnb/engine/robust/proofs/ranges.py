@@ -85,7 +85,8 @@ class Ranges(GuardedSums):
         if value.is_constant:
             return Interval(value.number, value.number)
         if not value.block:
-            return whole(value.bits)
+            known = self._entry.parameter_range(value.word, self._facts) if value.op == "parameter" else None
+            return known or whole(value.bits)
         if self._spoilt or len(self._open) > _DEEP:
             raise _TooMuch
         after = False

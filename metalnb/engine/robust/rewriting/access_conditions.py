@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ...llvm.instructions import IRFunction
+from ...llvm.instructions import IRFunction, IRInstruction
 from ..accesses import Access
 from ..memory_roots import PointerPlace, Root, Roots
 from .size_limits import Limit
@@ -52,19 +53,26 @@ class ConditionWriter:
     def __init__(
         self, function: IRFunction, roots: Roots, start: StartCode, code: WrittenCode, *, wide: bool,
     ) -> None:  # fmt: skip
-        self._definitions = {made.result: made for made in function if made.result}
-        self._pointers = {made.result: made.type.text for made in function if made.type.kind == "pointer"}
-        self._pointers |= {parameter.text: parameter.type.text for parameter in function.parameters}
+        self._definitions: dict[str, IRInstruction] = {}
+        self._pointers = {parameter.text: parameter.type.text for parameter in function.parameters}
+        self.read(function)
         self._roots, self._start, self._code, self._wide = roots, start, code, wide
 
-    def condition(self, access: Access, pointer: str) -> AccessCondition:
-        """Write the condition of an access before it; `pointer` is the pointer's name here."""
+    def read(self, function: IRFunction) -> None:
+        """Read the function's values again, after some have been added."""
+        self._definitions |= {made.result: made for made in function if made.result}
+        self._pointers |= {made.result: made.type.text for made in function if made.type.kind == "pointer"}
+
+    def condition(self, access: Access, names: Mapping[str, str]) -> AccessCondition:
+        """Write the condition of an access before it, in code where some values have other names."""
         place = self._roots.place(access.pointer)
         root = self._roots.root(place.root)
         if root is None:
-            address = self._code.number(access.type, pointer)
+            address = self._code.number(access.type, names.get(access.pointer, access.pointer))
             return AccessCondition(self._in_any(address, place, access.size), address, None)
-        return AccessCondition(self.fits(place, access.size), "", place)
+        terms = tuple((names.get(index, index), step) for index, step in place.terms)
+        here = PointerPlace(place.root, place.fixed, terms)
+        return AccessCondition(self.fits(here, access.size), "", here)
 
     def fits(self, place: PointerPlace, size: int) -> str:
         """Write the test whether an access at a place stays inside its root, or inside one of its possible roots."""
@@ -74,7 +82,7 @@ class ConditionWriter:
             return self._in_any(self._code.op(f"add i64 {start}, {self.offset(place)}"), place, size)
         if len(place.terms) == 1 and place.fixed >= 0 and place.terms[0][1] > 0:
             return self._index_fits(root, place, size)
-        return self._code.op(f"icmp ult i64 {self.offset(place)}, {self._limit(root, size, 1, _WIDE)}")
+        return self.inside(root, self.offset(place), size)
 
     def offset(self, place: PointerPlace) -> str:
         """Write how far a place is from its root, in bytes."""
@@ -117,6 +125,14 @@ class ConditionWriter:
             here = self._code.op(f"icmp ult i64 {inside}, {self._limit(root, size, 1, _WIDE)}")
             holds = here if holds == "false" else self._code.op(f"or i1 {holds}, {here}")
         return holds
+
+    def inside(self, root: Root, offset: str, size: int) -> str:
+        """Write the test whether `size` bytes at an offset of 64 bits lie inside a root."""
+        return self._code.op(f"icmp ult i64 {offset}, {self._limit(root, size, 1, _WIDE)}")
+
+    def distance(self, root: Root, kind: str, pointer: str) -> str:
+        """Write how far a pointer of some type is from a root, in bytes."""
+        return self._code.op(f"sub i64 {self._code.number(kind, pointer)}, {self._start.address(root)}")
 
     def _limit(self, root: Root, need: int, step: int, bits: int) -> str:
         if root.kind == "argument":

@@ -15,7 +15,7 @@ from ...llvm.instructions import IRFunction, IRInstruction
 from ..accesses import Access
 from ..memory_roots import PointerPlace, Roots
 
-__all__ = ["BlockVersions", "SharedTests"]
+__all__ = ["BlockVersions", "SharedTests", "is_shared"]
 
 _ARITHMETIC = frozenset({"add", "sub", "mul", "shl", "zext", "sext", "trunc"})
 _PURE = BINARY | CASTS | {"icmp", "fcmp", "select", "freeze", "getelementptr", "fneg"}
@@ -83,7 +83,7 @@ class BlockVersions:
             The accesses that are checked, by the ``id`` of their instructions.
         """
         body = [made for made in block if made.opcode != "phi" and not made.ends]
-        if any(made.opcode == "alloca" or _is_shared(made) for made in body):
+        if any(made.opcode == "alloca" or is_shared(made) for made in body):
             return None
         tests, count = SharedTests(), 0
         late: set[str] = set()
@@ -112,6 +112,6 @@ class BlockVersions:
         return any(user.block != last.block or user.opcode == "phi" or user is last for user in users)
 
 
-def _is_shared(made: IRInstruction) -> bool:
+def is_shared(made: IRInstruction) -> bool:
     """Return whether a call may be a collective one: a SIMD function or a barrier, including assembly."""
     return made.opcode == "call" and (not made.word.startswith("llvm.") or made.word.startswith("llvm.nvvm."))

@@ -40,6 +40,11 @@ class CheckTarget(Protocol):
         ...
 
     @property
+    def two_loops(self) -> bool:
+        """Whether a loop is written twice, with and without the checks that a test before it makes unnecessary."""
+        ...
+
+    @property
     def declared(self) -> dict[str, str]:
         """The functions that checks call and the text does not declare, each with the line that does."""
         ...

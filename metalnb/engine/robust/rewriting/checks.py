@@ -20,6 +20,7 @@ from ..kernel_analysis import Analysis
 from .access_conditions import AccessCondition, ConditionWriter
 from .block_versions import BlockVersions, SharedTests
 from .check_target import CheckTarget
+from .loop_versions import Guarded, LoopVersions
 from .size_limits import Limit
 from .start_code import StartCode
 from .stop_flags import put_flags
@@ -27,7 +28,6 @@ from .written_code import WrittenCode, come_from, copied
 
 __all__ = ["CheckedModule", "Checks", "checked"]
 
-_Guarded = dict[int, list[tuple[int, Access]]]  # by the `id` of an instruction: numbers of its checks, its accesses
 _UNDEFINED = frozenset({"undef", "poison"})
 _ZERO = {"float": "0.0", "pointer": "null", "integer": "0"}
 
@@ -95,13 +95,17 @@ def checked(module: IRModule, analysis: Analysis, checks: Checks, target: CheckT
     _define(function)
     start, code = StartCode(function, target), WrittenCode("check")
     found = [access for access in analysis.accesses if access.number in checks.wrong]
-    guarded: _Guarded = {}
+    guarded: Guarded = {}
     for site, access in enumerate(found):
         guarded.setdefault(id(twins[id(access.made)]), []).append((site, access))
     put_flags(function, analysis, checks.stops, start, code)
     conditions = ConditionWriter(function, analysis.roots, start, code, wide=checks.wide)
+    loops = LoopVersions(function, analysis, found, conditions, code, target)
+    if target.two_loops:
+        loops.put(guarded)
+    conditions.read(function)
     versions = BlockVersions(function, analysis.roots, found)
-    _Checks(function, start, code, conditions, target, versions).put(guarded)
+    _Checks(function, start, code, conditions, target, versions, loops.names).put(guarded)
     start.finish()
     made = replace(
         module, functions={**module.functions, function.name: function},
@@ -125,47 +129,49 @@ class _Checks:
 
     def __init__(
         self, function: IRFunction, start: StartCode, code: WrittenCode, conditions: ConditionWriter,
-        target: CheckTarget, versions: BlockVersions,
+        target: CheckTarget, versions: BlockVersions, names: Mapping[str, Mapping[str, str]],
     ) -> None:  # fmt: skip
         self._function, self._start, self._code, self._conditions = function, start, code, conditions
-        self._target, self._versions = target, versions
+        self._target, self._versions, self._names = target, versions, names
 
-    def put(self, guarded: _Guarded) -> None:
+    def put(self, guarded: Guarded) -> None:
         """Split the blocks at these accesses, by the ``id`` of their instructions."""
         code, ends = self._code, {}
         before, self._function.blocks = self._function.blocks, {}
         for label, block in before.items():
             code.block(self._function.blocks, label)
-            tests = self._versions.tests(block, guarded)
+            of_loop = self._names.get(label)
+            tests = None if of_loop else self._versions.tests(block, guarded)
             if tests is not None:
                 self._write_versions(block, guarded, tests)
             else:
-                self._write(block, guarded)
+                self._write(block, guarded, of_loop or {})
             ends[label] = code.label
         inner = set(self._function.blocks) - set(ends)
         for made in self._function:
             if made.opcode == "phi" and made.block not in inner:
                 come_from(made, ends)
 
-    def _write(self, block: Sequence[IRInstruction], guarded: _Guarded) -> None:
+    def _write(self, block: Sequence[IRInstruction], guarded: Guarded, names: Mapping[str, str]) -> None:
         for made in block:
             if id(made) in guarded:
-                self._guard(made, guarded[id(made)], {})
+                self._guard(made, guarded[id(made)], names)
             else:
                 self._code.keep(made)
 
     def _write_versions(
-        self, block: Sequence[IRInstruction], guarded: _Guarded, tests: SharedTests,
+        self, block: Sequence[IRInstruction], guarded: Guarded, tests: SharedTests,
     ) -> None:  # fmt: skip
         """Write a block twice: without checks, for when all of these tests hold, and with them."""
         code, blocks, last = self._code, self._function.blocks, block[-1]
-        self._write([*(made for made in block if made.opcode == "phi"), *tests.first], {})
-        checked, end = code.name(), code.name()
+        self._write([*(made for made in block if made.opcode == "phi"), *tests.first], {}, {})
+        right, checked, end = code.name(), code.name(), code.name()
+        holds = "true"  # of all tests: a branch for each would leave the values of the block to join after each
         for place, size in tests.stretches.values():
-            right = code.name()
-            holds = self._target.every(code, self._conditions.fits(place, size))
-            code.do(f"br i1 {holds}, label {right}, label {checked}")
-            code.block(blocks, right)
+            one = self._target.every(code, self._conditions.fits(place, size))
+            holds = one if holds == "true" else code.op(f"and i1 {holds}, {one}")
+        code.do(f"br i1 {holds}, label {right}, label {checked}")
+        code.block(blocks, right)
         plain_names, plain_end = self._version(tests.rest, {}), code.label
         code.do(f"br label {end}")
         code.block(blocks, checked)
@@ -178,7 +184,7 @@ class _Checks:
                 code.op(f"phi {made.type} {values}", made.result)
         code.keep(last)
 
-    def _version(self, body: Sequence[IRInstruction], guarded: _Guarded) -> dict[str, str]:
+    def _version(self, body: Sequence[IRInstruction], guarded: Guarded) -> dict[str, str]:
         """Duplicate a block's instructions; return the new names of its values."""
         names: dict[str, str] = {}
         for made in body:
@@ -195,12 +201,12 @@ class _Checks:
     def _guard(
         self, made: IRInstruction, checks: Sequence[tuple[int, Access]], names: Mapping[str, str],
     ) -> None:  # fmt: skip
-        """Write an access under its conditions; in a version of its block values have other names."""
+        """Write an access under its conditions; in a version of a block or a loop values have other names."""
         code, blocks = self._code, self._function.blocks
         code.place = made.place
         after, faults = code.name(), []
         for site, access in checks:
-            condition = self._conditions.condition(access, names.get(access.pointer, access.pointer))
+            condition = self._conditions.condition(access, names)
             inside, fault = code.name(), code.name()
             code.check(condition.holds, inside, fault)
             code.block(blocks, fault)

@@ -6,13 +6,12 @@ Otherwise the back edge goes through a block that may return.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection
 
 from ...llvm.instructions import IRFunction, IRInstruction
 from ..kernel_analysis import Analysis
 from .start_code import StartCode
-from .written_code import WrittenCode, come_from
+from .written_code import WrittenCode, come_from, lead
 
 __all__ = ["put_flags"]
 
@@ -69,9 +68,7 @@ def _open(
     again = code.name()
     code.block(function.blocks, again)
     code.do(f"br i1 {start.stopped(code)}, label {leave}, label {header}")
-    last = function.blocks[latch][-1]
-    last.targets = [again if target == header else target for target in last.targets]
-    last.text = re.sub(rf"label {re.escape(header)}(?![-\w.$])", f"label {again}", last.text)
+    lead(function.blocks[latch][-1], header, again)
     for made in function.blocks[header]:
         if made.opcode == "phi":
             come_from(made, {latch: again})

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from ...llvm.instruction_syntax import read_instruction
 from ...llvm.instructions import IRFunction, IRInstruction
 
-__all__ = ["WrittenCode", "come_from", "copied"]
+__all__ = ["WrittenCode", "come_from", "copied", "lead"]
 
 _CHECK = "!metalnb.check !{}"  # marks a branch that all lanes should leave by its first target
 
@@ -75,8 +76,8 @@ class WrittenCode:
         return made
 
     def again(self, made: IRInstruction, names: Mapping[str, str]) -> IRInstruction:
-        """Return a copy of an instruction, not yet inserted, with a new result and renamed operands."""
-        result = f"{self.name()} = " if made.result else ""
+        """Return a copy of an instruction, not yet inserted, with renamed operands, and its result renamed or new."""
+        result = f"{names.get(made.result) or self.name()} = " if made.result else ""
         twin = read_instruction(f"  {result}{made.renamed(names)}")
         twin.type, twin.place, twin.metadata = made.type, made.place, made.metadata
         return twin
@@ -91,6 +92,12 @@ def copied(function: IRFunction) -> tuple[IRFunction, dict[int, IRInstruction]]:
     twins = {id(made): made.twin() for made in function}
     blocks = {label: [twins[id(made)] for made in block] for label, block in function.blocks.items()}
     return IRFunction(function.name, function.head, function.parameters, blocks), twins
+
+
+def lead(branch: IRInstruction, label: str, other: str) -> None:
+    """Make a branch lead to another block instead of one."""
+    branch.targets = [other if target == label else target for target in branch.targets]
+    branch.text = re.sub(rf"label {re.escape(label)}(?![-\w.$])", lambda _: f"label {other}", branch.text)
 
 
 def come_from(phi: IRInstruction, ends: Mapping[str, str]) -> None:

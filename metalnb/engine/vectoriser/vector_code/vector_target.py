@@ -29,6 +29,8 @@ class VectorTarget:
         Whether an instruction selects 16 words from 32 (AVX-512's ``vpermi2d``).
     estimates : bool
         Whether it has AVX-512's estimates of 1 / x and 1 / sqrt(x), in registers of each size.
+    halves : bool
+        Whether it computes with vectors of 16-bit floats: others convert them to floats and back.
     """
 
     bits: int
@@ -36,6 +38,7 @@ class VectorTarget:
     registers: int
     permutes: bool
     estimates: bool = False
+    halves: bool = False
 
     @property
     def masks(self) -> bool:
@@ -68,11 +71,14 @@ class VectorTarget:
 def vector_target(macros: str) -> VectorTarget:
     """Return the machine that clang's predefined macros describe."""
     if "__AVX512BW__" in macros:
-        return VectorTarget(_WIDEST, "v", 32, permutes=True, estimates="__AVX512VL__" in macros)
+        return VectorTarget(
+            _WIDEST, "v", 32, permutes=True, estimates="__AVX512VL__" in macros, halves="__AVX512FP16__" in macros,
+        )  # fmt: skip
     if "__AVX2__" in macros:
         return VectorTarget(256, "x", 16, permutes=False)
     register, registers = ("w", 32) if "__aarch64__" in macros else ("x", 16)
-    return VectorTarget(128, register, registers, permutes=False)
+    halves = "__ARM_FEATURE_FP16_VECTOR_ARITHMETIC" in macros
+    return VectorTarget(128, register, registers, permutes=False, halves=halves)
 
 
 def pin(emitter: Emitter, machine: VectorTarget, kind: IRType, vector: str) -> str:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import re
 
-from ..clang.driver import DUMP, Refused
-from ..clang.long_text import with_functions
-from ..unit import Unit
-from . import toolchain
-from .entry_texts import fiber_text, loop_text
-from .ir_build import assembled, compiled, texts, written
-from .watched.thread_checks import CheckedThread, checked_thread
+from ...clang.driver import DUMP, Refused
+from ...clang.long_text import with_functions
+from ...robust.rewriting.checks import CheckedModule
+from ...unit import Unit
+from .. import toolchain
+from ..entry_texts import fiber_text, loop_text
+from ..ir_build import assembled, compiled, texts, written
+from ..watched.thread_checks import ThreadChecks, thread_checks
 
-__all__ = ["checked_object", "thread_object"]
+__all__ = ["checked_object", "checks_of", "thread_object"]
 
 # What a fiber calls, and a loop does not have.
 _CONVERGES = (b"metalnb_converge", b"metalnb_barrier", b"metalnb_lane", b"metalnb_storage", b"metalnb_print")
@@ -73,12 +74,21 @@ def _own_memory(printed: str) -> str:
     return "an array of a thread's own is in memory" if " alloca " in code else ""
 
 
-def checked_object(unit: Unit) -> tuple[bytes, CheckedThread] | None:
-    """Compile a unit with its checks, for fibers; None if its text cannot be analysed.
+def checks_of(unit: Unit) -> ThreadChecks | None:
+    """Return the checks of a unit, for fibers; None if its text cannot be analysed.
 
     Raises
     ------
     CompileError
     """
-    thread = checked_thread(unit, _FIBERS)
-    return None if thread is None else (assembled(with_functions(thread.text), _FIBERS, unit, _stack), thread)
+    return thread_checks(unit, _FIBERS)
+
+
+def checked_object(unit: Unit, checks: ThreadChecks, made: CheckedModule) -> bytes:
+    """Compile a unit's object file with some checks, for fibers.
+
+    Raises
+    ------
+    CompileError
+    """
+    return assembled(with_functions(checks.text(made)), _FIBERS, unit, _stack)

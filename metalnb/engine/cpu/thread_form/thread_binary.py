@@ -1,0 +1,115 @@
+"""A kernel run one thread at a time, in this process: each checked form is made when a dispatch first needs it."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ...base import Grid
+from ...robust.rewriting.checks import CheckedModule, Checks
+from ...unit import Unit
+from .. import toolchain
+from ..lanes.vector_report import how_it_runs
+from ..watched.thread_checks import ThreadChecks
+from .thread_build import checked_object, checks_of, thread_object
+
+__all__ = ["ThreadBinary", "ThreadCode", "thread_binary"]
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadCode:
+    """One form of a kernel, loaded.
+
+    Attributes
+    ----------
+    run : int
+        The address of the function that runs its threadgroups.
+    fibers : bool
+        Whether each thread is a fiber: threads converge, or the kernel is checked.
+    storage_bytes : int
+        Bytes of threadgroup memory that the kernel itself declares.
+    library : ctypes.CDLL
+        The loaded library that holds the code.
+    prints : bool
+    """
+
+    run: int
+    fibers: bool
+    storage_bytes: int
+    library: Any
+    prints: bool
+
+
+@dataclass(slots=True)
+class ThreadBinary:
+    """A kernel, one thread at a time.
+
+    Attributes
+    ----------
+    unit : Unit
+    reason : str
+        Why it does not run in vector registers; empty if that was not requested.
+    checks : ThreadChecks or None
+        None for a kernel that is not checked.
+    forms : dict
+        The code made so far, by its checks.
+    threadgroup_bytes : int
+    """
+
+    unit: Unit
+    reason: str = ""
+    checks: ThreadChecks | None = None
+    forms: dict[Checks, ThreadCode] = field(default_factory=dict)
+    threadgroup_bytes: int = 0
+
+    def facts(self) -> list[tuple[str, str]]:
+        """Return how it runs, for its card."""
+        return how_it_runs(self.unit) if self.reason else []
+
+    def module_for(self, arguments: Sequence[Any], grid: Grid, threadgroup: Grid) -> CheckedModule | None:
+        """Return the kernel with the checks that a dispatch needs; None for one that is not checked."""
+        return None if self.checks is None else self.checks.of(arguments, grid, threadgroup)
+
+    def code(self, made: CheckedModule | None) -> ThreadCode:
+        """Return the code with some checks.
+
+        Raises
+        ------
+        CompileError
+        """
+        key = Checks() if made is None else made.checks
+        found = self.forms.get(key)
+        if found is None:
+            found = self.forms[key] = self._loaded(made)
+        return found
+
+    def _loaded(self, made: CheckedModule | None) -> ThreadCode:
+        if self.checks is None or made is None or not made.checks:
+            code, fibers = thread_object(self.unit)
+        else:
+            code, fibers = checked_object(self.unit, self.checks, made), True
+        library, _ = toolchain.kernel_library(code, "fibers" if fibers else "loops", self.unit.cell.edited.text)
+        library.metalnb_prepare.restype = ctypes.c_uint32
+        run = ctypes.cast(library.metalnb_groups, ctypes.c_void_p).value or 0
+        return ThreadCode(run, fibers, library.metalnb_prepare(), library, b"metalnb_print" in code)
+
+
+def thread_binary(unit: Unit, reason: str = "") -> ThreadBinary:
+    """Compile a kernel as a loop over threads, or as fibers when its threads converge or are checked.
+
+    Parameters
+    ----------
+    unit : Unit
+    reason : str
+        Why it does not run in vector registers.
+
+    Raises
+    ------
+    CompileError
+    """
+    binary = ThreadBinary(unit, reason, checks_of(unit) if unit.checked else None)
+    first = binary.code(None if binary.checks is None else binary.checks.first)
+    binary.threadgroup_bytes = first.storage_bytes
+    return binary

@@ -1,0 +1,304 @@
+"""Write an innermost loop twice: without the checks that a test before the loop makes unnecessary, and with them.
+
+In such a loop the offset of an access is a linear function of the iteration, so that its first and its last value bound
+the others (R. Gupta, "Optimizing array bound checks using flow analysis", 1993). The number of iterations comes from
+the comparison that ends the loop.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from ...llvm.instructions import IRFunction, IRInstruction, Operand
+from ...llvm.llvm_types import IRType
+from ..accesses import Access
+from ..kernel_analysis import Analysis
+from ..memory_roots import PointerPlace, Root
+from .access_conditions import ConditionWriter
+from .block_versions import is_shared
+from .check_target import CheckTarget
+from .linear_values import LinearValues
+from .loop_length import LoopLength, loop_length
+from .written_code import WrittenCode, come_from, lead
+
+__all__ = ["Guarded", "LoopVersions"]
+
+_LOOP = re.compile(r", !llvm\.loop !\d+")
+_LONG = 1000  # instructions
+_STEEP = 1 << 31
+
+Guarded = dict[int, list[tuple[int, Access]]]  # by the `id` of an instruction: numbers of its checks, its accesses
+
+
+class _Loop(NamedTuple):
+    """A loop that may have two versions.
+
+    Attributes
+    ----------
+    header, before, exit, after : str
+        Its header, the only block that leads there, its only exiting block, and the block that this leads to.
+    labels : list of str
+        Its blocks.
+    """
+
+    header: str
+    before: str
+    exit: str
+    after: str
+    labels: list[str]
+
+
+@dataclass(slots=True)
+class _Line:
+    """Accesses whose offsets from a root are linear functions of the iteration, and differ by constant bytes.
+
+    Attributes
+    ----------
+    root : Root
+    start : str
+        The first offset, without the constant bytes.
+    slope : int
+    slopes : tuple of (Operand, int)
+        Integers that are added to the slope, each with its factor.
+    first, end : int
+        The bytes that the accesses need: from, and up to, not including.
+    """
+
+    root: Root
+    start: str
+    slope: int
+    slopes: tuple[tuple[Operand, int], ...]
+    first: int
+    end: int
+
+
+@dataclass
+class LoopVersions:
+    """Finds the loops of a function that are worth two versions, and writes these.
+
+    Parameters
+    ----------
+    function : IRFunction
+        Changed in place.
+    analysis : Analysis
+        The analysis of the function as it was.
+    checked : sequence of Access
+        The checked accesses of the function.
+    conditions : ConditionWriter
+    code : WrittenCode
+    target : CheckTarget
+
+    Attributes
+    ----------
+    names : dict of str to dict
+        For each block of a version: what the values of its loop are called there.
+    """
+
+    function: IRFunction
+    analysis: Analysis
+    checked: Sequence[Access]
+    conditions: ConditionWriter
+    code: WrittenCode
+    target: CheckTarget
+    names: dict[str, Mapping[str, str]] = field(default_factory=dict)
+
+    def put(self, guarded: Guarded) -> None:
+        """Write the versions; `guarded` gets the checks of their accesses."""
+        flow = self.analysis.flow
+        for header in sorted(flow.loops) if flow.reducible else ():
+            loop = self._loop(header)
+            if loop is not None:
+                self._put(loop, guarded)
+
+    # ---- Which loops.
+
+    def _loop(self, header: str) -> _Loop | None:
+        """Return a loop, if it holds checked accesses and has one entry, one exit and no loop inside."""
+        flow, blocks = self.analysis.flow, self.function.blocks
+        body, leaves = flow.loops[header], flow.way_out(header)
+        if leaves is None or not any(a.made.block in body for a in self.checked):
+            return None
+        if any(flow.innermost(label) != header for label in body) or not body <= set(blocks):
+            return None
+        before = [label for label, block in blocks.items() if label not in body and header in block[-1].targets]
+        after = next(target for target in blocks[leaves][-1].targets if target not in body)  # maybe another loop's test
+        many = sum(len(blocks[label]) for label in body)
+        if len(before) != 1 or before[0] == after or many > _LONG:
+            return None
+        if any(made.opcode == "alloca" or is_shared(made) for label in body for made in blocks[label]):
+            return None
+        return _Loop(header, before[0], leaves, after, [label for label in blocks if label in body])
+
+    # ---- What is tested.
+
+    def _put(self, loop: _Loop, guarded: Guarded) -> None:
+        made: dict[str, list[IRInstruction]] = {}
+        gate = self.code.name()
+        self.code.block(made, gate)
+        saved, holds = self._tests(loop)
+        if not saved:
+            return
+        self.function.blocks |= made
+        self._write(loop, gate, holds, saved, guarded)
+
+    def _tests(self, loop: _Loop) -> tuple[set[int], str]:
+        """Write the tests; return the numbers of the accesses that they cover, and the condition."""
+        was, code = self.analysis.roots.function, self.code
+        inside = {made.result: made for label in loop.labels for made in was.blocks[label] if made.result}
+        values = LinearValues(inside, loop.header, loop.labels, code)
+        branch = was.blocks[loop.exit][-1]
+        test = inside.get(branch.operands[0].text)
+        if test is None or test.opcode != "icmp":
+            return set(), ""
+        length = loop_length(test, stays=branch.targets[0] in loop.labels, values=values, code=code)
+        if length is None:
+            return set(), ""
+        following = next(target for target in branch.targets if target in loop.labels)
+        lines: dict[object, tuple[bool, _Line]] = {}
+        saved = set[int]()
+        for access in (a for a in self.checked if a.made.block in loop.labels):
+            place = self.analysis.roots.place(access.pointer)
+            late = self._is_after(access.made.block, loop.exit, following)
+            key = place.root, place.terms, late
+            known = lines.get(key)
+            line = known[1] if known else self._line(place, values)
+            if line is None:
+                continue
+            line.first, line.end = min(line.first, place.fixed), max(line.end, place.fixed + access.size)
+            lines[key] = late, line
+            saved.add(access.number)
+        return saved, self._condition(length, values, list(lines.values())) if saved else ""
+
+    def _is_after(self, label: str, leaves: str, following: str) -> bool:
+        """Return whether a block is reached only if the loop's test lets it go on."""
+        flow = self.analysis.flow
+        return flow.before[following] == [leaves] and flow.above(label, following)
+
+    def _line(self, place: PointerPlace, values: LinearValues) -> _Line | None:
+        roots = self.analysis.roots
+        root, start, slope, slopes = roots.root(place.root), "0", 0, tuple[tuple[Operand, int], ...]()
+        if root is None:
+            found = self._pointer(place.root, values)
+            if found is None:
+                return None
+            root, start, slope, slopes = found
+        for name, step in place.terms:
+            operand = self._integer(name)
+            index = values.wide(operand) if operand is not None else None
+            if index is None:
+                return None
+            scaled = self.code.op(f"mul i64 {index.start}, {step}")
+            start = self.code.op(f"add i64 {start}, {scaled}")
+            slope += index.slope * step
+        return _Line(root, start, slope, slopes, place.fixed, place.fixed) if abs(slope) < _STEEP else None
+
+    def _pointer(
+        self, name: str, values: LinearValues,
+    ) -> tuple[Root, str, int, tuple[tuple[Operand, int], ...]] | None:  # fmt: skip
+        """Return a pointer's root, its first offset, and what each iteration adds to that; None if any is unknown."""
+        roots = self.analysis.roots
+        sources, phi = roots.sources(name), values.inside.get(name)
+        root = roots.root(next(iter(sources))) if len(sources) == 1 else None
+        if root is None:
+            return None
+        if phi is None:
+            kind = self._types.get(name)
+            known = kind is not None and kind.kind == "pointer"
+            return (root, self.conditions.distance(root, str(kind), name), 0, ()) if known else None
+        if phi.opcode != "phi" or phi.block != values.header or phi.type.kind != "pointer":
+            return None
+        start, following = values.carried(phi)
+        if not start.startswith("%") or not following.startswith("%"):
+            return None
+        step = roots.place(following)
+        slopes = tuple((o, by) for index, by in step.terms if (o := self._integer(index)) is not None)
+        if step.root != name or len(slopes) < len(step.terms) or any(o.text in values.inside for o, _ in slopes):
+            return None
+        return root, self.conditions.distance(root, phi.type.text, start), step.fixed, slopes
+
+    def _condition(self, length: LoopLength, values: LinearValues, lines: Sequence[tuple[bool, _Line]]) -> str:
+        """Write one condition that all accesses of these lines are in bounds, in each iteration."""
+        op, count = self.code.op, length.iterations
+        found = [*length.conditions]
+        for widening in values.widenings:
+            last = op(f"add i64 {widening.start}, {op(f'mul i64 {count}, {widening.slope}')}")
+            found.append(op(f"icmp ult i64 {op(f'sub i64 {last}, {widening.low}')}, {widening.many}"))
+        if any(late for late, _ in lines):
+            found.append(op(f"icmp ne i64 {count}, 0"))
+        for late, line in lines:
+            size = line.end - line.first
+            first = op(f"add i64 {line.start}, {line.first}")
+            found.append(self.conditions.inside(line.root, first, size))
+            if not line.slope and not line.slopes:
+                continue
+            slope = str(line.slope)
+            for operand, by in line.slopes:
+                wide = operand.text if operand.type.bits == 64 else op(f"sext {operand} to i64")
+                slope = op(f"add i64 {slope}, {op(f'mul i64 {wide}, {by}')}")
+            if line.slopes:
+                found.append(op(f"icmp ult i64 {op(f'add i64 {slope}, {_STEEP}')}, {2 * _STEEP}"))
+            times = op(f"sub i64 {count}, 1") if late else count
+            last = op(f"add i64 {first}, {op(f'mul i64 {times}, {slope}')}")
+            found.append(self.conditions.inside(line.root, last, size))
+        holds = found[0]
+        for one in found[1:]:
+            holds = op(f"and i1 {holds}, {one}")
+        return self.target.every(self.code, holds)
+
+    # ---- Both versions.
+
+    def _write(self, loop: _Loop, gate: str, holds: str, saved: set[int], guarded: Guarded) -> None:
+        code, blocks = self.code, self.function.blocks
+        leaves, done = self._needed_after(loop), code.name()
+        originals = {label: blocks.pop(label) for label in loop.labels}
+        plain, checked = ({label: code.name() for label in (*loop.labels,)} for _ in range(2))
+        code.do(f"br i1 {holds}, label {plain[loop.header]}, label {checked[loop.header]}")
+        for names, without in ((plain, saved), (checked, set[int]())):
+            names |= {made.result: code.name() for block in originals.values() for made in block if made.result}
+            renamed = {**names, loop.before: gate, loop.after: done}
+            for label, block in originals.items():
+                self.names[names[label]] = names
+                code.block(blocks, names[label])
+                for made in block:
+                    twin = code.again(made, renamed)
+                    if not without:  # each loop has a name of its own
+                        twin.metadata = _LOOP.sub("", twin.metadata)
+                    code.keep(twin)
+                    kept = [pair for pair in guarded.get(id(made), ()) if pair[1].number not in without]
+                    if kept:
+                        guarded[id(twin)] = kept
+        code.block(blocks, done)
+        for made in (made for block in originals.values() for made in block if made.result in leaves):
+            values = ", ".join(f"[ {names[made.result]}, {names[loop.exit]} ]" for names in (plain, checked))
+            code.op(f"phi {made.type} {values}", made.result)
+        code.do(f"br label {loop.after}")
+        lead(blocks[loop.before][-1], loop.header, gate)
+        for made in blocks[loop.after]:
+            if made.opcode == "phi":
+                come_from(made, {loop.exit: done})
+
+    def _needed_after(self, loop: _Loop) -> set[str]:
+        """Return the names of values of other blocks' instructions, and of their checks."""
+        found = set[str]()
+        for label, block in self.function.blocks.items():
+            if label not in loop.labels:
+                for made in block:
+                    found.update(made.names)
+        for access in self.checked:
+            if access.made.block not in loop.labels:
+                place = self.analysis.roots.place(access.pointer)
+                found.update((place.root, *(name for name, _ in place.terms)))
+        return found
+
+    @functools.cached_property
+    def _types(self) -> dict[str, IRType]:
+        was = self.analysis.roots.function
+        return {made.result: made.type for made in was if made.result} | {p.text: p.type for p in was.parameters}
+
+    def _integer(self, name: str) -> Operand | None:
+        kind = self._types.get(name)
+        return Operand(kind, name) if kind is not None and kind.kind == "integer" else None
