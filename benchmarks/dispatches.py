@@ -44,7 +44,7 @@ class Dispatched(NamedTuple):
     before: Sequence[bytes | None] = ()
 
     def restore(self) -> None:
-        """Put back what the arguments held."""
+        """Restore the arguments' contents."""
         for argument, held in zip(self.arguments, self.before, strict=False):
             if held is not None:
                 argument.reshape(-1).view(np.uint8)[:] = np.frombuffer(held, np.uint8)

@@ -250,7 +250,7 @@ def main() -> int:
     """Run all."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--trials", type=int, default=50, help="comparisons of a kernel with itself (default 50)")
-    parser.add_argument("--quick", action="store_true", help="few rounds and no long kernel, only to check that it works")
+    parser.add_argument("--quick", action="store_true", help="few rounds and no long kernel, to check that it works")
     options = parser.parse_args()
     rounds, trials = (1, 3) if options.quick else (5, options.trials)
     rows = [*agreement(rounds, longest=not options.quick), *repeated(3 if options.quick else 20)]

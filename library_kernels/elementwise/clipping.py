@@ -68,7 +68,7 @@ def clip(x: Array, /, min: Any = None, max: Any = None, *, out: Array | None = N
     Parameters
     ----------
     x : Array
-        Of all dtypes but bool.
+        Any dtype except bool.
     min, max : Array or number, optional
         The bounds; None for no bound. Where min > max, the result is max.
     out : Array, optional

@@ -56,7 +56,7 @@ def run(kernel: Any, text: str, rng: np.random.Generator) -> None:
     np.testing.assert_array_equal(got, want)
 
 
-# The others take up to a minute each; the tests of their text, below, cover what is done with them.
+# The others take up to a minute each; the tests of their text, below, cover their handling.
 @pytest.mark.long(unless=lambda name, meets: name == "a transform" or (name == "SHA-256" and not meets))
 @pytest.mark.parametrize("meets", [False, True], ids=["loops", "fibers"])
 @pytest.mark.parametrize("name", KERNELS)
@@ -87,7 +87,7 @@ TILE = """
 
 
 def test_a_loop_counts_by_its_step() -> None:
-    """As along the strips of a product by SIMD-group matrices: steps of 1 would mean eight times the iterations."""
+    """As in a product of SIMD-group matrices, strip by strip: steps of 1 would mean eight times the iterations."""
     head = "kernel void k(device float* x, uint i [[thread_position_in_grid]]) {"
     eight, one = (arithmetic_of(llvm(f"{head}{text}}}")) for text in (TILE, TILE.replace("k += 8", "++k")))
     assert 6 * eight < one < 8 * eight
@@ -145,4 +145,4 @@ def test_a_long_block_with_few_checks_is_not_written_twice() -> None:
     after = checks.made(Checks(everything.wrong, everything.stops, wide=True)).module.functions[before.name]
     had, has = (sum(made.opcode == "mul" for made in function) for function in (before, after))
     assert had > 2000
-    assert has < 1.1 * had  # a check of an element has one, too
+    assert has < 1.1 * had  # an element's check has one, too

@@ -67,7 +67,7 @@ class StoppableRuns:
         Raises
         ------
         KeyboardInterrupt
-            When the wait was interrupted. The dispatches were stopped, and have ended by then.
+            If the wait was interrupted. The dispatches were stopped, and have ended by then.
         """
         if self._runs:
             self.wait(self._runs[-1])

@@ -65,7 +65,7 @@ class CheckedPtx:
     Raises
     ------
     UnreadText, ValueError
-        When the text cannot be parsed.
+        If the text cannot be parsed.
     """
 
     def __init__(self, unit: Unit, capability: int, text: str) -> None:

@@ -134,7 +134,7 @@ def _is_widened(body: FunctionBody, base: str, kind: IRType) -> bool:
 
 
 def _widened(body: FunctionBody, base: str, operands: Sequence[str], flags: str) -> str:
-    """Write an intrinsic of halves as one of floats."""
+    """Write an intrinsic on halves as one on floats."""
     if base in _CHOSEN:
         return _chosen_half(body, _CHOSEN[base], *operands)
     emitter = body.emitter
@@ -145,9 +145,9 @@ def _widened(body: FunctionBody, base: str, operands: Sequence[str], flags: str)
 
 
 def _chosen_half(body: FunctionBody, relation: str, a: str, b: str) -> str:
-    """Write the larger or smaller of two halves by their bits; of a number and a NaN, the number.
+    """Write the larger or smaller of two halves, by their bits; for a number and a NaN, the number.
 
-    In float, clang's second pass would make halves of them again.
+    If it were computed in float, clang's second pass would turn it back into halves.
     """
     op, halves, words = body.emitter.op, body.emitter.lanes(_HALF), body.emitter.lanes("i16")
     ordered, undefined = [], []

@@ -84,7 +84,7 @@ def vector_target(macros: str) -> VectorTarget:
 def pin(emitter: Emitter, machine: VectorTarget, kind: IRType, vector: str) -> str:
     """Return a vector fixed at this point.
 
-    LLVM recomputes values that are alive across a coroutine's suspension from operands that it keeps instead, and saves
+    LLVM recomputes values that are live across a coroutine's suspension from operands that it keeps instead, and saves
     a value where it is defined, which may be in a loop (CoroFrame, "rematerialization"). Empty assembly is neither
     recomputed nor moved, and costs nothing.
     """
