@@ -238,7 +238,7 @@ def main() -> int:
     parser.add_argument("--size", type=int, default=2**31, help="elements, a power of two (default 2^31)")
     parser.add_argument("--block", type=int, default=4096, help="side of a block (default 4096)")
     parser.add_argument("--folder", help="folder for the arrays (default: a temporary one)")
-    parser.add_argument("--workers", type=int, nargs="+", default=[1, 2], help="worker counts, a run each (default 1 2)")
+    parser.add_argument("--workers", type=int, nargs="+", default=[1, 2], help="worker counts, one run each")
     parser.add_argument("--no-death", action="store_true", help="skip the run in which a worker is killed")
     parser.add_argument("--gpus", action="store_true", help="one GPU per worker, on the engine 'cuda'")
     options = parser.parse_args()

@@ -749,7 +749,7 @@ def broadcast_arrays(*arrays: Any) -> list[Array]:
     Raises
     ------
     ValueError
-        When they do not broadcast.
+        If they do not broadcast.
     """
 
 @_op
@@ -3452,7 +3452,7 @@ def put(x: _ArrayLike, indices: Any, values: Any, /, *, axis: int | None = None)
     IndexError
         If an index is out of bounds; nothing is written then.
     OverflowError
-        When x's dtype cannot hold a Python number among the values.
+        If x's dtype cannot hold a Python number among the values.
     ValueError
         For a broadcast view, whose elements share memory, for values that do not broadcast, and for another library's
         array that would be copied.
@@ -3905,9 +3905,9 @@ def scatter_add(x: _ArrayLike, indices: Any, values: Any, /, *, axis: int = 0) -
     Raises
     ------
     IndexError
-        When an index is out of bounds.
+        If an index is out of bounds.
     OverflowError
-        When x's dtype cannot hold a Python number among the values.
+        If x's dtype cannot hold a Python number among the values.
     TypeError
         For floats added to integers.
     """
@@ -4388,7 +4388,7 @@ def take_along_axis(x: _ArrayLike, indices: _ArrayLike, /, axis: int = -1) -> Ar
     Raises
     ------
     IndexError
-        When an index is out of bounds.
+        If an index is out of bounds.
     """
 
 @_op
@@ -4540,7 +4540,7 @@ def tril(x: _ArrayLike, /, k: int = 0) -> Array:
     Raises
     ------
     ValueError
-        When there are fewer than two axes.
+        If there are fewer than two axes.
     """
 
 @_op
@@ -4558,7 +4558,7 @@ def triu(x: _ArrayLike, /, k: int = 0) -> Array:
     Raises
     ------
     ValueError
-        When there are fewer than two axes.
+        If there are fewer than two axes.
     """
 
 @_op

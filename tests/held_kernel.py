@@ -30,5 +30,5 @@ class Held:
         return bool(self.state[0])
 
     def let_go(self) -> None:
-        """Let it end."""
+        """Release the dispatch."""
         self.state[1] = 1

@@ -63,7 +63,7 @@ def tril(x: Array, /, k: int = 0) -> Array:
     Raises
     ------
     ValueError
-        When there are fewer than two axes.
+        If there are fewer than two axes.
     """
     return _part("tril", "lower", x, k)
 
@@ -81,7 +81,7 @@ def triu(x: Array, /, k: int = 0) -> Array:
     Raises
     ------
     ValueError
-        When there are fewer than two axes.
+        If there are fewer than two axes.
     """
     return _part("triu", "upper", x, k)
 

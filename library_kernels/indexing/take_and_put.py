@@ -80,7 +80,7 @@ def take_along_axis(x: Array, indices: Array, /, axis: int = -1) -> Array:
     Raises
     ------
     IndexError
-        When an index is out of bounds.
+        If an index is out of bounds.
     """
     x = as_array("take_along_axis", x)
     found = indices_of("take_along_axis", indices, x.engine)
@@ -146,7 +146,7 @@ def put(x: Array, indices: Any, values: Any, /, *, axis: int | None = None) -> A
     IndexError
         If an index is out of bounds; nothing is written then.
     OverflowError
-        When x's dtype cannot hold a Python number among the values.
+        If x's dtype cannot hold a Python number among the values.
     ValueError
         For a broadcast view, whose elements share memory, for values that do not broadcast, and for another library's
         array that would be copied.
@@ -191,9 +191,9 @@ def scatter_add(x: Array, indices: Any, values: Any, /, *, axis: int = 0) -> Arr
     Raises
     ------
     IndexError
-        When an index is out of bounds.
+        If an index is out of bounds.
     OverflowError
-        When x's dtype cannot hold a Python number among the values.
+        If x's dtype cannot hold a Python number among the values.
     TypeError
         For floats added to integers.
     """

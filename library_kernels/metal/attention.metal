@@ -13,7 +13,7 @@ template <typename T, uint E, uint V, bool MASKED>
 kernel void attend(device const memory_of<T>* q, device const memory_of<T>* k, device const memory_of<T>* v,
                    device const float* mask, device memory_of<T>* out, constant Attention& a,
                    uint group [[threadgroup_position_in_grid]], uint lane [[thread_index_in_simdgroup]]) {
-    threadgroup float queries[E * LANES];  // each lane touches only its own column of both
+    threadgroup float queries[E * LANES];  // each lane accesses only its own column of both
     threadgroup float sums[V * LANES];
     const uint head = group / a.blocks, first = group % a.blocks * LANES, row = first + lane;
     const uint known = min(row, a.queries - 1);  // lanes beyond the last query repeat its work

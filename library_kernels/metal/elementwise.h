@@ -1,5 +1,5 @@
 // Elementwise ops: thread (x, y) computes one element of the result, x along the innermost axis, y along all others.
-// Neighbouring threads touch neighbouring elements, so that a SIMD-group's accesses are contiguous.
+// Neighbouring threads access neighbouring elements, so that a SIMD-group's accesses are contiguous.
 // Source: Metal's "one thread per element"; strides and broadcasting as in NumPy's nditer.
 #pragma once
 #include <metal_stdlib>

@@ -268,7 +268,7 @@ kernel void reduce_rows_shared(device const memory_of<typename M::element>* x, d
 }
 
 // Reductions are adjacent: a SIMD-group takes a tile of columns and goes down some rows, eight at a time. The
-// tile's totals wait in threadgroup memory, where each thread touches only its own.
+// tile's totals wait in threadgroup memory, where each thread accesses only its own.
 template <typename M>
 kernel void reduce_columns(device const memory_of<typename M::element>* x, device const float* about,
                            device memory_of<typename M::result>* out, constant Reduction& r,

@@ -1,7 +1,7 @@
 // A pass of the radix sort of sort.metal for devices with slow loads, by threadgroups of eight SIMD-groups. A tile's keys are
 // ranked and put into the order of their digits in threadgroup memory, and then written: neighbours there are mostly neighbours
 // in the result. Each SIMD-group has its own counts, so it ranks without waiting for others. The counts of all tiles
-// are stored digit by digit, and their running sum gives the destination of each tile's keys of each digit. Source: as
+// are stored digit by digit, and their running sum is the destination of each tile's keys of each digit. Source: as
 // sort.metal.
 #include <metalnb/lanes.h>
 #include <metalnb/radix.h>

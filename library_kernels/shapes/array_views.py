@@ -223,7 +223,7 @@ def broadcast_arrays(*arrays: Any) -> list[Array]:
     Raises
     ------
     ValueError
-        When they do not broadcast.
+        If they do not broadcast.
     """
     first = next((a for a in arrays if isinstance(a, Array)), None)
     device = None if first is None else first.device

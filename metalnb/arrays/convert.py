@@ -124,7 +124,7 @@ def _adopted(obj: Any, engine: Any) -> Array:
     Raises
     ------
     ValueError
-        When its elements are not contiguous.
+        If its elements are not contiguous.
     """
     told = obj.__cuda_array_interface__
     dtype, shape = as_dtype(np.dtype(told["typestr"]), "asarray"), tuple(told["shape"])

@@ -1,4 +1,4 @@
-"""DLPack for NumPy, with bfloat16, which NumPy does not know: it is passed as 16-bit integers.
+"""DLPack for NumPy, with bfloat16, which NumPy lacks: it is passed as 16-bit integers.
 
 Source: DLPack 1.1, ``dlpack.h``: the layout of ``DLManagedTensor`` and ``DLManagedTensorVersioned``.
 """

@@ -144,7 +144,7 @@ class Kernel:
     ArgumentError, LaunchError
         Before anything runs.
     KernelFault
-        When the kernel failed.
+        If the kernel failed.
     """
 
     def __init__(self, unit: Unit, engine: Engine, reflection: Reflection, program: Any) -> None:

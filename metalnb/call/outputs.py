@@ -30,7 +30,7 @@ def make_outputs(
     ----------
     slots : sequence of Slot
     bound : list
-        The memory for each slot; a None, for a buffer left out, is filled in.
+        The memory for each slot; a None, for an omitted buffer, is filled in.
     shape : tuple of int
         In elements, for the outputs that ``shapes`` does not name.
     shapes : mapping of str to shape

@@ -133,7 +133,7 @@ class Ticket(Protocol):
         Raises
         ------
         KernelFault
-            When the kernel failed.
+            If the kernel failed.
         """
         ...
 
@@ -203,7 +203,7 @@ class Engine(Protocol):
         Raises
         ------
         CompileError
-            When the target's compiler refuses it.
+            If the target's compiler refuses it.
         """
         ...
 
@@ -281,7 +281,7 @@ class Clocked(Engine, Protocol):
         Raises
         ------
         KernelFault
-            When the kernel failed.
+            If the kernel failed.
         """
         ...
 

@@ -78,7 +78,7 @@ def named(name: str | None = None) -> Engine:
     Raises
     ------
     EngineUnavailable
-        When there is no such engine or device, or it cannot run here.
+        If there is no such engine or device, or it cannot run here.
     """
     if name is None:
         return current()

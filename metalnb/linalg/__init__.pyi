@@ -106,7 +106,7 @@ def inv(x: _ArrayLike, /) -> Array:
     Raises
     ------
     numpy.linalg.LinAlgError
-        When a matrix has no inverse.
+        If a matrix has no inverse.
     """
 
 def lstsq(x1: _ArrayLike, x2: _ArrayLike, /, *, rcond: float | None = None) -> tuple[Array, Array, int, Array]:
@@ -198,7 +198,7 @@ def solve(x1: _ArrayLike, x2: _ArrayLike, /) -> Array:
     Raises
     ------
     numpy.linalg.LinAlgError
-        When a matrix has no inverse.
+        If a matrix has no inverse.
     """
 
 def svd(x: _ArrayLike, /, *, full_matrices: _bool = True) -> SVDResult:

@@ -126,7 +126,7 @@ def inv(x: Array, /) -> Array:
     Raises
     ------
     numpy.linalg.LinAlgError
-        When a matrix has no inverse.
+        If a matrix has no inverse.
     """
     host, x = _matrix("inv", x, square=True)
     return _given_back(np.linalg.inv(host), x)
@@ -202,7 +202,7 @@ def solve(x1: Array, x2: Array, /) -> Array:
     Raises
     ------
     numpy.linalg.LinAlgError
-        When a matrix has no inverse.
+        If a matrix has no inverse.
     """
     host, a = _matrix("solve", x1, square=True)
     b = as_array("solve", x2)

@@ -9,7 +9,7 @@ metalcompute's source are cited as ``metalcompute.c`` and ``metalcompute.swift``
   count run too.
 - A plain Python buffer is copied in, and what the kernel writes to it is lost. An ``int`` where a buffer belongs
   is a new buffer of that many zero bytes, not a scalar.
-- A call returns at once; deleting the handle waits. A handle that nobody keeps is deleted at once, so the call waits.
+- A call returns at once; deleting the handle waits. A handle without references is deleted at once, so the call waits.
 
 Where this module differs, because Metal leaves the behaviour undefined:
 

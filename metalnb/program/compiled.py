@@ -133,7 +133,7 @@ class Program(Mapping[str, Kernel]):
         Returns
         -------
         Program
-            Of the same text. The same values give the same program.
+            With the same source. The same values return the same program.
 
         Raises
         ------

@@ -46,7 +46,7 @@ def trace(
     thread : int or tuple of int, optional
         The position in the grid of the thread to show first; its threadgroup runs. By default the group's first one.
     group : int or tuple of int, optional
-        The position of the threadgroup that runs, in place of ``thread``; by default the first one.
+        The position of the threadgroup that runs, instead of ``thread``; by default the first one.
     until : Validation, Difference or str, optional
         Instead of these, a wrong element: the stepper opens at the thread and the statement that last wrote it.
         A report of `validate` with ``expected=`` means the first wrong one, ``"out[3, 5]"`` an element of an output.

@@ -22,7 +22,7 @@ SECONDS = 5.0
 
 
 class Outcome(Protocol):
-    """The contents of memory after a run, and its writers where known: see `Judge`."""
+    """The contents of memory after a run, and its writers if known: see `Judge`."""
 
     def contents(self, name: str) -> Bytes:
         """Return a buffer's bytes."""

@@ -56,7 +56,7 @@ def run(
     Raises
     ------
     AssertionError
-        If a kernel accessed memory outside its arguments; it gives the kernel's number and source.
+        If a kernel accessed memory outside its arguments; it has the kernel's number and source.
     """
     ran = calls = faults = 0
     for number, text, kernel in kernels(amount, seed, engine):

@@ -223,7 +223,7 @@ def test_large_arrays_of_numpy_go_through_pinned_memory(monkeypatch: Any) -> Non
     assert np.array_equal(back, data)
     assert driver.pageable == 0
     assert len(driver.queue) == 2 * -(-data.nbytes // pinned_copies._PIECE)
-    assert driver.pinned.nbytes == 16 * pinned_copies._PIECE  # and no more, however much is copied
+    assert driver.pinned.nbytes == 16 * pinned_copies._PIECE  # however much is copied
 
 
 @pytest.mark.parametrize(("mebibytes", "lanes"), [(0.5, 1), (8, 2), (16, 4), (64, 8)])

@@ -1,5 +1,5 @@
-// Keep the elements above a threshold in order: a ballot gives each lane its position in the SIMD-group, a scan of the
-// counts gives the SIMD-groups' positions, and a scan over the threadgroups gives theirs.
+// Keep the elements above a threshold in order: a ballot determines each lane's position in the SIMD-group, a scan of
+// the counts the SIMD-groups' positions, and a scan over the threadgroups theirs.
 #include <metal_stdlib>
 #include <metal_atomic>
 using namespace metal;

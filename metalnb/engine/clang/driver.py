@@ -71,7 +71,7 @@ def clang() -> tuple[str, ...]:
     Raises
     ------
     EngineUnavailable
-        When there is none.
+        If there is none.
     """
     named = os.environ.get("METALNB_CLANG")
     if named:

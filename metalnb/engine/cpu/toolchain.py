@@ -224,7 +224,7 @@ def lent_region(dispatch: bytes) -> Iterator[int]:
     Raises
     ------
     KernelFault
-        When there is none.
+        If there is none.
     """
     region = _Region()
     if not pool().metalnb_lend(dispatch, ctypes.byref(region)):

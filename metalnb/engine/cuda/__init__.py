@@ -24,7 +24,7 @@ def open_engine(device: int = 0) -> Engine:
     Raises
     ------
     EngineUnavailable
-        When a dependency is missing, or there is no such GPU.
+        If a dependency is missing, or there is no such GPU.
     """
     driver_api()  # most machines have none, and the imports below take 80 ms
     from metalnb.engine.clang.driver import clang

@@ -45,7 +45,7 @@ class CudaBinary:
     cut : bool
         See `ptx.cannot_tell`.
     checked : bool
-        Whether it has checks: a launch then gives it a watch, and it takes threadgroups of either shape.
+        Whether it has checks: a launch then passes it a watch, and it takes threadgroups of either shape.
     functions : dict
         By the largest threadgroup they were assembled for, and whether it is launched as a row.
     records : list of LaunchRecord

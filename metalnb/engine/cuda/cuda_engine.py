@@ -104,7 +104,7 @@ class CudaEngine(GpuMemory, Observable):
         Raises
         ------
         KeyboardInterrupt
-            When a wait for its arguments was interrupted: the dispatches before it were stopped, and have ended.
+            If a wait for its arguments was interrupted: the dispatches before it were stopped, and have ended.
         """
         copied = any(isinstance(given, np.ndarray) and own_address(given) is None for given in arguments)
         interrupt = self._runs.interrupt() if copied else None

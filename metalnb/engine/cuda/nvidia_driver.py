@@ -176,7 +176,7 @@ def open_gpu(index: int) -> Gpu:
     Raises
     ------
     EngineUnavailable
-        When there is no such device, or a dependency is missing.
+        If there is no such device, or a dependency is missing.
     """
     api = driver_api()
     libdevice()

@@ -37,7 +37,7 @@ def padded(unit: Unit, text: str, llvm: Callable[[], str]) -> str:
     Raises
     ------
     ValueError
-        When a table's contents cannot be determined.
+        If a table's contents cannot be determined.
     """
     short = any(listed.count(",") + 1 < int(size) for _, _, size, listed in _TABLE.findall(text))
     authored = (cell.edited.original for cell in (unit.cell, *unit.headers.values()))
@@ -63,7 +63,7 @@ def tables_of_three(text: str) -> dict[str, bytes]:
     Raises
     ------
     ValueError
-        When one holds something other than numbers, such as an address.
+        If one holds something other than numbers, such as an address.
     """
     module = read(text, bodies=False)
     layout = module.layout

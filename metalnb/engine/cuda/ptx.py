@@ -54,7 +54,7 @@ def libdevice() -> Path:
     Raises
     ------
     EngineUnavailable
-        When there is none.
+        If there is none.
     """
     found = [Path(folder) / "nvvm" / "libdevice" for folder in _toolkits()]
     for folder in found:

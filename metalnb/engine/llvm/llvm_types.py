@@ -188,7 +188,7 @@ class MemoryLayout:
         return kind.bits // 8
 
     def alignment(self, kind: IRType) -> int:
-        """Return the alignment that the target gives a type."""
+        """Return a type's alignment on the target."""
         kind = self.resolved(kind)
         if kind.kind == "array":
             return self.alignment(kind.element)

@@ -2,7 +2,7 @@
 
 It takes units and launches as ``engine/base.py`` defines them; Metal's objects stay inside. A cell is compiled as its
 author wrote it, with its header cells inserted where it includes them. A dispatch covers exactly the grid, and small
-ones share a compute encoder while the GPU is busy. Memory is shared: an array lies in an `MTLBuffer` that NumPy sees,
+ones share a compute encoder while the GPU is busy. Memory is shared: an array is in an `MTLBuffer` that NumPy sees,
 the GPU works in place on complete pages of NumPy's memory, and anything else is copied.
 
 ``metalcompute_path`` is the other way to the same GPU, the engine ``metal:metalcompute``, for a Mac without PyObjC.

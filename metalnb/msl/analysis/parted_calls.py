@@ -53,7 +53,7 @@ def parted_calls(cell: Cell, headers: Mapping[str, Cell], version: Version = DEF
     Raises
     ------
     CompileError
-        When a macro's definition calls such a member of a constant object.
+        If a macro's definition calls such a member of a constant object.
     """
     cells = tuple(_loosened(c) for c in (cell, *headers.values()))
     parsed = parse(cells[0], {c.name: c for c in cells[1:]}, version=version, wrong=True)

@@ -29,7 +29,7 @@ __all__ = ["DispatchRecorder"]
 _EVERY = 0.25  # seconds between two updates
 _BUDGET = 0.008  # seconds of an update while cells run, which need the interpreter
 _CHUNK = 64  # dispatches between two checks of the clock
-_WAITING = 10_000  # running dispatches that are tracked; a dispatch that nobody waits for has no time
+_WAITING = 10_000  # running dispatches that are tracked; a dispatch that is never waited for has no time
 
 
 class DispatchRecorder:

@@ -1,4 +1,4 @@
-"""The memory of a checked run: copies of the arrays, and marks that record which thread touched which element."""
+"""The memory of a checked run: copies of the arrays, and marks that record which thread accessed which element."""
 
 from __future__ import annotations
 

@@ -40,10 +40,10 @@ _GOLDEN = 0.6180339887498949  # steps of this fraction are spread evenly, howeve
 _ROW, _MANY = 8, 1024  # neighbouring threadgroups that run one after another, in grids of at least _MANY
 _PADDED = 32  # marks after the last one, which the runtime reads and writes unchanged
 _PATTERNS = 2 * 128 * (LANES + 6 + 2 * LANES)  # words for the runtime's patterns of an access
-_MOST_KEPT = 1 << 28  # bytes of patterns that are kept for the next dispatch
+_MOST_KEPT = 1 << 28  # bytes of patterns kept for the next dispatch
 
 _lock = threading.Lock()
-_patterns: dict[int, np.ndarray[Any, Any]] = {}  # by worker: all empty between two dispatches
+_patterns: dict[int, np.ndarray[Any, Any]] = {}  # by worker: all empty between dispatches
 
 
 class _Memory(ctypes.Structure):
@@ -125,12 +125,12 @@ class Counters:
 def count_with_workers(
     build: CountedBuild, given: Given, seconds: float, progress: Callable[[float], None] | None,
 ) -> tuple[Counters, int]:  # fmt: skip
-    """Run threadgroups until all are done or the time is over; return the counts, and how many ran.
+    """Run threadgroups until all are done or the time is up; return the counts, and how many ran.
 
     Raises
     ------
     KernelFault
-        If there is no memory for what SIMD-groups keep across a barrier.
+        If there is no memory for the values that SIMD-groups keep across a barrier.
     """
     most = 1 if build.code.in_order or sys.platform == "win32" else min(_MOST, toolchain.cores())
     pieces = Pieces(given.groups, most, seconds, progress)

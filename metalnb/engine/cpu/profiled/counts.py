@@ -99,7 +99,7 @@ class AccessCount:
     runs, lanes : int
         Accesses by SIMD-groups, and by lanes.
     sectors, lines : int
-        The 32-byte and 128-byte segments that they touch.
+        The 32-byte and 128-byte segments that they access.
     used : int
         Bytes requested; those requested by several lanes count once.
     passes, least : int

@@ -79,7 +79,7 @@ static u32 distinct(const u64* v, u32 n) {
     return found;
 }
 
-/// The number of memory segments of 2^shift bytes that the accesses touch.
+/// The number of memory segments of 2^shift bytes that the accesses fall in.
 static u32 pieces(const u64* a, u32 n, u32 size, u32 shift) {
     u64 all[MOST_PIECES];
     u32 count = 0;
@@ -163,7 +163,7 @@ static void touch(const memory* m, u64 first, u32 kind, const pattern* p) {
         marked(m, first + p->stretches[i].from - m->start, p->stretches[i].size, mark);
 }
 
-/// Merge the ranges that adjacent lanes touch.
+/// Merge the ranges that adjacent lanes access.
 static void join_lanes(pattern* p, u32 mask, u32 size) {
     u32 n = 0;
     for (u32 left = mask; left; left &= left - 1) {

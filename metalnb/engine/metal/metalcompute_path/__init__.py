@@ -41,7 +41,7 @@ def open_engine(device: int = 0, *, module: Any = None) -> Engine:
     Raises
     ------
     EngineUnavailable
-        When there is no Metal on this machine, or no such device.
+        If there is no Metal on this machine, or no such device.
     """
     module = module or _metalcompute()
     from .metalcompute_engine import MetalcomputeEngine  # only once it is known to be needed

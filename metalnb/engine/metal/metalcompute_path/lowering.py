@@ -275,7 +275,7 @@ def _one_line(text: str) -> str:
 
 
 def _apart(edits: list[Edit]) -> list[Edit]:
-    """Drop edits that lie inside another one."""
+    """Drop edits inside another edit."""
     kept: list[Edit] = []
     for edit in sorted(edits, key=lambda e: (e.start, -(e.end - e.start), e.text)):
         inside = kept and edit.start < kept[-1].end and edit.end <= kept[-1].end

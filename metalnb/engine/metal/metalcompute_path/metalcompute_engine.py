@@ -70,7 +70,7 @@ class MetalcomputeEngine(Observable, SharedMemory):
         Raises
         ------
         CompileError
-            When the cell needs a feature that metalcompute lacks.
+            If the cell needs a feature that metalcompute lacks.
         """
         problems = []
         for cell in (unit.cell, *unit.headers.values()):
@@ -112,7 +112,7 @@ class MetalcomputeEngine(Observable, SharedMemory):
         CompileError
             When Metal's compiler refuses the kernel.
         LaunchError
-            When it cannot run in threadgroups of this size, or arguments overlap in memory.
+            If it cannot run in threadgroups of this size, or arguments overlap in memory.
         """
         elapsed = Stopwatch()
         unit = binary.unit

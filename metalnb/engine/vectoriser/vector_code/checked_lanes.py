@@ -86,7 +86,7 @@ def _ends_fit(body: FunctionBody, condition: str) -> str:
 
 
 def record_fault(body: FunctionBody, made: IRInstruction) -> None:
-    """Record the fault of the first active lane (runtime/lanes.c). No other code here touches that memory."""
+    """Record the fault of the first active lane (runtime/lanes.c). No other code here accesses that memory."""
     watch, check, offset = made.operands
     emitter, bits = body.emitter, f"i{body.width}"
     lane = emitter.call(f"llvm.cttz.{bits}", bits, (bits, emitter.bits(body.mask)), ("i1", "true"))

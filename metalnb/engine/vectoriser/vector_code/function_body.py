@@ -80,7 +80,7 @@ class FunctionBody:
     outside : dict
         The variables of values that leave a loop, by name.
     escaped : dict
-        Such values after they were read, by name and block.
+        Those values after they were read, by name and block.
     gathers : list of IRInstruction
         Accesses that each lane makes separately.
     storage : dict of str to int
@@ -235,13 +235,13 @@ class FunctionBody:
     # ---- Definitions of values.
 
     def define_scalar(self, made: IRInstruction, scalar: str) -> LaneValue:
-        """Give a uniform or strided value its scalar."""
+        """Set the scalar of a uniform or strided value."""
         value = LaneValue(made.type, self.analysis.of(made.result), scalar, None, self.emitter.mark())
         self.values[made.result] = value
         return value
 
     def define(self, made: IRInstruction, parts: list[str]) -> None:
-        """Give a varying value its vectors."""
+        """Set the vectors of a varying value."""
         if made.result in self.pinned:
             parts = [pin(self.emitter, self.target, k, x) for k, x in zip(self.scalars(made.type), parts, strict=True)]
         self.values[made.result] = LaneValue(made.type, self.analysis.of(made.result), parts=parts)
