@@ -67,7 +67,7 @@ def test_the_kernels_own_engine_is_tried_first_and_then_the_others_that_answer(
     assert [t.threadgroup[0] for t in ordered] == [64, 512, 256, 256, 512, 64], "the usual one first on another engine"
     assert not tuner.failures
     assert {t.timing.engine for t in tuner.trials} == {"cpu", second_engine}
-    assert {t.timing.clock for t in tuner.trials} == {"wall"}, "the second has no other, and like is held against like"
+    assert {t.timing.clock for t in tuner.trials} == {"wall"}, "the second has no other, and like is compared with like"
     assert (tuner.best.engine, tuner.best.threadgroup) == (second_engine, (512,))
     assert "best: threadgroup 512 on cuda; " in tuner.text()
     assert "as it is, in 256 on cpu" in tuner.text()

@@ -179,7 +179,7 @@ class Span:
 
 
 class CudaTicket:
-    """A dispatch without events of its own and without results to copy back, as most are.
+    """A dispatch with neither its own events nor results to copy back: the usual case.
 
     It takes a number, and is done when all dispatches up to that number are. It also serves as its own `elapsed`, the
     time to the end of the wait, since it keeps no memory alive.
