@@ -228,7 +228,7 @@ def row(pair: Pair, runs: int, clock: Callable[[], float]) -> tuple[Row, float]:
     timed = [repeated(start) for start in (pair.threads, pair.lanes)]
     times = interleaved(runs, *(run for run, _ in timed), clock=clock)
     threads, lanes = (min(seconds) / count for seconds, (_, count) in zip(times, timed, strict=True))
-    ratio = lanes / threads  # of the minima: other load on the machine only adds time
+    ratio = lanes / threads  # ratio of the minima: other load on the machine only adds time
     note = f"a thread at a time {threads * 1e6:.1f} µs, in lanes {lanes * 1e6:.1f} µs"
     return Row(pair.name, f"{ratio:.2f}", f"<= {WORST}", ratio <= WORST, note), ratio
 

@@ -2,9 +2,9 @@
 
 Run: python benchmarks/library_table.py [--runs N] [--size N] [COLUMN …]
 
-Each library has its own arrays, so that none finds in the cache what another has just read. Each is given ``out=``
-where it takes it; where ours takes none, its result comes from the pool of memory that earlier results left. Times are
-medians of alternating runs. A ratio is the peer's time over ours, so above 1 means that ours is faster.
+Each library has its own arrays, so that none finds in the cache what another has just read. Each is passed ``out=`` if
+it accepts it; our ops without ``out=`` reuse the pool's memory of earlier results. Times are medians of alternating
+runs. A ratio is the peer's time over ours, so above 1 means that ours is faster.
 """
 
 from __future__ import annotations

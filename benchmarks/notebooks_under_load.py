@@ -23,7 +23,7 @@ from report import Row, show
 
 ROOT = Path(__file__).resolve().parent.parent
 BUSY = [sys.executable, "-c", "while True: pass"]
-SECONDS, MEMORY = 60, 1e9  # of each notebook
+SECONDS, MEMORY = 60, 1e9  # limits for each notebook
 LOOK = 0.25  # seconds between two looks at the memory
 
 

@@ -150,8 +150,8 @@ class LineMagics(Magics):
 
     @magic_arguments("metal")
     @argument("command", nargs="?", default="engines", help=f"one of {', '.join(COMMANDS)} (default: %(default)s)")
-    @argument("word", nargs="?", type=unquoted, help="what the command is about")
-    @argument("--lowered", action="store_true", help="with source: what the compiler is given, with all of ours")
+    @argument("word", nargs="?", type=unquoted, help="the command's argument")
+    @argument("--lowered", action="store_true", help="with source: the text passed to the compiler")
     @line_magic("metal")
     def metal(self, line: str) -> Any:
         """Show engines, kernels, source, header cells and the cache."""

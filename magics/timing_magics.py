@@ -36,9 +36,9 @@ class TimingMagics(Magics):
         self.session = session
 
     @magic_arguments("%metal_time")
-    @argument("--bytes", help="that one dispatch moves: an expression, in quotes if it has spaces (default: counted)")
-    @argument("--flops", help="floating-point operations of one dispatch: an expression likewise")
-    @argument("--cold", action="store_true", help="also take the time with cold caches, which takes longer")
+    @argument("--bytes", help="bytes moved by one dispatch: an expression, quoted if it has spaces (default: counted)")
+    @argument("--flops", help="floating-point operations of one dispatch: likewise an expression")
+    @argument("--cold", action="store_true", help="also measure with cold caches, which takes longer")
     @argument("call", nargs="?", help="a call of a kernel, with its arguments")
     @line_cell_magic("metal_time")
     def metal_time(self, line: str, cell: str | None = None) -> Timing:
@@ -64,9 +64,9 @@ class TimingMagics(Magics):
         return measure(bound, cold=options.cold, counted=True, **counts)
 
     @magic_arguments("%metal_profile")
-    @argument("--seconds", type=float, default=1.0, help="after which no further threadgroup is run (default: 1)")
-    @argument("--banks", type=int, default=32, help="of threadgroup memory, 4 bytes wide each (default: 32)")
-    @argument("--device", help="whose least times to show: M1 to M4, Pro, Max, H100 SXM, …; in quotes if it has spaces")
+    @argument("--seconds", type=float, default=1.0, help="time limit for starting threadgroups (default: 1)")
+    @argument("--banks", type=int, default=32, help="banks of threadgroup memory, each 4 bytes wide (default: 32)")
+    @argument("--device", help="the GPU for the least times: M1 to M4, Pro, Max, H100 SXM, …; quoted if it has spaces")
     @argument("call", nargs="?", help="a call of a kernel, with its arguments")
     @line_magic("metal_profile")
     def metal_profile(self, line: str) -> Profile:
@@ -87,7 +87,7 @@ class TimingMagics(Magics):
         return profile(bound, seconds=options.seconds, banks=options.banks, **shown)
 
     @magic_arguments("%metal_compare")
-    @argument("calls", nargs="?", help="two calls or more, one after the other")
+    @argument("calls", nargs="?", help="two or more calls, separated by spaces")
     @line_magic("metal_compare")
     def metal_compare(self, line: str) -> Comparison:
         """Time calls alternately, and report which is the fastest, or that the difference is within noise.

@@ -137,7 +137,7 @@ def load_ipython_extension(shell: Any) -> None:
 
 
 def unload_ipython_extension(shell: Any) -> None:
-    """Take the magics out of IPython (``%unload_ext metalnb``)."""
+    """Remove the magics from IPython (``%unload_ext metalnb``)."""
     from .magics import unload_ipython_extension as unload_magics
 
     unload_magics(shell)

@@ -3704,7 +3704,7 @@ def repeat(x: _ArrayLike, repeats: Any, /, axis: int | None = None) -> Array:
     Raises
     ------
     ValueError
-        For a negative number, or an array of another length than the axis.
+        For a negative number, or an array whose length differs from the axis's.
     """
 
 @_op

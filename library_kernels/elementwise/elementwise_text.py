@@ -74,7 +74,7 @@ class Formula:
         return next(g for g in self.groups if kind in g)
 
     def kernel(self, dtype: str, steps: str) -> str:
-        """Return the name of a dtype's kernel, with a letter for the walk of each operand and of the result."""
+        """Return the name of a dtype's kernel, with a letter for the layout of each operand and of the result."""
         return f"{DTYPES[dtype]}_{steps}"
 
     def text(self, group: str, *, several: bool = False, streams: bool = False) -> str:

@@ -19,7 +19,7 @@ FAR = 96 << 20  # bytes of operands that rarely stay in any cache until the next
 NEVER = 1 << 62
 _SHARED = 1024  # elements of a row that justify a threadgroup, if loads are slow
 _LONE = 65536  # elements of a row up to which one threadgroup is better than another dispatch
-_THREADS = 256  # of a threadgroup whose threads work independently
+_THREADS = 256  # in a threadgroup whose threads work independently
 
 
 class Device(NamedTuple):

@@ -28,8 +28,8 @@ class Sample(NamedTuple):
     options: Mapping[str, Any] = MappingProxyType({})
 
 
-Samples = Callable[[np.random.Generator, str], Iterable[Sample]]  # of a generator and a dtype's name
-Bench = Callable[[np.random.Generator, int], Sample]  # of a generator and about how many elements
+Samples = Callable[[np.random.Generator, str], Iterable[Sample]]  # from a generator and a dtype's name
+Bench = Callable[[np.random.Generator, int], Sample]  # from a generator and an approximate number of elements
 
 
 def floats(rng: np.random.Generator, n: int) -> Sample:

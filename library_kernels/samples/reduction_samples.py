@@ -55,7 +55,7 @@ def positive(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
 
 
 def present(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
-    """Return numbers as `positive`, but never none."""
+    """Return numbers as `positive` does, but never empty arrays."""
     return shaped(dtype, lambda n: _between(rng, dtype, n, 0.5, 1.5), empty=False)
 
 
@@ -92,7 +92,7 @@ def extremes(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
 
 
 def extremes_along(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
-    """Yield samples as `extremes`, over one axis or the entire array."""
+    """Yield samples as `extremes` does, over one axis or the entire array."""
     yield from along(extremes(rng, dtype))
     kind = as_dtype(dtype)
     for n in (40, 300, 5000):  # ties: the first counts

@@ -46,7 +46,7 @@ def repeat(x: Array, repeats: Any, /, axis: int | None = None) -> Array:
     Raises
     ------
     ValueError
-        For a negative number, or an array of another length than the axis.
+        For a negative number, or an array whose length differs from the axis's.
     """
     x = as_array("repeat", x)
     if axis is None:

@@ -25,13 +25,13 @@ class Protocols(Core):
 
     __slots__ = ()
 
-    __array_priority__ = 100  # used by Dask: in an operation of two arrays ours takes precedence
+    __array_priority__ = 100  # used by Dask: in an operation on two arrays, ours takes precedence
 
     def __array_namespace__(self, *, api_version: str | None = None) -> Any:
         """Return the namespace of its functions: metalnb (array API 2024.12)."""
         if api_version not in {None, "2021.12", "2022.12", "2023.12", "2024.12"}:
             raise ValueError(f"metalnb follows the array API 2024.12; got api_version={api_version!r}")
-        return importlib.import_module("metalnb")  # by its name: it stands above this layer
+        return importlib.import_module("metalnb")  # by its name: it is above this layer
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
         if dtype is not None and np.dtype(dtype) != self.dtype:
@@ -69,7 +69,7 @@ class Protocols(Core):
 
     @property
     def __array_interface__(self) -> dict[str, Any]:
-        """NumPy's array interface, version 3: this memory, and a hold on it for as long as it is used.
+        """NumPy's array interface, version 3: this memory, kept alive for as long as it is used.
 
         Device memory has none, nor has bfloat16: ``__array__`` copies the former and names the latter.
         """

@@ -15,8 +15,8 @@ __all__ = ["COLOURS", "INCHES", "INK", "Picture", "cells", "colour", "png", "she
 
 INK = "#808488"  # a grey between the text colours of a light and a dark page
 COLOURS = ("#0d9488", "#7c3aed", "#db2777", "#d97706", "#2563eb", "#65a30d", "#dc2626", "#0891b2")
-INCHES = 0.36  # of a cell
-_CELL = 0.82  # of the space for it
+INCHES = 0.36  # size of a cell
+_CELL = 0.82  # fraction of its space that a cell fills
 _DPI = 110
 _MOST = 64  # cells in a row that can still be distinguished
 

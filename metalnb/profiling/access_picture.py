@@ -12,7 +12,7 @@ from .cost_records import LANES, LINE, AccessCost
 
 __all__ = ["access_picture", "access_words"]
 
-_CELL, _LEFT, _TOP = 18, 76, 44  # of a cell's width, the labels' room, and that of the lanes
+_CELL, _LEFT, _TOP = 18, 76, 44  # a cell's width, the labels' space, and that of the lanes
 _WORD = 4
 _DARK = 2  # lanes whose colour is dark
 _MOST_ROWS, _TALL_ROWS = 32, 10

@@ -16,7 +16,7 @@ from .time_bounds import busy_processors, time_bounds
 __all__ = ["ProfileFinding", "findings"]
 
 _MOST = 3
-_WORTH = 0.03  # of all cycles: a lower cost is not reported
+_WORTH = 0.03  # fraction of all cycles: a lower cost is not reported
 _APART = 1.5  # times the sectors that would do
 _FEW_LANES = 24
 _WAITED = 0.15

@@ -15,9 +15,9 @@ from .units import percent, seconds
 __all__ = ["BYTES", "FASTER", "FLOPS", "Bottleneck", "bottleneck", "from_caches"]
 
 BYTES, FLOPS = (f"pass {name}= (--{name} in a magic)" for name in ("bytes", "flops"))  # traffic that is not counted
-FASTER = 1.10  # of a limit: more than this is not noise
-_NEAR = 0.7  # of a limit: from this share on, the kernel is bound by it
-_LAUNCH = 0.2  # of the time: a launch that takes more is reported
+FASTER = 1.10  # times a limit: more than this is not noise
+_NEAR = 0.7  # fraction of a limit from which the kernel is bound by it
+_LAUNCH = 0.2  # fraction of the time: a launch that takes more is reported
 _LIMIT, _CACHES = 2, 50  # times the limit, for memory and for caches: more than this cannot be a real bandwidth
 _PARTLY = 4  # last-level caches: parts of smaller arrays may still be cached from the previous dispatch
 

@@ -38,13 +38,13 @@ __all__ = ["Limits", "limits", "outdone"]
 
 _FORM = 3  # version of the record and of the measurement: older records are measured again
 _SPAN = 4  # size of an array in last-level caches
-_BYTES = 1 << 27  # of an array at most, and if the size of the last-level cache is unknown
-_PART = 1 / 4  # of the free memory, for all arrays together
-_RUNS = 7  # of each probe with each threadgroup size at most; the best counts
+_BYTES = 1 << 27  # per array at most, and if the size of the last-level cache is unknown
+_PART = 1 / 4  # fraction of the free memory, for all arrays together
+_RUNS = 7  # at most, per probe and threadgroup size; the best counts
 _SECONDS = 1.5  # after which no further round of runs begins
 _WHOLE = 2.0  # likewise, counted from the first probe that is compiled
 _COMPILING = 3  # probes at once: while clang has one, Python has another
-_CROWDED = 0.30  # of the processors' time, used by others: limits measured then are not kept
+_CROWDED = 0.30  # fraction of the processors' time used by others: limits measured then are not kept
 _WIDE = 0.30  # likewise, of a limit: the largest spread of its rates from round to round
 _PASSING = 300.0  # seconds for which limits that are not kept are used
 _READS_ONLY = 0.9  # a mix with a larger part of reads is compared with reading alone

@@ -28,7 +28,7 @@ from .units import percent, seconds, trimmed
 
 __all__ = ["job_of", "measure", "name_of"]
 
-_WIDE = 0.10  # of the median: a larger distance between p20 and p80 causes a warning
+_WIDE = 0.10  # fraction of the median: a larger distance between p20 and p80 causes a warning
 
 
 def measure(

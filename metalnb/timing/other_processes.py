@@ -7,7 +7,7 @@ import time
 
 __all__ = ["BUSY", "OtherProcesses"]
 
-BUSY = 0.10  # of all processors' time: if others used more, the result has a note
+BUSY = 0.10  # fraction of all processors' time: if others used more, the result has a note
 
 
 class OtherProcesses:

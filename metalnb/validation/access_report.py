@@ -55,8 +55,8 @@ class Finding:
     thread, threadgroup : int
         Linear positions in the grid; -2 if unknown.
     name : str
-        Name of the buffer, the threadgroup variable, or the thread's own variable that was never set; empty if there is
-        none.
+        The name of the buffer, the threadgroup variable, or the thread's own variable that was never set; empty if
+        there is none.
     index : int or None
         In elements of the buffer's type; for a thread's own array, its index; for a shuffle, the lane that it reads.
     written : bool
@@ -216,7 +216,7 @@ class Validation(Rendered):
     left_out : int
         Threadgroups that were not run, or not to completion, because it would have taken too long.
     kept : callable
-        Makes the log.
+        Creates the log.
     compared : tuple of str
         The outputs that were compared with expected values.
     differences : tuple of Difference

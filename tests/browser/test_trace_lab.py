@@ -195,7 +195,7 @@ def test_the_tiled_product(page: Page, theme: str) -> None:
     stepper.press("ArrowRight", shift=True)
     assert [float(v) for v in stepper.memory("tile_a")] == A.ravel().tolist()
     assert [float(v) for v in stepper.memory("tile_b")] == B.ravel().tolist()
-    row, column = 1, 5  # of thread 37
+    row, column = 1, 5  # thread 37's
     total = 0.0
     for k in range(32):
         stepper.press("ArrowRight")

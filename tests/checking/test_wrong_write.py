@@ -14,7 +14,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::metalnb.MetalnbWarning"),
 ]
 
-# It clamps columns one too early: the last two columns are wrong.
+# It clamps one column too early: the last two columns are wrong.
 BLUR = """#include <metal_stdlib>
 using namespace metal;
 kernel void blur(device const float* x, device float* out, uint2 i [[thread_position_in_grid]],

@@ -315,7 +315,7 @@ def test_a_rotation_goes_around_32_lanes_though_there_are_31() -> None:
 @pytest.mark.parametrize("meeting", ["", "simdgroup_barrier(mem_flags::mem_none);"])
 @pytest.mark.parametrize("kind", ["int", "uint", "short", "ulong", "int4", "uchar2"])
 def test_a_division_by_0_is_one_by_1(kind: str, meeting: str) -> None:
-    """As docs/robustness.md says of the engine cpu; on x86 the process would otherwise end."""
+    """As docs/robustness.md specifies for the engine cpu; on x86 the process would otherwise end."""
     scalar = kind.rstrip("24")
     kernel = mnb.compile(
         "#include <metal_stdlib>\nusing namespace metal;\n"

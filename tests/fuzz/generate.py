@@ -45,14 +45,14 @@ class Scope:
 
     variables: list[tuple[str, str]] = field(default_factory=list)  # may be assigned to
     fixed: list[tuple[str, str]] = field(default_factory=list)  # positions, counters: may only be read
-    arrays: list[tuple[str, str]] = field(default_factory=list)  # of eight elements
+    arrays: list[tuple[str, str]] = field(default_factory=list)  # with eight elements each
     rows: list[tuple[str, str]] = field(default_factory=list)  # arrays of two rows of four
     pointers: list[tuple[str, str]] = field(default_factory=list)  # to four elements at least
     inputs: bool = True
     loops: int = 0  # how deep
     breakable: bool = False
     uniform: bool = True  # all threads of a threadgroup are here
-    result: str = ""  # of the function; "" in a kernel
+    result: str = ""  # the function's; "" in a kernel
 
     def inner(self, *fixed: tuple[str, str], **changed: object) -> Scope:
         """Return the scope of an inner block."""

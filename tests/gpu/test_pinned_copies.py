@@ -258,4 +258,4 @@ def test_a_lane_that_fails_is_told_when_all_have_ended(driver: Any, monkeypatch:
         monkeypatch.setattr(driver, name, enqueue)
     with pytest.raises(KernelFault, match="the GPU is lost"):
         getattr(copies, way)(there.ctypes.data, data)
-    assert len(ended) == 4  # of nine pieces, the second lane's
+    assert len(ended) == 4  # the second lane's, out of nine pieces

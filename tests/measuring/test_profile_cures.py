@@ -1,4 +1,4 @@
-"""The cures that a profile names: for divergent lanes, for bank conflicts by padding, for idle processors."""
+"""The remedies that a profile suggests: for divergent lanes, for bank conflicts by padding, for idle processors."""
 
 from dataclasses import replace
 

@@ -19,7 +19,7 @@ import metalnb as mnb
 __all__ = ["SPACES", "Row", "Table", "rows"]
 
 SPACES = ("device", "threadgroup", "thread", "constant")
-_WORDS = 17  # of a slot: whether the type is as expected, then up to 16 numbers
+_WORDS = 17  # per slot: whether the type is as expected, then up to 16 numbers
 
 _HELPERS = """
 #include <metal_stdlib>

@@ -40,7 +40,7 @@ _LANGUAGE = (
     "-ferror-limit=64", "-ftemplate-depth=512", "-Wno-everything", "-D__METAL__=1",
     "-DMETALNB=1", "-D$REFLECT=0", "-fno-crash-diagnostics",
 )  # fmt: skip
-_ENTRY_POINT = Path(__file__).parent  # of entry_point.h
+_ENTRY_POINT = Path(__file__).parent  # the folder of entry_point.h
 DUMP = "*** IR Dump"  # begins the intermediate code that clang prints on request
 
 

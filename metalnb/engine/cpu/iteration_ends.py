@@ -70,7 +70,7 @@ class _Edit(NamedTuple):
     start: int
     end: int
     text: str
-    loop_end: int = -1  # of a mark before its loop's body
+    loop_end: int = -1  # for a mark before its loop's body
 
 
 def _edits(tree: Tree, own: set[str]) -> Iterator[_Edit]:

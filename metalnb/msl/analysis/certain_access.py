@@ -18,7 +18,7 @@ _PLAIN = frozenset({
 })  # fmt: skip
 _CONDITIONAL = frozenset({"CONDITIONAL_OPERATOR", "LAMBDA_EXPR", "StmtExpr"})
 _SHORT_CIRCUIT = ("&&", "||")
-_STATEMENTS = 256  # of a kernel's body: late in a long one, few arrays are first accessed
+_STATEMENTS = 256  # in a kernel's body: few arrays are first accessed late in a long one
 _CURSORS = 4096
 
 

@@ -19,8 +19,8 @@ from .draft import Draft, read_draft
 __all__ = ["Description", "describe", "describe_name"]
 
 SECONDS = 3.0  # that the parser may take
-_LINES = 16  # of a struct that are shown whole
-_LETTERS = 800  # of a declaration that are shown
+_LINES = 16  # up to which a struct is shown in full
+_LETTERS = 800  # up to which a declaration is shown
 
 _CLASSES = {"STRUCT_DECL", "CLASS_DECL", "UNION_DECL", "ENUM_DECL", "CLASS_TEMPLATE"}
 _ENDS = {"VAR_DECL": ";,)", "PARM_DECL": ",)>", "FIELD_DECL": ";", "ENUM_CONSTANT_DECL": ",}"}

@@ -59,7 +59,7 @@ class Parsed:
         clang.conf.lib.clang_getInstantiationLocation(location, ctypes.byref(file), None, None, None)
         if not file:
             return None
-        known = ctypes.addressof(file.contents)  # of the file in the parser: getting its name takes longer
+        known = ctypes.addressof(file.contents)  # identifies the file in the parser: getting its name takes longer
         if known not in self._owners:
             self._owners[known] = self._cells.get(spelt(location.file.name))
         return self._owners[known]

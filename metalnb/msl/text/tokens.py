@@ -65,7 +65,7 @@ def tokenize(text: str) -> Stream:
     """Tokenize a text; comments and white space are dropped, directives set apart."""
     stream = Stream()
     line: list[Token] = []  # of the current directive
-    start = -1  # of the current directive, or -1
+    start = -1  # start of the current directive, or -1
     fresh = True  # nothing but space on this line yet
     at = 0
     while found := (_whole(text, at, line) if start >= 0 else None) or _TOKEN.match(text, at):

@@ -20,7 +20,7 @@ from .simulation import Simulation, swapped
 
 __all__ = ["animate"]
 
-_MOST_RATE = 60  # of a screen
+_MOST_RATE = 60  # a screen's rate
 
 
 def animate(  # noqa: PLR0913  (the options of a simulation and its picture)

@@ -19,8 +19,8 @@ from .simulation import Simulation
 __all__ = ["Frames"]
 
 _RECENT = 30  # frames that the times are computed from
-_PICTURES, _LIMIT = 6, 2.0  # of the strip before anything was played, and seconds that it may take
-_POINTS = 4096  # of strokes that wait to be drawn
+_PICTURES, _LIMIT = 6, 2.0  # in the strip before the first play, and seconds that it may take
+_POINTS = 4096  # in strokes that wait to be drawn
 
 
 class Frames:

@@ -27,7 +27,7 @@ __all__ = ["Sizes"]
 
 _LEAST = 64  # threads along the longest extent
 _GROWTH = 3  # doublings
-_BYTES = 1 << 30  # of all arrays
+_BYTES = 1 << 30  # for all arrays
 _BORDER = 16
 _MULTIPLE = 64
 

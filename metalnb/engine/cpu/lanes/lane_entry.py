@@ -18,7 +18,7 @@ __all__ = ["LaneEntry"]
 _SLOT = re.compile(r"\$slot\"? \{ i32 (\d+),")
 _ONE_OF_THEM = re.compile(r"metalnb_(?:min|max)_[iu]\d+$")
 _SIMD_GROUP = 32
-_TRIPLES = ("first", "size", "nominal", "grid", "groups")  # of a region
+_TRIPLES = ("first", "size", "nominal", "grid", "groups")  # the fields of a region
 
 
 class LaneEntry:
@@ -36,7 +36,7 @@ class LaneEntry:
     def __init__(self, module: IRModule) -> None:
         function = module.functions[self.function]
         self._given, self._region, *index = (parameter.text for parameter in function.parameters)
-        self._index = index[0] if index else ""  # of the thread in its threadgroup; vector code has no such parameter
+        self._index = index[0] if index else ""  # of the thread, in its threadgroup; vector code has none
         self.own = frozenset({self._given, self._region})
         self._records = pointers_into(function, self.own)
         self._roots = self._found(module, function)

@@ -17,7 +17,7 @@ enum { STEP = 1, ENTER, LEAVE, READ_OF, WRITE_OF, WILD_AT };
 typedef struct { u32 kind, thread, site, epoch; u64 at; u32 count, size; } record;
 typedef struct { u64 at, type; u32 size, kept; } value;
 
-#define MOST_BYTES 512  // of a variable
+#define MOST_BYTES 512  // per variable
 static struct { char* log; u64 size, used; watched* regions; u32 count, full, first, end; } state;
 static struct { u64 at, into; u32 size; } written;  // by the last access: its value is in memory at the next event
 

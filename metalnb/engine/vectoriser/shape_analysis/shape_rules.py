@@ -13,7 +13,7 @@ from .lane_shapes import BOTH, SIGNED, UNIFORM, UNSIGNED, VARYING, LaneShape, is
 
 __all__ = ["RULES", "Known", "ShapeFacts", "steps_of"]
 
-_LARGEST_STRIDE = 1 << 16  # of an index that a guard checks for wrapping
+_LARGEST_STRIDE = 1 << 16  # for an index that a guard checks for wrapping
 
 
 @dataclass(frozen=True, slots=True)
