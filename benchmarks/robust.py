@@ -24,8 +24,8 @@ from metalnb import engine as engines
 
 GATHERS = {"take", "take_along_axis", "gather", "gather_scatter", "scatter", "put", "spmv", "bicubic"}
 BOUND = {"elementwise", "activation"}
-LEAST = 2e-5  # s: a shorter dispatch says little about the kernel's code
-SECONDS = 0.12  # spent on each dispatch
+LEAST = 2e-5  # s: a shorter dispatch says little of the code
+SECONDS = 0.12  # of measuring each
 
 
 class Measured(NamedTuple):
@@ -44,7 +44,7 @@ class Measured(NamedTuple):
 
 
 def measured(engine: Any, d: Dispatched, runs: int) -> Measured | None:
-    """Measure a dispatch both ways; None for one that is wrong on purpose, or takes no time."""
+    """Measure a dispatch both ways; None for one that is wrong on purpose, or takes no time at all."""
     pair = [engine.compile(dataclasses.replace(d.binary.unit, checked=checked)) for checked in (True, False)]
     d.restore()
     ticket = engine.start(pair[0], d.arguments, d.grid, d.threadgroup)

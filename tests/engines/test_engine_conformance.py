@@ -107,8 +107,7 @@ def fetched(engine: Engine, memory: Any, like: np.ndarray) -> np.ndarray:
     return out
 
 
-# ---- How it describes itself
-# ------------------------------------------------------------------------------------------
+# ---- How it describes itself -----------------------------------------------------------------------------------------
 
 
 def test_it_has_all_that_the_protocol_names(engine: Engine) -> None:

@@ -258,8 +258,7 @@ def test_a_misspelt_name_is_found(wheel: Wheel, name: str, misspelt: str) -> Non
     assert unknown(sources, wheel) == {wrong}
 
 
-# ---- The double is compared with the same tables
-# ---------------------------------------------------------------------------
+# ---- The double is compared with the same tables ---------------------------------------------------------------------
 
 ENCODED = {
     "Q": (b"Q", None), "q": (b"q", None), "Z": (b"Z", None), "S": (b"{MTLSize=QQQ}", None), "@": (b"@", None),

@@ -240,8 +240,7 @@ def test_from_several_threads(dev: object) -> None:
     assert not wrong
 
 
-# ---- Complete threadgroups
-# ----------------------------------------------------------------------------------------------
+# ---- Complete threadgroups -------------------------------------------------------------------------------------------
 
 COUNT = """device atomic_uint* seen [[buffer(0)]], device uint* last [[buffer(1)]],
     uint local [[thread_position_in_threadgroup]], uint size [[threads_per_threadgroup]],

@@ -40,8 +40,7 @@ def metal(source: str, **options: object) -> Program:
     return mnb.compile(HEAD + source, engine="metal:metalcompute", **options)
 
 
-# ---- Every thread of the grid runs exactly once, and knows its position
-# -----------------------------------------------
+# ---- Every thread of the grid runs exactly once, and knows its position ----------------------------------------------
 
 COUNT = {
     1: """kernel void count(device atomic_uint* seen, uint p [[thread_position_in_grid]]) {

@@ -489,7 +489,7 @@ print(tuner.running)
 
 
 def test_the_cards_of_timings_do_not_dress_the_widgets() -> None:
-    """On a notebook's page every card's style applies to all cards, so a class must have one meaning."""
+    """On a notebook's page every card's style holds for all of them: a class has one meaning."""
     from metalnb.timing.views import html_cards
     from metalnb.widgets import html_parts
 
@@ -499,8 +499,7 @@ def test_the_cards_of_timings_do_not_dress_the_widgets() -> None:
     assert not dressed[0] & dressed[1]
 
 
-# --- user actions
-# --------------------------------------------------------------------------------------------------------
+# --- user actions -----------------------------------------------------------------------------------------------------
 
 WINDOW = """
 kernel void rings(device float* image, constant float2& centre, constant float& height, constant float3& tint,

@@ -88,7 +88,7 @@ class FunctionBody:
     positions : dict of str to LaneValue
         The results of the calls that return a thread's position.
     rows : LaneShapes or None
-        The shapes in each short row of lanes, if there are any (see `SimdForm`).
+        The shapes in each short row of the lanes, where there are any (see `SimdForm`).
     """
 
     analysis: LaneShapes
