@@ -162,8 +162,7 @@ def test_a_branch_on_a_product_of_constants(kind: type, x: int, group: int, math
     np.testing.assert_array_equal(y, np.full(THREADS, (x * 3 >> 64) + 127, kind))
 
 
-# The high half of a product of long, in code that no thread reaches.
-# --------------------------------------------------------
+# The high half of a product of long, in code that no thread reaches. --------------------------------------------------
 
 
 @pytest.mark.parametrize("group", GROUPS)
@@ -354,8 +353,7 @@ def test_a_reduction_with_constant_steps(group: int, math: mnb.program.Math, rng
         assert y[0] == x[:n].sum(), n
 
 
-# Values that increase from thread to thread, beside a branch that no thread takes.
-# ----------------------------------------
+# Values that increase from thread to thread, beside a branch that no thread takes. ------------------------------------
 
 
 @pytest.mark.parametrize("group", GROUPS)

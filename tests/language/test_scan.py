@@ -262,8 +262,7 @@ template [[host_name("two")]] [[kernel]] decltype(fill<2>) fill<2>;
     assert program.two(grid=1, shapes={"y": 3}).tolist() == [2, 20, 30]
 
 
-# What is read from a kernel
-# ---------------------------------------------------------------------------------------------
+# What is read from a kernel -------------------------------------------------------------------------------------------
 
 
 def test_indices_given_and_counted_in_any_order() -> None:

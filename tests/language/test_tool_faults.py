@@ -158,8 +158,7 @@ def test_threads_that_dispatch_when_python_ends() -> None:
         assert (done.returncode, done.stdout, done.stderr) == (0, "all ran\n", "")
 
 
-# Messages about what went wrong
-# --------------------------------------------------------------------------------------------
+# Messages about what went wrong ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("option", ["shapes", "threadgroup_memory"])
@@ -242,8 +241,7 @@ def test_a_backend_says_what_it_lacks_in_words(tmp_path: Path) -> None:
     assert found.hint
 
 
-# Slow sources
-# ----------------------------------------------------------------------------------------------------------
+# Slow sources ---------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("declared", [True, False])

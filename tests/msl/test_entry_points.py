@@ -255,8 +255,7 @@ def test_a_function_constant_that_nothing_uses_needs_no_value() -> None:
         mnb.compile(PRELUDE + text)
 
 
-# Kernels declared in other ways
-# ------------------------------------------------------------------------------------------------
+# Kernels declared in other ways ---------------------------------------------------------------------------------------
 
 SCALE = """
 template <typename T, int N> [[kernel]] void scale(device T* y, uint i [[thread_position_in_grid]]) { y[i] = T(i) * N; }
@@ -352,8 +351,7 @@ def test_31_buffers() -> None:
     np.testing.assert_array_equal(y, sum((n + 1) * b for n, b in enumerate(buffers)))
 
 
-# Headers and long sources
-# -----------------------------------------------------------------------------------------------
+# Headers and long sources ---------------------------------------------------------------------------------------------
 
 HEADERS = sorted(f.name for f in INCLUDE.iterdir() if f.name.startswith("metal_"))
 
