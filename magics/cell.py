@@ -84,7 +84,7 @@ class CellMagics(Magics):
         if options.header and (options.name or options.constant):
             raise UsageError("--header keeps a text: --name and --constant belong to the cells that include it")
         if options.header and options.check is not None:
-            raise UsageError("--check is about calls, and a header has no kernel: give it to the cells that include it")
+            raise UsageError("--check is for calls, and a header has no kernel: use it in cells that include it")
         text = below(cell, lines_above(self.shell, cell))
         if options.header:
             shown: Program | Header = self.session.keep_header(options.header, text, **common)

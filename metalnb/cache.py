@@ -84,7 +84,7 @@ class Store:
             return False
         if os.name != "posix" or (status.st_uid == os.getuid() and not status.st_mode & 0o022):
             return False
-        message = f"the cache {self.root} is open to others: nothing is kept. Close it: chmod 700 {self.root}"
+        message = f"the cache {self.root} is accessible to others: nothing is kept. Fix this: chmod 700 {self.root}"
         warnings.warn(message, RuntimeWarning, stacklevel=2)
         return True
 

@@ -149,7 +149,7 @@ def _problem(error: Exception) -> str:
     if isinstance(error, MetalnbError):
         return str(error)
     if isinstance(error, ImportError):
-        return f"{error}: pip install metalnb brings what it needs"
+        return f"{error}: pip install metalnb installs its dependencies"
     return f"{type(error).__name__}: {error}"
 
 

@@ -89,7 +89,7 @@ def elementwise(  # noqa: PLR0913  (all properties of an op)
     names = tuple(operands) if operands is not None else free_names(line, preamble, parameters)
     _check(name, names, parameters, kinds)
     if result not in {"same", "bool"}:
-        message = f"elementwise: result is 'same' or 'bool'; got {result!r}. Convert what comes out: .astype(…)."
+        message = f"elementwise: result is 'same' or 'bool'; got {result!r}. Convert the result: .astype(…)."
         raise ArgumentError(message)
     formula = Formula(name, line, line.strip(), kinds, names, (), parameters, result, preamble, math)
     made = _Own(formula, OpInfo(reference or _none, family="own", ulp=ulp if reference else 0))
@@ -151,7 +151,7 @@ def _check(name: str, names: tuple[str, ...], parameters: Mapping[str, float], k
         raise ArgumentError(message)
     for word in (name, *names, *parameters):
         if not word.isidentifier() or (word in RESERVED and word != name) or word in KEYWORDS:
-            message = f"elementwise: {word!r} is a name that the kernel needs itself. Call it something else."
+            message = f"elementwise: {word!r} is a name that the kernel needs itself. Choose another name."
             raise ArgumentError(message)
     twice = [n for n in names if n in parameters or names.count(n) > 1]
     if twice:

@@ -87,7 +87,7 @@ class Fused:
 
     def _kernels(self) -> list[FusedKernel]:
         if self._last is None:
-            raise ValueError(f"{self._function.__name__}: nothing is made before the first call. Call it with arrays.")
+            raise ValueError(f"{self._function.__name__}: nothing is compiled before its first call. Pass arrays.")
         return [kernel for kernel, _ in self._last.kernels]
 
     @property
@@ -122,7 +122,7 @@ class Fused:
         try:
             made = self._made.get(key)
         except TypeError as error:
-            message = f"an argument is neither an array, nor a number, nor a hashable value: {error}."
+            message = f"an argument is not an array, a number or a hashable value: {error}."
             raise TypeError(f"{self._function.__name__}: {message}") from None
         if made is None:
             made = self._made[key] = self._traced(given)

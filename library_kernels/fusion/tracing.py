@@ -134,7 +134,7 @@ class Trace:
             text = f"{formula.preamble}\n{text}".strip()
             if self.functions.setdefault(called, text) == text:
                 return called
-        raise AssertionError("a hundred ops of one name")
+        raise AssertionError("a hundred ops with one name")
 
     def where(self) -> str:
         """Return text that names the current line of the traced function."""
@@ -200,7 +200,7 @@ class Traced(TracedOperators):
         trace = self.trace
         trace.check(how, self)
         if type(axis) is not int or axis != -1:
-            raise TypeError(f"{trace.name}: {how} is fused over the last axis alone; got axis={axis!r}{trace.where()}. "
+            raise TypeError(f"{trace.name}: {how} is fused only over the last axis; got axis={axis!r}{trace.where()}. "
                             "Pass axis=-1.")  # fmt: skip
         return Reduced(self, how, keepdims=bool(keepdims))
 

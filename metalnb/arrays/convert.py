@@ -217,4 +217,4 @@ def _why(data: np.ndarray[Any, Any], *, fits: bool, own: bool) -> str:
         return f"the dtype {data.dtype} must be converted"
     if not data.flags.writeable:
         return "the memory is read-only"
-    return "the memory is not C-contiguous and aligned, or empty, or the engine has memory of its own"
+    return "the memory is not C-contiguous and aligned, or empty, or the engine has its own memory"

@@ -39,7 +39,7 @@ class Protocols(Core):
                 raise ValueError(f"a view of a {self.dtype} array as {np.dtype(dtype)} needs a copy")
             return self.read().astype(dtype)
         if copy is False and not self.engine.caps.shared:
-            raise ValueError(f"memory of engine {self.device!r} is not the host's: to look at it needs a copy")
+            raise ValueError(f"memory of engine {self.device!r} is not the host's: accessing it needs a copy")
         return self.read().copy() if copy else self.numpy()
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:

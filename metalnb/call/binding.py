@@ -236,7 +236,7 @@ class Binder:
             if i is None:
                 raise ArgumentError(self._unknown(name))
             if i < len(args):
-                twice = "is given twice, by position and by name"
+                twice = "is passed twice, by position and by name"
                 message = f"{self.signature.name}: argument {name!r} {twice}. {self._usage()}"
                 raise ArgumentError(message)
             bound[i] = slots[i].bind(value)
@@ -257,7 +257,7 @@ class Binder:
         for param in self.signature.threadgroup:
             if param.name == name:
                 label = f"{self.signature.name}: argument {name!r} {param.attribute} is {param.spelling}"
-                cure = f"Leave it out, or say how large: threadgroup_memory={{{name!r}: bytes}}."
+                cure = f"Leave it out, or pass its size: threadgroup_memory={{{name!r}: bytes}}."
                 return f"{label}; the launch allocates it. {cure}"
         for param in self.signature.buffers:
             if param.name == name:  # the position of an existing buffer is known

@@ -77,7 +77,7 @@ def named_arguments(kernel: Kernel, args: tuple[Any, ...], named: Mapping[str, A
         if name not in names:
             raise ArgumentError(f"{kernel.__name__}: no parameter {name!r}; there are: {', '.join(names)}")
         if name in given:
-            raise ArgumentError(f"{kernel.__name__}: {name!r} is given twice, by position and by name")
+            raise ArgumentError(f"{kernel.__name__}: {name!r} is passed twice, by position and by name")
         given[name] = value
     return given
 

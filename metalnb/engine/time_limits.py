@@ -70,7 +70,7 @@ def check_limit(unit: Unit, engine: Engine, seconds: float) -> None:
         raise LaunchError(f"{name}: engine {engine.name!r} cannot stop a dispatch: leave timeout out.")
     if not unit.checked:
         message = (
-            f"{name}: timeout stops checked kernels only, which look whether they are to stop: compile the cell "
+            f"{name}: timeout only stops checked kernels, which test a stop flag: compile the cell "
             "without --unchecked, or with compile(…, checked=True)."
         )
         raise LaunchError(message)

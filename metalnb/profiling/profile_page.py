@@ -41,7 +41,7 @@ _TITLES = {
     "simd": "SIMD functions that SIMD-groups executed",
     "asked": "bytes of device memory that lanes ask for",
     "travels": "bytes of device memory that travel, in sectors of 32",
-    "conflicts": "passes over the banks of threadgroup memory that would not be needed",
+    "conflicts": "avoidable passes over the banks of threadgroup memory",
 }
 
 

@@ -135,10 +135,10 @@ def _trial(puzzle: Puzzle, kernel: Kernel, inputs: dict[str, Any], n: int) -> st
     wrong = _compare(puzzle, made, right, seen.events if seen is not None else [])
     faults = [f for f in seen.findings if f.is_fault] if seen is not None else []
     told = [wrong] if wrong else []
-    if faults and "which write comes last is chance" not in wrong:
+    if faults and "which write is last depends on chance" not in wrong:
         told.append(sentence(faults[0]))
         if faults[0].kind == "never written" and faults[0].index is not None:  # of threadgroup memory
-            told.append("Does a thread bring it? Do all wait at a barrier before they read?")
+            told.append("Does a thread store it? Do all wait at a barrier before they read?")
     return "\n".join(told)
 
 
@@ -174,7 +174,7 @@ def _beyond(event: Event, arrays: Mapping[str, Any], launch: Mapping[str, Any]) 
         place = f"which is {event.index - (1 << 32)} in unsigned arithmetic"
     return (
         f"thread {event.thread} {deed} {event.buffer}[{event.index}], {place}: {event.buffer} has {_count(size)}. "
-        f"{_threads(launch)} Guard the access, or look at how the index is made."
+        f"{_threads(launch)} Guard the access, or check how the index is computed."
     )
 
 
@@ -241,7 +241,7 @@ def _twice(puzzle: Puzzle, events: list[Event]) -> str:
             some += ", …" if len(writers[index]) > _SHOWN else ""
             return (
                 f"{puzzle.out}[{index}] is written by {len(writers[index])} threads ({some}): "
-                "which write comes last is chance. Let one thread write each element."
+                "which write is last depends on chance. Let one thread write each element."
             )
     return ""
 

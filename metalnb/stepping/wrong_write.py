@@ -77,7 +77,7 @@ def wrong_element(until: Any, dispatch: Dispatch, args: Sequence[Any], call: dic
         thread, _, where = judge.writer(name, place)
         line = judge.place(where)[0]
     if thread < 0:
-        _refuse(f"asks who wrote {label}, and no thread did: thread= shows the one that should have")
+        _refuse(f"asks which thread wrote {label}, but no thread did: thread= shows the one that should have")
     x, y, _ = dispatch.grid
     at = (thread % x, thread // x % y, thread // (x * y))
     position = ", ".join(map(str, at[: len(trimmed(dispatch.grid))]))
@@ -107,7 +107,7 @@ def aim_at(
         written = [t for t in writes[-1].touched if t.written and t.memory == number and t.covers(element)][-1]
         deed = f"writes {shown(written.values[element - written.first])} to {wanted.label} on line {writes[-1].line}"
     else:
-        deed = f"did not come to write {wanted.label} here, where no other threadgroup runs"
+        deed = f"did not write {wanted.label} here, where no other threadgroup runs"
     expected = f"; expected {wanted.expected}" if wanted.expected else ""
     text = f"Thread {wanted.position} {deed}{expected}."
     return TraceAim(number, element, step.tick if step else 0, text)

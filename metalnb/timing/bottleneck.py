@@ -47,7 +47,7 @@ def bottleneck(timing: Timing) -> Bottleneck:
         return Bottleneck("dispatch", f"bound by the dispatch: {sentence}")
     cached = from_caches(share, timing.bytes, timing.cache)
     if share is not None and share > (_CACHES if cached else _LIMIT):
-        why = f"it cannot have moved all the bytes counted, so parts of the arrays are not touched; {BYTES}"
+        why = f"it cannot have moved all the bytes counted, so parts of the arrays are not accessed; {BYTES}"
         return Bottleneck("unknown", f"{percent(share)} of what {timing.ceiling} reaches: {why}")
     if share is not None and cached:
         part_of = f"{percent(share)} of what memory can give ({timing.ceiling})"

@@ -230,7 +230,7 @@ def _warnings(timing: Timing, found: Limits, others: float) -> tuple[str, ...]:
             said.append(f"it moves {moved}, and the last-level cache holds {room}; the limit is that of memory")
         else:
             said.append(
-                f"faster than the limit of {found.date[:10]}: parts of the arrays may never be touched: {BYTES}, "
+                f"faster than the limit of {found.date[:10]}: parts of the arrays may never be accessed: {BYTES}, "
                 "or the machine was busy at that time (mnb.limits(again=True))"
             )
     return tuple(said)

@@ -246,8 +246,8 @@ def test_a_kernel_that_a_macro_writes_says_why_it_has_no_steps() -> None:
     text = f"#define KERNEL(name) {head} {{ out[i] = 1; }}\nKERNEL(k)"
     seen = mnb.trace(mnb.compile(text).k, np.zeros(4, np.float32))
     assert seen.threads == ((), (), (), ())
-    assert "No statement was met" in str(seen)
-    assert "No statement was met" in seen._repr_html_()
+    assert "No statement was recorded" in str(seen)
+    assert "No statement was recorded" in seen._repr_html_()
     assert seen.at(seen.ticks, "out") == ([0] * 4, [-1] * 4)
 
 

@@ -122,7 +122,7 @@ def test_what_depends_on_other_threadgroups_opens_at_the_line() -> None:
             out[0] = i;
     }""").last
     seen = mnb.trace(kernel, np.zeros(1, np.uint32), np.zeros(4, np.float32), until="out[0]", grid=8, threadgroup=4)
-    assert "did not come to write out[0] here, where no other threadgroup runs" in str(seen)
+    assert "did not write out[0] here, where no other threadgroup runs" in str(seen)
 
 
 @pytest.mark.parametrize(("until", "message"), [
@@ -137,7 +137,7 @@ def test_what_names_no_element_of_an_output_is_refused(blur: Any, image: Any, un
 
 def test_what_nobody_wrote_and_what_is_right_is_refused(blur: Any, image: Any) -> None:
     out = np.zeros_like(image)
-    with pytest.raises(ArgumentError, match=r"asks who wrote out\[11, 0\], and no thread did"):
+    with pytest.raises(ArgumentError, match=r"asks which thread wrote out\[11, 0\], and no thread did"):
         mnb.trace(blur, image, out, until="out[11, 0]", grid=(40, 4))
     with pytest.raises(ArgumentError, match="the outputs were compared with nothing"):
         mnb.trace(blur, image, out, until=mnb.validate(blur, image, out))

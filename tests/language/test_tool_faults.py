@@ -59,7 +59,7 @@ def test_a_folder_that_others_can_write_to_is_not_used(folder: Path, mode: int) 
     folder.mkdir()
     folder.chmod(mode)
     store = cache.Store(folder)
-    with pytest.warns(RuntimeWarning, match="open to others: nothing is kept. Close it: chmod 700"):
+    with pytest.warns(RuntimeWarning, match="accessible to others: nothing is kept. Fix this: chmod 700"):
         store.put(cache.digest("x"), "device", b"a kernel")
     assert store.get(cache.digest("x"), "device") is None  # and the warning appears once
     assert list(folder.rglob("*")) == []
@@ -221,7 +221,7 @@ def test_only_a_deep_nest_is_called_one() -> None:
     said = "clang: error: clang frontend command failed with exit code 139"
     plain = unit(KERNEL + "".join(f"\nvoid f{i}(int i) {{ for (; i < {i};) ; }}" for i in range(999)))
     (found,) = driver._diagnostics(said, plain)
-    assert found.message == "'k': the compiler broke down on this kernel"
+    assert found.message == "'k': the compiler crashed on this kernel"
     assert "nested" not in found.hint
     assert found.hint
     for deep in ("(" * 300 + "1" + ")" * 300, "A<" * 300 + "int" + " >" * 300):

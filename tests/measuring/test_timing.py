@@ -384,7 +384,7 @@ def test_an_engine_without_a_clock_works_on_its_own_memory(monkeypatch: pytest.M
         ({"limit": 5e9, "cache": 1 << 23}, "caches", "runs partly from the caches: 160 % of what memory"),
         ({"limit": 7.5e9, "cache": 1 << 23}, "memory", "bound by memory: 107 %"),
         ({"limit": 1e9}, "unknown", "800 % of what triad reaches: it cannot have moved all the bytes counted"),
-        ({"limit": 1e8, "cache": 1 << 30}, "unknown", "parts of the arrays are not touched; pass bytes="),
+        ({"limit": 1e8, "cache": 1 << 30}, "unknown", "parts of the arrays are not accessed; pass bytes="),
         ({"empty": 0.1, "grid": ()}, "memory", "bound by memory"),  # a function: no dispatch need be in it
         ({"flops": None, "bytes": 3_000_000}, "unknown", "pass flops= (--flops in a magic) to learn"),
         ({"bytes": None}, "unknown", "50 % of the arithmetic limit; pass bytes= (--bytes in a magic) to"),

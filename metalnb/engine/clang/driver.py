@@ -250,7 +250,7 @@ def run(command: list[str], folder: Path, unit: Unit) -> tuple[int, str]:
     try:
         done = subprocess.run(command, cwd=folder, capture_output=True, check=False, timeout=time_limit())
     except subprocess.TimeoutExpired:
-        message = f"the compiler gave no answer in {time_limit():.0f} s"
+        message = f"the compiler did not finish within {time_limit():.0f} s"
         hint = "make the kernel smaller, or set METALNB_COMPILE_TIMEOUT to more seconds"
         raise CompileError([at_kernel(unit, message, hint)]) from None
     return done.returncode, done.stderr.decode(errors="replace")
@@ -263,7 +263,7 @@ def _run(command: list[str], folder: Path, unit: Unit) -> str:
         lacking = _SELECTED.search(reason)
         if lacking:
             reason = f"it has no instruction for {lacking[1].removeprefix('G_').replace('_', ' ').lower()}"
-        hint = "the text is valid: write that part in another way"
+        hint = "the source is valid: write that part differently"
         raise Refused([at_kernel(unit, f"clang's backend cannot write it: {reason}", hint)])
     if failed:
         raise CompileError(_diagnostics(output, unit))
@@ -295,8 +295,8 @@ def _diagnostics(output: str, unit: Unit) -> list[Diagnostic]:
         text = reword(pending or output.strip()[-2000:] or "the compiler failed")
         hint = ""
         if "frontend command failed" in output:
-            text = "the compiler broke down on this kernel"
-            hint = "clang itself failed, not the cell: write the kernel in another way, or name another clang"
+            text = "the compiler crashed on this kernel"
+            hint = "clang itself failed, not the cell: write the kernel differently, or use another clang"
             if any(_depth(cell.edited.original) > _DEEP for cell in cells.values()):
                 hint = "an expression or a type is nested too deeply: split it"
         found.append(at_kernel(unit, text, hint))

@@ -213,7 +213,7 @@ def _run_lanes(binary: VectorBinary, code: VectorCode, words: bytes, elapsed: St
     if not took or code.full.value:
         elapsed.stop(failed=True)
         code.full.value = 0
-        message = f"{binary.unit.signature.name}: no memory for what its SIMD-groups keep across a barrier"
+        message = f"{binary.unit.signature.name}: no memory for the values that its SIMD-groups keep across a barrier"
         raise KernelFault(message)
     elapsed.stop(took * 1e-9)
 

@@ -83,7 +83,7 @@ def _read(line: str) -> IRInstruction:
     made = IRInstruction(f"{opcode} {rest}".rstrip(), opcode, start[1] or "", _VOID, metadata=metadata, place=place)
     reader = _READERS.get(opcode)
     if reader is None:
-        message = f"no instruction that is known: {opcode}"
+        message = f"an unknown instruction: {opcode}"
         raise UnreadText(message)
     words, rest = _words(rest)
     made.flags = words

@@ -78,7 +78,7 @@ def type_of(text: str) -> IRType:
         return IRType(text, "integer", int(text[1:]))
     kind = "named" if text[0] == "%" else "float" if text in _FLOATS else "other"
     if kind == "other" and text not in {"void", "label", "metadata", "token"}:
-        message = f"no type that is known: {text}"
+        message = f"an unknown type: {text}"
         raise UnreadText(message)
     return IRType(text, kind, _FLOATS.get(text, 0))
 
@@ -90,7 +90,7 @@ def _composed(text: str) -> IRType:
         return IRType(text, "struct", fields=tuple(map(type_of, fields)), packed=packed)
     count, _, element = text[1:-1].partition(" x ")
     if not count.isdigit():
-        message = f"no type that is known: {text}"
+        message = f"an unknown type: {text}"
         raise UnreadText(message)
     return IRType(text, "vector" if text[0] == "<" else "array", count=int(count), fields=(type_of(element),))
 

@@ -155,7 +155,7 @@ def swapped(asks: str, call: BoundCall, swap: Any) -> list[tuple[int, int]]:
         one, other = call.parts[places[a]], call.parts[places[b]]
         if not _alike(one, other):
             said = " and ".join(f"{p.param.name} {p.value.dtype} {p.value.shape}" for p in (one, other))
-            raise ArgumentError(f"{asks}: arrays that change places have one dtype and shape; got {said}.")
+            raise ArgumentError(f"{asks}: arrays that are swapped have one dtype and shape; got {said}.")
         if not other.param.writable:
             raise ArgumentError(f"{asks}: swap=({a!r}, {b!r}): the kernel does not write {b!r}. Name that one first.")
     return [(places[a], places[b]) for a, b in pairs]
@@ -174,6 +174,6 @@ def _found(asks: str, call: BoundCall, places: Mapping[str, int]) -> list[tuple[
     if len(pairs) == 1:
         return pairs
     if not any(call.parts[i].param.writable and call.parts[i].param.use in _TAKES_ON for i in places.values()):
-        rule = "reads no array that it writes, so it makes the same step again and again"
-        raise ArgumentError(f'{asks}: {rule}. Say which arrays change places: swap=("read", "written").')
+        rule = "reads no array that it writes, so it repeats the same step"
+        raise ArgumentError(f'{asks}: {rule}. Pass the arrays to swap: swap=("read", "written").')
     return []

@@ -191,7 +191,7 @@ class Dashboard(Live):
         taken = self.timings[-1].seconds
         alone = len(self.timings) == 1
         recent = taken[-_RUNS:] if alone else [t.median for t in self.timings[-_RUNS:]]
-        named = "times, one after the other" if alone else "medians"
+        named = "times, in order" if alone else "medians"
         return plots_png([("times of a dispatch", taken, "bars"), (named, recent, "line")])
 
     def _body(self) -> str:

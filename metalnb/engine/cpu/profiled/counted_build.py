@@ -105,7 +105,7 @@ def counted_build(unit: Unit, grid: Grid, threadgroup: Grid) -> CountedBuild:
         return _of(_Asked(unit, form_for(grid, threadgroup, simd=True)))
     except (NotVectorised, UnreadText, Refused) as reason:
         said = f"it cannot be counted, since it does not run in vector registers: {reason}"
-        hint = "docs/vectoriser.md says what runs a thread at a time"
+        hint = "docs/vectoriser.md lists what runs a thread at a time"
         raise CompileError([driver.at_kernel(unit, said, hint)]) from None
 
 

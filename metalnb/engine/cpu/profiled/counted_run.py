@@ -49,7 +49,7 @@ def run_counted(
     CompileError
         Also for a kernel that does not run in vector registers.
     KernelFault
-        For an access out of bounds, or if there is no memory for what its SIMD-groups keep across a barrier.
+        For an access out of bounds, or if there is no memory for the values that its SIMD-groups keep across a barrier.
     """
     build = counted_build(unit, grid, threadgroup)
     check_accesses(build.checked, arguments, grid, threadgroup)

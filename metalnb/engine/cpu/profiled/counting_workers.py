@@ -201,7 +201,7 @@ class _Worker:
                 piece = self.pieces.take(len(piece), time.perf_counter() - begun)
                 after_each()
         if ctypes.c_uint32.in_dll(self._library, "metalnb_full").value:
-            message = f"{self._build.name}: no memory for what its SIMD-groups keep across a barrier"
+            message = f"{self._build.name}: no memory for the values that its SIMD-groups keep across a barrier"
             raise KernelFault(message)
         self.counters.blocks[:] = np.ctypeslib.as_array(blocks).reshape(-1, 4)
 

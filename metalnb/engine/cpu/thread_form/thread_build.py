@@ -72,7 +72,7 @@ def _loop(unit: Unit) -> bytes:
 def _own_memory(printed: str) -> str:
     """Return whether a thread's array is left in memory: all threads share that memory, so they are not independent."""
     _, _, code = printed.partition(DUMP)
-    return "an array of a thread's own is in memory" if " alloca " in code else ""
+    return "a thread's own array is in memory" if " alloca " in code else ""
 
 
 def checks_of(unit: Unit) -> ThreadChecks | None:

@@ -68,5 +68,5 @@ class MetalcomputeTicket:
         if seen == 0:
             raise KernelFault(f"{self._name}: the GPU did not run it; metalcompute does not say why.")
         if seen != threads:
-            message = f"{self._name}: the GPU ran threadgroups of {seen} threads where {threads} were asked for."
+            message = f"{self._name}: the GPU ran threadgroups of {seen} threads where {threads} were requested."
             raise KernelFault(f"{message} Choose a threadgroup of at most {seen}.")
