@@ -1,4 +1,4 @@
-"""linear, the layer that is a matrix product."""
+"""The layer `linear`, a matrix product with a bias."""
 
 from __future__ import annotations
 

@@ -59,5 +59,5 @@ def softmax(x: Array, /, axis: int = -1) -> Array:
     flops=4, tolerance=_EXPONENTIALS, size=lambda _x, want: np.maximum(np.abs(want), 8.0),
     cite="PyTorch, torch.log_softmax")  # fmt: skip
 def log_softmax(x: Array, /, axis: int = -1) -> Array:
-    """Return the logarithm of `softmax`, without underflow: (x - m) - log Σ exp(x - m); parameters as there."""
+    """Return the logarithm of `softmax`, without underflow: (x - m) - log Σ exp(x - m); parameters as for `softmax`."""
     return softmax_along("log_softmax", x, axis, log=True)

@@ -1,4 +1,4 @@
-"""The user's own reductions, each made from an expression that combines two values."""
+"""User-defined reductions, each from an expression that combines two values."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _BEFORE = {"return Part(", "return Part(bool(", "return A(", "return Acc("}
 def reduction(
     combine: str, /, *, init: float, map: str = "x", finish: str = "a", dtype: Any = None, name: str = "reduction"
 ) -> Reduction:
-    """Make a reduction from an expression that combines two values; like `sum`, it works over any axes of any array.
+    """Create a reduction from an expression that combines two values; like `sum`, it works over any axes of any array.
 
     Parameters
     ----------
@@ -159,7 +159,7 @@ class Reduction:
         Raises
         ------
         ArgumentError
-            If it is none.
+            If it is not one.
         """
         init = self.init
         if is_float(dtype):

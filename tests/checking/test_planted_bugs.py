@@ -445,7 +445,7 @@ OVERLAPS = {
 
 @pytest.mark.parametrize("name", OVERLAPS)
 def test_arguments_that_overlap_overlap_in_the_copies(name: str) -> None:
-    """As in the call, what another thread writes through one argument is seen through the other."""
+    """As in the call, another thread's writes through one argument are visible through the other."""
     start = OVERLAPS[name]
     reverse = mnb.compile(f"""{HEAD}kernel void f(device const float* x, device float* o,
         uint i [[thread_position_in_grid]]) {{ o[i] = x[127 - i]; }}""").f

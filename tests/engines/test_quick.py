@@ -105,7 +105,7 @@ def test_a_known_call_is_checked_where_it_differs(saxpy: mnb.Kernel) -> None:
     with pytest.raises(mnb.ArgumentError, match="read-only"):
         saxpy(x, locked, 2.0)
     assert (locked == 6).all()
-    x.flags.writeable = False  # an input may be
+    x.flags.writeable = False  # allowed for an input
     saxpy(x, y, 2)
     saxpy(x, y, np.float32(2))
     assert (y == 10).all()

@@ -307,7 +307,7 @@ def test_a_burst_is_taken_in_bit_by_bit_and_all_of_it(program: mnb.Program) -> N
 
 
 def _recorded(times: list[float], moved: int, limit: float, cache: int | None) -> DispatchRecorder:
-    """Return a monitor that has seen dispatches with these times, and before them one of another size."""
+    """Return a monitor that has seen one dispatch of a different size, then dispatches with these times."""
     monitor = mnb.monitor().stop()
     grid = (moved // 8,)
     kinds = [DispatchKind("k", (2,), (1,), 16, limit, cache), DispatchKind("k", grid, (1,), moved, limit, cache)]

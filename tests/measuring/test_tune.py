@@ -66,7 +66,7 @@ def program() -> mnb.Program:
 
 @pytest.fixture
 def forgotten(program: mnb.Program) -> Any:
-    """Discard what a test applies before the next one."""
+    """Discard the default threadgroups that a test applies."""
     yield
     for kernel in program.values():
         kernel.keep_threadgroup((1, 1, 1), None)
@@ -111,7 +111,7 @@ def test_arrays_of_a_device_are_copied_from_there(monkeypatch: pytest.MonkeyPatc
 
 def test_a_threadgroup_that_the_kernel_does_not_count_on_is_not_best(program: mnb.Program) -> None:
     tuner = swept(program.partial, X, np.zeros(64, np.float32), grid=4096, threadgroup=[32, 128])
-    shared = program.partial.engine.caps.offsets  # else the engine copies an array without the bytes after it
+    shared = program.partial.engine.caps.offsets  # otherwise the engine copies an array without the bytes after it
     differs = "writes different results to 'out'"
     checked = program.partial.engine.name == "cpu"
     past = "partial, cell" if checked else "writes past the end of 'out'" if shared else differs

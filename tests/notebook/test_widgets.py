@@ -382,7 +382,7 @@ def test_a_dashboard_knows_the_operations_that_a_profile_counted(program: mnb.Pr
     call = {"grid": 1000, "threadgroup": 50}
     mnb.profile(program.saxpy, x, y, 3.0, **call)
     assert mnb.dashboard(program.saxpy, x, y, a=3.0, **call).timings[-1].flops == 2000
-    assert mnb.dashboard(program.saxpy, x, y, a=4.0, **call).timings[-1].flops is None  # which may be a loop's length
+    assert mnb.dashboard(program.saxpy, x, y, a=4.0, **call).timings[-1].flops is None  # a may be a loop's length
 
 
 def test_text_of_the_author_is_never_markup() -> None:

@@ -70,7 +70,7 @@ def test_what_was_wrong_once(name: str, math: str, threads: int) -> None:
 
 
 def test_a_block_without_active_lanes_sets_no_scalar() -> None:
-    """It did where the block was too short to jump over: the last predecessor's value was used."""
+    """It did when the block was too short to be skipped: the last predecessor's value was used."""
     add = mnb.compile(f"""{HEAD}
         kernel void f(device const float* x, constant uint& n, device atomic_uint* cells,
                       uint size [[threads_per_threadgroup]]) {{

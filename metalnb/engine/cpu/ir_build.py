@@ -32,7 +32,7 @@ def compiled(
     ------
     CompileError
     Refused
-        With the reason that ``check`` finds in what clang printed.
+        With the reason that ``check`` finds in clang's output.
     """
     between = with_functions(with_divisors(written(unit, text, how).decode()))
     return assembled(between, how, unit, check)
@@ -52,7 +52,7 @@ def assembled(
     ------
     CompileError
     Refused
-        With the reason that ``check`` finds in what clang printed.
+        With the reason that ``check`` finds in clang's output.
     """
     flags = (*toolchain.TARGET().flags, *how, *flags_for_length(text))
 

@@ -53,7 +53,7 @@ class Gpu:
         ``cuLaunchKernelEx``, with the GIL released. It takes ctypes objects directly and no Python numbers, which saves
         0.4 µs per launch over cuda-bindings.
     current : threading.local
-        Whether ``here``, in the calling thread, the context is permanently current: then `launch` need not set it.
+        ``here`` is True in a thread in which the context is permanently current: then `launch` need not set it.
     settle : callable
         Called before driver calls that wait for the stream, because the driver's waits do not handle signals.
     """

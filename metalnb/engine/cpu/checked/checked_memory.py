@@ -80,7 +80,7 @@ class WatchedRegion:
         return not any(part.writable for part in self.parts)
 
     def part(self, offset: int, *, written: bool) -> Part:
-        """Return the argument that an access went through: if there are several candidates, the first."""
+        """Return the argument that an access used: the first, if there are several candidates."""
         able = [part for part in self.parts if part.writable or not written] or self.parts
         return next((p for p in able if p.start <= offset < p.start + p.size), able[0])
 

@@ -14,7 +14,7 @@ _BURST = 0.03  # seconds after which an interrupt is noticed
 
 
 class Pieces:
-    """Hands out threadgroups in batches until all are done, the time is over, or a worker has failed.
+    """Hands out threadgroups in batches until all are done, the time is up, or a worker has failed.
 
     Attributes
     ----------
