@@ -1,7 +1,7 @@
-"""Random kernels with all their checks, run instruction by instruction: none leaves its memory, and all do as without.
+"""Random kernels with all checks, run instruction by instruction: none leaves its memory, and none behaves differently.
 
-An access out of bounds reads 0 or writes nothing, in the checked text as in the interpreter's run of the unchecked one.
-Run: PYTHONPATH=tests:tests/engines python tests/faults/test_random_checks.py [--kernels N] [--seed N]
+An access out of bounds reads 0 or writes nothing, both in the checked text and in the interpreter's run of the
+unchecked one. Run: PYTHONPATH=tests:tests/engines python tests/faults/test_random_checks.py [--kernels N] [--seed N]
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def run_text(rng: random.Random, body: str) -> str:
 
 
 class Addresses(Interpreter):
-    """Also computes with addresses, and calls what checks call."""
+    """An interpreter that also computes with addresses, and calls the functions that checks call."""
 
     faults = passed = 0
 
@@ -145,7 +145,7 @@ class Case:
         return memory | {str(self.scalars): bytearray(words or bytes(8)), str(self.scalars + 1): bytearray(4096)}
 
     def inside(self, memory: Mapping[str, bytearray]) -> Callable[[IRInstruction, Mapping[str, Any]], None]:
-        """Return what looks that no access leaves its memory."""
+        """Return a callback that verifies that no access leaves its memory."""
 
         def see(made: IRInstruction, values: Mapping[str, Any]) -> None:
             if made.opcode in {"load", "store"} and made.pointer.text in values:
@@ -158,7 +158,7 @@ class Case:
         return see
 
     def run(self, rng: random.Random) -> tuple[int, int]:
-        """Run a thread both ways; return its faults, and how many blocks and loops ran without checks."""
+        """Run a thread with and without checks; return its faults, and how many blocks and loops ran without checks."""
         memory = self.memory(rng)
         stands, region = _placed(rng, self.facts)
         seed = rng.random()
@@ -223,7 +223,7 @@ NARROW = (
 
 
 def test_an_index_of_16_bits_wraps() -> None:
-    """As in a kernel that clang leaves so: it writes the sign extension as shifts."""
+    """As in clang's output for some kernels, where the sign extension is written as shifts."""
     body = "for (uint j = u; j < v; ++j) { x += h[short(j + 32750)]; } a[i & 63] = x; }"
     try:
         kernel = mnb.compile(HEAD + body, engine="cpu")
@@ -240,7 +240,7 @@ def test_an_index_of_16_bits_wraps() -> None:
 
 
 def main() -> None:
-    """Check many."""
+    """Check many kernels."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kernels", type=int, default=100)
     parser.add_argument("--seed", type=int, default=1)

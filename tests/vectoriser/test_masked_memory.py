@@ -1,4 +1,4 @@
-"""Memory accesses and shuffles under a mask, for instruction sets that mask all, some or none of them."""
+"""Memory accesses and shuffles under a mask, for instruction sets that can mask all, some or none of them."""
 
 import ctypes
 import mmap
@@ -25,7 +25,7 @@ def _compiled(body: str, kind: str, extra: str = "") -> mnb.Kernel:
 
 
 def _inputs(dtype: type, dice: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return values, a place for each thread, and which threads take part: the places of the others are no memory."""
+    """Return values, an index for each thread, and the active threads: the others' indices are outside any memory."""
     x = dice.integers(1, 100, 4 * _N).astype(dtype)
     active = dice.random(_N) < 0.7
     active[:64] = True
@@ -128,7 +128,7 @@ def test_scattering_and_shuffling_between_barriers() -> None:
 @pytest.mark.parametrize("n", [64, 50])
 @pytest.mark.parametrize("kind", ["half2", "float2", "uchar2"])
 def test_nothing_after_the_last_active_lanes_elements_is_read(kind: str, n: int) -> None:
-    """Lanes read two of four elements each; the page after the last ones is no memory."""
+    """Each lane reads two of four elements; the page after the last ones is not mapped."""
     dtype = {"half2": np.float16, "float2": np.float32, "uchar2": np.uint8}[kind]
     memory = mmap.mmap(-1, 2 * mmap.PAGESIZE)
     whole = np.frombuffer(memory, np.uint8)

@@ -1,4 +1,4 @@
-"""Shared by the vectoriser's tests: make a kernel from a few lines, and get its text."""
+"""Shared by the vectoriser's tests: build a kernel from a few lines, and return its text."""
 
 import platform
 from collections import OrderedDict

@@ -14,12 +14,12 @@ from .tile_rows import TileRows, tile_rows
 
 __all__ = ["clear", "last_active", "load", "store"]
 
-_MOST_INTERLEAVED = 4  # elements from lane to lane that are read as one stretch of memory
+_MOST_INTERLEAVED = 4  # elements from lane to lane up to which lanes are read as one stretch of memory
 _LINE = 64  # bytes of a cache line: a vector that begins at one can be stored past the caches
 
 
 class _Access:
-    """A load or a store of vectors: which form its address allows."""
+    """A load or store of vectors, in the form that its address allows."""
 
     def __init__(self, body: FunctionBody, made: IRInstruction, kind: IRType) -> None:
         if kind.is_aggregate or kind.element.bits == 1:
@@ -41,17 +41,17 @@ class _Access:
 
     @property
     def consecutive(self) -> bool:
-        """Whether lanes' elements lie in one stretch of memory, under the guard."""
+        """Whether lanes' elements are in one stretch of memory, if the guard holds."""
         return self.step > 0 or (self.interleaved and self.shape.stride == self.size)
 
     @property
     def stretch(self) -> Stretch:
-        """The stretch of memory, where lanes' elements lie in one."""
+        """The stretch of memory that contains the lanes' elements."""
         return Stretch(self.step, self.count, self.size, self.alignment)
 
     @property
     def strides_of_rows(self) -> tuple[int, ...]:
-        """The strides of short rows that an access can make use of: lanes alike, and side by side."""
+        """The strides of short rows that an access can use: equal and consecutive lanes."""
         return (0, self.size) if self.count == 1 else (0,)
 
     def tile(self) -> TileRows | None:
@@ -80,7 +80,7 @@ class _Access:
         ]
 
     def component(self, i: int) -> str:
-        """Return the address of a component's first lane, where arrays are interleaved."""
+        """Return the address of a component's first lane in an interleaved array."""
         first = self.body.scalar(self.pointer.text)
         if not i:
             return first
@@ -113,7 +113,7 @@ def load(body: FunctionBody, made: IRInstruction) -> None:
 
 
 def _either_loaded(access: _Access, made: IRInstruction, guard: str, fast: Callable[[], list[str]]) -> None:
-    """Write a load that a guard lets be more than a gather."""
+    """Write a load that is better than a gather if a guard holds."""
     body, emitter = access.body, access.body.emitter
     lanes = emitter.lanes(access.element)
     slots = [emitter.slot(lanes) for _ in range(access.count)]
@@ -206,7 +206,7 @@ def _stored_by_rows(access: _Access, tile: TileRows, order: list[int], parts: li
 
 
 def _store_last(access: _Access, parts: list[str]) -> None:
-    """Store to one address of all lanes: the last active one's value stays."""
+    """Store all lanes to one address: the last active lane's value remains."""
     body, emitter = access.body, access.body.emitter
     pointer = body.scalar(access.pointer.text)
     for i, part in enumerate(parts):
@@ -243,7 +243,7 @@ def _stored(access: _Access, parts: list[str]) -> None:
 
 
 def _in_whole_lines(access: _Access, pointer: str) -> str:
-    """Return whether all lanes store, from the start of a cache line on."""
+    """Return whether all lanes store, starting at a cache line."""
     body, emitter = access.body, access.body.emitter
     address = emitter.op(f"ptrtoint ptr {pointer} to i64")
     inside = emitter.op(f"and i64 {address}, {min(_LINE, access.size * body.width) - 1}")
@@ -252,7 +252,7 @@ def _in_whole_lines(access: _Access, pointer: str) -> str:
 
 
 def _streamed(access: _Access, pointer: str, vector: str) -> None:
-    """Store past the caches: a line that is written whole need not be read first."""
+    """Store past the caches: a line that is written completely need not be read first."""
     lanes, alignment = access.body.emitter.lanes(access.element), min(_LINE, access.size * access.body.width)
     access.body.emitter.do(f"store {lanes} {vector}, ptr {pointer}, align {alignment}, !nontemporal !{{i32 1}}")
 
