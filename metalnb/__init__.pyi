@@ -2553,7 +2553,7 @@ def log_sigmoid(x: _Operand, /, *, out: Array | None = None) -> Array:
 
 @_op
 def log_softmax(x: _ArrayLike, /, axis: int = -1) -> Array:
-    """Return the logarithm of `softmax`, without underflow: (x - m) - log Σ exp(x - m); parameters as there."""
+    """Return the logarithm of `softmax`, without underflow: (x - m) - log Σ exp(x - m); parameters as for `softmax`."""
 
 @_op
 def logaddexp(x1: _Operand, x2: _Operand, /, *, out: Array | None = None) -> Array:
