@@ -1,9 +1,10 @@
-"""The library's ops in this tree against those of another tree, a commit before.
+"""Compare the library's ops in this tree with those in another tree, such as an earlier commit's.
 
 Run: git worktree add /tmp/before COMMIT; python benchmarks/against.py /tmp/before [--runs N] [--size N] [OP …]
 
-Each tree is a process of its own with a cache of its own, kept alive for the whole run. An op is measured in both in
-turn (A B A B …), on the same values; the figure is the other tree's median time over this tree's, so above 1 is faster.
+Each tree runs in its own process with its own cache, which stays alive for the entire run. Each op is measured in both
+alternately (A B A B …), on the same values. The figure is the other tree's median time divided by this tree's, so above
+1 means that this tree is faster.
 """
 
 from __future__ import annotations
@@ -97,7 +98,7 @@ class Tree:
         )
 
     def ask(self, **asked: object) -> object:
-        """Put a question; return the answer."""
+        """Send a request to the process; return its answer."""
         assert self._process.stdin
         assert self._process.stdout
         self._process.stdin.write(json.dumps(asked) + "\n")
@@ -127,7 +128,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("tree", type=Path, help="the other tree, a checkout of the commit to compare with")
     parser.add_argument("ops", nargs="*", metavar="OP", help="only these ops")
-    parser.add_argument("--runs", type=int, default=7, help="counted runs of each (default 7)")
+    parser.add_argument("--runs", type=int, default=7, help="timed runs of each (default 7)")
     parser.add_argument("--size", type=int, default=1 << 22, help="elements (default 2^22)")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as cache:

@@ -1,6 +1,6 @@
-"""Kernels as long as those of cryptography: products in large fields, points of curves, and unrolled hashes.
+"""Kernels as long as cryptography needs: products in large fields, point addition on curves, and unrolled hashes.
 
-Each comes with its text, and with a reference that computes the same in Python's own integers.
+Each has its source and a reference that computes the same with Python's integers.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ WORD = 1 << 32
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A prime field whose elements are rows of 32-bit words, in Montgomery's form.
+    """A prime field whose elements are rows of 32-bit words, in Montgomery form.
 
     Attributes
     ----------
@@ -32,7 +32,7 @@ class Field:
 
     @property
     def radix(self) -> int:
-        """What a product is divided by."""
+        """The Montgomery radix, by which each product is divided."""
         return 1 << 32 * self.words
 
     def product(self, a: int, b: int) -> int:
@@ -44,7 +44,7 @@ class Field:
         return [int.from_bytes(rng.bytes(4 * self.words), "little") % self.prime for _ in range(count)]
 
     def packed(self, values: list[int]) -> np.ndarray:
-        """Return elements as a kernel reads them: a row of words each, the least first."""
+        """Return elements as a kernel reads them: one row of words each, least significant word first."""
         data = b"".join(value.to_bytes(4 * self.words, "little") for value in values)
         return np.frombuffer(data, "<u4").reshape(-1, self.words).copy()
 
@@ -58,15 +58,15 @@ FIELDS = (
 
 @dataclass(frozen=True, slots=True)
 class Long:
-    """A kernel ``k(device const uint* x, device uint* y)``, a thread for each row of words.
+    """A kernel ``k(device const uint* x, device uint* y)`` with one thread per row of words.
 
     Attributes
     ----------
     name, text : str
     inputs : callable
-        From a generator of random numbers to rows of words.
+        Makes the rows of words from a random generator.
     outputs : callable
-        From these rows to those that the kernel must write.
+        Computes the rows that the kernel must write from those rows.
     """
 
     name: str
@@ -79,16 +79,16 @@ ROWS = 5
 
 
 def products(field: Field, count: int, *, form: str = "loops", inlined: bool = True) -> Long:
-    """Write a kernel of that many Montgomery products, each of the last two results.
+    """Write a kernel of `count` Montgomery products, each of the previous two results.
 
     Parameters
     ----------
     field : Field
     count : int
     form : {"loops", "written"}
-        Whether a product is two loops within a loop, or a line for each of its steps.
+        Whether a product is two nested loops, or one line for each step.
     inlined : bool
-        Whether the text asks for the product to be inlined, or for the contrary.
+        Whether the source marks the product as always inlined or as never inlined.
     """
     steps = "".join(f"  F c{k} = product(c{k - 2}, c{k - 1});\n" for k in range(2, count + 2))
     text = _arithmetic(field, form, inlined) + _kernel(field, 2, f"F c0 = at(x, 0), c1 = at(x, 1);\n{steps}",
@@ -104,7 +104,7 @@ def products(field: Field, count: int, *, form: str = "loops", inlined: bool = T
 
 
 def point_sum(field: Field, count: int, form: str = "loops") -> Long:
-    """Write a kernel that adds a point to another that many times: Jacobian coordinates, 16 products a sum."""
+    """Write a kernel that adds one point to another `count` times: Jacobian coordinates, 16 products per sum."""
     lines = []
     for k in range(count):
         last = ("x2", "y2", "z2") if k == 0 else (f"x3_{k - 1}", f"y3_{k - 1}", f"z3_{k - 1}")
@@ -131,7 +131,7 @@ def point_sum(field: Field, count: int, form: str = "loops") -> Long:
 
 
 _GIVEN = ("x1", "y1", "z1", "x2", "y2", "z2")
-# add-2007-bl of the Explicit-Formulas Database, a product for each of its squares.
+# add-2007-bl from the Explicit-Formulas Database, with each square computed as a product
 _SUM = tuple(tuple(line.split()) for line in """
     zz1 product z1 z1\n zz2 product z2 z2\n u1 product x1 zz2\n u2 product x2 zz1\n p1 product z2 zz2
     s1 product y1 p1\n p2 product z1 zz1\n s2 product y2 p2\n h difference u2 u1\n hh sum h h\n i product hh hh
@@ -142,7 +142,7 @@ _SUM = tuple(tuple(line.split()) for line in """
 
 
 def butterfly(field: Field, size: int, form: str = "loops") -> Long:
-    """Write a kernel of one whole transform of that many elements over a field, with a twiddle for each pair."""
+    """Write a kernel of one complete transform of `size` elements over a field, with a twiddle factor for each pair."""
     stages = list(_stages(size))
     twiddle = [pow(3, k, field.prime) for k in range(len(stages))]
     words = [w for value in twiddle for w in _words(value, field.words)]
@@ -209,7 +209,7 @@ def _kernel(field: Field, taken: int, body: str, results: list[str]) -> str:
 
 
 def _arithmetic(field: Field, form: str, inlined: bool) -> str:
-    """Write a field's type, its product, sum and difference."""
+    """Write a field's type and its product, sum and difference functions."""
     n, words = field.words, ", ".join(f"{w:#x}u" for w in _words(field.prime, field.words))
     inverse = -pow(field.prime, -1, WORD) % WORD
     asked = "__attribute__((always_inline)) inline" if inlined else "__attribute__((noinline))"
@@ -261,7 +261,7 @@ _LOOPS = """  uint t[WORDS + 2] = {0};
 
 
 def _written(field: Field) -> str:
-    """Write a product as generators do: no loop, no 64-bit number, a carry found by comparing."""
+    """Write a product as code generators do: no loop, no 64-bit number, carries found by comparison."""
     n, prime = field.words, _words(field.prime, field.words)
     lines = ["uint l, h, m, c;", *(f"uint t{j} = 0;" for j in range(n + 2))]
 
@@ -290,7 +290,7 @@ def _written(field: Field) -> str:
 
 
 def sha256(blocks: int) -> Long:
-    """Write SHA-256 of that many blocks, a line or more for each step of each of the 64 rounds."""
+    """Write SHA-256 of `blocks` blocks, with at least one line for each step of each of the 64 rounds."""
     constants, start = _sha_constants()
     lines = [f"uint h{k} = {value:#x}u;" for k, value in enumerate(start)]
     for block in range(blocks):
@@ -321,7 +321,7 @@ def sha256(blocks: int) -> Long:
 
     def outputs(rows: np.ndarray) -> np.ndarray:
         found = []
-        for row in rows:  # the last block is the padding of those before it
+        for row in rows:  # the last block holds the padding of the others
             digest = hashlib.sha256(row[: 16 * (blocks - 1)].astype(">u4").tobytes()).digest()
             found.append(np.frombuffer(digest, ">u4").astype(np.uint32))
         return np.array(found)
@@ -337,7 +337,7 @@ def sha256(blocks: int) -> Long:
 
 
 def _sha_constants() -> tuple[list[int], list[int]]:
-    """Return the first 32 bits of the fractions of the first primes' cubic roots, 64, and of their square roots, 8."""
+    """Return the first 32 fraction bits of the first 64 primes' cube roots and of the first 8 primes' square roots."""
     primes = [p for p in range(2, 312) if all(p % q for q in range(2, p))]
     return [_root(p << 96, 3) % WORD for p in primes[:64]], [_root(p << 64, 2) % WORD for p in primes[:8]]
 
@@ -351,7 +351,7 @@ def _root(value: int, degree: int) -> int:
 
 
 def keccak(times: int) -> Long:
-    """Write SHA3-256 of one block of 17 64-bit words less two, its permutation unrolled that many times."""
+    """Write SHA3-256 of 128 bytes, one block with its padding; the permutation is applied `times` times, unrolled."""
     lines = [f"ulong s{k} = (ulong)x[{2 * k}] | (ulong)x[{2 * k + 1}] << 32;" for k in range(17)]
     lines += [f"ulong s{k} = 0;" for k in range(17, 25)]
     lines += ["ulong c0, c1, c2, c3, c4, t, u;"]
@@ -373,7 +373,7 @@ def keccak(times: int) -> Long:
 
     def inputs(rng: np.random.Generator) -> np.ndarray:
         rows = rng.integers(0, WORD, (ROWS, 34), np.uint32)
-        rows[:, 32], rows[:, 33] = 6, 1 << 31  # the padding of 128 bytes, to 136
+        rows[:, 32], rows[:, 33] = 6, 1 << 31  # pads 128 bytes to 136
         return rows
 
     def outputs(rows: np.ndarray) -> np.ndarray:
@@ -384,7 +384,7 @@ def keccak(times: int) -> Long:
 
 
 def _keccak_path() -> tuple[list[int], list[int]]:
-    """Return by how much each word is rotated, and where it goes, along the path from the word (1, 0)."""
+    """Return each word's rotation and destination, along the path that starts at word (1, 0)."""
     x, y, offsets, order = 1, 0, [], []
     for t in range(24):
         offsets.append((t + 1) * (t + 2) // 2 % 64)

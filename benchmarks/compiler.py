@@ -1,4 +1,4 @@
-"""What compiling costs: MSL's headers, a very long kernel, very many kernels in one cell, and large files.
+"""Measure what compiling costs: MSL's headers, a very long kernel, many kernels in one cell, and large files.
 
 Run: python benchmarks/compiler.py [--runs N] [--quick]
 """
@@ -21,7 +21,7 @@ HEADERS = "#include <metal_stdlib>\nusing namespace metal;\n"
 
 
 def unrolled(lines: int) -> str:
-    """Write a kernel of one long run of arithmetic, as generators do."""
+    """Write one long straight-line kernel, as code generators do."""
     steps = [f"    a = fma(a, {0.5 + k % 7 * 0.0625}f, b); b = b * 0.5f + {k % 5 * 0.25}f;" for k in range(lines)]
     return "\n".join([
         f"{HEADERS}kernel void long_one(device float* x, uint i [[thread_position_in_grid]]) {{",
@@ -34,7 +34,7 @@ def unrolled(lines: int) -> str:
 
 
 def unrolled_numpy(x: np.ndarray, lines: int) -> np.ndarray:
-    """Compute the same in float64."""
+    """Compute the same with NumPy in float64."""
     a, b = x.astype(np.float64), 1.0
     for k in range(lines):
         a = a * (0.5 + k % 7 * 0.0625) + b
@@ -43,7 +43,7 @@ def unrolled_numpy(x: np.ndarray, lines: int) -> np.ndarray:
 
 
 def many(count: int) -> str:
-    """Write a template kernel with that many instantiations."""
+    """Write a template kernel with `count` instantiations."""
     lines = [
         f"{HEADERS}template <typename T, int N>",
         "[[kernel]] void scale(device T* x, uint i [[thread_position_in_grid]]) {",
@@ -65,7 +65,7 @@ def seconds(f: Callable[[], object]) -> float:
 
 
 def headers(runs: int) -> list[Row]:
-    """Measure what MSL's headers add to a cold cell: every run is a cell never seen before."""
+    """Measure what MSL's headers add to a cold cell: every run compiles a new cell."""
     import metalnb as mnb
 
     times: dict[str, list[float]] = {"bare": [], "with": []}
@@ -82,7 +82,7 @@ def headers(runs: int) -> list[Row]:
 
 
 def long_kernel(lines: int) -> list[Row]:
-    """Measure the long kernel, and check it."""
+    """Measure the long kernel, and check its result."""
     import metalnb as mnb
 
     kept = {}
@@ -96,7 +96,7 @@ def long_kernel(lines: int) -> list[Row]:
 
 
 def many_kernels(count: int) -> list[Row]:
-    """Measure a cell of many kernels, and that none is compiled before it is called."""
+    """Measure a cell with many kernels, and verify that none is compiled before it is called."""
     import metalnb as mnb
 
     kept = {}
@@ -117,7 +117,7 @@ def many_kernels(count: int) -> list[Row]:
 
 
 def generated(count: int) -> str:
-    """Write a file of that many kernels, each with a helper of ten lines of vectors."""
+    """Write a file of `count` kernels, each with a ten-line helper on vectors."""
     lines = [HEADERS]
     step = ("v = fma(v, float4(0.5f), float4(v.yz, v.xw)); v.xy += v.zw * 0.5h;",
             "v = select(v, clamp(v.wzyx, 0.0f, 1.0f), v > float4(1)) * dot(v, v);",
@@ -132,7 +132,7 @@ def generated(count: int) -> str:
 
 
 def templated(count: int) -> str:
-    """Write a file of that many instantiations of ten kernel templates of such a body."""
+    """Write a file of `count` instantiations of ten kernel templates with such bodies."""
     made = "template [[host_name(name)]] [[kernel]] decltype(__VA_ARGS__) __VA_ARGS__;"
     lines = [HEADERS, f"#define made(name, ...) {made}"]
     step = ("v = fma(v, vec<T, 4>(0.5h), vec<T, 4>(v.yz, v.xw)); v.xy += v.zw * T(0.5h);",
@@ -148,7 +148,7 @@ def templated(count: int) -> str:
 
 
 def processor_seconds() -> float:
-    """Return the processor time of this process and of all that it started."""
+    """Return the processor time of this process and of all processes that it started."""
     import psutil
 
     me = psutil.Process()
@@ -179,10 +179,10 @@ def large_file(kind: str, text: str, count: int, reading: float, further: float)
 
 
 def main() -> int:
-    """Run all, with an empty cache."""
+    """Run all measurements, each with an empty cache."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--runs", type=int, default=9, help="counted runs (default 9)")
-    parser.add_argument("--quick", action="store_true", help="small sizes, few runs: to see that it works")
+    parser.add_argument("--runs", type=int, default=9, help="timed runs (default 9)")
+    parser.add_argument("--quick", action="store_true", help="small sizes, few runs: only to check that it works")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         os.environ["METALNB_CACHE"] = folder

@@ -1,9 +1,9 @@
-"""How long very long kernels take to compile: products in large fields, points of curves, unrolled hashes.
+"""Measure how long very long kernels take to compile: products in large fields, point sums, unrolled hashes.
 
 Run: python benchmarks/compiling.py [--engine cpu] [--limit SECONDS] [--quick]
 
-Times are processor time, of metalnb's process and of the compilers that it starts, with an empty cache; each kernel is
-compiled in a process of its own, which is ended at the limit. What it writes is held against Python's integers.
+Times are processor time of metalnb's process and of the compilers that it starts, with an empty cache. Each kernel is
+compiled in its own process, which is killed at the limit. Results are compared with Python's integers.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ AIM = 5.0  # seconds
 
 
 def kernels() -> dict[str, Callable[[], Long]]:
-    """Return what makes each kernel, by name."""
+    """Return each kernel's builder by name."""
     made: dict[str, Callable[[], Long]] = {}
     for field in FIELDS:
         bits = 32 * field.words
@@ -44,12 +44,12 @@ def kernels() -> dict[str, Callable[[], Long]]:
 
 
 def meeting(kernel: Long) -> str:
-    """Return a kernel's text with a barrier in it."""
+    """Insert a barrier into a kernel's source."""
     return kernel.text.replace("  x += i", "  threadgroup_barrier(mem_flags::mem_threadgroup);\n  x += i")
 
 
 def processor_seconds() -> float:
-    """Return the processor time of this process and of those that it started, whether they have ended or not."""
+    """Return the processor time of this process and of its children, running or ended."""
     import psutil
 
     me = psutil.Process()
@@ -57,7 +57,7 @@ def processor_seconds() -> float:
 
 
 def one(name: str, engine: str, *, meets: bool) -> dict[str, float]:
-    """Compile a kernel in this process; return the seconds of each step."""
+    """Compile a kernel in this process; return the seconds that each step takes."""
     import metalnb as mnb
     from metalnb.engine.cpu import ir_build, toolchain
     from metalnb.engine.cpu.lanes import vector_build
@@ -107,7 +107,7 @@ def one(name: str, engine: str, *, meets: bool) -> dict[str, float]:
 
 
 def row(name: str, engine: str, limit: float, *, meets: bool) -> Row:
-    """Compile a kernel in a process of its own."""
+    """Compile a kernel in a separate process."""
     command = [sys.executable, __file__, "--one", name, "--engine", engine, *(["--meets"] if meets else [])]
     title = f"{name}{', a barrier' if meets else ''}"
     start = time.perf_counter()
@@ -126,7 +126,7 @@ def row(name: str, engine: str, limit: float, *, meets: bool) -> Row:
 
 
 def chain(count: int) -> Row:
-    """Measure the passes over a text of that many functions, each of which calls the next, and of as many loops."""
+    """Measure the passes over a source with `count` functions, each calling the next, and as many loops."""
     from metalnb.engine.cpu.iteration_ends import with_iteration_ends
     from metalnb.msl.rewrite.scan import scan
 
@@ -146,7 +146,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--engine", default="cpu", help="which engine compiles (default cpu)")
     parser.add_argument("--limit", type=float, default=150, help="seconds that a kernel may take (default 150)")
-    parser.add_argument("--quick", action="store_true", help="three kernels: to see that it works")
+    parser.add_argument("--quick", action="store_true", help="three kernels: only to check that it works")
     parser.add_argument("--one", help=argparse.SUPPRESS)
     parser.add_argument("--meets", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()

@@ -1,4 +1,4 @@
-"""What the core costs, and how fast a kernel runs against NumPy and against the engine's own triad.
+"""Measure what the core costs, and how fast a kernel runs compared with NumPy and with the engine's triad.
 
 Run: python benchmarks/core.py [--runs N] [--quick]
 """
@@ -69,7 +69,7 @@ print(json.dumps(dict(load=t1 - t0, heavy=loaded, cell=t3 - t2, call=t4 - t3)))
 
 
 def child(cache: str, source: str = SAXPY) -> dict[str, float]:
-    """Import, compile and call in a new process with a cache folder of its own."""
+    """Import, compile and call in a new process with a fresh cache folder."""
     environment = {**os.environ, "METALNB_CACHE": cache}
     environment.pop("PYTHONDONTWRITEBYTECODE", None)  # an installed package has its bytecode
     done = subprocess.run(
@@ -79,12 +79,12 @@ def child(cache: str, source: str = SAXPY) -> dict[str, float]:
 
 
 def start_up(runs: int) -> list[Row]:
-    """Measure importing, a cell compiled for the first time, and the same cell from the disk cache."""
+    """Measure the import, a cell's first compilation, and the same cell from the disk cache."""
     cold, fresh, warm = [], [], []
     with tempfile.TemporaryDirectory() as folder:
         for i in range(runs):
-            first = child(f"{folder}/{i}")  # nothing there: MSL's headers are precompiled too
-            other = child(f"{folder}/{i}", SAXPY + "// another cell\n")  # a new cell, headers there
+            first = child(f"{folder}/{i}")  # empty: MSL's headers are precompiled too
+            other = child(f"{folder}/{i}", SAXPY + "// another cell\n")  # a new cell; the headers are cached
             again = child(f"{folder}/{i}")
             cold.append(first)
             fresh.append(other)
@@ -107,7 +107,7 @@ def start_up(runs: int) -> list[Row]:
 
 
 def calls(runs: int) -> list[Row]:
-    """Measure a cell run again, and the least call."""
+    """Measure rerunning a cell, and the smallest call."""
     import metalnb as mnb
 
     kernel = mnb.compile(SAXPY).saxpy
@@ -181,7 +181,7 @@ def fused(runs: int, n: int) -> list[Row]:
 
 
 def julia_numpy(side: int, c: complex, iterations: int) -> np.ndarray:
-    """Count as NumPy users do: all points at once, in complex64."""
+    """Count iterations as NumPy users do: all points at once, in complex64."""
     axis = (3 * (np.arange(side) / side - 0.5)).astype(np.float32)
     z = (axis[None, :] + 1j * axis[:, None]).astype(np.complex64)
     counts = np.zeros(z.shape, np.int32)
@@ -210,7 +210,7 @@ def julia(runs: int, side: int) -> list[Row]:
     fast = median(interleaved(max(runs, 5), mine)[0])
     slow = interleaved(max(1, runs // 3), numpy, warmup=0)[0]
     differ = float((kept["mine"] != kept["numpy"]).mean())
-    assert differ < 0.01, differ  # rounding moves a few points across the edge
+    assert differ < 0.01, differ  # rounding moves a few points across the boundary
     ratio = median(slow) / fast
     note = f"{fast * 1e3:.1f} ms against {median(slow) * 1e3:.0f} ms; {differ:.3%} of the counts differ"
     return [Row(f"Julia set {side}², {iterations} iterations", f"{ratio:.0f} x NumPy", ">= 20 x", ratio >= 20, note)]
@@ -219,8 +219,8 @@ def julia(runs: int, side: int) -> list[Row]:
 def main() -> int:
     """Run all."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--runs", type=int, default=9, help="counted runs of each (default 9)")
-    parser.add_argument("--quick", action="store_true", help="small sizes, few runs: to see that it works")
+    parser.add_argument("--runs", type=int, default=9, help="timed runs of each (default 9)")
+    parser.add_argument("--quick", action="store_true", help="small sizes, few runs: only to check that it works")
     options = parser.parse_args()
     runs = 3 if options.quick else options.runs
     n, side = (1 << 20, 256) if options.quick else (1 << 26, 2048)

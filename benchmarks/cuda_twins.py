@@ -1,7 +1,7 @@
-"""The tutorials' kernels on a GPU: CUDA versions of them, timed with CuPy by the GPU's events.
+"""Time CUDA versions of the tutorials' kernels on a GPU, with CuPy and the GPU's events.
 
-The notebooks run on the engine at hand, often a CPU. Where they say what a GPU does, the figure is of this script, with
-the device and the date. It needs CuPy and an NVIDIA GPU; without them it says so and ends.
+The notebooks run on the engine at hand, often a CPU. Where they state what a GPU does, the figure comes from this
+script, with the device and the date. It needs CuPy and an NVIDIA GPU, and exits with a message without them.
 """
 
 from __future__ import annotations
@@ -157,7 +157,7 @@ HEAD(by_panels) {
 
 
 def timed(cupy: Any, call: Callable[[], object], runs: int = 25) -> float:
-    """Return the median seconds of a call, between two events of the GPU; the first five calls do not count."""
+    """Return the median time (s) of a call between two GPU events; the first five calls do not count."""
     taken = []
     for _ in range(runs):
         start, end = cupy.cuda.Event(), cupy.cuda.Event()
@@ -170,7 +170,7 @@ def timed(cupy: Any, call: Callable[[], object], runs: int = 25) -> float:
 
 
 def memory(cupy: Any) -> None:
-    """Print what the kernels of 02, 03 and the transpose reach."""
+    """Print the rates of the transpose and of the kernels in notebooks 02 and 03."""
     import numpy as np
 
     module, n = cupy.RawModule(code=MEMORY), 1 << 28
@@ -200,7 +200,7 @@ def memory(cupy: Any) -> None:
 
 
 def products(cupy: Any, n: int) -> None:
-    """Print what the products of 04 reach for matrices of n × n."""
+    """Print the rates of notebook 04's matrix products for n × n matrices."""
     import numpy as np
 
     module = cupy.RawModule(code=PRODUCTS)
@@ -223,7 +223,7 @@ def products(cupy: Any, n: int) -> None:
 
 
 def main() -> None:
-    """Print the table, or say what is missing."""
+    """Print the table, or a message about what is missing."""
     try:
         import cupy
 

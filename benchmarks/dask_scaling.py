@@ -1,13 +1,13 @@
-"""A stencil over an array on disk, by one and by two Dask workers, one of them killed; and what Dask costs.
+"""Run a stencil over an array on disk with one and two Dask workers, killing one; measure Dask's overhead.
 
 Run: python benchmarks/dask_scaling.py [--size N] [--block N] [--folder PATH] [--workers N …] [--no-death] [--gpus]
 
-The array is of N float32, a power of two (default 2^31, 8.6 GB, and the result as much again), in Zarr without
-compression. The workers are processes with one thread and one core each, kernels included; with --gpus they have one
-NVIDIA GPU each instead, and may use all cores. All elements of each result are compared with NumPy's in float64,
-computed from the array's formula and not from the disk. Besides the stencil it times the same graph with a function
-that returns its block unchanged, plain copying from disk to disk, and the same graph on blocks of 4 x 4 elements, which
-leaves only Dask's own cost.
+The array has N float32 elements, a power of two (default 2^31, 8.6 GB, and as much for the result), in Zarr without
+compression. The workers are processes with one thread and one core each, for kernels too; with --gpus each has one
+NVIDIA GPU instead and may use all cores. Every element of each result is compared with NumPy's in float64, computed
+from the array's formula and not from the file. It also times the same graph with a function that returns its block
+unchanged, a plain copy from disk to disk, and the same graph on blocks of 4 x 4 elements, where only Dask's overhead
+remains.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ kernel void five(device const float* x, device float* y, constant uint2& size, u
     y[k] = (x[k] + x[k - 1] + x[k + 1] + x[k - size.x] + x[k + size.x]) / 5;
 }
 """
-TOLERANCE = 5e-7  # four roundings of a sum of positive numbers and one of its quotient, each of 6e-8
+TOLERANCE = 5e-7  # four roundings in a sum of positive numbers and one in its quotient, each of 6e-8
 
 
 @dataclass(frozen=True)
 class Field:
-    """The array: an element is the product of its row's and its column's number, so no two blocks are alike."""
+    """The array: each element is the product of its row's and its column's number, so no two blocks are equal."""
 
     rows: np.ndarray
     columns: np.ndarray
@@ -63,7 +63,7 @@ class Field:
 
     @property
     def blocks(self) -> int:
-        """How many blocks there are."""
+        """The number of blocks."""
         return -(-self.rows.size // self.block) * -(-self.columns.size // self.block)
 
     def tile(self, y: np.ndarray, x: np.ndarray) -> np.ndarray:
@@ -77,7 +77,7 @@ class Field:
                 yield slice(y, y + self.block), slice(x, x + self.block)
 
     def stored(self, path: Path) -> zarr.Array:
-        """Make an array of this size on disk."""
+        """Create an array of this size on disk."""
         chunk = (self.block, self.block)
         return zarr.create_array(path, shape=self.shape, chunks=chunk, dtype="f4", compressors=None, overwrite=True)
 
@@ -101,34 +101,34 @@ class Field:
 
 
 def size_of(block: np.ndarray) -> tuple[int, int]:
-    """Return a block's size as the kernel takes it."""
+    """Return a block's size as the kernel's argument."""
     return block.shape[1], block.shape[0]
 
 
 def as_it_is(block: np.ndarray) -> np.ndarray:
-    """Return a block: the stencil's graph without the stencil."""
+    """Return a block unchanged: the stencil's graph without the stencil."""
     return block
 
 
 def five(x: da.Array) -> da.Array:
-    """Return the lazy stencil."""
+    """Return the stencil as a lazy array."""
     return mnb.dask.map_overlap(mnb.compile(STENCIL).five, x, size=size_of, depth=1, boundary="nearest")
 
 
 def same(x: da.Array) -> da.Array:
-    """Return the stencil's lazy graph, without the stencil."""
+    """Return the same graph without the stencil as a lazy array."""
     return da.map_overlap(as_it_is, x, depth=1, boundary="nearest", dtype=x.dtype, meta=x._meta)  # noqa: SLF001
 
 
 def seconds(work: Callable[[], object]) -> float:
-    """Time it once."""
+    """Time one computation."""
     start = time.perf_counter()
     work()
     return time.perf_counter() - start
 
 
 def first_call(kernel: Any) -> float:
-    """Run the kernel once, on a worker that never did: its engine is started and the kernel comes from the cache."""
+    """Run the kernel once on a fresh worker: its engine starts, and the kernel comes from the cache."""
     x = np.ones((8, 8), np.float32)
     return seconds(lambda: kernel(x, size=size_of(x)))
 
@@ -139,14 +139,14 @@ def peak() -> float:
 
 
 def pin(dask_worker: distributed.Worker) -> None:
-    """Keep a worker on one core, before its engine starts threads."""
+    """Pin a worker to one core before its engine starts threads."""
     for thread in Path("/proc/self/task").iterdir():
         os.sched_setaffinity(int(thread.name), {int(dask_worker.name) % (os.cpu_count() or 1)})
 
 
 @contextmanager
 def cluster(workers: int) -> Iterator[distributed.Client]:
-    """Start workers, each with its own core, or its own GPU."""
+    """Start workers, each with its own core or GPU."""
     given = {i: {"cls": distributed.Nanny, "options": {"nthreads": 1, **_of_its_own(i)}} for i in range(workers)}
     scheduler = {"cls": distributed.Scheduler, "options": {"dashboard": False}}
     with distributed.SpecCluster(workers=given, scheduler=scheduler) as started, distributed.Client(started) as client:
@@ -161,14 +161,14 @@ def _on_gpus() -> bool:
 
 
 def _of_its_own(worker: int) -> dict[str, Any]:
-    """Return a worker's memory limit and GPU; only that GPU is visible to it, as with dask-cuda."""
+    """Return a worker's memory limit and its only visible GPU, as with dask-cuda."""
     if not _on_gpus():
         return {"memory_limit": "3GiB"}
     return {"memory_limit": "12GiB", "env": {"CUDA_VISIBLE_DEVICES": str(worker), "METALNB_ENGINE": "cuda"}}
 
 
 class Killer(threading.Thread):
-    """Kill a worker when half of the result's blocks are on disk."""
+    """Kills a worker once half of the result's blocks are on disk."""
 
     def __init__(self, client: distributed.Client, target: Path, blocks: int) -> None:
         super().__init__(daemon=True)
@@ -178,7 +178,7 @@ class Killer(threading.Thread):
         self.over = False
 
     def run(self) -> None:
-        """Wait and kill."""
+        """Wait, then kill the worker."""
         while not self.over:
             there = sum(p.is_file() for p in self.target.glob("c/*/*"))
             if there >= self.half:
@@ -189,7 +189,7 @@ class Killer(threading.Thread):
 
 
 def run(field: Field, source: Path, target: Path, workers: int) -> dict[str, float]:
-    """Time everything with some number of workers; check the stencil's result against NumPy's."""
+    """Time everything with `count` workers; check the stencil's result against NumPy's."""
     def kept(function: Callable[[da.Array], da.Array]) -> Callable[[], object]:
         into = field.stored(target)
         return lambda: da.store(function(da.from_zarr(str(source))), into, lock=False)
@@ -214,11 +214,11 @@ class Nowhere:
     shape: tuple[int, ...] = ()
 
     def __setitem__(self, at: Any, block: Any) -> None:
-        """Take a block."""
+        """Discard a block."""
 
 
 def with_a_death(field: Field, source: Path, target: Path) -> tuple[float, float, int]:
-    """Kill one of two workers halfway; return the time, the largest error, and the number of blocks by then."""
+    """Kill one of two workers halfway; return the time, the largest error, and the number of blocks written by then."""
     into = field.stored(target)
     with cluster(2) as client:
         client.run(first_call, mnb.compile(STENCIL).five)
@@ -227,7 +227,7 @@ def with_a_death(field: Field, source: Path, target: Path) -> tuple[float, float
         took = seconds(lambda: da.store(five(da.from_zarr(str(source))), into, lock=False))
         killer.over = True
         killer.join()
-        assert killer.killed_at, "the work was over before half of it was seen"
+        assert killer.killed_at, "all blocks were written before the worker could be killed"
         assert set(client.run(os.getpid).values()) != set(killer.pids.values()), "no worker died"
     return took, field.worst(target), killer.killed_at
 
@@ -237,15 +237,15 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--size", type=int, default=2**31, help="elements, a power of two (default 2^31)")
     parser.add_argument("--block", type=int, default=4096, help="side of a block (default 4096)")
-    parser.add_argument("--folder", help="where the arrays are written (default a temporary folder)")
-    parser.add_argument("--workers", type=int, nargs="+", default=[1, 2], help="how many, in turn (default 1 2)")
-    parser.add_argument("--no-death", action="store_true", help="without the run in which a worker is killed")
-    parser.add_argument("--gpus", action="store_true", help="one GPU a worker: the engine 'cuda'")
+    parser.add_argument("--folder", help="folder for the arrays (default: a temporary one)")
+    parser.add_argument("--workers", type=int, nargs="+", default=[1, 2], help="worker counts, one run each")
+    parser.add_argument("--no-death", action="store_true", help="skip the run in which a worker is killed")
+    parser.add_argument("--gpus", action="store_true", help="one GPU per worker, on the engine 'cuda'")
     options = parser.parse_args()
     if options.gpus:
         mnb.use("cuda")
     if options.size & (options.size - 1):
-        parser.error("--size is no power of two")
+        parser.error("--size is not a power of two")
     bits = options.size.bit_length() - 1
     rng = np.random.default_rng(17)
     rows, columns = (rng.uniform(0.5, 2, 1 << b).astype(np.float32) for b in (bits // 2, bits - bits // 2))
@@ -264,10 +264,10 @@ def main() -> int:
         table += [
             Row(f"{workers} worker{'s' * (workers > 1)}: stencil", f"{t['stencil']:.1f} s", "", t["worst"] < TOLERANCE,
                 f"{n / t['stencil'] / 1e6:.0f} M elements/s, {8 * n / t['stencil'] / 1e9:.2f} GB/s;"
-                f" largest relative error of all elements {t['worst']:.1e}"),
-            Row("  the same graph, blocks as they are", f"{t['same']:.1f} s", "", None,
+                f" largest relative error {t['worst']:.1e}"),
+            Row("  the same graph, blocks unchanged", f"{t['same']:.1f} s", "", None,
                 f"the kernel and its launches: {t['stencil'] - t['same']:.1f} s"),
-            Row("  from disk to disk, no overlap", f"{t['copy']:.1f} s", "", None,
+            Row("  copy from disk to disk, no overlap", f"{t['copy']:.1f} s", "", None,
                 f"cutting and joining the edges: {t['same'] - t['copy']:.1f} s"),
             Row("  Dask alone", f"{t['dask']:.1f} s", "", None,
                 f"{1e3 * t['dask'] / blocks:.1f} ms a block; a worker's first call of the kernel {t['first']:.2f} s,"

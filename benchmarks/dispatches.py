@@ -1,4 +1,4 @@
-"""The dispatches of the library's ops, of the tests' whole kernels and of the notebooks, recorded as they are made."""
+"""Record the dispatches of the library's ops, of the real kernels in tests/kernels, and of the notebooks."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ _SMALL = 1 << 20  # bytes
 
 
 class Dispatched(NamedTuple):
-    """A dispatch as the engine was given it.
+    """A dispatch as the engine received it.
 
     Attributes
     ----------
     before : sequence of (bytes or None)
-        What each argument held; None for one that is large, or not the host's. A kernel that moves its own offsets
-        cannot run again without them.
+        The contents of each argument; None for a large one, or one outside the host's memory. A kernel that moves its
+        own offsets cannot run again without them.
     """
 
     source: str
@@ -44,7 +44,7 @@ class Dispatched(NamedTuple):
     before: Sequence[bytes | None] = ()
 
     def restore(self) -> None:
-        """Put back what the arguments held."""
+        """Restore the arguments' contents."""
         for argument, held in zip(self.arguments, self.before, strict=False):
             if held is not None:
                 argument.reshape(-1).view(np.uint8)[:] = np.frombuffer(held, np.uint8)
@@ -58,7 +58,7 @@ def _contents(argument: Any) -> bytes | None:
 
 @contextlib.contextmanager
 def recorded(engine: Any, source: str, family: str, into: list[Dispatched]) -> Iterator[None]:
-    """Record what is started meanwhile, each kernel once for each grid."""
+    """Record the dispatches started in this context: each kernel once for each grid."""
     start, seen = engine.start, set()
 
     def noting(binary: Any, arguments: Any, grid: Any, threadgroup: Any) -> Any:
@@ -66,7 +66,7 @@ def recorded(engine: Any, source: str, family: str, into: list[Dispatched]) -> I
         if key not in seen:
             seen.add(key)
             plain = [getattr(a, "mem", a) for a in arguments]
-            given = [  # one value by reference is packed by a call of a cell's kernel, and so known to the host
+            given = [  # a call of a cell's kernel packs a single value passed by reference, so the host knows it
                 bytearray(memoryview(a).cast("B")) if p.reference and p.space == "constant" and a is not None else a
                 for p, a in zip(binary.unit.signature.params, plain, strict=True)
             ]
@@ -82,13 +82,13 @@ def recorded(engine: Any, source: str, family: str, into: list[Dispatched]) -> I
 
 
 class Choice(NamedTuple):
-    """Which ops and kernels: these names, or the K-th of N parts of all."""
+    """A choice of ops and kernels: by name, or the K-th of N parts of all."""
 
     names: list[str]
     share: tuple[int, int]
 
     def has(self, number: int, name: str) -> bool:
-        """Say whether one is to be measured."""
+        """Return whether a name is to be measured."""
         return name in self.names if self.names else number % self.share[1] == self.share[0] - 1
 
 
@@ -108,7 +108,7 @@ def library(engine: Any, n: int, choice: Choice) -> Iterator[Dispatched]:
 
 
 def whole_kernels(engine: Any, choice: Choice) -> Iterator[Dispatched]:
-    """Yield the dispatches of the tests' kernels, at their largest sizes."""
+    """Yield the dispatches of the kernels in tests/kernels, at their largest sizes."""
     sys.path.insert(0, str(ROOT / "tests"))
     from kernels import arrays, images, integers, linear, neural, ordering, physics
     from kernels.case import Bench
@@ -123,7 +123,7 @@ def whole_kernels(engine: Any, choice: Choice) -> Iterator[Dispatched]:
 
 
 def notebooks(engine: Any, choice: Choice) -> Iterator[Dispatched]:
-    """Yield the dispatches of the notebooks, run here cell by cell."""
+    """Run the notebooks cell by cell; yield their dispatches."""
     from IPython.core.interactiveshell import InteractiveShell
 
     shell = InteractiveShell.instance()

@@ -1,10 +1,10 @@
-"""The library on the engine cuda against PyTorch and CuPy on the same GPU, in one run.
+"""Compare the library on the engine cuda with PyTorch and CuPy on the same GPU, in one run.
 
 Run: python benchmarks/gpu.py [--sizes 24 28] [OP …]
 
-Times are the GPU's own, of batches in one stream, alternating with the peers' batches; medians. "x torch" is PyTorch's
-time over ours, above 1 is ours. "of copy" is the rate, each input read and each output written once, over that of the
-driver's own copy from one array to another.
+Times are medians by the GPU's clock, of batches in one stream that alternate with the peers' batches. "x torch" is
+PyTorch's time over ours: above 1, ours is faster. "of copy" is the rate, counting each input and output once, relative
+to the driver's copy from one array to another.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ ROUNDS = 5
 
 
 class Clock:
-    """The GPU's clock, by PyTorch's events: all that is timed here is in the default stream."""
+    """The GPU's clock, by PyTorch's events: everything timed here is in the default stream."""
 
     def __init__(self) -> None:
         import torch
@@ -35,7 +35,7 @@ class Clock:
         self.torch = torch
 
     def once(self, call: Callable[[], Any], count: int) -> float:
-        """Return the seconds of a call, from a batch."""
+        """Return the seconds per call, from a batch."""
         event = self.torch.cuda.Event
         start, end = event(enable_timing=True), event(enable_timing=True)
         start.record()
@@ -59,7 +59,7 @@ class Clock:
 
 
 def cases(log: int) -> dict[str, tuple[Callable[..., dict[str, Callable[[], Any]]], float, float]]:
-    """Return each op's makers of calls, the bytes that must move, and the operations."""
+    """Return each op's calls, the bytes that it must move, and its operations."""
     n = 1 << log
     side = 1 << (log // 2)
     square = side * side
@@ -120,11 +120,11 @@ def _calls(torch: Any, cupy: Any, given: list[Any], ours: str, theirs: str, thir
     if "out=o" in ours:
         for name, _, scope in scopes:
             scope["o"] = scope["mnb" if name == "metalnb" else name].empty_like(scope["a"])
-    return {name: eval(f"lambda: {text}", scope) for name, text, scope in scopes}  # noqa: S307  (texts of this file)
+    return {name: eval(f"lambda: {text}", scope) for name, text, scope in scopes}  # noqa: S307  (strings in this file)
 
 
 def each(call: Callable[[], Any], end: Callable[[], Any]) -> float:
-    """Return the microseconds of one call of many, by the processor's clock: the least of some rounds."""
+    """Return the time of one call (µs) in a long run, by the processor's clock: the least of several rounds."""
     found = []
     for _ in range(ROUNDS):
         begun = time.perf_counter()
@@ -151,7 +151,7 @@ def main() -> None:
     tiny, other = mnb.asarray(np.zeros(1, np.float32)), torch.zeros(1, device="cuda")
     own = each(lambda: mnb.add(tiny, tiny), mnb.synchronize)
     theirs = each(lambda: torch.add(other, other), torch.cuda.synchronize)
-    print(f"add of one element, one after the other: {own:.1f} µs, PyTorch's {theirs:.1f} µs")
+    print(f"adding one element, calls back to back: {own:.1f} µs, PyTorch's {theirs:.1f} µs")
     rng = np.random.default_rng(0)
     for log in options.sizes:
         x = torch.zeros(1 << log, device="cuda")

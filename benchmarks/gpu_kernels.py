@@ -1,11 +1,11 @@
-"""The kernels that people write Metal for, on the engine cuda against PyTorch on the same GPU, in one run.
+"""Compare the kernels that people write Metal for, on the engine cuda, with PyTorch on the same GPU, in one run.
 
 Attention, convolution, selection and products. Run: python benchmarks/gpu_kernels.py [--list] [WORD …]
 
-A row is timed if its name has one of the words; without words, all are. Times are medians by the GPU's clock, of
+A row is timed if its name contains one of the words; without words, all are. Times are medians by the GPU's clock, of
 batches that alternate in one stream; "x torch" is PyTorch's time over ours: above 1, ours is faster. PyTorch uses no
-TF32. "differs" is the largest difference between the two results, as a fraction of the largest number: it only shows
-that both computed the same thing, as the tests check accuracy.
+TF32. "differs" is the largest difference between the two results, as a fraction of the largest number. It only shows
+that both compute the same thing; the tests check accuracy.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ Call = Callable[[], Any]
 
 
 class Case(NamedTuple):
-    """What is timed.
+    """A row of the table.
 
     Attributes
     ----------
     name : str
     shapes : tuple
-        Of the arguments a, b, c: normal numbers of `dtype`, or for "places" whole numbers below the length of a.
+        Shapes of the arguments a, b, c: normal numbers of `dtype`, or for "places" integers below the length of a.
     ours, theirs : str
-        Expressions of them; theirs also of F, PyTorch's functions of neural networks.
+        Expressions of these arguments; theirs may also use F, PyTorch's ``torch.nn.functional``.
     flops, moved : float
-        Operations of one call, and bytes that must move.
+        Operations of one call, and bytes that it must move.
     dtype : str
     """
 
@@ -49,7 +49,7 @@ class Case(NamedTuple):
 
 def _attention(name: str, dtype: str, heads: tuple[int, int, int], lengths: tuple[int, int], width: int,
                more: str = "") -> Case:  # fmt: skip
-    """Heads: of the batch, of queries, and of keys and values; lengths: of queries and of keys."""
+    """Return a case. Heads: batch, queries, keys and values; lengths: queries, keys."""
     batch, own, shared = heads
     size = 4 if dtype == "float32" else 2
     more += ", enable_gqa=True" * (own != shared)
@@ -136,7 +136,7 @@ def _streams() -> list[Case]:
 
 
 def given(case: Case, rng: Any, torch: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the arguments of both libraries."""
+    """Return the arguments for both libraries."""
     ours: dict[str, Any] = {}
     theirs: dict[str, Any] = {}
     for name, shape in zip("abc", case.shapes, strict=False):
@@ -145,7 +145,7 @@ def given(case: Case, rng: Any, torch: Any) -> tuple[dict[str, Any], dict[str, A
             ours[name], theirs[name] = mnb.asarray(host), torch.tensor(host).cuda()
             continue
         whole = rng.standard_normal(shape, np.float32)
-        kept = "float32" if case.dtype == "bfloat16" else case.dtype  # torch takes no bfloat16 of NumPy's
+        kept = "float32" if case.dtype == "bfloat16" else case.dtype  # torch does not accept NumPy's bfloat16
         ours[name] = mnb.asarray(whole.astype(kept)).astype(case.dtype)
         theirs[name] = torch.tensor(whole).cuda().to(getattr(torch, case.dtype))
     return ours, theirs
@@ -160,10 +160,10 @@ def calls(case: Case, rng: Any, torch: Any) -> dict[str, Call]:
         ("torch", case.theirs, {"torch": torch, "F": torch.nn.functional, **theirs}),
     ):
         if text.startswith(("mnb.fuse", "torch.compile")):
-            fused = eval(text, scope)  # noqa: S307  (a text of this file)
+            fused = eval(text, scope)  # noqa: S307  (a string in this file)
             made[name] = lambda fused=fused, scope=scope: fused(scope["a"], scope["b"])
         else:
-            made[name] = eval(f"lambda: {text}", scope)  # noqa: S307  (a text of this file)
+            made[name] = eval(f"lambda: {text}", scope)  # noqa: S307  (a string in this file)
     return made
 
 
@@ -175,7 +175,7 @@ def difference(found: dict[str, Call], torch: Any) -> float:
 
 
 def line(case: Case, clock: Clock, rng: Any) -> str:
-    """Time a row, and say what was found."""
+    """Time a row; return its line."""
     with clock.torch.no_grad():
         found = calls(case, rng, clock.torch)
         apart = difference(found, clock.torch)
@@ -186,7 +186,7 @@ def line(case: Case, clock: Clock, rng: Any) -> str:
 
 
 def one_element(torch: Any) -> str:
-    """Time additions of one element, one after another, by the processor's clock."""
+    """Time back-to-back additions of one element by the processor's clock."""
     tiny, other = mnb.asarray(np.zeros(1, np.float32)), torch.zeros(1, device="cuda")
     own = each(lambda: mnb.add(tiny, tiny), mnb.synchronize)
     theirs = each(lambda: torch.add(other, other), torch.cuda.synchronize)
@@ -194,7 +194,7 @@ def one_element(torch: Any) -> str:
 
 
 def main() -> None:
-    """Run all, or what is asked for."""
+    """Run all rows, or the chosen ones."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("words", nargs="*", metavar="WORD")
     parser.add_argument("--list", action="store_true", help="name the rows")

@@ -1,10 +1,10 @@
-// What benchmarks/lanes.py runs: kernels as people write them, each for one thing that a vectoriser may be good or bad at.
+// What benchmarks/lanes.py runs: kernels as people write them, each testing one strength or weakness of a vectoriser.
 #include <metal_stdlib>
 using namespace metal;
 #define AT uint2 p [[thread_position_in_grid]], uint2 t [[thread_position_in_threadgroup]]
 #define I uint i [[thread_position_in_grid]]
 
-// ---- Straight lines.
+// ---- Straight-line code.
 kernel void saxpy(device const float* x, device const float* y, device float* o, constant float& a, I) {
     o[i] = a * x[i] + y[i];
 }
@@ -32,7 +32,7 @@ kernel void divisions(device const uint* x, device uint* o, constant uint& n, I)
 }
 kernel void one(device float* o, I) { o[i] = 1; }
 
-// ---- Loops that lanes leave at different iterations.
+// ---- Loops that lanes leave in different iterations.
 kernel void julia(device float* o, uint2 p [[thread_position_in_grid]], uint2 n [[threads_per_grid]]) {
     float2 z = float2(p) / float2(n) * 3 - 1.5;
     uint k = 0;
@@ -192,7 +192,7 @@ kernel void transpose(device const float* x, device float* o, constant uint& n,
     for (uint r = 0; r < 32; r += 8) o[(g.x * 32 + t.y + r) * n + g.y * 32 + t.x] = s[t.x][t.y + r];
 }
 
-// ---- Products of matrices.
+// ---- Matrix products.
 kernel void product(device const float* a, device const float* b, device float* c, constant uint& n, AT) {
     float s = 0;
     for (uint k = 0; k < n; ++k) s += a[p.y * n + k] * b[k * n + p.x];
@@ -228,7 +228,7 @@ kernel void tiled_32(device const float* a, device const float* b, device float*
     for (uint r = 0; r < 4; ++r) c[(y0 + t.y + 8 * r) * n + x] = s[r];
 }
 
-// ---- Memory: gathers, atomics, a thread's own array, neighbours.
+// ---- Memory: gathers, atomics, thread-private arrays, neighbours.
 kernel void gather(device const float* x, device const uint* idx, device float* o, I) { o[i] = x[idx[i]]; }
 kernel void histogram(device const uint* x, device atomic_uint* o, I) {
     atomic_fetch_add_explicit(&o[x[i] & 255], 1u, memory_order_relaxed);

@@ -1,11 +1,11 @@
-"""Threads in vector registers: kernels as the engine `cpu` runs them, and a thread at a time, unchecked, alternately.
+"""Compare threads in vector registers, as the engine `cpu` runs kernels, with one thread at a time, unchecked.
 
 Run: python benchmarks/lanes.py [--of GROUP …] [--runs N] [--size N] [--cores N] [NAME …]
 
-A row of the group ``lanes`` is a kernel of ``lanes.metal``; what both forms compute is compared first. One of
-``library`` is an op with all its dispatches; one of ``kernels`` or ``notebooks`` is a dispatch of the tests' whole
-kernels, or of a notebook. A time is that of a dispatch, launch included, the least of all runs. No row should be above
-1.1: a kernel that vector registers slow down.
+A row of the group ``lanes`` is a kernel of ``lanes.metal``; the results of both forms are compared first. One of
+``library`` is an op with all its dispatches; one of ``kernels`` or ``notebooks`` is a dispatch of a kernel in
+tests/kernels, or of a notebook. A time is that of a dispatch with its launch, the minimum of all runs; the two forms
+alternate. No row should be above 1.1, which would be a kernel that vector registers slow down.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ Run = Callable[[], object]
 
 @dataclass(frozen=True)
 class Pair:
-    """What starts the same work in each form."""
+    """Functions that start the same work in each form."""
 
     name: str
     threads: Run
@@ -77,7 +77,7 @@ def zeros(*shape: int, dtype: type = np.float32) -> np.ndarray:
 
 
 def cases() -> Iterator[Case]:
-    """Yield all dispatches."""
+    """Yield the dispatches of ``lanes.metal``."""
     u = np.uint32
     line = {"grid": N, "threadgroup": 256}
     image = {"grid": (512, 256), "threadgroup": (32, 8)}
@@ -148,7 +148,7 @@ def lanes(options: argparse.Namespace) -> Iterator[Pair]:
             results.append(np.array(given[case.output]).astype(np.float64))
         first, second = results
         close = np.isclose(first, second, rtol=1e-2, atol=1e-2 * np.abs(first).max())
-        if close.mean() < 0.99:  # the sets' edges are chaotic
+        if close.mean() < 0.99:  # the boundaries of Mandelbrot and Julia sets are chaotic
             message = f"{case.name}: the two forms differ"
             raise SystemExit(message)
         yield pair
@@ -157,21 +157,21 @@ def lanes(options: argparse.Namespace) -> Iterator[Pair]:
 def library(options: argparse.Namespace) -> Iterator[Pair]:
     """Yield the ops of the library that have dispatches."""
     for name in options.names or table.ops():
-        # One op at a time: the next one's arrays may get the memory that its dispatches are in.
+        # One op at a time: the next op's arrays may reuse the memory of its dispatches.
         found = [*PARTS["library"](engines.named("cpu"), options.size, Choice([name], (1, 1)))]
         if found:
             yield both(name, found)
 
 
 def recorded(part: str) -> Callable[[argparse.Namespace], Iterator[Pair]]:
-    """Return what yields the dispatches of a part."""
+    """Return an iterator over the dispatches of a group."""
 
     def pairs(options: argparse.Namespace) -> Iterator[Pair]:
         engine = engines.named("cpu")
         for d in PARTS[part](engine, Choice(options.names, (1, 1))):
             try:
                 engine.start(d.binary, d.arguments, d.grid, d.threadgroup).wait()
-            except mnb.KernelFault:  # on purpose, and checked
+            except mnb.KernelFault:  # wrong on purpose, and checked
                 continue
             yield both(f"{d.source}, {d.binary.unit.signature.name}", [d])
 
@@ -179,7 +179,7 @@ def recorded(part: str) -> Callable[[argparse.Namespace], Iterator[Pair]]:
 
 
 def both(name: str, some: Iterable[Dispatched]) -> Pair:
-    """Return what starts dispatches alternately, unchecked: a thread at a time, and in vector registers."""
+    """Return functions that start dispatches, unchecked: one thread at a time, and in vector registers."""
     engine: Any = engines.named("cpu")
     plain = [(d, dataclasses.replace(d.binary.unit, checked=False)) for d in some]
     threads = [d._replace(binary=engine.thread_at_a_time(unit)) for d, unit in plain]
@@ -187,7 +187,7 @@ def both(name: str, some: Iterable[Dispatched]) -> Pair:
 
 
 def started(dispatches: Sequence[Dispatched]) -> Run:
-    """Return what starts dispatches alternately."""
+    """Return a function that starts the dispatches."""
     start = engines.named("cpu").start
 
     def run() -> None:
@@ -199,7 +199,7 @@ def started(dispatches: Sequence[Dispatched]) -> Run:
 
 
 def synchronize() -> None:
-    """Wait for all that was started."""
+    """Wait for everything that was started."""
     mnb.synchronize()
     for ticket in WAITED:
         ticket.wait()
@@ -207,7 +207,7 @@ def synchronize() -> None:
 
 
 def repeated(start: Run) -> tuple[Run, int]:
-    """Return what runs dispatches so often that it takes a while, and how often."""
+    """Return a function that repeats dispatches until they take long enough to time, and the number of repeats."""
     start()
     synchronize()
     begun = time.perf_counter()
@@ -224,11 +224,11 @@ def repeated(start: Run) -> tuple[Run, int]:
 
 
 def row(pair: Pair, runs: int, clock: Callable[[], float]) -> tuple[Row, float]:
-    """Measure a pair; return its row, and the time in lanes over that of a thread at a time."""
+    """Measure a pair; return its row, and its time in lanes over its time with one thread at a time."""
     timed = [repeated(start) for start in (pair.threads, pair.lanes)]
     times = interleaved(runs, *(run for run, _ in timed), clock=clock)
     threads, lanes = (min(seconds) / count for seconds, (_, count) in zip(times, timed, strict=True))
-    ratio = lanes / threads  # of the least: what else the machine does only adds
+    ratio = lanes / threads  # ratio of the minima: other load on the machine only adds time
     note = f"a thread at a time {threads * 1e6:.1f} µs, in lanes {lanes * 1e6:.1f} µs"
     return Row(pair.name, f"{ratio:.2f}", f"<= {WORST}", ratio <= WORST, note), ratio
 
@@ -272,9 +272,9 @@ def main() -> int:
     given = parser.parse_args()
     if given.busy:
         given.cores = 1
-    if given.cores:  # before an engine counts them
+    if given.cores:  # before an engine counts the cores
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: given.cores])
-    warnings.simplefilter("ignore")  # of what ops are given
+    warnings.simplefilter("ignore")  # warnings about the ops' inputs
     return sum(report(group, given) for group in given.of)
 
 

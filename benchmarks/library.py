@@ -1,11 +1,11 @@
-"""Every op of the library against NumPy, PyTorch's CPU build and numexpr, where they are installed.
+"""Compare every op of the library with NumPy, PyTorch's CPU build and numexpr, where these are installed.
 
 Run: python benchmarks/library.py [--runs N] [--size N] [--quick] [OP …]
 
-A line has the medians of one rotation, in which this op, a plain copy by the same engine, and the peers alternate.
-GB/s counts each input read once and each output written once; "limit" is that rate as a part of the copy's. A peer is
-timed twice where it accepts an output: into memory that it already has (``out=``), as our arrays' pool gives
-them, and as most people call it, which pays for fresh pages each time. The aims are held to the former.
+Each line has the medians of one series in which the op, a plain copy by the same engine, and the peers alternate. GB/s
+counts each input read once and each output written once; "limit" is that rate as a fraction of the copy's. A peer that
+accepts an output is timed twice: writing into existing memory (``out=``), as our ops write into memory from the pool,
+and as most people call it, which pays for fresh pages each time. The aims compare with the former.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Call = Callable[..., Any]
 COPY = """
 kernel void copy(device const float* x, device float* y, uint i [[thread_position_in_grid]]) { y[i] = x[i]; }
 """
-LONGEST = 1.0  # s: what takes longer is run less often
+LONGEST = 1.0  # s: slower ops are run less often
 PLAIN = ("elementwise", "activation")
 ROWS = {"softmax", "log_softmax", "layer_norm", "rms_norm"}  # activations that are not elementwise
 SORTS = {"sort", "argsort"}
@@ -51,14 +51,14 @@ class Measured:
     bytes: int
     mine: float
     copy: float  # B/s
-    numpy: float  # each peer's with ``out=``, where it takes that
+    numpy: float  # each peer's time, with ``out=`` where it takes that
     torch: float
     numexpr: float
-    fresh: tuple[float, float]  # NumPy's and PyTorch's, whose results are new arrays
+    fresh: tuple[float, float]  # NumPy's and PyTorch's times with new arrays as results
 
     @property
     def rate(self) -> float:
-        """B/s."""
+        """The rate, in B/s."""
         return self.bytes / self.mine
 
     @property
@@ -68,7 +68,7 @@ class Measured:
 
     @property
     def bound(self) -> bool:
-        """Whether the memory is what limits it: little is computed."""
+        """Whether memory bandwidth limits the op, because it computes little."""
         return self.plain and self.op.row.flops <= 2
 
 
@@ -80,7 +80,7 @@ def mapped(value: Any, f: Callable[[np.ndarray], Any]) -> Any:
 
 
 def peers(op: Op, sample: Sample) -> Iterator[tuple[Call | None, Call | None]]:
-    """Return each peer's call, with ``out=`` and as most call it; None where it has none that takes this sample."""
+    """Return each peer's call, with ``out=`` and without; None where it has none for this sample."""
     for found, given in ((numpy_peer(op), np.asarray), (torch_peer(op), _torch), (numexpr_peer(op), np.copy)):
         if found is None:  # its package may be missing, too
             yield None, None
@@ -90,20 +90,20 @@ def peers(op: Op, sample: Sample) -> Iterator[tuple[Call | None, Call | None]]:
         call: Call = functools.partial(found, *args, **options)
         try:
             result = call()
-        except Exception:  # noqa: BLE001  (a peer that has no such form is no peer)
+        except Exception:  # noqa: BLE001  (a peer without such a form is left out)
             yield None, None
             continue
         yield _written(call, result), call
 
 
 def _written(call: Call, result: Any) -> Call | None:
-    """Return the call that writes into memory it already has; None where the peer takes no ``out=``."""
+    """Return the call that writes into existing memory; None where the peer takes no ``out=``."""
     if not hasattr(result, "shape") or result.shape == ():
-        return None  # a number: there is no memory to speak of
+        return None  # a number takes no memory worth timing
     into = functools.partial(call, out=result)
     try:
         same = into()
-    except Exception:  # noqa: BLE001  (each library refuses an option in a way of its own)
+    except Exception:  # noqa: BLE001  (each library refuses an option in its own way)
         return None
     return into if same is result else None
 
@@ -111,7 +111,7 @@ def _written(call: Call, result: Any) -> Call | None:
 def _torch(a: np.ndarray) -> Any:
     import torch
 
-    return torch.from_numpy(a.copy())  # each reads its own: else the one after NumPy would find it in the cache
+    return torch.from_numpy(a.copy())  # own copies: the peer after NumPy would find it in the cache
 
 
 def measured(op: Op, sample: Sample, runs: int, copy: Callable[[], float], copied: int) -> Measured:
@@ -144,7 +144,7 @@ def _arrays(values: list[Any]) -> list[Any]:
 
 
 def every(names: list[str], runs: int, n: int) -> Iterator[Measured]:
-    """Measure every op of the table that has a benchmark, or those that are named."""
+    """Measure every op of the table that has a benchmark, or only the named ones."""
     rng = np.random.default_rng()
     x, y = (mnb.asarray(np.zeros(n, np.float32), copy=True).numpy() for _ in range(2))
     ready = mnb.compile(COPY).copy.prepare(x, y, grid=n, threadgroup=1024)
@@ -165,7 +165,7 @@ def line(m: Measured) -> str:
 
 
 def mean(ratios: list[float]) -> float:
-    """Return the geometric mean of those that there are."""
+    """Return the geometric mean of those that are not NaN."""
     there = [math.log(r) for r in ratios if not math.isnan(r)]
     return math.exp(sum(there) / len(there)) if there else math.nan
 
@@ -176,7 +176,7 @@ def summary(all_of: list[Measured]) -> list[Row]:
     slow = {m.op.name: m.numpy / m.mine for m in all_of if m.numpy < m.mine and m.op.name not in SORTS}
     bound = {m.op.name: m.rate / m.copy for m in plain if m.bound}
     low = {name: share for name, share in bound.items() if share < 0.9}
-    rows = [Row("ops below NumPy, sorts aside", f"{len(slow)}", "0", not slow, _listed(slow))]
+    rows = [Row("ops below NumPy, except sorts", f"{len(slow)}", "0", not slow, _listed(slow))]
     for peer, aim in (("numpy", 2.5), ("torch", 1.0), ("numexpr", None)):
         value = mean([getattr(m, peer) / m.mine for m in plain])
         count = sum(not math.isnan(getattr(m, peer)) for m in plain)
@@ -209,13 +209,13 @@ def threads() -> str:
 
 def main() -> int:
     """Run all."""
-    # PyTorch's threads would otherwise keep spinning for a while after its run, on a core that the next one needs.
+    # PyTorch's threads would otherwise spin for a while after its run, on a core that the next run needs.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("ops", nargs="*", metavar="OP", help="only these ops, and no other line")
-    parser.add_argument("--runs", type=int, default=7, help="counted runs of each (default 7)")
+    parser.add_argument("ops", nargs="*", metavar="OP", help="only these ops, without the other lines")
+    parser.add_argument("--runs", type=int, default=7, help="timed runs of each (default 7)")
     parser.add_argument("--size", type=int, default=1 << 24, help="elements (default 2^24)")
-    parser.add_argument("--quick", action="store_true", help="small sizes, few runs: to see that it works")
+    parser.add_argument("--quick", action="store_true", help="small sizes, few runs: only to check that it works")
     options = parser.parse_args()
     unknown = sorted(set(options.ops) - set(table.ops()))
     if unknown:

@@ -20,7 +20,7 @@ __all__ = ["lines"]
 
 
 def lines(runs: int, *, quick: bool) -> list[Row]:
-    """Measure all."""
+    """Measure all lines."""
     side, n = (512, 1 << 18) if quick else (4096, 1 << 24)
     rng = np.random.default_rng()
     x, square = rng.random(n, np.float32), rng.random((side, side), np.float32)
@@ -50,18 +50,18 @@ def _ratio(name: str, runs: int, mine: Callable[[], Any], peer: Callable[[], Any
 
 
 def _reading(a: Any) -> Callable[[], Any]:
-    """Return what reads an array and does no more: the least that a reduction of it can take."""
+    """Return a call that only reads an array: no reduction of it can be faster."""
     probe = next(p for p in PROBES if p.limit == "read")
     kernel = mnb.compile(probe.source)["probe"]
-    # Of the array itself: with a view of NumPy's on it, every op on it would be waited for twice.
+    # On the array itself: if NumPy had a view of it, every op on it would be waited for twice.
     ready = kernel.prepare(mnb.zeros(1), a.reshape((-1,)), grid=a.size // probe.elements, threadgroup=1024)
     return _waited(ready.run)
 
 
 def _full(runs: int, x: np.ndarray) -> list[Row]:
-    """Hold whole reductions to plain reading in the same rounds: a limit is the best of its runs, these are medians.
+    """Compare reductions of entire arrays with plain reading in the same rounds: limits are maxima, these medians.
 
-    All read one array, so other memory goes through the cache before each of them.
+    All of them read one array, so the cache is flushed with other memory before each.
     """
     a, washed = mnb.asarray(x, copy=True), np.zeros(x.size, np.float32)
     reading, wash = _reading(a), functools.partial(np.negative, washed, out=washed)
@@ -76,13 +76,13 @@ def _full(runs: int, x: np.ndarray) -> list[Row]:
 
 
 def _axes(runs: int, x: np.ndarray) -> list[Row]:
-    """Hold reductions of an axis to NumPy's, and say what NumPy's time against plain reading allows at most."""
+    """Compare reductions along an axis with NumPy's, and show the greatest ratio that plain reading would allow."""
     a = mnb.asarray(x, copy=True)
     reading, rows = _reading(a), []
     for name, axis in ((name, axis) for name in ("sum", "max") for axis in (0, 1)):
         mine = _waited(lambda f=name, d=axis: getattr(mnb, f)(a, axis=d))
         own, read, other = _times(runs, mine, reading, lambda f=name, d=axis: getattr(np, f)(x, axis=d))
-        note = f"{own * 1e3:.2f} ms against {other * 1e3:.2f}; {other / read:.2f} x if it did nothing but read"
+        note = f"{own * 1e3:.2f} ms against {other * 1e3:.2f}; {other / read:.2f} x if it only read"
         title = f"{name} of {len(x)}² over axis {axis}"
         rows.append(Row(title, f"{other / own:.2f} x NumPy", ">= 1.5 x", other / own >= 1.5, note))
     return rows

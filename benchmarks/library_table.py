@@ -1,11 +1,10 @@
-"""A few ops that everybody knows, beside NumPy's and PyTorch's, all three writing into memory that they already have.
+"""Compare a few well-known ops with NumPy's and PyTorch's, all three writing into existing memory.
 
 Run: python benchmarks/library_table.py [--runs N] [--size N] [COLUMN …]
 
-Each side has arrays of its own, so that none finds in the cache what another has just read. Each is given ``out=``
-where it takes it; where ours takes none, its result comes from the pool of memory that earlier results left, which is
-memory that it already has. Times are medians of alternating runs; the ratios are the peer's time over ours, so
-that more than 1 is faster here.
+Each library has its own arrays, so that none finds in the cache what another has just read. Each is passed ``out=`` if
+it accepts it; our ops without ``out=`` reuse the pool's memory of earlier results. Times are medians of alternating
+runs. A ratio is the peer's time over ours, so above 1 means that ours is faster.
 """
 
 from __future__ import annotations
@@ -27,17 +26,17 @@ Call = Callable[[], Any]
 
 
 class Column(NamedTuple):
-    """An op in three libraries; None where a library has no such function."""
+    """An op in three libraries, with None where a library lacks the function."""
 
     name: str
     mine: Call
     numpy: Call | None
     torch: Call | None
-    times: int = 1  # that each is called for one time taken
+    times: int = 1  # calls per timed run
 
 
 def columns(n: int) -> Iterator[Column]:  # noqa: PLR0915  (a table is long)
-    """Make the columns: elementwise ops, reductions and scans of ``n`` floats, products of matrices of 2,048²."""
+    """Return the columns: elementwise ops, reductions and scans of ``n`` floats, products of 2,048² matrices."""
     torch: Any = None
     if importlib.util.find_spec("torch"):
         import torch
@@ -121,7 +120,7 @@ def columns(n: int) -> Iterator[Column]:  # noqa: PLR0915  (a table is long)
 
 
 def layers() -> Iterator[Column]:
-    """Make the columns of neural networks' functions, which NumPy has not; PyTorch's take no ``out=`` either."""
+    """Return the columns of neural networks' functions. NumPy lacks them, and PyTorch's take no ``out=`` either."""
     torch: Any = None
     if importlib.util.find_spec("torch"):
         import torch
@@ -152,7 +151,7 @@ def layers() -> Iterator[Column]:
 
 
 def repeated(call: Call, times: int) -> Call:
-    """Return what calls it so often, and waits."""
+    """Return a function that calls it `times` times and waits."""
     def many() -> None:
         for _ in range(times):
             kept = call()
@@ -164,10 +163,10 @@ def repeated(call: Call, times: int) -> Call:
 
 def main() -> int:
     """Run all."""
-    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # as in library.py: before PyTorch is loaded
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # as in library.py, before PyTorch is loaded
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("columns", nargs="*", help="only those whose names contain one of these")
-    parser.add_argument("--runs", type=int, default=9, help="counted runs of each (default 9)")
+    parser.add_argument("--runs", type=int, default=9, help="timed runs of each (default 9)")
     parser.add_argument("--size", type=int, default=1 << 24, help="elements (default 2^24)")
     options = parser.parse_args()
     print(f"{options.size:,} elements, medians of {options.runs} alternating runs\n{machine()}\n")

@@ -1,6 +1,6 @@
-"""What docs/mac.md says was never seen: on a Mac this shows it. ``METALNB_ENGINE=metal python benchmarks/mac.py``.
+"""Show on a Mac what docs/mac.md lists as never observed. ``METALNB_ENGINE=metal python benchmarks/mac.py``.
 
-Each line is one of the page's items. Nothing here is a benchmark against something else.
+Each line answers one of the page's items. Nothing here is compared with another library.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def timed(engine: Any, program: Any) -> str:
 
 
 def shared(engine: Any, program: Any) -> str:
-    """Return what a small dispatch costs the host when they share command buffers, and when not (item 15)."""
+    """Return what a small dispatch costs the host with and without a shared command buffer (item 15)."""
     x = np.frombuffer(engine.alloc(4096), np.float32)
     bound = program.add.prepare(x)
     told = []
@@ -73,7 +73,7 @@ def shared(engine: Any, program: Any) -> str:
 
 
 def archived() -> str:
-    """Return how long a kernel takes to compile in a first process and in a second (item 13)."""
+    """Return how long a kernel takes to compile in a first and in a second process (item 13)."""
     script = COMPILED + f"# {time.time_ns()}"
     new = script.replace("kernel void add", f"// {time.time_ns()}\\nkernel void add")
     runs = [float(subprocess.check_output([sys.executable, "-c", new], text=True)) for _ in range(2)]
@@ -81,7 +81,7 @@ def archived() -> str:
 
 
 def validated(program: Any) -> str:
-    """Return what shader validation says of an access beyond the end (item 14)."""
+    """Return what shader validation reports for an access beyond the end (item 14)."""
     try:
         found = mnb.validate(program.beyond, np.zeros(40, np.float32), np.zeros(40, np.float32), device=True)
     except mnb.MetalnbError as error:
@@ -91,7 +91,7 @@ def validated(program: Any) -> str:
 
 
 def lent(program: Any) -> str:
-    """Return whether NumPy's pages are lent to the GPU (item 3)."""
+    """Return whether the GPU uses NumPy's pages without a copy (item 3)."""
     pages = np.frombuffer(mmap.mmap(-1, mmap.PAGESIZE), np.float32)
     ticket = program.add.prepare(pages).launch()
     yes = any(result.lent for result in ticket.results)
@@ -100,7 +100,7 @@ def lent(program: Any) -> str:
 
 
 def logged() -> str:
-    """Return how many of the lines of a dispatch are there when it has been waited for (item 5)."""
+    """Return how many of a dispatch's log lines have arrived once it has been waited for (item 5)."""
     told, x = io.StringIO(), mnb.ones(5, dtype="float32", device="metal")
     try:
         with contextlib.redirect_stdout(told):

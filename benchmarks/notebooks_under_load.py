@@ -1,9 +1,9 @@
-"""Whether the notebooks go through on a busy machine: each beside `stress-ng`, with its time and its memory.
+"""Check that the notebooks run on a busy machine: each beside `stress-ng`, with its time and memory.
 
 Run: python benchmarks/notebooks_under_load.py [--load N] [NOTEBOOK …]
 
-The notebooks are executed into a folder that is thrown away. A notebook's memory is that of its whole tree of
-processes, the engine's compiler included, at its peak: what each has for itself, and its part of what is shared.
+The notebooks are executed into a temporary folder. A notebook's memory is the peak of its entire process tree, with the
+engine's compiler: each process's private memory, and its share of shared memory.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from report import Row, show
 
 ROOT = Path(__file__).resolve().parent.parent
 BUSY = [sys.executable, "-c", "while True: pass"]
-SECONDS, MEMORY = 60, 1e9  # of each notebook
+SECONDS, MEMORY = 60, 1e9  # limits for each notebook
 LOOK = 0.25  # seconds between two looks at the memory
 
 
 @contextlib.contextmanager
 def load(count: int) -> Iterator[str]:
-    """Keep cores busy with `stress-ng`, or with loops of Python where there is none; say which."""
+    """Keep cores busy with `stress-ng`, or with Python loops where it is missing; yield the load's description."""
     stress = shutil.which("stress-ng")
     commands = [[stress, "--cpu", str(count), "--quiet"]] if stress and count else [BUSY] * count
     started = [subprocess.Popen(command) for command in commands]
@@ -43,17 +43,17 @@ def load(count: int) -> Iterator[str]:
 
 
 def memory(process: psutil.Process) -> float:
-    """Return what a process and its children hold, in bytes; what several of them share is counted once."""
+    """Return the memory (B) of a process and its children, counting shared memory once."""
     held = 0
     for one in (process, *process.children(recursive=True)):
-        with contextlib.suppress(psutil.Error):  # it may have ended
+        with contextlib.suppress(psutil.Error):  # the process may have ended
             found = one.memory_full_info()
             held += getattr(found, "pss", found.uss)
     return held
 
 
 def watched(notebook: Path, into: str) -> tuple[float, float, int, str]:
-    """Execute a notebook; return its seconds, the most memory that it held, its exit status and what it said last."""
+    """Execute a notebook; return its time (s), peak memory (B), exit status and last line of output."""
     command = [sys.executable, str(ROOT / "notebooks" / "run.py"), "--into", into, str(notebook)]
     start, most = time.perf_counter(), 0.0
     with tempfile.TemporaryFile("w+") as said:

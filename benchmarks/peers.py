@@ -1,4 +1,4 @@
-"""How users of other libraries write the ops of the table: the best plain form of each, for ``library.py``."""
+"""The ops of the table in other libraries, in the best form that a user would plainly write, for ``library.py``."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["numexpr_peer", "numpy_peer", "torch_peer"]
 
 Call = Callable[..., Any]
 
-# NumPy has no function of these; this is what is written instead.
+# NumPy has no function for these; its users write this instead.
 _NUMPY: dict[str, Call | None] = {
     "rsqrt": lambda x: 1 / np.sqrt(x),
     "fma": lambda x, y, z: x * y + z,
@@ -33,13 +33,13 @@ _NUMPY: dict[str, Call | None] = {
     "silu": lambda x: x / (1 + np.exp(-x)),
     "hardswish": lambda x: x * np.clip(x / 6 + 0.5, 0, 1),
     "mish": lambda x: x * np.tanh(np.log1p(np.exp(x))),
-    "gelu": lambda x: 0.5 * x * (1 + np.tanh(0.7978845608 * (x + 0.044715 * x**3))),  # the other gelu: no erf there
+    "gelu": lambda x: 0.5 * x * (1 + np.tanh(0.7978845608 * (x + 0.044715 * x**3))),  # by tanh: NumPy has no erf
     "erf": None,
     "softmax": lambda x: (e := np.exp(x - x.max(-1, keepdims=True))) / e.sum(-1, keepdims=True),
     "log_softmax": lambda x: (d := x - x.max(-1, keepdims=True)) - np.log(np.exp(d).sum(-1, keepdims=True)),
 }
 
-# PyTorch's name, where it is not the op's own.
+# PyTorch's name, where it differs from the op's.
 _TORCH = {
     "negative": "neg", "bitwise_invert": "bitwise_not", "multiply": "mul", "subtract": "sub", "divide": "div",
     "equal": "eq", "not_equal": "ne", "less": "lt", "less_equal": "le", "greater": "gt", "greater_equal": "ge",
@@ -64,7 +64,7 @@ _TORCH_CALLS: dict[str, Callable[[Any], Call]] = {
     "rsqrt": lambda torch: torch.rsqrt,
 }
 
-# numexpr knows these by its own names and signs.
+# numexpr has its own names and operators for these.
 _NUMEXPR = {
     **{n: f"{n}(x)" for n in ("abs", "sqrt", "exp", "expm1", "log", "log10", "log1p", "sin", "cos", "tan", "sinh",
                               "cosh", "tanh", "floor", "ceil", "trunc", "round", "isnan", "isinf", "isfinite",
@@ -82,14 +82,14 @@ _NUMEXPR = {
 
 
 def numpy_peer(op: Op) -> Call | None:
-    """Return NumPy's form of an op: its function, or what is written for it."""
+    """Return NumPy's form of an op: its function, or the expression that replaces it."""
     if op.name in _NUMPY:
         return _NUMPY[op.name]
     return op.row.numpy[0] if op.row.numpy else op.row.reference
 
 
 def torch_peer(op: Op) -> Call | None:
-    """Return PyTorch's form of an op; None where it has none, or is not installed."""
+    """Return PyTorch's form of an op; None where there is none, or PyTorch is not installed."""
     if importlib.util.find_spec("torch") is None:
         return None
     torch = importlib.import_module("torch")
@@ -102,7 +102,7 @@ def torch_peer(op: Op) -> Call | None:
 
 
 def numexpr_peer(op: Op) -> Call | None:
-    """Return numexpr's form of an op; None where it has none, or is not installed."""
+    """Return numexpr's form of an op; None where there is none, or numexpr is not installed."""
     if op.name not in _NUMEXPR or importlib.util.find_spec("numexpr") is None:
         return None
     numexpr = importlib.import_module("numexpr")

@@ -1,10 +1,10 @@
-"""What a profile costs: a dispatch counted whole, over the same dispatch as the engine `cpu` runs it, in turn.
+"""Measure what a profile costs: a dispatch with counters against the same dispatch on the engine `cpu`.
 
 Run: python benchmarks/profile_cost.py [--of GROUP …] [--runs N] [--busy] [NAME …]
 
-A row of the group ``lanes`` is a kernel of ``lanes.metal``, one of ``kernels`` a dispatch of the tests' whole kernels.
-A time is the least of all runs, after a first one that compiles. What takes less than 0.1 ms is shown, and not counted
-in the mean: there Python's part of a profile is the larger one.
+A row of the group ``lanes`` is a kernel of ``lanes.metal``, one of ``kernels`` a dispatch of a kernel in tests/kernels.
+A time is the minimum of all runs, after a first one that compiles. Dispatches under 0.1 ms are shown but excluded from
+the mean, because most of their profile is Python's time.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from metalnb.engine.cpu.profiled.counted_run import run_counted
 
 MOST = 30.0
 LEAST = 1e-4  # s
-LONG = 1e9  # s: no dispatch is cut short
+LONG = 1e9  # s: no dispatch is stopped early
 
 
 def lanes(names: list[str]) -> Iterator[Dispatched]:
@@ -42,12 +42,12 @@ def lanes(names: list[str]) -> Iterator[Dispatched]:
 
 
 def kernels(names: list[str]) -> Iterator[Dispatched]:
-    """Yield the dispatches of the tests' whole kernels."""
+    """Yield the dispatches of the kernels in tests/kernels."""
     engine = engines.named("cpu")
     for d in PARTS["kernels"](engine, Choice(names, (1, 1))):
         try:
             engine.start(d.binary, d.arguments, d.grid, d.threadgroup).wait()
-        except mnb.KernelFault:  # on purpose
+        except mnb.KernelFault:  # wrong on purpose
             continue
         yield d._replace(source=f"{d.source}, {d.binary.unit.signature.name}")
 
@@ -56,7 +56,7 @@ GROUPS = {"lanes": lanes, "kernels": kernels}
 
 
 def measured(d: Dispatched, runs: int, clock: Callable[[], float]) -> tuple[float, float] | None:
-    """Return the seconds of a dispatch, plain and counted; None for one that cannot be counted."""
+    """Return the time (s) of a dispatch, plain and with counters; None for one that cannot be counted."""
 
     def counted() -> Any:
         return run_counted(d.binary.unit, d.arguments, d.grid, d.threadgroup, LONG)

@@ -1,4 +1,4 @@
-"""What `mnb.profile` counts of fourteen kernels, beside what Nsight Compute reads of a GPU's counters.
+"""Compare what `mnb.profile` counts for fourteen kernels with a GPU's counters, read by Nsight Compute.
 
 Run: python benchmarks/profile_counters.py counts > counts.json     (on any machine)
      python benchmarks/profile_counters.py command                  (prints the ncu command for `run`)
@@ -107,13 +107,13 @@ kernel void nbody(device const float4* p, device float4* o, AT) {
 """
 N, WIDE, BODIES = 1 << 20, 1024, 4096
 
-# What ncu is asked for, by our name of it; several are added up.
+# The metrics that ncu reads, by our name; several are added up.
 METRICS = {
     "read sectors": ("l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum",),
     "read requests": ("l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum",),
     "write sectors": ("l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum",),
     "write requests": ("l1tex__t_requests_pipe_lsu_mem_global_op_st.sum",),
-    "passes": (  # without the kind, each warp has two or three more that no access made
+    "passes": (  # per kind of access: the total has two or three more per warp that no access causes
         "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum", "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_st.sum",
         "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_atom.sum",
     ),
@@ -124,7 +124,7 @@ METRICS = {
     "branch efficiency": ("smsp__sass_average_branch_targets_threads_uniform.pct",),
     "memory bytes": ("dram__bytes_read.sum", "dram__bytes_write.sum"),
 }
-# What the two are compared by: a name, how near they must be, and whether that is a share or points of percent.
+# The figures compared: a name, the tolerance, and whether it is relative or in percentage points.
 COMPARED = (
     ("read sectors per request", 0.05, "share"), ("write sectors per request", 0.05, "share"),
     ("passes", 0.10, "share"), ("flops", 0.0, "share"), ("branch efficiency", 5.0, "points"),
@@ -179,9 +179,9 @@ def counts(seconds: float) -> dict[str, dict[str, float]]:
 
 
 def run() -> None:
-    """Run each kernel once on the engine cuda: what ncu looks at."""
+    """Run each kernel once on the engine cuda, for ncu."""
     mnb.use("cuda")
-    program = mnb.compile(SOURCE, checked=False)  # checks read the sizes, too
+    program = mnb.compile(SOURCE, checked=False)  # checks would read the sizes, too
     for name, args, launch in calls():
         program[name](*args, **launch)
 
@@ -193,7 +193,7 @@ def command() -> str:
 
 
 def counters(path: Path) -> dict[str, dict[str, float]]:
-    """Read what ncu wrote: a row of names, one of units, and one for each kernel."""
+    """Read ncu's output: a row of names, one of units, and one for each kernel."""
     text = path.read_text(encoding="utf-8").splitlines()
     first = next(i for i, line in enumerate(text) if line.startswith('"ID"'))
     names, units, *rows = csv.reader(text[first:])
@@ -202,7 +202,7 @@ def counters(path: Path) -> dict[str, dict[str, float]]:
         message = f"{path} has {len(rows)} launches; there are {len(known)} kernels"
         raise ValueError(message)
     found: dict[str, dict[str, float]] = {}
-    for kernel, row in zip(known, rows, strict=True):  # ncu has one name for all, and the order of the launches
+    for kernel, row in zip(known, rows, strict=True):  # ncu gives all of them one name, in the order of the launches
         value = {
             n: float(v.replace(",", "")) * _SCALES.get(unit, 1)
             for n, unit, v in zip(names, units, row, strict=True)
@@ -221,7 +221,7 @@ def _figure(of: dict[str, float], name: str) -> float:
 
 
 def compare(ours: dict[str, dict[str, float]], theirs: dict[str, dict[str, float]]) -> Iterator[str]:
-    """Yield a row for each kernel and figure: ours, the device's, and whether they are as near as they must be."""
+    """Yield a row for each kernel and figure: ours, the device's, and whether they agree within the tolerance."""
     yield f"{'kernel':18} {'figure':26} {'counted':>16} {'ncu':>16}"
     within: Callable[[float, float, float | None, str], bool] = lambda a, b, most, how: (  # noqa: E731
         most is None or (abs(a - b) <= most if how == "points" else abs(a - b) <= most * max(abs(b), 1e-9))

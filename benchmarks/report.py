@@ -1,7 +1,7 @@
-"""What every benchmark shares: interleaved runs, medians, and one table.
+"""Shared by every benchmark: interleaved runs, medians, and the table.
 
-Times are wall-clock (`time.perf_counter`). Peers are measured in the same process, alternately (A B A B …), so that a
-drift of the machine's speed affects both alike.
+Times are wall-clock (`time.perf_counter`). Peers are measured in the same process, alternately (A B A B …), so that
+drifts in the machine's speed affect both equally.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = ["Row", "interleaved", "machine", "median", "show"]
 
 @dataclass(frozen=True)
 class Row:
-    """One line of the table: what was measured, the value, the aim, and whether it is met."""
+    """A line of the table: what was measured, the value, the aim, and whether it is met."""
 
     name: str
     value: str
@@ -33,10 +33,10 @@ def interleaved(
     runs: int, *functions: Callable[[], object], warmup: int = 1, before: Callable[[], object] | None = None,
     clock: Callable[[], float] = time.perf_counter,
 ) -> list[list[float]]:  # fmt: skip
-    """Time functions alternately, with `before` untimed before each; give each one's seconds.
+    """Time functions alternately, calling `before` untimed before each; return the times (s) of each.
 
-    Each round has an order of its own, by chance: who always came after the same one would inherit its caches, its
-    clock and whether the other cores sleep.
+    Each round has its own random order: a function that always followed the same one would inherit its caches, its
+    clock rate and the sleep state of the other cores.
     """
     for f in functions:
         for _ in range(warmup):
@@ -68,7 +68,7 @@ def machine() -> str:
 
 
 def show(title: str, rows: Sequence[Row]) -> int:
-    """Print the table; give the number of aims that were missed."""
+    """Print the table; return the number of aims missed."""
     print(f"\n{title}\n{machine()}\n")
     wide = [max(len(getattr(r, f)) for r in rows) for f in ("name", "value", "aim")]
     for r in rows:

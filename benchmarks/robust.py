@@ -1,11 +1,11 @@
-"""What the checks cost: each kernel of the library, of the tests' whole kernels and of the notebooks, both ways.
+"""Measure what the checks cost: every kernel of the library, of tests/kernels and of the notebooks, both ways.
 
 Run: python benchmarks/robust.py [--of PART …] [--share K/N] [--runs N] [--size N] [--quick] [NAME …]
 
-Every dispatch that these make is recorded, and its kernel compiled both ways; then the two run alternately on the same
-memory, timed by the device's clock. A line has the two medians and their ratio, checked over unchecked. An op counts
-once, with all its dispatches; a kernel of a notebook or a test by itself. What takes less than 20 µs is shown, and not
-counted: of that the code is the smaller part.
+Each of their dispatches is recorded, and its kernel compiled with and without checks. The two then run alternately on
+the same memory, timed by the device's clock. A line has the two medians and their ratio, checked over unchecked. An op
+counts once, with all its dispatches; each kernel of a notebook or a test counts separately. Dispatches under 20 µs are
+shown but not counted, because the kernel's code is the smaller part of that time.
 """
 
 from __future__ import annotations
@@ -26,10 +26,11 @@ GATHERS = {"take", "take_along_axis", "gather", "gather_scatter", "scatter", "pu
 BOUND = {"elementwise", "activation"}
 LEAST = 2e-5  # s: a shorter dispatch says little of the code
 SECONDS = 0.12  # of measuring each
+_LONG = 10  # s
 
 
 class Measured(NamedTuple):
-    """A dispatch, and the medians of both ways in seconds."""
+    """A dispatch, and its median times (s), checked and unchecked."""
 
     dispatched: Dispatched
     checked: float
@@ -47,8 +48,9 @@ def measured(engine: Any, d: Dispatched, runs: int) -> Measured | None:
     """Measure a dispatch both ways; None for one that is wrong on purpose, or takes no time at all."""
     pair = [engine.compile(dataclasses.replace(d.binary.unit, checked=checked)) for checked in (True, False)]
     d.restore()
-    ticket = engine.start(pair[0], d.arguments, d.grid, d.threadgroup)
     try:
+        with mnb.timeout(_LONG):  # a notebook has a loop without end
+            ticket = engine.start(pair[0], d.arguments, d.grid, d.threadgroup)
         ticket.wait()
         once = ticket.elapsed() or 0.0
     except mnb.KernelFault as fault:
@@ -83,7 +85,7 @@ def repeats(engine: Any, binary: Any, d: Dispatched) -> bool:
 
 
 def times_of(engine: Any, binary: Any, d: Dispatched, count: int) -> list[float]:
-    """Return the seconds of `count` dispatches: by the device's clock, if the engine has one."""
+    """Return the times (s) of `count` dispatches: by the device's clock if the engine has one."""
     if hasattr(engine, "timed"):
         return list(engine.timed(binary, d.arguments, d.grid, d.threadgroup, count))
     took = []
@@ -95,7 +97,7 @@ def times_of(engine: Any, binary: Any, d: Dispatched, count: int) -> list[float]
 
 
 def counted(ticket: Any) -> tuple[int, int]:
-    """Return how many accesses a dispatch checked, and how many of its loops looked whether to end."""
+    """Return how many accesses a dispatch checks, and how many of its loops test the stop flag."""
     checks = getattr(ticket, "checks", None)
     if checks is not None:
         return len(checks.wrong), len(checks.stops)
@@ -117,7 +119,7 @@ def main() -> int:
     parser.add_argument("--share", metavar="K/N", default="1/1", help="the K-th of N parts of each table")
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--size", type=int, default=1 << 20)
-    parser.add_argument("--quick", action="store_true", help="small sizes, few runs: to see that it works")
+    parser.add_argument("--quick", action="store_true", help="small sizes, few runs: only to check that it works")
     options = parser.parse_args()
     runs, n = (2, 1 << 16) if options.quick else (options.runs, options.size)
     first, shares = map(int, options.share.split("/"))
@@ -141,7 +143,7 @@ def main() -> int:
 
 
 class Case(NamedTuple):
-    """An op with all its dispatches, or one kernel of a notebook or a test: the seconds both ways."""
+    """An op with all its dispatches, or one kernel of a notebook or a test, with its times (s) both ways."""
 
     name: str
     family: str
@@ -155,7 +157,7 @@ class Case(NamedTuple):
 
 
 def cases(found: list[Measured]) -> list[Case]:
-    """Put the dispatches of each op together."""
+    """Add up the dispatches of each op."""
     ops: dict[str, list[Measured]] = {}
     for number, m in enumerate(found):
         one = m.dispatched.family in OTHERS
@@ -172,7 +174,7 @@ OTHERS = {"kernel": "the tests' kernels", "notebook": "the notebooks' kernels"}
 
 
 def rows(found: list[Case]) -> list[Row]:
-    """Return the figures that matter, beside what they are to be."""
+    """Return the figures that matter with their aims."""
     whole = mean([case.ratio for case in found])
     made = [Row("geometric mean", f"{whole:.3f} x", "<= 1.03 x", whole <= 1.03, f"{len(found)} ops and kernels")]
     for family, name in (("", "ops"), *OTHERS.items()):

@@ -1,8 +1,8 @@
-/* A copy as STREAM has it (McCalpin, 1995), on threads: what a memory gives to plain C.
+/* STREAM's copy (McCalpin, 1995) on several threads: the bandwidth that plain C reaches.
 
-   copy_plain stores as any program does: a line of memory is read before it is written to, so that a copy moves three
-   bytes for every two that count. copy_streaming goes past the caches (non-temporal stores) and is spared that read;
-   Metal Shading Language has no such store, so the kernels of a limit are to be held against the plain one. */
+   copy_plain stores as any program does: a cache line is read before it is written to, so that a copy moves three bytes
+   for every two that count. copy_streaming bypasses the caches (non-temporal stores) and avoids that read. Metal
+   Shading Language has no such store, so compare a limit's kernels with the plain copy. */
 
 #include <immintrin.h>
 #include <pthread.h>
@@ -37,9 +37,9 @@ static void *work(void *given) {
     return NULL;
 }
 
-/* Copy n floats, a multiple of 16 for each thread, from b to a, both on 64 bytes; give the seconds from the first
-   thread's begin to the last one's end. No other thread watches: on as many processors it would be scheduled late. */
-double stream_copy(float *a, const float *b, size_t n, int threads, int streaming) {
+/* Copy n floats, a multiple of 16 for each thread, from b to a, both aligned to 64 bytes; return the seconds from the
+first thread's start to the last one's end. No extra thread takes the time: with every processor busy it would be
+scheduled late. */ double stream_copy(float *a, const float *b, size_t n, int threads, int streaming) {
     pthread_t ids[MOST];
     Part parts[MOST];
     pthread_barrier_t gate;

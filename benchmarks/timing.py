@@ -1,4 +1,4 @@
-"""Whether a measured time is true: against independent ones. What a monitor costs, and how long one waits for figures.
+"""Compare measured times with independent ones; measure a monitor's cost and how long users wait for figures.
 
 Run: python benchmarks/timing.py [--trials N] [--quick]
 """
@@ -45,7 +45,7 @@ kernel void chain(device const float* x, device float* y, constant uint& rounds,
 
 
 def bare(dispatch: Dispatch, seconds: float = 0.25) -> float:
-    """Time a dispatch without metalnb's own timing: calls of the pool, by Python's clock, their median."""
+    """Time a dispatch without metalnb's own timing: the median of direct calls of the pool, by Python's clock."""
     binary = dispatch.kernel.binary
     code = binary.code(binary.first, dispatch.grid, dispatch.threadgroup)
     words = cpu_engine.dispatch(dispatch.arguments, dispatch.grid, dispatch.threadgroup, code.storage_bytes)
@@ -60,9 +60,9 @@ def bare(dispatch: Dispatch, seconds: float = 0.25) -> float:
 
 
 def agreement(rounds: int, *, longest: bool) -> list[Row]:
-    """Hold `measure` against bare calls, for kernels of 5 µs to 500 ms."""
+    """Compare `measure` with bare calls, for kernels of 5 µs to 500 ms."""
     program = mnb.compile(SOURCE, engine="cpu", checked=False)
-    # Arrays well within a cache or well beyond the last: at its edge two ways of launching are two kernels.
+    # Arrays fit well into a cache or far exceed the last one: near its size, two ways of launching behave differently.
     cases = [("saxpy", 1 << 15, 1e-9), ("chain", 1 << 13, 200), ("saxpy", 1 << 17, 1e-9), ("chain", 1 << 17, 200),
              ("saxpy", 1 << 23, 1e-9), ("chain", 1 << 20, 2000), ("chain", 1 << 20, 30000)]  # fmt: skip
     rows = []
@@ -82,7 +82,7 @@ def agreement(rounds: int, *, longest: bool) -> list[Row]:
 
 
 def repeated(times: int) -> list[Row]:
-    """Measure one kernel again and again: one that computes, and one whose speed is the caches', which are shared."""
+    """Measure a kernel repeatedly: one bound by arithmetic, and one bound by the shared caches."""
     program = mnb.compile(SOURCE, engine="cpu")
     rows = []
     for name, n, last, aim in (("chain", 1 << 16, 500, "<= 10 %"), ("saxpy", 1 << 16, 1e-9, "")):
@@ -96,7 +96,7 @@ def repeated(times: int) -> list[Row]:
 
 
 def c_copy() -> Callable[[bool], float] | str:
-    """Compile the copy in C; give what runs it, in B/s, or why it cannot."""
+    """Compile the copy in C; return a function that returns its rate in B/s, or the reason why there is none."""
     compiler = shutil.which("gcc") or shutil.which("cc")
     if compiler is None:
         return "no C compiler here: apt-get install gcc"
@@ -124,7 +124,7 @@ def c_copy() -> Callable[[bool], float] | str:
 
 
 def ceilings(rounds: int) -> list[Row]:
-    """Hold the copy limit against a copy in C, before and after it: each the best of what it had in that time."""
+    """Compare the copy limit with a copy in C before and after it, each by its best run."""
     copy = c_copy()
     if isinstance(copy, str):
         return [Row("copy limit / C copy", "skipped", "", None, copy)]
@@ -143,7 +143,7 @@ def ceilings(rounds: int) -> list[Row]:
 
 
 def comparisons(trials: int) -> list[Row]:
-    """Compare a kernel with itself, and with one that does twice the work."""
+    """Compare a kernel with itself, and with one that does twice as much."""
     program, twin = mnb.compile(SOURCE, engine="cpu"), mnb.compile(f"{SOURCE}// the same\n", engine="cpu")
     x, y = np.ones(1 << 16, np.float32), np.zeros(1 << 16, np.float32)
     same, wide = [], []
@@ -162,7 +162,7 @@ def comparisons(trials: int) -> list[Row]:
 
 
 def watching(rounds: int) -> list[Row]:
-    """Launch alternately with a monitor and without, over an engine that does nothing: anything else would be noise."""
+    """Launch with and without a monitor, on an engine that does nothing: real work would add noise."""
 
     class Idle(Observable):
         def start(self, *_: Any) -> Any:
@@ -183,7 +183,7 @@ def watching(rounds: int) -> list[Row]:
     without, more, later = [], [], []
     for _ in range(20 * rounds):
         without.append(launches())
-        end = observe(engine, monitor._noted.append)  # noqa: SLF001  (what a monitor does of an engine that it does not know)
+        end = observe(engine, monitor._noted.append)  # noqa: SLF001  (as a monitor does for an unknown engine)
         more.append(launches() - without[-1])
         end()
         start = time.perf_counter()
@@ -196,7 +196,7 @@ def watching(rounds: int) -> list[Row]:
 
 
 def instruments(rounds: int) -> list[Row]:
-    """Time what a person waits for: a `%metal_time`, a tuner's Stop, a figure after a slider has come to rest."""
+    """Time what users wait for: `%metal_time`, a tuner's Stop, a figure after a slider comes to rest."""
     from IPython.core.interactiveshell import InteractiveShell
 
     program = mnb.compile(SOURCE)
@@ -204,7 +204,7 @@ def instruments(rounds: int) -> list[Row]:
     shell = InteractiveShell.instance()
     shell.run_line_magic("load_ext", "metalnb")
     shell.push({"saxpy": program.saxpy, "x": x, "y": y})
-    mnb.limits()  # kept from another day, in a notebook
+    mnb.limits()  # in a notebook, from an earlier session
     magic = [_lasted(lambda: shell.run_line_magic("metal_time", "saxpy(x, y, 2.0)")) for _ in range(rounds + 1)]
     rows = [Row("%metal_time of a small kernel", f"{median(magic):.2f} s", "< 1 s", median(magic) < 1, _ends(magic))]
 
@@ -214,7 +214,7 @@ def instruments(rounds: int) -> list[Row]:
         tuner = mnb.tune(program.saxpy, large, out, a=1e-9)
         time.sleep(0.17 * (k + 1))
         stops.append(_lasted(lambda tuner=tuner: tuner.stop().wait()))
-    name = "tune: from Stop to the end, 2^24 elements, the longest"
+    name = "tune: from Stop to the end, 2^24 elements, the slowest"
     rows.append(Row(name, f"{max(stops):.2f} s", "<= 1 s", max(stops) <= 1, _ends(stops)))
 
     for power in (16, 20, 24):
@@ -222,7 +222,7 @@ def instruments(rounds: int) -> list[Row]:
         _ = board.widget
         slider, rests = board.controls["grid"], []
         for factor in [Fraction(1, 2), Fraction(1, 4), Fraction(1, 8)] * rounds:
-            for passed in (Fraction(1, 16), Fraction(1), factor):  # a drag, whose way is not measured
+            for passed in (Fraction(1, 16), Fraction(1), factor):  # a drag: the sizes on the way are not measured
                 slider.value = passed
                 time.sleep(0.02)
             rests.append(_lasted(board.wait))
@@ -250,7 +250,7 @@ def main() -> int:
     """Run all."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--trials", type=int, default=50, help="comparisons of a kernel with itself (default 50)")
-    parser.add_argument("--quick", action="store_true", help="few rounds and no long kernel: to see that it works")
+    parser.add_argument("--quick", action="store_true", help="few rounds and no long kernel, to check that it works")
     options = parser.parse_args()
     rounds, trials = (1, 3) if options.quick else (5, options.trials)
     rows = [*agreement(rounds, longest=not options.quick), *repeated(3 if options.quick else 20)]

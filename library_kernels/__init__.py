@@ -1,12 +1,12 @@
-"""The kernel library: one table of ops, and the Metal they run (imported as ``metalnb.library_kernels``).
+"""The kernel library: one table of ops, and the Metal that they run (imported as ``metalnb.library_kernels``).
 
 The Metal is in the folder ``metal``. Read these first, each with its idea in three lines at the top: ``reduce.metal``,
 ``scan.metal``, ``argreduce.metal``, ``matmul.metal``, ``softmax.metal``, ``norm.metal``, ``sort.metal``,
-``gather.metal``, ``random.metal``. A cell can include any of them, ``#include <metalnb/reduce.metal>``, and their
-shared headers: ``storage.h``, ``special.h``, ….
+``gather.metal``, ``random.metal``. Cells can include any of them, ``#include <metalnb/reduce.metal>``, and their shared
+headers: ``storage.h``, ``special.h``, ….
 
 Input: arrays and a call. Output: arrays, filled by kernels that have been started. A call passes through the folders:
-the ops are declared by subject, ``planning`` works out dispatches from shapes alone, ``launching`` starts them.
+the ops are declared by subject, ``planning`` computes dispatches from shapes alone, ``launching`` starts them.
 ``samples`` is for tests and benchmarks; no other folder imports it.
 
 elementwise/ shapes/ creation/ indexing/ reductions/ statistics/ sorting/ linear_algebra/ norms/ neural/

@@ -1,4 +1,4 @@
-"""What an op's docstring says, from its row."""
+"""An op's docstring, from its row."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ _SETS = (
 
 
 def dtypes_text(dtypes: tuple[str, ...]) -> str:
-    """Return which dtypes an op takes, in words where possible."""
+    """Return the dtypes that an op takes, in words where possible."""
     return next((words for those, words in _SETS if set(those) == set(dtypes)), ", ".join(dtypes))
 
 
 def reference_text(name: str, cite: str) -> str:
-    """Return where an op's meaning is defined."""
+    """Return the reference that defines an op."""
     return cite or (f"Python array API standard 2024.12, ``{name}``" if name in _STANDARD.split() else "")
 
 
@@ -57,7 +57,7 @@ def described(formula: Formula, row: OpRow, defaults: dict[str, Any]) -> Callabl
 
 
 def public(operands: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the operands' names as callers see them: x; x1, x2; x1, x2, x3, as in the standard."""
+    """Return the operands' names for callers: x; x1, x2; x1, x2, x3, as in the standard."""
     numbered = {"x": "x1", "y": "x2", "z": "x3"} if "y" in operands else {}
     return tuple(numbered.get(n, n) for n in operands)
 

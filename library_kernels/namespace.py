@@ -18,7 +18,7 @@ from .planning.elementwise_plan import RANK
 
 __all__ = ["Namespace", "find", "hint", "names"]
 
-# The standard's own dtypes; float16 and bfloat16 are further ones, as it allows.
+# The standard's dtypes; float16 and bfloat16 are additions, which it allows.
 _STANDARD = tuple(name for name in DTYPES if name not in {"float16", "bfloat16"})
 
 # Source: Python array API standard 2024.12, "Constants" and "Inspection".
@@ -52,12 +52,12 @@ def hint(name: str) -> str:
 
 
 def find(name: str) -> Any:
-    """Return the object behind a name of the namespace.
+    """Return the object that a name of the namespace refers to.
 
     Raises
     ------
     KeyError
-        When the name is unknown.
+        If the name is unknown.
     AttributeError
         For ``bfloat16`` without the package ml_dtypes.
     """
@@ -85,10 +85,10 @@ def _known() -> Mapping[str, Any]:
 
 
 class Namespace:
-    """What the namespace can do (array API, "Inspection"); from `metalnb.__array_namespace_info__`."""
+    """The namespace's capabilities (array API, "Inspection"), from `metalnb.__array_namespace_info__`."""
 
     def capabilities(self) -> dict[str, Any]:
-        """Return the optional features of the standard: boolean indexing, data-dependent shapes, the most axes."""
+        """Return the standard's optional features: boolean indexing, data-dependent shapes, the most axes."""
         return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": RANK}
 
     def default_device(self) -> str:
@@ -100,7 +100,7 @@ class Namespace:
         return [name for name, status in engines.engines().items() if status.available]
 
     def default_dtypes(self, *, device: str | None = None) -> dict[str, np.dtype[Any]]:
-        """Return the dtypes that Python's numbers become; complex numbers are not supported."""
+        """Return the dtypes of Python numbers; complex numbers are not supported."""
         _check_device(device)
         names = {"real floating": "float32", "integral": "int64", "indexing": "int64"}
         return {use: np.dtype(name) for use, name in names.items()}

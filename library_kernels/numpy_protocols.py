@@ -1,7 +1,7 @@
-"""What NumPy's functions do with arrays: ``np.sum(a)`` runs the op of the library that implements it.
+"""NumPy's functions on arrays: ``np.sum(a)`` runs the library op that implements it.
 
-Which op that is, its row says (`Row.reference` and `Row.numpy`). Arrays are never converted to
-NumPy's silently: a function without an op is refused, and the message says how to ask for NumPy's own.
+The op's row names the function (`Row.reference` and `Row.numpy`). Arrays are never converted to NumPy's silently: a
+function without an op is refused, and the message says how to call NumPy's own.
 
 Sources: NEP 13 (``__array_ufunc__``) and NEP 18 (``__array_function__``).
 """
@@ -25,7 +25,7 @@ from .op import Op
 
 __all__ = ["function", "ufunc"]
 
-# The op that a ufunc's method is.
+# The op of a ufunc's method.
 _REDUCE: dict[Any, str] = {
     np.add: "sum", np.multiply: "prod", np.maximum: "max", np.minimum: "min", np.logical_and: "all",
     np.logical_or: "any",
@@ -39,14 +39,14 @@ _PARAMETERS = {
     np.where: ("condition", "x1", "x2"),
     np.empty_like: ("prototype", "dtype"),
 }
-# Where NumPy's default is not the op's.
+# Parameters whose default in NumPy differs from the op's.
 _DEFAULTS: dict[Any, tuple[str, dict[str, Any]]] = {
     np.diagonal: ("diagonal", {"axis1": 0, "axis2": 1}),
     np.trace: ("trace", {"axis1": 0, "axis2": 1}),
     np.sort: ("sort", {"axis": -1}),
     np.argsort: ("argsort", {"axis": -1}),
 }
-# Functions that are a method of arrays, or a way to call an op.
+# Functions that are a method of arrays, or another way to call an op.
 _METHODS: dict[Any, Callable[..., Any]] = {
     np.array: lambda object, dtype=None, **_: asarray(object, dtype=dtype, copy=True),  # with like=
     np.asarray: lambda a, dtype=None, **_: asarray(a, dtype=dtype),
@@ -66,7 +66,7 @@ _METHODS |= {
     for name in linalg.__all__
     if hasattr(np.linalg, name) and hasattr(linalg, name) and not isinstance(getattr(linalg, name), (Op, type))
 }
-# Functions that read arrays and return none: they get the memory directly.
+# Functions that read arrays and return none; they get the memory directly.
 _LOOKING = frozenset({
     np.allclose, np.array2string, np.array_equal, np.array_equiv, np.array_repr, np.array_str, np.can_cast,
     np.iscomplexobj, np.isrealobj, np.may_share_memory, np.ndim, np.result_type, np.save, np.savetxt, np.savez,
@@ -75,12 +75,12 @@ _LOOKING = frozenset({
 
 
 def ufunc(called: np.ufunc, method: str, inputs: tuple[Any, ...], options: dict[str, Any]) -> Any:
-    """Answer a ufunc or one of its methods.
+    """Run a ufunc or one of its methods.
 
     Raises
     ------
     TypeError
-        When no op does.
+        If no op implements it.
     """
     label = f"np.{called.__name__}" + ("" if method == "__call__" else f".{method}")
     outs = options.pop("out", None) or (None,) * called.nout
@@ -107,7 +107,7 @@ def ufunc(called: np.ufunc, method: str, inputs: tuple[Any, ...], options: dict[
 def _where(
     label: str, called: np.ufunc, method: str, inputs: tuple[Any, ...], options: dict[str, Any], chosen: Any
 ) -> Any:
-    """Answer a ufunc where a mask is set; elsewhere `out` keeps its elements, and without one there are zeros."""
+    """Run a ufunc where a mask is set; elsewhere `out` keeps its elements, or without `out` there are zeros."""
     if method != "__call__" or called.nout != 1:
         raise TypeError(f"{label}: where=… is for ufuncs of one result. Use mnb.where(mask, x, …) before it.")
     (out,) = options.pop("out")
@@ -131,7 +131,7 @@ def _called(label: str, op: Op, inputs: tuple[Any, ...], options: dict[str, Any]
     if asked is None:
         return op(*inputs, **meant)
     dtype = as_dtype(asked, label)
-    if dtype != np.bool_:  # which comparisons give, whatever they compare
+    if dtype != np.bool_:  # which comparisons return for any dtype
         inputs = tuple(_cast(label, x, dtype) for x in inputs)
     result = op(*inputs, **meant)
     if result.dtype != dtype:
@@ -148,7 +148,7 @@ def _cast(label: str, x: Any, dtype: np.dtype[Any]) -> Any:
 
 
 def _fits(x: Any, dtype: np.dtype[Any], casting: Any) -> bool:
-    """Return whether a dtype can hold a value; Python's numbers have a kind but no size."""
+    """Return whether a dtype can represent a value; Python numbers have a kind but no size."""
     if type(x) in {bool, int, float}:
         return casting == "unsafe" or weak(x, dtype) == dtype
     return bool(np.can_cast(x.dtype if hasattr(x, "dtype") else np.asarray(x).dtype, dtype, casting))
@@ -162,12 +162,12 @@ def _folded(label: str, name: str | None, inputs: tuple[Any, ...], options: dict
 
 
 def function(called: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]) -> Any:
-    """Answer one of NumPy's functions.
+    """Run one of NumPy's functions.
 
     Raises
     ------
     TypeError
-        When no op does, or the op has no such parameter.
+        If no op implements it, or the op has no such parameter.
     """
     label = f"{called.__module__}.{called.__name__}".replace("numpy", "np", 1)
     if called in _LOOKING:
@@ -190,7 +190,7 @@ def function(called: Callable[..., Any], args: tuple[Any, ...], options: dict[st
 
 
 def _spread(arrays: tuple[Any, ...]) -> list[Any]:
-    """Broadcast arrays; objects that they cannot hold, such as names or None, are left to NumPy."""
+    """Broadcast arrays; objects that they cannot contain, such as names or None, are left to NumPy."""
     device = _device(*arrays)
     parts = []
     for given in arrays:
@@ -202,7 +202,7 @@ def _spread(arrays: tuple[Any, ...]) -> list[Any]:
 
 
 def _plainly(label: str, called: Callable[..., Any], args: tuple[Any, ...], given: dict[str, Any]) -> Any:
-    """Call a method with the arguments of NumPy's function; options that change nothing are dropped."""
+    """Call a method with the arguments of NumPy's function, dropping options that change nothing."""
     defaults = {name: default for _, name, _, default in _words(called, (), given)}
     meant = {name: value for name, value in given.items() if not _same(value, defaults[name])}
     try:
@@ -213,7 +213,7 @@ def _plainly(label: str, called: Callable[..., Any], args: tuple[Any, ...], give
 
 
 def _asked(label: str, called: Callable[..., Any], op: Op, args: tuple[Any, ...], given: dict[str, Any]) -> Any:
-    """Call an op with the arguments of NumPy's function: its names, its order, its defaults."""
+    """Call an op with the arguments of NumPy's function, by its names, order and defaults."""
     parameters = op.__signature__.parameters
     by_place: dict[int, Any] = {}
     by_name: dict[str, Any] = {}
@@ -244,7 +244,7 @@ def _words(
     called: Callable[..., Any], args: tuple[Any, ...], given: Mapping[str, Any]
 ) -> Iterator[tuple[int, str, Any, Any]]:
     """Yield each argument with the position, the name and the default of NumPy's parameter."""
-    nowhere = 1 << 16  # the place of what goes by name only
+    nowhere = 1 << 16  # the position of keyword-only parameters
     try:
         parameters = list(inspect.signature(called).parameters.values())
     except ValueError:
@@ -266,7 +266,7 @@ def _words(
 
 @functools.cache
 def _answers() -> Mapping[Any, Op]:
-    """Map NumPy's functions to the ops that implement them; of two, to the one of the same name."""
+    """Map NumPy's functions to the ops that implement them; if there are two, to the one with the same name."""
     found: dict[Any, Op] = {}
     for op in table.ops().values():
         for candidate in (op.row.reference, *op.row.numpy):
@@ -291,7 +291,7 @@ def _unknown(label: str) -> TypeError:
 
 
 def _meant(label: str, options: dict[str, Any]) -> dict[str, Any]:
-    """Leave out options that change nothing."""
+    """Drop options that change nothing."""
     plain = {"casting": "same_kind", "order": "K", "subok": True, "keepdims": False, "dtype": None}
     meant = {n: v for n, v in options.items() if n not in plain or v != plain[n]}
     if "initial" in meant or "casting" in meant or "order" in meant or "subok" in meant:

@@ -1,4 +1,4 @@
-"""The record of an op: everything about it but its code, stated once.
+"""The record of an op: everything about it except its code, stated once.
 
 An op is one row. From the row come the function, its docstring, its tests (``tests/library/test_library.py``), its
 benchmark (``benchmarks/library.py``), its line in ``docs/ops.md``, and the NumPy functions that it implements. The
@@ -40,7 +40,7 @@ ALL = BOOL + NUMERIC
 
 
 class LeastTraffic(NamedTuple):
-    """What a call must move and compute at least.
+    """The least bytes that a call must move, and its operations.
 
     Attributes
     ----------
@@ -70,19 +70,19 @@ class OpRow:
         Allowed error for each floating dtype, in units in the last place of that dtype at the result's size;
         integers are exact.
     kernels : tuple of str
-        The ``.metal`` files it runs, first the one to be read.
+        The ``.metal`` files that it runs, the main one first.
     aliases : tuple of str
         Further names of the function.
     numpy : tuple of callable
-        NumPy's functions that it implements; the reference too, where that is NumPy's.
+        The NumPy functions that it implements; also the reference, if that is NumPy's.
     flops : float
         Arithmetic operations for each element of the result.
     cite : str
-        The source of its definition, if not the array API standard under its name.
+        The source of its definition, if not the array API standard by the same name.
     native : bool
-        Whether the reference receives floats of the dtype itself, and not float64.
+        Whether the reference receives floats in the dtype itself instead of float64.
     parts : tuple of Op
-        Ops that it calls: their MSL belongs to its source.
+        Ops that it calls, whose MSL belongs to its source.
     size : callable, optional
         Computes the magnitude that the tolerance is relative to, from the reference's arguments (in float64) and its
         result: for sums that cancel, the magnitude of the terms; by default the result's own.
@@ -125,12 +125,12 @@ class Op:
 
     @property
     def source(self) -> str:
-        """The MSL that it runs; in a notebook it is shown in colours."""
+        """The MSL that it runs; a notebook shows it in colours."""
         return Source("\n".join([*(p.source for p in self.row.parts), *(kernel_source(k) for k in self.row.kernels)]))
 
     def __call__(self, *args: Any, **options: Any) -> Any:
         """Start the op; return the arrays that it fills."""
-        if args and hasattr(type(args[0]), "__metal_traced__"):  # a part of a fused function
+        if args and hasattr(type(args[0]), "__metal_traced__"):  # part of a fused function
             made = args[0].__metal_traced__(self.name, args, options)
             if made is not NotImplemented:
                 return made
@@ -142,7 +142,7 @@ class Op:
             raise
 
     def __metal_traffic__(self, *args: Any, **options: Any) -> LeastTraffic:
-        """Return the least that a call must move: the arrays it takes and those it returns."""
+        """Return the least bytes that a call must move: those of its arguments and results."""
         result = self(*args, **options)
         given = [a for a in (*args, *options.values()) if hasattr(a, "nbytes")]
         made = [r for r in (result if isinstance(result, (tuple, list)) else (result,)) if hasattr(r, "nbytes")]
@@ -157,7 +157,7 @@ class Op:
 
 
 def op(family: str, **row: Any) -> Callable[[Callable[..., Any]], Op]:
-    """Make a function an op; `OpRow` lists the properties it can declare."""
+    """Turn a function into an op; `OpRow` lists the properties that it can declare."""
 
     def made(function: Callable[..., Any]) -> Op:
         return Op(function, OpRow(family, **row))

@@ -1,11 +1,10 @@
 """The notebook's magics: ``%%metal`` and ``%metal`` (imported as ``metalnb.magics``).
 
-Input: a line, a cell's text and the user's namespace. Output: the result of the one public function that a magic
-calls, and a cell's kernels in the namespace. ``cell`` and ``line`` are the two magics, ``timing_magics`` those that
-measure; ``options`` turns a line's words into values, ``session`` keeps what a notebook has compiled, ``call_checks``
-has calls checked before they are made, ``card_answers`` serves the cards, ``completer`` and ``inspection`` serve the
-editor through the hooks of ``hooks``. A magic computes nothing. IPython is imported when the extension is loaded, not
-before.
+Input: a line, a cell's source and the user's namespace. Output: the result of the public function that a magic calls,
+and a cell's kernels in the namespace. ``cell`` and ``line`` are the two magics, ``timing_magics`` those that measure;
+``options`` turns a line's words into values, ``session`` keeps what a notebook has compiled, ``call_checks`` checks
+calls before they are made, ``card_answers`` serves the cards, ``completer`` and ``inspection`` serve the editor through
+the hooks of ``hooks``. A magic computes nothing. IPython is imported when the extension is loaded, not before.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ _NAMES = ("metal", "metal_time", "metal_compare", "metal_profile")
 
 
 def load_ipython_extension(shell: Any) -> None:
-    """Load into IPython ``%%metal``, ``%metal`` and the magics that measure, completion and inspection of MSL."""
+    """Load ``%%metal``, ``%metal``, the measuring magics, and completion and inspection of MSL into IPython."""
     from .cell import CellMagics
     from .hooks import install
     from .line import LineMagics
@@ -34,7 +33,7 @@ def load_ipython_extension(shell: Any) -> None:
 
 
 def unload_ipython_extension(shell: Any) -> None:
-    """Take them away again; kernels that cells have bound stay."""
+    """Remove them again; kernels that cells have bound remain."""
     from .hooks import remove
 
     remove(shell)

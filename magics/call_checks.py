@@ -1,4 +1,4 @@
-"""Calls that are checked before they are made: the check that ``%%metal --check`` and ``%metal check`` add."""
+"""Check calls before they are made, as ``%%metal --check`` and ``%metal check`` request."""
 
 from __future__ import annotations
 
@@ -18,29 +18,29 @@ __all__ = ["MODES", "guard"]
 
 MODES = ("on", "off", "first")
 _SECONDS = 2.0
-_UNSAFE = frozenset({"beyond", "barrier", "endless", "reported"})  # then a call is not made: it may end the process
+_UNSAFE = frozenset({"beyond", "barrier", "endless", "reported"})  # then a call is not made: it could end the process
 
 
 def guard(session: Session, program: Program, expected: Any, *, asked: bool, known: Mapping[str, list[Kernel]]) -> None:
-    """Have the calls of a cell's kernels checked.
+    """Check the calls of a cell's kernels.
 
     Parameters
     ----------
     session : Session
-        Its ``checking`` says which: ``"asked"``, the first one of cells that ask for it; ``"first"``, the first one of
-        each new version of a cell; ``"on"``, every one; ``"off"``, none.
+        Its ``checking`` selects the calls: ``"asked"``, the first one of cells that request it; ``"first"``, the first
+        one of each new version of a cell; ``"on"``, every one; ``"off"``, none.
     program : Program
     expected : callable, array or mapping, optional
         As for `validate`; for a cell with several kernels, a mapping by kernel.
     asked : bool
-        Whether the cell itself asks for it.
+        Whether the cell itself requests it.
     known : mapping of str to list of Kernel
         The kernels of earlier cells.
 
     Raises
     ------
     UsageError
-        When a cell has several kernels and the expected values do not say whose they are.
+        If a cell has several kernels and the expected values do not say whose they are.
     """
     if session.checking == "off" or (session.checking == "asked" and not asked):
         return

@@ -1,4 +1,4 @@
-"""Calls as written on a magic's line: ``saxpy(x, y, a=2.0)``, ``saxpy@1``, ``saxpy@cpu``, beside each other."""
+"""Calls as written on a magic's line, next to each other: ``saxpy(x, y, a=2.0)``, ``saxpy@1``, ``saxpy@cpu``."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ from .session import Session
 
 __all__ = ["Call", "evaluated", "parsed", "split"]
 
-# ``saxpy@1`` is not useful Python: nothing supports @ with a number. A product of matrices has spaces, or an array's
+# ``saxpy@1`` is not useful Python, since nothing supports @ with a number. A matrix product has spaces, or an array's
 # name.
 _ENGINE = "|".join(sorted(map(re.escape, (*REGISTRY, *RENAMED)), key=len, reverse=True)) + r"(?::\d+)?"
 _VERSION = re.compile(rf"\b([^\W\d]\w*)(?:@(\d+))?(?:@({_ENGINE}))?(?<=\w)(?!\w)")
 _PLACED = re.compile(r"metalnb_version_(\d*)_on_(\w*?)_of_(\w+)")
-_COLON = "__"  # in the place of an engine's
+_COLON = "__"  # in place of an engine's
 _COLLECT = "metalnb_collect"
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A call that has been read, and not evaluated yet.
+    """A call that is parsed but not yet evaluated.
 
     Attributes
     ----------
     text : str
-        As it was written.
+        As written.
     function : ast.expr
     arguments : ast.Call or None
-        Whose arguments it has; None where there are none, as in ``saxpy@1``.
+        The call whose arguments it has; None if there are none, as in ``saxpy@1``.
     """
 
     text: str
@@ -62,12 +62,12 @@ class Call:
 
 
 def parsed(magic: str, text: str) -> Call:
-    """Read one call; a semicolon after it is dropped.
+    """Parse one call; a semicolon after it is dropped.
 
     Raises
     ------
     UsageError
-        When it is none.
+        If it is not one.
     """
     text = text.strip().rstrip("; \t")
     try:
@@ -86,7 +86,7 @@ def parsed(magic: str, text: str) -> Call:
 
 
 def _placed(found: re.Match[str]) -> str:
-    """Return a name for a version of a kernel, or a kernel on an engine; return any other word unchanged."""
+    """Return a name for a version of a kernel or a kernel on an engine; return any other word unchanged."""
     name, number, engine = found.groups(default="")
     if not number and not engine:
         return name
@@ -94,27 +94,27 @@ def _placed(found: re.Match[str]) -> str:
 
 
 def _written(found: re.Match[str]) -> str:
-    """Return what was written where there is such a name now."""
+    """Return the text that such a name replaces."""
     number, engine, name = found.groups()
     return name + (f"@{number}" if number else "") + (f"@{engine.replace(_COLON, ':')}" if engine else "")
 
 
 def _names_one(body: ast.expr) -> bool:
-    """Say whether an expression names a function: ``saxpy``, ``program.saxpy``, ``kernels['saxpy']``."""
+    """Return whether an expression names a function: ``saxpy``, ``program.saxpy``, ``kernels['saxpy']``."""
     if isinstance(body, ast.Attribute) or (isinstance(body, ast.Subscript) and not isinstance(body.slice, ast.Slice)):
         return _names_one(body.value)
     return isinstance(body, ast.Name)
 
 
 def _function_of(body: ast.expr) -> ast.Lambda:
-    """Return a function that gives an expression's value; the versions of kernels in it are looked up once."""
+    """Return a function that evaluates an expression; the versions of kernels in it are looked up once."""
     names = sorted({n.id for n in ast.walk(body) if isinstance(n, ast.Name) and _PLACED.fullmatch(n.id)})
     given = ast.arguments([], [ast.arg(n) for n in names], None, [], [], None, [ast.Name(n, ast.Load()) for n in names])
     return ast.Lambda(given, body)
 
 
 def split(text: str) -> list[str]:
-    """Cut a line where one expression ends and another begins: ``a(x) b(x)`` into two, and so ``a(x), x + y``."""
+    """Split a line where one expression ends and another begins: ``a(x) b(x)`` into two, like ``a(x), x + y``."""
     starts, depth, ended = [0], 0, ""
     try:
         for token in tokenize.generate_tokens(io.StringIO(text.strip()).readline):
@@ -132,14 +132,14 @@ def split(text: str) -> list[str]:
 
 
 def evaluated(session: Session, call: Call, arguments: ast.Call | None) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
-    """Evaluate a call's function and arguments, where the user's names are, and do not call it.
+    """Evaluate a call's function and arguments in the user's namespace, without calling it.
 
     Raises
     ------
     UsageError
-        For a version that there is not.
+        For a version that does not exist.
     Exception
-        What the user's own expressions raise.
+        Whatever the user's expressions raise.
     """
     shell = session.shell
     versions = {
@@ -164,7 +164,7 @@ def _collect(function: Any, /, *args: Any, **named: Any) -> tuple[Any, tuple[Any
 
 
 def _version(session: Session, name: str, number: str, engine: str) -> Any:
-    """Return a version of a kernel, on the engine that is named; or the product of two arrays of such names."""
+    """Return a version of a kernel, or a kernel on the named engine; or the product of two arrays with such names."""
     found = session.versions.get(name, [])
     if number and not 1 <= int(number) <= len(found):
         has = f"there are {name}@1 to {name}@{len(found)}" if found else f"no cell has bound a kernel {name!r}"

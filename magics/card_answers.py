@@ -12,7 +12,7 @@ from .session import Session
 
 __all__ = ["install_cards", "latest_call", "remove_cards"]
 
-_MOST = 300  # cells that are looked through
+_MOST = 300  # cells that are searched
 _CHECKS = re.compile(r"(\w+\.)?validate")
 _OF_CHECKS = {"expected", "rtol", "atol", "seconds", "device"}  # parameters of a check that the kernel does not have
 
@@ -28,13 +28,13 @@ def install_cards(shell: Any, session: Session) -> None:
 
 
 def remove_cards(shell: Any) -> None:
-    """Show a program as it shows itself."""
+    """Restore a program's usual display."""
     with contextlib.suppress(KeyError):
         shell.display_formatter.mimebundle_formatter.pop(Program)
 
 
 def latest_call(session: Session, name: str) -> str:
-    """Return a kernel's latest call in the notebook's cells, or in a timing magic; empty if there is none."""
+    """Return a kernel's latest call in the notebook's cells or in a timing magic; empty if there is none."""
     shell = session.shell
     for text in reversed(shell.user_ns.get("In", [])[-_MOST:]):
         if name not in text or text.lstrip().startswith("%%metal"):
@@ -51,7 +51,7 @@ def latest_call(session: Session, name: str) -> str:
 
 
 def _call(node: ast.Call, name: str) -> ast.Call | None:
-    """Return the call of a kernel that a call is, or that it checks; None for any other."""
+    """Return the kernel's call that a call is or checks; None for any other."""
     own, args = node.func, node.args
     if isinstance(own, ast.Attribute) and own.attr == "check":
         own = own.value

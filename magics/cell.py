@@ -35,7 +35,7 @@ class CellMagics(Magics):
     @magic_arguments("%metal")
     @argument(
         "--engine", type=unquoted, default=_DEFAULT["engine"],
-        help="where it runs; %%metal engines tells which there are (default: the one in use)",
+        help="the engine to run on; %%metal engines lists them (default: the one in use)",
     )  # fmt: skip
     @argument(
         "--math", metavar="MODE", choices=("fast", "precise"), default=_DEFAULT["math"],
@@ -48,9 +48,9 @@ class CellMagics(Magics):
     )  # fmt: skip
     @argument(
         "--msl", metavar="VERSION", type=unquoted, default=_DEFAULT["msl"],
-        help="hold the cell to a version of the language, 2.3 to 3.2 (default: the newest that the engine has)",
+        help="the version of the language, 2.3 to 3.2, that the cell must conform to (default: the engine's newest)",
     )  # fmt: skip
-    @argument("--name", type=python_name, help="bind the whole program under this name, too")
+    @argument("--name", type=python_name, help="also bind the program under this name")
     @argument(
         "--header", metavar="FILE", type=unquoted,
         help='keep the cell for #include "FILE" in later cells; it needs no kernel, and is checked at once',
@@ -58,7 +58,7 @@ class CellMagics(Magics):
     @argument("--save", metavar="PATH", type=unquoted, help="write the cell to a .metal file once it has compiled")
     @argument(
         "--unchecked", action="store_true",
-        help="do not look whether accesses leave their array, nor whether a loop is to be stopped (engine cpu)",
+        help="do not check accesses for being in bounds, nor let loops be stopped (engines cpu and cuda)",
     )  # fmt: skip
     @argument(
         "--check", metavar="REFERENCE", type=unquoted, nargs="?", const="",
@@ -70,7 +70,7 @@ class CellMagics(Magics):
     def metal(self, line: str, cell: str) -> Program | Header | None:
         """Compile a cell of Metal Shading Language and bind each kernel in it as a Python callable.
 
-        All that names a line counts as the editor does: %%metal is the first.
+        Everything that names a line counts as the editor does: %%metal is line 1.
         """
         options = parse_argstring(self.metal, line)
         token = at_the_text.set(True)
@@ -84,7 +84,7 @@ class CellMagics(Magics):
         if options.header and (options.name or options.constant):
             raise UsageError("--header keeps a text: --name and --constant belong to the cells that include it")
         if options.header and options.check is not None:
-            raise UsageError("--check is about calls, and a header has no kernel: give it to the cells that include it")
+            raise UsageError("--check is for calls, and a header has no kernel: use it in cells that include it")
         text = below(cell, lines_above(self.shell, cell))
         if options.header:
             shown: Program | Header = self.session.keep_header(options.header, text, **common)

@@ -1,7 +1,7 @@
 """Completion in ``%%metal`` cells, and on the lines of ``%%metal`` and ``%metal``.
 
-It is one of IPython's matchers, so that it works wherever IPython completes. In a Metal cell it silences the others:
-Python's names are noise there.
+It is one of IPython's matchers, so that it works wherever IPython completes. In a Metal cell it suppresses the others,
+because Python's names are noise there.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _LINE = re.compile(r"\s*%metal[ \t]+(?P<words>.*)$", re.DOTALL)
 _HEADER = re.compile(r"--header(?:[ \t]+|=)(\S+)")
 _CONSTANT = re.compile(r"(\w+)\s*\[\[\s*function_constant\b")
 
-# What Jupyter's completer calls our kinds: it draws a letter for each.
+# Our kinds in the terms of Jupyter's completer, which draws a letter for each.
 _JUPYTER = {"type": "class", "variable": "instance", "field": "property", "macro": "statement",
             "attribute": "property", "namespace": "module", "header": "path"}  # fmt: skip
 
@@ -42,9 +42,9 @@ class MetalText:
     Attributes
     ----------
     body : str
-        What the magic is given: the text after its line.
+        The magic's input: the text after its line.
     offset : int
-        The cursor's place in the body; negative on the magic's own line.
+        The cursor's position in the body; negative on the magic's own line.
     name : str
         The name of the header cell, else "cell".
     """
@@ -55,24 +55,24 @@ class MetalText:
 
 
 def metal_text(text: str, offset: int) -> MetalText | None:
-    """Return the Metal in a cell's whole text, with the cursor at an offset of that; None for another cell."""
+    """Return the Metal in a cell's text, with the cursor at an offset in that text; None for another cell."""
     found = _CELL.match(text)
     if found is None:
         return None
-    start = found.end() + (not found[0].endswith("\n"))  # a body that is still to be written begins on the next line
+    start = found.end() + (not found[0].endswith("\n"))  # a body that is yet to be written begins on the next line
     header = _HEADER.search(found["options"] or "")
     return MetalText(text[start:], offset - start, unquoted(header[1]) if header else MAIN)
 
 
 class _Silence(list[SimpleCompletion]):
-    """No completions, and said to be some: IPython lets an answer silence the others only when it is not empty."""
+    """An empty list that claims not to be: only a non-empty answer can suppress IPython's other matchers."""
 
     def __len__(self) -> int:
         return 1
 
 
 def matcher(session: Session) -> Callable[[CompletionContext], Any]:
-    """Make the matcher of a session."""
+    """Return a session's matcher."""
 
     @context_matcher(priority=1000, identifier=IDENTIFIER)
     def match(context: CompletionContext) -> Any:

@@ -1,7 +1,7 @@
-"""Line numbers as in the editor: lines of a cell before the Metal count, as empty lines.
+"""Line numbers as in the editor: the lines of a cell before the Metal count, as empty lines.
 
-Errors, faults, findings and steps count the lines of the text that they are given. So this is said once, where a cell's
-text is taken, and everything that names a line of it names the editor's.
+Errors, faults, findings and steps count the lines of the text that they receive. So this is done once, where a cell's
+text is taken, and everything that names a line names the editor's.
 """
 
 from __future__ import annotations

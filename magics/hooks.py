@@ -1,4 +1,4 @@
-"""Where metalnb enters IPython besides its magics, and how it leaves again."""
+"""metalnb's hooks in IPython besides its magics, and their removal."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def install(shell: Any, session: Session) -> None:
 
 
 def remove(shell: Any) -> None:
-    """Leave a shell as IPython made it."""
+    """Restore a shell to IPython's original state."""
     from .card_answers import remove_cards
     from .completer import IDENTIFIER
 

@@ -21,13 +21,13 @@ from .session import Session
 __all__ = ["CALL", "FINDINGS", "LATEST", "MISTAKES", "inspector", "question"]
 
 FINDINGS = 2  # the detail level by which the JupyterLab extension asks for mistakes; IPython's own are 0 and 1
-LATEST = 3  # and by which it asks for the latest call of a kernel
+LATEST = 3  # and by which it asks for a kernel's latest call
 MISTAKES = "application/vnd.metalnb.mistakes+json"
 CALL = "application/vnd.metalnb.call"
 
 
 def inspector(session: Session, usual: Callable[..., Any]) -> Callable[..., Any]:
-    """Make a Jupyter kernel's answer to Shift-Tab: for a Metal cell ours, for any other the usual one."""
+    """Return a Jupyter kernel's answer to Shift-Tab: ours for a Metal cell, the usual one for any other."""
 
     def do_inspect(code: str, cursor_pos: int, detail_level: int = 0, *args: Any, **options: Any) -> Any:
         if detail_level == FINDINGS:
@@ -39,7 +39,7 @@ def inspector(session: Session, usual: Callable[..., Any]) -> Callable[..., Any]
             return usual(code, cursor_pos, detail_level, *args, **options)
         try:
             found = describe(metal.body, metal.offset, session.headers, metal.name)
-        except Exception:  # noqa: BLE001  (a look at a name must not show a traceback of ours)
+        except Exception:  # noqa: BLE001  (inspecting a name must not show our traceback)
             found = ()
         return {"status": "ok", "found": bool(found), "data": bundle(found) if found else {}, "metadata": {}}
 
@@ -52,7 +52,7 @@ def _mistakes(session: Session, code: str) -> dict[str, Any]:
     metal = metal_text(code, 0)
     if metal is not None and metal.body.strip():
         text = below(metal.body, code[: -metal.offset].count("\n"))
-        with contextlib.suppress(Exception):  # no traceback of ours while someone types
+        with contextlib.suppress(Exception):  # no traceback while someone is typing
             marks = [_mark(each) for each in findings(text, session.headers, metal.name)]
     return {"status": "ok", "found": True, "data": {MISTAKES: marks}, "metadata": {}}
 
@@ -68,7 +68,7 @@ def _mark(found: Diagnostic) -> dict[str, Any]:
 
 
 def question(shell: Any, usual: Callable[..., Any]) -> Callable[..., Any]:
-    """Make the magic behind ``name?``: Python's own answer or, for a name that Python lacks, Metal's."""
+    """Return the magic behind ``name?``: Python's answer or, for a name that Python lacks, Metal's."""
 
     def pinfo(parameter_s: str = "", namespaces: Sequence[str] | None = None) -> Any:
         name = parameter_s.strip().strip("?")

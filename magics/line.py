@@ -115,7 +115,7 @@ def _capture(session: Session, word: str | None) -> str:
 
 
 COMMANDS = {
-    "engines": Command("engines", "what can run here, and what is missing for the rest", _engines),
+    "engines": Command("engines", "the engines that can run here, and what the others need", _engines),
     "use": Command("use NAME", "run on this engine from now on; `default` goes back", _use),
     "limits": Command(
         "limits [again]", "what this machine's memory and arithmetic reach; `again` repeats the measurement", _limits
@@ -128,7 +128,7 @@ COMMANDS = {
     "check": Command(
         "check [on|off|first]", "check every call, none, or the first one of each version of a cell", _check
     ),
-    "capture": Command("capture [FILE|end]", "record what the GPU is asked for, for Xcode, until `end`", _capture),
+    "capture": Command("capture [FILE|end]", "record the GPU's commands for Xcode, until `end`", _capture),
     "cache": Command("cache [clear]", "where compiled kernels are kept, and how many; `clear` empties it", _cache),
 }
 
@@ -150,8 +150,8 @@ class LineMagics(Magics):
 
     @magic_arguments("metal")
     @argument("command", nargs="?", default="engines", help=f"one of {', '.join(COMMANDS)} (default: %(default)s)")
-    @argument("word", nargs="?", type=unquoted, help="what the command is about")
-    @argument("--lowered", action="store_true", help="with source: what the compiler is given, with all of ours")
+    @argument("word", nargs="?", type=unquoted, help="the command's argument")
+    @argument("--lowered", action="store_true", help="with source: the text passed to the compiler")
     @line_magic("metal")
     def metal(self, line: str) -> Any:
         """Show engines, kernels, source, header cells and the cache."""

@@ -1,4 +1,4 @@
-"""How the words on a magic's line become values."""
+"""Turn the words on a magic's line into values."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _METAL_WORDS = {"true": True, "false": False}
 
 
 def unquoted(text: str) -> str:
-    """Take the quotes off a word: IPython's splitting keeps a quoted word whole, quotes and all."""
+    """Remove a word's quotes, which IPython's splitting keeps."""
     if len(text) > 1 and text[0] == text[-1] and text[0] in "\"'":
         return text[1:-1]
     return text
@@ -30,7 +30,7 @@ def assignment(text: str) -> tuple[str, str]:
 
 
 def python_name(text: str) -> str:
-    """Take a name that Python can bind."""
+    """Return a name that Python can bind, or refuse it."""
     if not unquoted(text).isidentifier() or keyword.iskeyword(unquoted(text)):
         message = f"{text!r} is no Python name"
         raise argparse.ArgumentTypeError(message)
@@ -38,12 +38,12 @@ def python_name(text: str) -> str:
 
 
 def evaluate(shell: Any, pairs: list[tuple[str, str]]) -> dict[str, Any]:
-    """Evaluate the values of assignments where the user's names are.
+    """Evaluate the values of assignments in the user's namespace.
 
     Raises
     ------
     UsageError
-        When one has no value; it says which, and why.
+        If one has no value; the message says which, and why.
     """
     values = {}
     for name, text in pairs:

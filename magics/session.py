@@ -1,4 +1,4 @@
-"""What a notebook's cells share: header cells, the last program, and the names they bind."""
+"""State shared by a notebook's cells: header cells, the last program, and the names that they bind."""
 
 from __future__ import annotations
 
@@ -38,19 +38,19 @@ class Session:
     Attributes
     ----------
     headers : dict of str to str
-        Below as many empty lines as the cell has above them.
+        With as many empty lines before them as the cell has lines above.
     last : Program or None
         The program of the last cell that compiled.
     versions : dict of str to list of Kernel
-        Every kernel of a name that cells have bound, the oldest first: ``saxpy@1``.
+        Every kernel that cells have bound to a name, oldest first: ``saxpy@1``.
     calls : dict of str to ast.Call
-        The arguments that a kernel of that name was last measured with.
+        The arguments with which a kernel of that name was last measured.
     checking : {"asked", "off", "first", "on"}
-        Which calls are checked before they are made (see `call_checks`).
+        The calls that are checked before they are made (see `call_checks`).
     recording : ExitStack
         Ends the recording that `%metal capture` began.
     compiled_here : (int, Program) or None
-        The last cell's number, and its program: what is shown below the cell need not repeat its text.
+        The last cell's number, and its program, whose display below the cell need not repeat its source.
     """
 
     def __init__(self, shell: Any) -> None:
@@ -65,7 +65,7 @@ class Session:
 
     @classmethod
     def of(cls, shell: Any) -> Self:
-        """Return a shell's session: the same one when the extension is loaded again."""
+        """Return a shell's session, the same one if the extension is loaded again."""
         found = getattr(shell, _PLACE, None)
         if not isinstance(found, cls):
             found = cls(shell)
@@ -73,7 +73,7 @@ class Session:
         return found
 
     def keep_header(self, name: str, text: str, **options: Any) -> Header:
-        """Check the text of a header cell as a cell would include it, after the standard library; and keep it.
+        """Check a header cell's source as a cell would include it, after the standard library, and keep it.
 
         Raises
         ------
@@ -86,7 +86,7 @@ class Session:
 
     @property
     def texts(self) -> dict[str, Source]:
-        """The header cells as their author wrote them, without the empty lines that keep line numbers right."""
+        """The header cells as written, without the empty lines that keep line numbers right."""
         return {name: Source(text.lstrip("\n")) for name, text in self.headers.items()}
 
     def bind(self, program: Program, name: str | None = None) -> list[str]:
@@ -100,7 +100,7 @@ class Session:
         self.last = program
         for kernel_name, kernel in program.kernels.items():
             known = self.versions.setdefault(kernel_name, [])
-            if kernel not in known:  # a cell that goes back to an earlier text goes back to its kernels
+            if kernel not in known:  # a cell that returns to an earlier source returns to its kernels
                 known.append(kernel)
         values: dict[str, Any] = {n: k for n, k in program.kernels.items() if _is_name(n)}
         call = f"as {name}[{{!r}}]" if name else "as program[{!r}] with %%metal --name program"
@@ -114,7 +114,7 @@ class Session:
         return notes
 
     def kernels(self) -> dict[str, Kernel]:
-        """Return the kernels that the user's namespace holds, in the order in which they were bound."""
+        """Return the kernels in the user's namespace, in the order in which they were bound."""
         return {n: k for n, k in self.shell.user_ns.items() if isinstance(k, Kernel) and not n.startswith("_")}
 
 

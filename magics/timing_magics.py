@@ -1,4 +1,4 @@
-"""``%metal_time``, ``%metal_compare`` and ``%metal_profile``: calls that are measured, or counted, instead of made."""
+"""``%metal_time``, ``%metal_compare`` and ``%metal_profile``: measure calls, or count their operations."""
 
 from __future__ import annotations
 
@@ -36,22 +36,22 @@ class TimingMagics(Magics):
         self.session = session
 
     @magic_arguments("%metal_time")
-    @argument("--bytes", help="that one dispatch moves: an expression, in quotes if it has spaces (default: counted)")
-    @argument("--flops", help="floating-point operations of one dispatch: an expression likewise")
-    @argument("--cold", action="store_true", help="also take the time with cold caches, which takes longer")
+    @argument("--bytes", help="bytes moved by one dispatch: an expression, quoted if it has spaces (default: counted)")
+    @argument("--flops", help="floating-point operations of one dispatch: likewise an expression")
+    @argument("--cold", action="store_true", help="also measure with cold caches, which takes longer")
     @argument("call", nargs="?", help="a call of a kernel, with its arguments")
     @line_cell_magic("metal_time")
     def metal_time(self, line: str, cell: str | None = None) -> Timing:
-        """Take the time of a kernel's call, and hold it against what this machine could do.
+        """Time a kernel's call, and compare it with what this machine can do.
 
             %metal_time saxpy(x, y, a=2.0)
             %metal_time --flops 2*x.size saxpy@1(x, y, a=2.0)
             %metal_time x @ y + 1
 
-        saxpy@1 is the first kernel of that name that a cell has bound, saxpy@2 the next. The arguments, and all that
-        the function is looked up in, are evaluated once: of f(x).g() only g is timed. A kernel's bytes and operations
-        are counted by a run of it before, unless --bytes or --flops says them. As %%metal_time, the statements
-        of the cell are timed by the wall clock; they are run many times.
+        saxpy@1 is the first kernel that a cell has bound to that name, saxpy@2 the next. The arguments, and everything
+        in which the function is looked up, are evaluated once: of f(x).g() only g is timed. A kernel's bytes and
+        operations are counted in a run before, unless --bytes or --flops states them. %%metal_time times the cell's
+        statements by the wall clock, running them many times.
         """
         words, call = _parted(line)
         options = parse_argstring(self.metal_time, words)
@@ -64,9 +64,9 @@ class TimingMagics(Magics):
         return measure(bound, cold=options.cold, counted=True, **counts)
 
     @magic_arguments("%metal_profile")
-    @argument("--seconds", type=float, default=1.0, help="after which no further threadgroup is run (default: 1)")
-    @argument("--banks", type=int, default=32, help="of threadgroup memory, 4 bytes wide each (default: 32)")
-    @argument("--device", help="whose least times to show: M1 to M4, Pro, Max, H100 SXM, …; in quotes if it has spaces")
+    @argument("--seconds", type=float, default=1.0, help="time limit for starting threadgroups (default: 1)")
+    @argument("--banks", type=int, default=32, help="banks of threadgroup memory, each 4 bytes wide (default: 32)")
+    @argument("--device", help="the GPU for the least times: M1 to M4, Pro, Max, H100 SXM, …; quoted if it has spaces")
     @argument("call", nargs="?", help="a call of a kernel, with its arguments")
     @line_magic("metal_profile")
     def metal_profile(self, line: str) -> Profile:
@@ -75,8 +75,8 @@ class TimingMagics(Magics):
             %metal_profile saxpy(x, y, a=2.0)
             %metal_profile --device "M4 Max" saxpy@1(x, y, a=2.0)
 
-        It shows the source with the figures of each line; a click on an access draws its 32 lanes and where they fall
-        in memory. The call runs on copies, and nothing is timed.
+        It shows the source with figures for each line; a click on an access draws its 32 lanes and their positions in
+        memory. The call runs on copies, and nothing is timed.
         """
         words, call = _parted(line)
         options = parse_argstring(self.metal_profile, words)
@@ -87,7 +87,7 @@ class TimingMagics(Magics):
         return profile(bound, seconds=options.seconds, banks=options.banks, **shown)
 
     @magic_arguments("%metal_compare")
-    @argument("calls", nargs="?", help="two calls or more, one after the other")
+    @argument("calls", nargs="?", help="two or more calls, separated by spaces")
     @line_magic("metal_compare")
     def metal_compare(self, line: str) -> Comparison:
         """Time calls alternately, and report which is the fastest, or that the difference is within noise.
@@ -98,11 +98,11 @@ class TimingMagics(Magics):
             %metal_compare mine(X) mnb.softmax(X) scipy.special.softmax(x, 1) "torch.softmax(t, 1)"
             %metal_compare a @ b, mnb.matmul(a, b)
 
-        saxpy@1 is the first kernel of that name that a cell has bound, and saxpy@cpu the latest on that engine. Any may
-        be an expression of Python's, which is evaluated again and again where it is not a call; a comma, or quotes,
-        part them where it cannot be seen where one ends. With one that is not a kernel all are timed by the wall clock,
-        and the kernels' times by their device's own clock stand beside that. A kernel without arguments is given those
-        of the others, or those of the last such magic with that kernel.
+        saxpy@1 is the first kernel that a cell has bound to that name, and saxpy@cpu the latest on that engine. Each
+        may be a Python expression, which is evaluated repeatedly if it is not a call; separate them by commas or quotes
+        where it is unclear where one ends. If one is not a kernel, all are timed by the wall clock, and the kernels'
+        times by their device's clock are shown as well. A kernel without arguments gets those of the others, or those
+        of the last such magic with that kernel.
         """
         calls = [parsed("%metal_compare", text) for text in split(line)]
         if len(calls) < 2:
@@ -134,7 +134,7 @@ class TimingMagics(Magics):
             raise UsageError(f"--{name} {text}: {type(error).__name__}: {error}") from error
 
     def _statements(self, cell: str) -> Callable[[], None]:
-        """Make a callable of a cell's statements."""
+        """Return a cell's statements as a callable."""
         code = compile(self.shell.transform_cell(cell), "<%%metal_time>", "exec")
         namespace = self.shell.user_ns
 
@@ -155,7 +155,7 @@ def _bound(function: Any, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
 
 
 def _parted(line: str) -> tuple[str, str]:
-    """Part the options from the call."""
+    """Separate the options from the call."""
     words: list[str] = []
     rest = line.strip()
     while rest.startswith("--"):

@@ -26,7 +26,7 @@ from .rendering import DISPLAY as _DISPLAY
 
 __version__ = "0.1.0"
 
-# The public names, by the module that has them: imported on first use. Type checkers read `__init__.pyi`, which
+# The public names by module, imported on first use. Type checkers read `__init__.pyi`, which
 # `make docs` writes from this table and the table of ops.
 _PUBLIC = {
     "arrays.array": ("Array",),
@@ -61,13 +61,13 @@ _PUBLIC = {
 }
 _HOMES = {name: module for module, names in _PUBLIC.items() for name in names}
 
-__all__ = [  # noqa: PLE0604  (strings: the table's)
+__all__ = [  # noqa: PLE0604  (strings from the table)
     "ArgumentError", "CompileError", "EngineUnavailable", "KernelFault", "LaunchError", "MetalnbError",
     "MetalnbWarning", *_HOMES,
 ]  # fmt: skip
 
-# What lower packages need from above: the ops that arrays run, and the files that a cell can include. The first op
-# loads the kernel library.
+# Injected into lower packages: the ops that arrays run, and the files that a cell can include. The first op loads the
+# kernel library.
 def _implementation(name: str) -> Any:
     from .library_kernels.array_methods import find
 
@@ -81,8 +81,8 @@ _MODULES = ("dask", "linalg", "random")
 _STANDARD = frozenset({"__array_api_version__", "__array_namespace_info__"})
 
 
-# What is looked up is kept among this module's globals: `sum`, `abs`, `bool` and others must not be used as Python's
-# own in this file.
+# Names that are looked up become this module's globals, so `sum`, `abs`, `bool` and others must not be used as Python's
+# in this file.
 def __getattr__(name: str) -> Any:
     if name in _HOMES:
         if _HOMES[name].startswith("widgets."):
@@ -97,7 +97,7 @@ def __getattr__(name: str) -> Any:
 
 
 def _check_display(name: str) -> None:
-    """Say how to install what a widget needs."""
+    """Raise an error that says how to install what a widget needs, if it is missing."""
     from importlib.util import find_spec
 
     missing = [package for package in _DISPLAY if find_spec(package) is None]
@@ -107,11 +107,11 @@ def _check_display(name: str) -> None:
 
 
 def _of_library(name: str) -> Any:
-    """Return an op, a dtype or a constant; the first of them loads the library."""
+    """Return an op, a dtype or a constant; the first one loads the library."""
     from importlib.util import find_spec
 
     hint, private = "", name.startswith("_") and name not in _STANDARD
-    # `from metalnb import engine` asks here first, and must not load the library on its own way to be loaded.
+    # `from metalnb import engine` looks here first, and must not load the library while being loaded itself.
     if not private and find_spec(f"{__name__}.{name}") is None:
         from .library_kernels import namespace
 
@@ -137,7 +137,7 @@ def load_ipython_extension(shell: Any) -> None:
 
 
 def unload_ipython_extension(shell: Any) -> None:
-    """Take the magics out of IPython (``%unload_ext metalnb``)."""
+    """Remove the magics from IPython (``%unload_ext metalnb``)."""
     from .magics import unload_ipython_extension as unload_magics
 
     unload_magics(shell)

@@ -187,12 +187,12 @@ arccosh = acosh
 
 @_op
 def adaptive_avg_pool2d(x: _ArrayLike, output_size: int | Sequence[int], /) -> Array:
-    """Means of windows that make images of a given size: x (N, C, H, W) or (C, H, W).
+    """Return means of windows so that images get a given size: x (N, C, H, W) or (C, H, W).
 
     Raises
     ------
     ValueError
-        When an axis is no multiple of its new length: windows would be of several sizes.
+        If an axis is not a multiple of its new length, so that windows would have several sizes.
     """
 
 @_op
@@ -230,7 +230,7 @@ def any(x: _ArrayLike, /, axis: _Axis | None = None, *, keepdims: _bool = False)
 
 @_op
 def append(x: _ArrayLike, values: Any, /, axis: int | None = None) -> Array:
-    """Return an array with values after it along an axis; without one, the elements of both as one row."""
+    """Return an array with values appended along an axis; without one, the elements of both as one row."""
 
 @_op
 def arange(
@@ -242,37 +242,37 @@ def arange(
     dtype: DTypeLike | None = None,
     device: str | None = None,
 ) -> Array:
-    """Return evenly spaced numbers from `start` (0 when only one number is given) up to but not including `stop`.
+    """Return evenly spaced numbers from `start` (0 if only one number is given) up to but not including `stop`.
 
     Parameters
     ----------
     start, stop, step : int or float
     dtype : dtype, optional
-        By default int64, float32 when one of the numbers is a float.
+        By default int64, or float32 if one of the numbers is a float.
     device : str, optional
 
     Returns
     -------
     Array
-        Of ``ceil((stop - start) / step)`` elements.
+        With ``ceil((stop - start) / step)`` elements.
 
     Raises
     ------
     ValueError
-        When step is 0 or the length is not finite.
+        If the step is 0 or the length is not finite.
     OverflowError
-        When the dtype cannot hold the numbers.
+        If the dtype cannot represent the numbers.
     """
 
 @_op
 def argmax(x: _ArrayLike, /, axis: int | None = None, *, keepdims: _bool = False) -> Array:
-    """Where the largest element is: the first one, or the first NaN.
+    """Return the index of the largest element, the first if there are several, or of the first NaN.
 
     Parameters
     ----------
     x : Array
     axis : int, optional
-        By default places are counted through the whole array, last axis fastest.
+        By default the index counts through the entire array, last axis fastest.
     keepdims : bool
         Whether the axes stay, with length 1.
 
@@ -284,16 +284,16 @@ def argmax(x: _ArrayLike, /, axis: int | None = None, *, keepdims: _bool = False
     Raises
     ------
     ValueError
-        When there is nothing to choose from.
+        If there are no elements.
     """
 
 @_op
 def argmin(x: _ArrayLike, /, axis: int | None = None, *, keepdims: _bool = False) -> Array:
-    """Where the smallest element is: the first one, or the first NaN. As `argmax` otherwise."""
+    """Return the index of the smallest element, the first if there are several, or of the first NaN; as `argmax`."""
 
 @_op
 def argpartition(x: _ArrayLike, kth: Any, /, axis: int | None = -1) -> Array:
-    """Return the indices that `partition` would put the elements in order by, int64."""
+    """Return the indices that order the elements as `partition` does, int64."""
 
 @_op
 def argsort(x: _ArrayLike, /, axis: int | None = -1, *, descending: _bool = False, stable: _bool = True) -> Array:
@@ -307,7 +307,7 @@ def argsort(x: _ArrayLike, /, axis: int | None = -1, *, descending: _bool = Fals
     descending : bool
         From the largest to the smallest; equal elements still keep their order.
     stable : bool
-        Equal elements keep their order either way.
+        Ignored: equal elements always keep their order.
 
     Returns
     -------
@@ -321,7 +321,7 @@ def argwhere(x: _ArrayLike, /) -> Array:
 
 @_op
 def array_equal(x1: _ArrayLike, x2: _ArrayLike, /, *, equal_nan: _bool = False) -> Array:
-    """Whether two arrays have one shape and equal elements, as a bool without axes.
+    """Whether two arrays have the same shape and equal elements, as a bool without axes.
 
     Parameters
     ----------
@@ -332,7 +332,7 @@ def array_equal(x1: _ArrayLike, x2: _ArrayLike, /, *, equal_nan: _bool = False) 
 
 @_op
 def array_split(x: _ArrayLike, indices_or_sections: Any, /, axis: int = 0) -> tuple[Array, ...]:
-    """Split an array along an axis into views: a number of parts, the first ones longer by one, or at indices."""
+    """Split an array along an axis into views: into a number of parts, the first ones longer by one, or at indices."""
 
 @_op
 def asin(x: _Operand, /, *, out: Array | None = None) -> Array:
@@ -387,7 +387,7 @@ def astype(x: _ArrayLike, dtype: DTypeLike | None, /, *, copy: _bool = True, dev
     x : Array
     dtype : dtype
     copy : bool
-        False: the array itself when it has that dtype already.
+        False: return the array itself if it already has that dtype.
     device : str, optional
         The name of an engine.
 
@@ -485,7 +485,7 @@ def average(
     returned: _bool = False,
     keepdims: _bool = False,
 ) -> Any:
-    """Mean in which elements weigh more or less: Σ w x / Σ w.
+    """Weighted mean: Σ w x / Σ w.
 
     Parameters
     ----------
@@ -495,14 +495,14 @@ def average(
     weights : Array, optional
         Of x's shape, or as long as the axis; by default all are 1.
     returned : bool
-        Also return Σ w.
+        Whether to return Σ w, too.
     keepdims : bool
         Whether the axes stay, with length 1.
 
     Returns
     -------
     Array, or tuple of Array
-        Of x's dtype for floats, else float32; NaN where the weights sum to 0.
+        In x's dtype for floats, otherwise float32; NaN where the weights sum to 0.
 
     Raises
     ------
@@ -535,9 +535,9 @@ def avg_pool2d(
     count_include_pad: _bool = True,
     divisor_override: float | None = None,
 ) -> Array:
-    """Mean of each window of images; parameters as for `max_pool2d`.
+    """Return the mean of each window of images; parameters as for `max_pool2d`.
 
-    `count_include_pad` counts the padding as zeros, and `divisor_override` is divided by in place of the count.
+    `count_include_pad` counts the padding as zeros; `divisor_override` replaces the count as the divisor.
     """
 
 @_op
@@ -560,10 +560,10 @@ def batch_norm(
     x : Array (N, C, …)
         Of floats.
     running_mean, running_var : Array (C,), or None
-        Of each channel; used when not training, and moved towards the batch's own by `momentum` when training.
+        The statistics of each channel; used if not training, and moved towards the batch's by `momentum` if training.
     weight, bias : Array (C,), optional
     training : bool
-        Take the batch's own means and variances: three passes more.
+        Whether to use the batch's own means and variances, which takes three more passes.
     momentum, eps : float
 
     Returns
@@ -574,16 +574,17 @@ def batch_norm(
     Raises
     ------
     ValueError
-        For shapes that do not fit; without running statistics and not training; for a batch of one element a channel.
+        For shapes that do not fit, without running statistics if not training, and for a batch of one element per
+        channel.
     """
 
 @_op
 def binary_cross_entropy(x: _ArrayLike, target: _ArrayLike, /, *, reduction: str = 'mean') -> Array:
-    """-(target log x + (1 - target) log(1 - x)), of probabilities; logarithms stop at -100. As `mse_loss` otherwise."""
+    """Return -(target log x + (1 - target) log(1 - x)) of probabilities, logarithms at least -100; as `mse_loss`."""
 
 @_op
 def binary_cross_entropy_with_logits(x: _ArrayLike, target: _ArrayLike, /, *, reduction: str = 'mean') -> Array:
-    """`binary_cross_entropy` of sigmoid(x), without its overflow; as `mse_loss` otherwise."""
+    """Return `binary_cross_entropy` of sigmoid(x), without overflow; otherwise as `mse_loss`."""
 
 @_op
 def bincount(x: _ArrayLike, /, weights: _ArrayLike | None = None, minlength: int = 0) -> Array:
@@ -592,11 +593,11 @@ def bincount(x: _ArrayLike, /, weights: _ArrayLike | None = None, minlength: int
     Parameters
     ----------
     x : Array of integers
-        Of one axis; none below 0.
+        One-dimensional; none below 0.
     weights : Array, optional
-        Added up for each number instead of 1; of x's shape. Floats are added in their order, as float32.
+        Weights to add for each number in place of 1; of x's shape. Floats are added in order, as float32.
     minlength : int
-        The least length of the result.
+        The minimum length of the result.
 
     Returns
     -------
@@ -741,24 +742,24 @@ def bitwise_xor(x1: _Operand, x2: _Operand, /, *, out: Array | None = None) -> A
 
 @_op
 def broadcast_arrays(*arrays: Any) -> list[Array]:
-    """Return views of all arrays in the shape that they broadcast to, in a list (array API 2024.12).
+    """Return views of all arrays in their broadcast shape, in a list (array API 2024.12).
 
     Numbers and sequences of numbers are taken as arrays.
 
     Raises
     ------
     ValueError
-        When they do not broadcast.
+        If they do not broadcast.
     """
 
 @_op
 def broadcast_to(x: _ArrayLike, /, shape: Sequence[int]) -> Array:
-    """Return a view of a larger shape, in which elements are repeated but not copied.
+    """Return a view in a larger shape, in which elements are repeated but not copied.
 
     Raises
     ------
     ValueError
-        When the array does not broadcast to it.
+        If the array does not broadcast to it.
     """
 
 @_op
@@ -832,7 +833,7 @@ def clip(x: _ArrayLike, /, min: Any = None, max: Any = None, *, out: Array | Non
     Parameters
     ----------
     x : Array
-        Of all dtypes but bool.
+        Any dtype except bool.
     min, max : Array or number, optional
         The bounds; None for no bound. Where min > max, the result is max.
     out : Array, optional
@@ -854,12 +855,12 @@ def column_stack(arrays: Sequence[_ArrayLike], /) -> Array:
 
 @_op
 def concat(arrays: Sequence[_ArrayLike], /, axis: int | None = 0) -> Array:
-    """Join arrays along an existing axis; None joins their elements along one axis.
+    """Join arrays along an existing axis; None joins their flattened elements.
 
     Raises
     ------
     ValueError
-        When nothing is given, or the other axes differ.
+        If nothing is given, or the other axes differ.
     """
 concatenate = concat
 
@@ -911,7 +912,7 @@ def conv2d(
     dilation: int | Sequence[int] = 1,
     groups: int = 1,
 ) -> Array:
-    """Sums of products of windows of images with weights: a convolution, as neural networks call it.
+    """Return the sums of products of windows of images with weights: a convolution, in neural networks' terms.
 
     Parameters
     ----------
@@ -919,21 +920,21 @@ def conv2d(
     weight : Array (O, C / groups, h, w)
     bias : Array (O,), optional
     stride, dilation : int or pair of int
-        From one window to the next, and from one element of a window to the next.
+        The steps from one window to the next, and from one element of a window to the next.
     padding : int, pair of int, "same" or "valid"
-        Zeros around each image; ``same``: as many as keep its size, for a stride of 1.
+        Zeros around each image; ``same`` keeps its size, for a stride of 1.
     groups : int
-        Into which the channels are divided; each output sees its own group.
+        The number of groups of channels; each output uses one group.
 
     Returns
     -------
     Array (N, O, H', W')
-        Of the dtype that all promote to; summed in float32. H' = (H + 2 padding - dilation (h - 1) - 1) // stride + 1.
+        In the dtype that all promote to; summed in float32. H' = (H + 2 padding - dilation (h - 1) - 1) // stride + 1.
 
     Raises
     ------
     ValueError
-        For shapes that do not fit, and where a window is larger than the padded image.
+        For shapes that do not fit, or if a window is larger than the padded image.
     """
 
 @_op
@@ -959,7 +960,7 @@ def copysign(x1: _Operand, x2: _Operand, /, *, out: Array | None = None) -> Arra
 
 @_op
 def corrcoef(x: _ArrayLike, y: _ArrayLike | None = None, /, *, rowvar: _bool = True) -> Array:
-    """Correlations of variables: `cov`, whose parameters it has, divided by the standard deviations; within [-1, 1]."""
+    """Return the correlations of variables: `cov` divided by the standard deviations, within [-1, 1]."""
 
 @_op
 def cos(x: _Operand, /, *, out: Array | None = None) -> Array:
@@ -1017,24 +1018,24 @@ def cov(
     bias: _bool = False,
     ddof: int | None = None,
 ) -> Array:
-    """Covariances of variables: a matrix, of one variable its variance.
+    """Return the covariance matrix of variables, or the variance of a single variable.
 
     Parameters
     ----------
     x : Array (variables, observations) or (observations,)
     y : Array, optional
-        More variables, of as many observations.
+        More variables, with the same number of observations.
     rowvar : bool
         False: variables are columns.
     bias : bool
-        Divide by the number of observations, not by one less.
+        Whether to divide by the number of observations instead of one less.
     ddof : int, optional
-        What to subtract from that number; before `bias`.
+        The number to subtract from that; takes precedence over `bias`.
 
     Returns
     -------
     Array (variables, variables)
-        Of the dtype of floats, else float32; summed in float32 about the means. NaN for too few observations.
+        In the dtype of floats, otherwise float32; summed in float32 around the means. NaN for too few observations.
 
     Raises
     ------
@@ -1053,20 +1054,21 @@ def cross_entropy(
     reduction: str = 'mean',
     label_smoothing: float = 0.0,
 ) -> Array:
-    """`nll_loss` of `log_softmax` along the classes, whose parameters it has.
+    """Return `nll_loss` of `log_softmax` along the classes, with the parameters of `nll_loss`.
 
-    `target` may also be probabilities, floats of x's shape. `label_smoothing` of the weight goes to all classes alike.
+    `target` may also be probabilities, as floats of x's shape. The fraction `label_smoothing` of the weight is spread
+    evenly over all classes.
     """
 
 @_op
 def cummax(x: _ArrayLike, /, axis: int | None = None) -> Array:
-    """Largest of each element and all before it along an axis; NaN from the first one on.
+    """Largest of each element and all before it along an axis; NaN from the first NaN on.
 
     Parameters
     ----------
     x : Array
     axis : int, optional
-        Left out, the elements are taken as one row.
+        By default the elements are taken as one row.
 
     Returns
     -------
@@ -1076,7 +1078,7 @@ def cummax(x: _ArrayLike, /, axis: int | None = None) -> Array:
 
 @_op
 def cummin(x: _ArrayLike, /, axis: int | None = None) -> Array:
-    """Smallest of each element and all before it along an axis; NaN from the first one on. As `cummax`."""
+    """Smallest of each element and all before it along an axis; NaN from the first NaN on. As `cummax`."""
 
 @_op
 def cumulative_prod(
@@ -1087,7 +1089,7 @@ def cumulative_prod(
     dtype: DTypeLike | None = None,
     include_initial: _bool = False,
 ) -> Array:
-    """Product of each element and all before it along an axis; with `include_initial` 1 comes first.
+    """Product of each element and all before it along an axis; with `include_initial` it starts with 1.
 
     As `cumulative_sum` otherwise.
     """
@@ -1108,11 +1110,11 @@ def cumulative_sum(
     ----------
     x : Array
     axis : int, optional
-        May be left out when there is only one.
+        May be omitted if there is only one.
     dtype : dtype, optional
         By default x's for floats, and int64 or uint64 for integers and bool.
     include_initial : bool
-        Whether the result starts with 0: it is longer by one then.
+        Whether the result starts with 0, which makes it longer by one.
 
     Returns
     -------
@@ -1122,7 +1124,7 @@ def cumulative_sum(
     Raises
     ------
     ValueError
-        When there are several axes and none is named.
+        If there are several axes and none is named.
     """
 cumsum = cumulative_sum
 
@@ -1180,7 +1182,7 @@ def dequantize(
 
 @_op
 def diag(x: _ArrayLike, /, k: int = 0) -> Array:
-    """Return a matrix with a row on its k-th diagonal, zeros elsewhere; of a matrix, a view of that diagonal.
+    """Return a matrix with a row on its k-th diagonal, zeros elsewhere; for a matrix, a view of that diagonal.
 
     Raises
     ------
@@ -1190,7 +1192,7 @@ def diag(x: _ArrayLike, /, k: int = 0) -> Array:
 
 @_op
 def diag_indices(n: int, /, ndim: int = 2, *, device: str | None = None) -> tuple[Array, ...]:
-    """Return the indices of the main diagonal of an array that is n long along each axis."""
+    """Return the indices of the main diagonal of an array of length n along each axis."""
 
 @_op
 def diagflat(x: _ArrayLike, /, k: int = 0) -> Array:
@@ -1224,16 +1226,16 @@ def diff(
     prepend: _ArrayLike | None = None,
     append: _ArrayLike | None = None,
 ) -> Array:
-    """Return the differences of neighbours along an axis, taken n times.
+    """Return the differences of neighbours along an axis, repeated n times.
 
     Parameters
     ----------
     x : Array
     axis : int
     n : int
-        How often.
+        The number of times.
     prepend, append : Array, optional
-        The values before and after it along the axis.
+        Values to put before and after x along the axis.
 
     Raises
     ------
@@ -1243,15 +1245,15 @@ def diff(
 
 @_op
 def digitize(x: _ArrayLike, bins: Any, /, right: _bool = False) -> Array:
-    """Return the number of the bin that each element falls into: 0 before the first edge.
+    """Return the index of each element's bin, 0 before the first edge.
 
     Parameters
     ----------
     x : Array
     bins : sequence of numbers or Array
-        The edges, rising or falling.
+        The edges, increasing or decreasing.
     right : bool
-        Whether a bin has its upper edge rather than its lower one.
+        Whether a bin includes its upper edge rather than its lower one.
 
     Returns
     -------
@@ -1261,7 +1263,7 @@ def digitize(x: _ArrayLike, bins: Any, /, right: _bool = False) -> Array:
     Raises
     ------
     ValueError
-        For edges that neither rise nor fall.
+        For edges that neither increase nor decrease.
     """
 
 @_op
@@ -1288,20 +1290,20 @@ true_divide = divide
 
 @_op
 def dot(x1: _ArrayLike, x2: _ArrayLike, /) -> Array:
-    """Sums of products over the last axis of x1 and the last but one of x2, a vector's only one.
+    """Sums of products over the last axis of x1 and the last but one of x2, or a vector's only axis.
 
-    As `matmul` for vectors and matrices, a product of elements where one is a number; where x2 has more than two axes,
-    every matrix of x1 with every one of x2.
+    As `matmul` for vectors and matrices; an elementwise product if one is a number; and if x2 has more than two axes,
+    every matrix of x1 with every matrix of x2.
     """
 
 @_op
 def dropout(x: _ArrayLike, /, p: float = 0.5, *, training: _bool = True, generator: Generator | None = None) -> Array:
-    """Set each element to 0 with probability p, and scale the others by 1 / (1 - p); when not training, x itself.
+    """Set each element to 0 with probability p and scale the others by 1 / (1 - p); return x itself if not training.
 
     Parameters
     ----------
     x : Array
-        Of floats, when training.
+        Of floats, if training.
     p : float
         Between 0 and 1.
     training : bool
@@ -1311,9 +1313,9 @@ def dropout(x: _ArrayLike, /, p: float = 0.5, *, training: _bool = True, generat
     Raises
     ------
     ValueError
-        When p is not between 0 and 1.
+        If p is not between 0 and 1.
     TypeError
-        For an x that is not of floats, when training.
+        For an x that is not of floats, if training.
     """
 
 @_op
@@ -1326,27 +1328,27 @@ def dstack(arrays: Sequence[_ArrayLike], /) -> Array:
 
 @_op
 def einsum(subscripts: str, /, *operands: _ArrayLike, optimize: _bool = True) -> Array:
-    """Sum of products over the axes that subscripts name: ``einsum("ij,jk->ik", a, b)`` is a product of matrices.
+    """Return the sum of products over the axes that subscripts name: ``einsum("ij,jk->ik", a, b)`` is a matrix product.
 
     Parameters
     ----------
     subscripts : str
         One letter per axis for each operand, then ``->`` and the axes of the result; by default, the letters that occur
-        once, in alphabetical order. ``...`` stands for all other axes, which broadcast.
+        once, in alphabetical order. ``...`` means all other axes, which broadcast.
     *operands : Array
     optimize : bool
-        Choose the order of the products by their sizes; else from left to right.
+        Whether to choose the order of the products by their sizes; else it is from left to right.
 
     Returns
     -------
     Array
-        Of the dtype that the operands promote to, in which steps between products are kept too. Each product of two
-        operands is one of matrices, after a copy where the axes need another order.
+        In the dtype that the operands promote to, which intermediate results also have. Each product of two operands is
+        a matrix product, after a copy if the axes need another order.
 
     Raises
     ------
     ValueError
-        When the subscripts do not fit the operands.
+        If the subscripts do not fit the operands.
     """
 
 @_op
@@ -1383,7 +1385,7 @@ def embedding(indices: _ArrayLike, weight: _ArrayLike, /) -> Array:
     Raises
     ------
     IndexError
-        When an index is out of bounds.
+        If an index is out of bounds.
     ValueError
         For a table of other than two axes.
     """
@@ -1401,7 +1403,7 @@ def empty_like(
     device: str | None = None,
     shape: int | Sequence[int] | None = None,
 ) -> Array:
-    """Return an uninitialised array of another's shape and dtype, either of which may be given instead."""
+    """Return an uninitialised array with another's shape and dtype, unless either is given."""
 
 @_op
 def equal(x1: _Operand, x2: _Operand, /, *, out: Array | None = None) -> Array:
@@ -1515,7 +1517,7 @@ def expand_dims(x: _ArrayLike, /, axis: int | Sequence[int] = 0) -> Array:
     Raises
     ------
     numpy.exceptions.AxisError
-        When it would be out of range.
+        If it would be out of range.
     """
 
 @_op
@@ -1554,7 +1556,7 @@ def eye(
     Parameters
     ----------
     n_rows, n_cols : int
-        Its shape; square when the second is left out.
+        Its shape; square if the second is omitted.
     k : int
         Diagonals above the main one are positive.
     """
@@ -1710,7 +1712,7 @@ def full(
     *,
     device: str | None = None,
 ) -> Array:
-    """Return an array with one value everywhere; the default dtype is the one that `asarray` gives the value."""
+    """Return an array filled with a value; the default dtype is the one that `asarray` gives the value."""
 
 @_op
 def full_like(
@@ -1722,7 +1724,7 @@ def full_like(
     device: str | None = None,
     shape: int | Sequence[int] | None = None,
 ) -> Array:
-    """Return one value everywhere, in another array's shape and dtype, either of which may be given instead."""
+    """Return an array filled with a value, with another array's shape and dtype, unless either is given."""
 
 @_op
 def gcd(x1: _Operand, x2: _Operand, /, *, out: Array | None = None) -> Array:
@@ -1779,12 +1781,12 @@ def geomspace(
     dtype: DTypeLike | None = None,
     device: str | None = None,
 ) -> Array:
-    """Return `num` numbers from `start` to `stop`, each as many times the one before; bounds as for `logspace`.
+    """Return `num` numbers from `start` to `stop` with a constant ratio; errors as for `logspace`.
 
     Raises
     ------
     ValueError
-        When one end is 0, or their signs differ.
+        If one end is 0, or their signs differ.
     """
 
 @_op
@@ -1796,12 +1798,12 @@ def glu(x: _ArrayLike, /, axis: int = -1) -> Array:
     x : Array
         Of floats.
     axis : int
-        Its length is even.
+        The axis, of even length.
 
     Returns
     -------
     Array
-        Of x's dtype, with the axis half as long.
+        In x's dtype, with the axis half as long.
 
     Raises
     ------
@@ -1861,14 +1863,14 @@ def group_norm(
     *,
     eps: float = 1e-05,
 ) -> Array:
-    """Shift and scale groups of channels of each element of a batch to mean 0 and variance 1, then by weight and bias.
+    """Shift and scale each batch element's groups of channels to mean 0 and variance 1, then by weight and bias.
 
     Parameters
     ----------
     x : Array (N, C, …)
         Of floats.
     num_groups : int
-        Into which the channels are divided.
+        The number of groups of channels.
     weight, bias : Array (C,), optional
     eps : float
         Added to the variance.
@@ -1876,7 +1878,7 @@ def group_norm(
     Returns
     -------
     Array
-        Of x's shape and dtype, by one kernel; on a GPU one pass of `layer_norm`, and one for the weights.
+        With x's shape and dtype, by one kernel; on a GPU by one pass of `layer_norm`, and one for the weights.
 
     Raises
     ------
@@ -2002,41 +2004,42 @@ def histogram(
     density: _bool = False,
     weights: _ArrayLike | None = None,
 ) -> tuple[Array, Array]:
-    """Count the elements that lie between each two edges.
+    """Count the elements between each two edges.
 
     Parameters
     ----------
     x : Array
         Of any shape; compared as float32, so integers beyond 2^24 are rounded.
     bins : int or sequence of float
-        How many bins of one width, or their edges.
+        The number of bins of equal width, or the edges.
     range : tuple of float, optional
-        From where to where, with `bins` a number; by default from the least to the largest element.
+        The range of the bins if `bins` is a number; by default from the least to the largest element.
     density : bool
-        Divide by the number of elements counted and by each bin's width: the areas sum to 1.
+        Whether to divide by the number of elements counted and by each bin's width, so that the areas sum to 1.
     weights : Array, optional
-        Added up instead of 1 for each element; of x's shape.
+        Weights to add for each element in place of 1; of x's shape.
 
     Returns
     -------
     counts : Array
         int64; float32 with weights or density.
     edges : Array
-        float32, one more. Each bin has its lower edge, the last one both. Elements outside, and NaN, are not counted.
+        float32, one more. Each bin includes its lower edge, the last one both. Elements outside, and NaN, are not
+        counted.
 
     Raises
     ------
     ValueError
-        For edges that fall, no bins, a range that is not finite, weights of another shape.
+        For decreasing edges, no bins, a range that is not finite, or weights of another shape.
     """
 
 @_op
 def histogram_bin_edges(x: _ArrayLike, /, bins: Any = 10, range: tuple[float, float] | None = None) -> Array:
-    """Return the edges of the bins that `histogram` counts in, as float32; parameters as there."""
+    """Return the edges of `histogram`'s bins, as float32; parameters as for `histogram`."""
 
 @_op
 def hsplit(x: _ArrayLike, indices_or_sections: Any, /) -> tuple[Array, ...]:
-    """As `split`, along the second axis; of an array of one, along that."""
+    """As `split`, along the second axis, or the only one."""
 
 @_op
 def hstack(arrays: Sequence[_ArrayLike], /) -> Array:
@@ -2044,7 +2047,7 @@ def hstack(arrays: Sequence[_ArrayLike], /) -> Array:
 
 @_op
 def huber_loss(x: _ArrayLike, target: _ArrayLike, /, *, reduction: str = 'mean', delta: float = 1.0) -> Array:
-    """Half the squares of differences d up to delta, and delta (d - delta / 2) beyond; otherwise as `mse_loss`."""
+    """Return d² / 2 for differences d up to delta, and delta (d - delta / 2) beyond; otherwise as `mse_loss`."""
 
 @_op
 def hypot(x1: _Operand, x2: _Operand, /, *, out: Array | None = None) -> Array:
@@ -2090,11 +2093,11 @@ def imag(x: _Operand, /, *, out: Array | None = None) -> Array:
 
 @_op
 def indices(dimensions: tuple[int, ...], /, *, dtype: DTypeLike | None = ..., device: str | None = None) -> Array:
-    """Return the index of each element of a shape along each axis: an array of the axes, then the shape."""
+    """Return the index of each element of a shape along each axis, as an array of the axes, then the shape."""
 
 @_op
 def inner(x1: _ArrayLike, x2: _ArrayLike, /) -> Array:
-    """Sums of products over the last axes of two arrays; a product of elements where one is a number."""
+    """Sums of products over the last axes of two arrays; an elementwise product if one is a number."""
 
 @_op
 def instance_norm(
@@ -2118,18 +2121,18 @@ def interp(
     right: float | None = None,
     period: float | None = None,
 ) -> Array:
-    """Return the values at x of the line through points.
+    """Return the values at x of the piecewise linear function through points.
 
     Parameters
     ----------
     x : Array
-        Where; of any dtype, taken as float32.
+        The positions; of any dtype, taken as float32.
     xp, fp : Array or sequence of float, of one length
-        The points, xp rising.
+        The points, with increasing xp.
     left, right : float, optional
-        Before the first point and after the last; by default the first and last of fp.
+        The values before the first point and after the last; by default the first and last of fp.
     period : float, optional
-        Of x and xp, which then need not rise; left and right do not count.
+        The period of x and xp, which then need not increase; left and right are ignored.
 
     Returns
     -------
@@ -2139,7 +2142,7 @@ def interp(
     Raises
     ------
     ValueError
-        When there is no point, or xp and fp are not two rows of one length.
+        If there is no point, or xp and fp are not two rows of the same length.
     """
 
 @_op
@@ -2148,7 +2151,7 @@ def intersect1d(x1: _ArrayLike, x2: _ArrayLike, /) -> Array:
 
 @_op
 def isclose(x1: Any, x2: Any, /, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: _bool = False) -> Array:
-    """Whether two elements are close: |x1 - x2| <= atol + rtol |x2|, computed in float32; equal infinities are.
+    """Whether elements are close: |x1 - x2| <= atol + rtol |x2|, computed in float32; equal infinities are close.
 
     Parameters
     ----------
@@ -2162,7 +2165,7 @@ def isclose(x1: Any, x2: Any, /, rtol: float = 1e-05, atol: float = 1e-08, equal
     Returns
     -------
     Array
-        bool, of the shape that they broadcast to.
+        bool, in the broadcast shape.
     """
 
 @_op
@@ -2188,21 +2191,21 @@ def isfinite(x: _Operand, /, *, out: Array | None = None) -> Array:
 
 @_op
 def isin(x1: Any, x2: Any, /, *, invert: _bool = False) -> Array:
-    """Whether each element is among those of another array.
+    """Whether each element is in another array.
 
     Parameters
     ----------
     x1 : Array
-        Whose elements are looked for.
+        The elements to look for.
     x2 : Array or sequence of numbers
-        The others; sorted first, so that each is found by halving.
+        The elements to search, sorted first for binary search.
     invert : bool
-        Whether it is not among them.
+        Whether to return the opposite.
 
     Returns
     -------
     Array
-        bool, of x1's shape. NaN is among none.
+        bool, of x1's shape. NaN is in no array.
     """
 
 @_op
@@ -2249,26 +2252,26 @@ def isnan(x: _Operand, /, *, out: Array | None = None) -> Array:
 
 @_op
 def kl_div(x: _ArrayLike, target: _ArrayLike, /, *, reduction: str = 'mean') -> Array:
-    """Distance of probabilities from others whose logarithms x are: target (log target - x). As `mse_loss`."""
+    """Return target (log target - x), the distance of probabilities from those with logarithms x; as `mse_loss`."""
 
 @_op
 def kron(x1: _ArrayLike, x2: _ArrayLike, /) -> Array:
-    """Kronecker product: each element of x1 times all of x2, laid out as blocks. One multiplication that broadcasts.
+    """Kronecker product: each element of x1 times all of x2, as blocks; a single broadcast multiplication.
 
     Parameters
     ----------
     x1, x2 : Array
-        The one with fewer axes has more put before its own.
+        Axes of length 1 are prepended to the one with fewer.
 
     Returns
     -------
     Array
-        Along each axis as long as both together multiplied.
+        Along each axis, the product of both lengths.
     """
 
 @_op
 def l1_loss(x: _ArrayLike, target: _ArrayLike, /, *, reduction: str = 'mean') -> Array:
-    """Absolute differences; parameters and errors as for `mse_loss`."""
+    """Return the absolute differences; parameters and errors as for `mse_loss`."""
 
 @_op
 def layer_norm(
@@ -2279,7 +2282,7 @@ def layer_norm(
     *,
     eps: float = 1e-05,
 ) -> Array:
-    """Rows moved to mean 0 and scaled to variance 1: (x - mean) / √(variance + eps) · weight + bias, in one kernel.
+    """Shift and scale rows to mean 0 and variance 1: (x - mean) / √(variance + eps) · weight + bias, in one kernel.
 
     Parameters
     ----------
@@ -2409,7 +2412,7 @@ def linear(x: _ArrayLike, weight: _ArrayLike, bias: _ArrayLike | None = None, /)
     ----------
     x : Array (…, K)
     weight : Array (N, K)
-        A row for each feature that comes out, as PyTorch keeps it.
+        A row for each output feature, as in PyTorch.
     bias : Array (N,), optional
 
     Returns
@@ -2419,7 +2422,7 @@ def linear(x: _ArrayLike, weight: _ArrayLike, bias: _ArrayLike | None = None, /)
     Raises
     ------
     ValueError
-        When weight is no matrix, or K differs.
+        If weight is not a matrix, or K differs.
     """
 
 @_op
@@ -2438,7 +2441,7 @@ def linspace(
     Raises
     ------
     ValueError
-        For a negative number of them.
+        For a negative `num`.
     TypeError
         For a dtype that is not floating.
     """
@@ -2550,7 +2553,7 @@ def log_sigmoid(x: _Operand, /, *, out: Array | None = None) -> Array:
 
 @_op
 def log_softmax(x: _ArrayLike, /, axis: int = -1) -> Array:
-    """Logarithm of `softmax`, whose parameters it has, without its underflow: (x - m) - log Σ exp(x - m)."""
+    """Return the logarithm of `softmax`, without underflow: (x - m) - log Σ exp(x - m); parameters as for `softmax`."""
 
 @_op
 def logaddexp(x1: _Operand, x2: _Operand, /, *, out: Array | None = None) -> Array:
@@ -2669,9 +2672,9 @@ def logspace(
     dtype: DTypeLike | None = None,
     device: str | None = None,
 ) -> Array:
-    """Return `num` numbers from base**start to base**stop, each as many times the one before.
+    """Return `num` numbers from base**start to base**stop with a constant ratio.
 
-    The exponents are rounded to float32, so that an error is about |exponent| units in the last place.
+    The exponents are rounded to float32, so the error is about |exponent| units in the last place.
 
     Raises
     ------
@@ -2694,29 +2697,29 @@ def logsumexp(x: _ArrayLike, /, axis: _Axis | None = None, *, keepdims: _bool = 
     Returns
     -------
     Array
-        Of x's dtype for floats, else float32. -∞ where there are no elements.
+        In x's dtype for floats, otherwise float32. -∞ if there are no elements.
     """
 
 @_op
 def matmul(x1: _ArrayLike, x2: _ArrayLike, /) -> Array:
-    """Product of matrices, or of stacks of matrices.
+    """Return the product of matrices, or of stacks of matrices.
 
     Parameters
     ----------
     x1 : Array (…, M, K) or (K,)
     x2 : Array (…, K, N) or (K,)
-        Any strides: a transposed view is not copied. The leading axes broadcast.
+        With any strides: a transposed view is not copied. The leading axes broadcast.
 
     Returns
     -------
     Array (…, M, N)
-        Of the dtype that the two promote to; a vector's axis is left out. Integers wrap; float16 and bfloat16 are added
-        up in float32 and rounded once; of bool it is whether any pair is true.
+        In the dtype that the two promote to; a vector's axis is dropped. Integers wrap; float16 and bfloat16 are summed
+        in float32 and rounded once; for bool the result is whether any pair is true.
 
     Raises
     ------
     ValueError
-        When an array has no axis, the lengths K differ, or the leading axes do not broadcast.
+        If an array has no axis, the lengths K differ, or the leading axes do not broadcast.
 
     References
     ----------
@@ -2730,12 +2733,12 @@ def matrix_transpose(x: _ArrayLike, /) -> Array:
     Raises
     ------
     ValueError
-        When there are fewer than two.
+        If there are fewer than two.
     """
 
 @_op
 def max(x: _ArrayLike, /, axis: _Axis | None = None, *, keepdims: _bool = False) -> Array:
-    """Largest element; NaN when there is one.
+    """Largest element, or NaN if there is one.
 
     Parameters
     ----------
@@ -2748,12 +2751,12 @@ def max(x: _ArrayLike, /, axis: _Axis | None = None, *, keepdims: _bool = False)
     Returns
     -------
     Array
-        Of x's dtype.
+        In x's dtype.
 
     Raises
     ------
     ValueError
-        When there is nothing to choose from.
+        If there are no elements.
     """
 amax = max
 
@@ -2781,7 +2784,7 @@ def max_pool2d(
     dilation: int | Sequence[int] = 1,
     ceil_mode: _bool = False,
 ) -> Array:
-    """Largest element of each window of images; NaN where there is one.
+    """Return the largest element of each window of images, or NaN if the window has one.
 
     Parameters
     ----------
@@ -2789,13 +2792,13 @@ def max_pool2d(
     kernel_size : int or pair of int
         Rows and columns of a window.
     stride : int or pair of int, optional
-        From one window to the next; by default its size.
+        The step from one window to the next; by default the window's size.
     padding : int or pair of int
-        Places around the image that windows may reach to, at most half a window; they count for nothing.
+        Positions around the image that windows may cover, at most half a window; they are ignored.
     dilation : int or pair of int
-        From one element of a window to the next.
+        The step from one element of a window to the next.
     ceil_mode : bool
-        Whether a last window may be cut short.
+        Whether the last window may be cut off.
 
     Returns
     -------
@@ -2805,7 +2808,7 @@ def max_pool2d(
     Raises
     ------
     ValueError
-        When no window fits.
+        If no window fits.
     """
 
 @_op
@@ -2844,13 +2847,13 @@ def mean(x: _ArrayLike, /, axis: _Axis | None = None, *, keepdims: _bool = False
     Returns
     -------
     Array
-        Of x's dtype for floats, else float32; integers of up to 32 bits are summed
-        exactly. NaN where there are no elements.
+        In x's dtype for floats, otherwise float32; integers of up to 32 bits are summed exactly. NaN if there are no
+        elements.
     """
 
 @_op
 def median(x: _ArrayLike, /, axis: _Axis | None = None, *, keepdims: _bool = False) -> Array:
-    """Middle element of the sorted ones, or the mean of the two in the middle; NaN when there is one.
+    """Middle of the sorted elements, or the mean of the two in the middle; NaN if there is one.
 
     Parameters
     ----------
@@ -2863,7 +2866,7 @@ def median(x: _ArrayLike, /, axis: _Axis | None = None, *, keepdims: _bool = Fal
     Returns
     -------
     Array
-        Of x's dtype for floats, else float32. NaN where there are no elements.
+        In x's dtype for floats, otherwise float32. NaN if there are no elements.
     """
 
 @_op
@@ -2873,9 +2876,9 @@ def meshgrid(*arrays: _ArrayLike, indexing: str = 'xy') -> list[Array]:
     Parameters
     ----------
     *arrays : Array
-        Of one axis each.
+        One-dimensional arrays.
     indexing : {"xy", "ij"}
-        ``xy``: the first array runs along the second axis, as in pictures; ``ij``: along the first.
+        ``xy``: the first array varies along the second axis, as in pictures; ``ij``: along the first.
 
     Raises
     ------
@@ -2884,7 +2887,7 @@ def meshgrid(*arrays: _ArrayLike, indexing: str = 'xy') -> list[Array]:
 
 @_op
 def min(x: _ArrayLike, /, axis: _Axis | None = None, *, keepdims: _bool = False) -> Array:
-    """Smallest element; NaN when there is one. As `max` otherwise."""
+    """Smallest element, or NaN if there is one; as `max`."""
 amin = min
 
 @_op
@@ -2936,19 +2939,19 @@ def moveaxis(x: _ArrayLike, source: int | Sequence[int], destination: int | Sequ
     Raises
     ------
     ValueError
-        When `source` and `destination` are not as many.
+        If `source` and `destination` differ in number.
     """
 
 @_op
 def mse_loss(x: _ArrayLike, target: _ArrayLike, /, *, reduction: str = 'mean') -> Array:
-    """Squares of the differences.
+    """Return the squares of the differences.
 
     Parameters
     ----------
     x, target : Array
-        Of one shape.
+        Of the same shape.
     reduction : {"mean", "sum", "none"}
-        Of the elements; ``none``: one loss for each.
+        How the elements' losses are combined; ``none``: one loss for each.
 
     Returns
     -------
@@ -2957,7 +2960,7 @@ def mse_loss(x: _ArrayLike, target: _ArrayLike, /, *, reduction: str = 'mean') -
     Raises
     ------
     ValueError
-        For two shapes, and for another reduction.
+        For different shapes, and for another reduction.
     """
 
 @_op
@@ -2983,7 +2986,7 @@ def multiply(x1: _Operand, x2: _Operand, /, *, out: Array | None = None) -> Arra
 
 @_op
 def nan_to_num(x: _ArrayLike, /, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None) -> Array:
-    """Replace elements that are not finite: NaN by 0, infinities by the dtype's largest numbers, or as given.
+    """Replace elements that are not finite: by default NaN by 0, and infinities by the dtype's largest numbers.
 
     Parameters
     ----------
@@ -2999,29 +3002,29 @@ def nan_to_num(x: _ArrayLike, /, nan: float = 0.0, posinf: float | None = None, 
 
 @_op
 def nanargmax(x: _ArrayLike, /, axis: int | None = None, *, keepdims: _bool = False) -> Array:
-    """Where the largest element is that is not NaN: the first one; as `argmax`, in two passes.
+    """Return the index of the largest element that is not NaN, as `argmax`, in two passes.
 
     Raises
     ------
     ValueError
-        When there is nothing to choose from, or only NaN.
+        If there are no elements, or only NaN.
     """
 
 @_op
 def nanargmin(x: _ArrayLike, /, axis: int | None = None, *, keepdims: _bool = False) -> Array:
-    """Where the smallest element is that is not NaN: the first one; errors as for `nanargmax`."""
+    """Return the index of the smallest element that is not NaN; errors as for `nanargmax`."""
 
 @_op
 def nancumprod(x: _ArrayLike, /, axis: int | None = None, *, dtype: DTypeLike | None = None) -> Array:
-    """Running products with NaN taken as 1; without an axis, of the elements as one row. Two passes."""
+    """Running products with NaN as 1, without an axis over the elements as one row; two passes."""
 
 @_op
 def nancumsum(x: _ArrayLike, /, axis: int | None = None, *, dtype: DTypeLike | None = None) -> Array:
-    """Running sums with NaN taken as 0; without an axis, of the elements as one row. Two passes."""
+    """Running sums with NaN as 0, without an axis over the elements as one row; two passes."""
 
 @_op
 def nanmax(x: _ArrayLike, /, axis: _Axis | None = None, *, keepdims: _bool = False) -> Array:
-    """Largest element that is not NaN; NaN where all are. Parameters and errors as for `max`."""
+    """Largest element that is not NaN, or NaN if all are; parameters and errors as for `max`."""
 
 @_op
 def nanmean(
@@ -3032,18 +3035,18 @@ def nanmean(
     dtype: DTypeLike | None = None,
     keepdims: _bool = False,
 ) -> Array:
-    """Arithmetic mean of the elements that are not NaN; NaN where there are none. Parameters as for `mean`.
+    """Arithmetic mean of the elements that are not NaN, or NaN if there are none. Parameters as for `mean`.
 
     `dtype` converts the elements first.
     """
 
 @_op
 def nanmedian(x: _ArrayLike, /, axis: _Axis | None = None, *, keepdims: _bool = False) -> Array:
-    """As `median`, of the elements that are not NaN; NaN where there are none."""
+    """As `median`, for the elements that are not NaN; NaN if there are none."""
 
 @_op
 def nanmin(x: _ArrayLike, /, axis: _Axis | None = None, *, keepdims: _bool = False) -> Array:
-    """Smallest element that is not NaN; NaN where all are. Parameters and errors as for `max`."""
+    """Smallest element that is not NaN, or NaN if all are; parameters and errors as for `max`."""
 
 @_op
 def nanpercentile(
@@ -3055,7 +3058,7 @@ def nanpercentile(
     method: str = 'linear',
     keepdims: _bool = False,
 ) -> Array:
-    """As `nanquantile`, for a q of hundredths: between 0 and 100."""
+    """As `nanquantile`, for q in percent, between 0 and 100."""
 
 @_op
 def nanprod(
@@ -3066,7 +3069,7 @@ def nanprod(
     dtype: DTypeLike | None = None,
     keepdims: _bool = False,
 ) -> Array:
-    """Product of the elements that are not NaN; parameters and dtypes as for `sum`. Of none it is 1."""
+    """Product of the elements that are not NaN, 1 if there are none; parameters and dtypes as for `sum`."""
 
 @_op
 def nanquantile(
@@ -3078,7 +3081,7 @@ def nanquantile(
     method: str = 'linear',
     keepdims: _bool = False,
 ) -> Array:
-    """As `quantile`, of the elements that are not NaN; NaN where there are none. It waits to count them."""
+    """As `quantile`, for the elements that are not NaN; NaN if there are none. It waits to count them."""
 
 @_op
 def nanstd(
@@ -3091,7 +3094,7 @@ def nanstd(
     keepdims: _bool = False,
     ddof: float | None = None,
 ) -> Array:
-    """Standard deviation of the elements that are not NaN: the square root of `nanvar`, whose parameters it has."""
+    """Standard deviation of the elements that are not NaN: the square root of `nanvar`, with the same parameters."""
 
 @_op
 def nansum(
@@ -3102,7 +3105,7 @@ def nansum(
     dtype: DTypeLike | None = None,
     keepdims: _bool = False,
 ) -> Array:
-    """Sum of the elements that are not NaN; parameters and dtypes as for `sum`. Of none it is 0."""
+    """Sum of the elements that are not NaN, 0 if there are none; parameters and dtypes as for `sum`."""
 
 @_op
 def nanvar(
@@ -3115,7 +3118,7 @@ def nanvar(
     keepdims: _bool = False,
     ddof: float | None = None,
 ) -> Array:
-    """Variance of the elements that are not NaN; NaN where no more than `correction` are. Parameters as for `var`.
+    """Variance of the elements that are not NaN, or NaN if at most `correction` are. Parameters as for `var`.
 
     `dtype` converts the elements first; `ddof` is NumPy's name for `correction`.
     """
@@ -3172,29 +3175,29 @@ def nll_loss(
     ignore_index: int = -100,
     reduction: str = 'mean',
 ) -> Array:
-    """Negative logarithms of the probabilities of the right classes.
+    """Return the negative logarithms of the right classes' probabilities.
 
     Parameters
     ----------
     x : Array (N, C, …) or (C,)
-        Logarithms of probabilities, of floats.
+        Logarithms of probabilities, as floats.
     target : Array of integers (N, …) or ()
         The right classes.
     weight : Array (C,), optional
-        Of each class; a mean is divided by the sum of those counted.
+        The weight of each class; a mean is divided by the sum of the weights counted.
     ignore_index : int
-        Targets of this number count for nothing.
+        Targets with this number are ignored.
     reduction : {"mean", "sum", "none"}
 
     Returns
     -------
     Array
-        Of x's dtype, computed in float32. NaN for the mean of none.
+        In x's dtype, computed in float32. NaN for the mean of none.
 
     Raises
     ------
     IndexError
-        For a target that is no class.
+        For a target that is not a class.
     ValueError
         For shapes that do not fit.
     """
@@ -3211,7 +3214,7 @@ def nonzero(x: _ArrayLike, /) -> tuple[Array, ...]:
     Returns
     -------
     tuple of Array
-        For each axis the indices, int64, in memory order: ``x[nonzero(x)]`` has the elements.
+        The indices along each axis, int64, in memory order: ``x[nonzero(x)]`` has the elements.
     """
 
 @_op
@@ -3237,19 +3240,19 @@ def not_equal(x1: _Operand, x2: _Operand, /, *, out: Array | None = None) -> Arr
 
 @_op
 def one_hot(x: _ArrayLike, /, num_classes: int = -1) -> Array:
-    """Return a row of zeros for each number, with a one at its place: int64.
+    """Return a row of zeros for each number, with a one at its index: int64.
 
     Parameters
     ----------
     x : Array of integers
-        From 0 on.
+        0 or more.
     num_classes : int
         The length of the rows; by default one more than the largest number, which is waited for.
 
     Raises
     ------
     ValueError
-        For a number that has no place.
+        For a number outside the row.
     """
 
 @_op
@@ -3265,11 +3268,11 @@ def ones_like(
     device: str | None = None,
     shape: int | Sequence[int] | None = None,
 ) -> Array:
-    """Return ones in another array's shape and dtype, either of which may be given instead."""
+    """Return ones with another array's shape and dtype, unless either is given."""
 
 @_op
 def outer(x1: _ArrayLike, x2: _ArrayLike, /) -> Array:
-    """Products of each element of one vector with each of another.
+    """Return the products of each element of one vector with each of another.
 
     Parameters
     ----------
@@ -3283,7 +3286,7 @@ def outer(x1: _ArrayLike, x2: _ArrayLike, /) -> Array:
     Raises
     ------
     ValueError
-        When one is not a vector.
+        If one is not a vector.
 
     References
     ----------
@@ -3298,34 +3301,34 @@ def pad(x: _ArrayLike, pad_width: Any, /, mode: str = 'constant', *, constant_va
     ----------
     x : Array
     pad_width : int, pair of int, or a pair for each axis
-        How many before and after.
+        The number of elements before and after.
     mode : {"constant", "edge", "reflect", "symmetric", "wrap", "empty"}
-        Numbers; the outermost element again; the array mirrored at its outermost element, or beyond it; the array
-        again; whatever the memory holds.
+        Numbers; the outermost element repeated; the array mirrored at its outermost element, or beyond it; the array
+        repeated; uninitialised memory.
     constant_values : number, pair, or a pair for each axis
         For ``constant``: the values before and after.
 
     Returns
     -------
     Array
-        ``constant`` is one copy; the other modes take elements by index, one axis after the other.
+        ``constant`` is one copy; the other modes take elements by index, one axis after another.
 
     Raises
     ------
     ValueError
-        For a negative width, an unknown mode, and where there is nothing to repeat.
+        For a negative width, an unknown mode, or if there is nothing to repeat.
     """
 
 @_op
 def partition(x: _ArrayLike, kth: Any, /, axis: int | None = -1) -> Array:
     """Return the elements with the k-th in its sorted position: none before it is larger, none after it smaller.
 
-    The result is fully sorted, which meets that condition.
+    The result is fully sorted, which satisfies this condition.
 
     Raises
     ------
     ValueError
-        When `kth` is out of bounds.
+        If `kth` is out of bounds.
     """
 
 @_op
@@ -3338,7 +3341,7 @@ def percentile(
     method: str = 'linear',
     keepdims: _bool = False,
 ) -> Array:
-    """As `quantile`, for a q of hundredths: between 0 and 100."""
+    """As `quantile`, for q in percent, between 0 and 100."""
 
 @_op
 def permute_dims(x: _ArrayLike, /, axes: Sequence[int] | None = None) -> Array:
@@ -3347,7 +3350,7 @@ def permute_dims(x: _ArrayLike, /, axes: Sequence[int] | None = None) -> Array:
     Raises
     ------
     ValueError
-        When `axes` does not name each axis once.
+        If `axes` does not name each axis once.
     """
 transpose = permute_dims
 
@@ -3422,22 +3425,22 @@ def prod(
 
 @_op
 def ptp(x: _ArrayLike, /, axis: _Axis | None = None, *, keepdims: _bool = False) -> Array:
-    """Largest element less the smallest one; integers wrap. Parameters and errors as for `max`; two passes."""
+    """Largest minus smallest element; integers wrap. Parameters and errors as for `max`; two passes."""
 
 @_op
 def put(x: _ArrayLike, indices: Any, values: Any, /, *, axis: int | None = None) -> Array:
-    """Write values at indices; of several for one place the last is kept.
+    """Write values at indices; if several go to the same position, the last is kept.
 
     Parameters
     ----------
     x : Array
-        Changed in place. Of NumPy's, what can be shared: contiguous, and not read-only.
+        Changed in place. A NumPy array must be contiguous and writable.
     indices : Array of integers
-        One below 0 counts from the end.
+        Negative ones count from the end.
     values : Array or scalar
-        Broadcast to the places.
+        Broadcast to the positions.
     axis : int, optional
-        By default x's elements are counted through, last axis fastest.
+        By default indices count through all of x, last axis fastest.
 
     Returns
     -------
@@ -3447,9 +3450,9 @@ def put(x: _ArrayLike, indices: Any, values: Any, /, *, axis: int | None = None)
     Raises
     ------
     IndexError
-        When an index is out of bounds: then nothing is written.
+        If an index is out of bounds; nothing is written then.
     OverflowError
-        When x's dtype cannot hold a Python number among the values.
+        If x's dtype cannot hold a Python number among the values.
     ValueError
         For a broadcast view, whose elements share memory, for values that do not broadcast, and for another library's
         array that would be copied.
@@ -3465,7 +3468,7 @@ def quantile(
     method: str = 'linear',
     keepdims: _bool = False,
 ) -> Array:
-    """Where parts of the sorted elements lie: at q = 0 the least, at 1/2 the median; NaN when there is one.
+    """Quantiles of the sorted elements: at q = 0 the least, at 1/2 the median; NaN if there is one.
 
     Parameters
     ----------
@@ -3475,36 +3478,36 @@ def quantile(
     axis : int or tuple of int, optional
         By default all axes.
     method : str
-        What is taken between two elements; NumPy's methods by NumPy's names, by default ``linear``.
+        How to interpolate between two elements: NumPy's methods by NumPy's names, by default ``linear``.
     keepdims : bool
         Whether the axes stay, with length 1.
 
     Returns
     -------
     Array
-        q's shape, then the axes that are left; of x's dtype for floats, else float32. Interpolated in float32; between
-        an infinity and itself it is that.
+        With q's shape, then the remaining axes; in x's dtype for floats, otherwise float32. Interpolated in float32;
+        between two equal infinities it is that infinity.
 
     Raises
     ------
     ValueError
-        For a q outside, and for an unknown method.
+        For a q outside [0, 1], or an unknown method.
     """
 
 @_op
 def quantize(w: _ArrayLike, /, bits: Literal[4, 8] = 4, *, symmetric: _bool = False) -> tuple[Array, ...]:
-    """Return an array in integers of few bits, with a scale and a minimum for each 32 of them along the last axis.
+    """Return an array as integers of few bits, with a scale and a minimum for each 32 along the last axis.
 
-    An element is ``scale * q + minimum``, with q from 0 to ``2**bits - 1``; of symmetric weights it is
+    An element is ``scale * q + minimum``, with q from 0 to ``2**bits - 1``; for symmetric weights it is
     ``scale * (q - 2**(bits - 1))``.
 
     Parameters
     ----------
     w : Array (…, N, K)
-        Of floats; K is a multiple of 32. Of a layer's weights K is what comes in, as in `linear`.
+        Of floats; K is a multiple of 32. For a layer's weights K is the input features, as in `linear`.
     bits : {4, 8}
     symmetric : bool
-        Leave the minima out: 0 stays 0, and what is stored takes less, but the steps are coarser.
+        Whether to omit the minima: 0 stays 0 and less is stored, but the steps are coarser.
 
     Returns
     -------
@@ -3513,14 +3516,14 @@ def quantize(w: _ArrayLike, /, bits: Literal[4, 8] = 4, *, symmetric: _bool = Fa
     scales : Array (…, N, K / 32)
         Of w's dtype.
     minima : Array (…, N, K / 32)
-        Unless they are symmetric. A block of 32 with a NaN or an infinity becomes NaN.
+        Unless symmetric. A block of 32 with a NaN or an infinity becomes NaN.
 
     Raises
     ------
     TypeError
         For an array that is not of floats.
     ValueError
-        For another number of bits, and where K is no multiple of 32.
+        For another number of bits, or if K is not a multiple of 32.
     """
 
 @_op
@@ -3531,27 +3534,27 @@ def quantized_matmul(
     minima: _ArrayLike | None = None,
     /,
 ) -> Array:
-    """Return ``x @ dequantize(words, scales, minima).T``; for few vectors the weights are read as they are.
+    """Return ``x @ dequantize(words, scales, minima).T``; for few vectors the packed weights are read directly.
 
     Parameters
     ----------
     x : Array (…, K)
         Of floats.
     words, scales, minima : Array
-        What `quantize` returns for weights (N, K): a row for each feature that comes out.
+        The result of `quantize` for weights (N, K), a row for each output feature.
 
     Returns
     -------
     Array (…, N)
-        Of x's dtype; sums are kept in float32. With more than 8 vectors the weights are rounded to x's dtype first.
-        Where x has an infinity the result may be NaN.
+        In x's dtype; sums are kept in float32. With more than 8 vectors the weights are first rounded to x's dtype. If
+        x has an infinity, the result may be NaN.
 
     Raises
     ------
     TypeError
-        When x, the scales or the minima are not of floats, or the words not uint32.
+        If x, the scales or the minima are not floats, or the words are not uint32.
     ValueError
-        When the weights are no matrix, or K differs.
+        If the weights are not a matrix, or K differs.
     """
 
 @_op
@@ -3578,7 +3581,7 @@ deg2rad = radians
 
 @_op
 def ravel(x: _ArrayLike, /) -> Array:
-    """Return the elements as one row: a view where the strides allow it, else a copy."""
+    """Return the elements as one row: a view if the strides allow it, else a copy."""
 
 @_op
 def real(x: _Operand, /, *, out: Array | None = None) -> Array:
@@ -3688,25 +3691,25 @@ mod = remainder
 
 @_op
 def repeat(x: _ArrayLike, repeats: Any, /, axis: int | None = None) -> Array:
-    """Repeat each element, right after itself.
+    """Repeat each element directly after itself.
 
     Parameters
     ----------
     x : Array
     repeats : int or Array of int
-        How often; an array says it for each element along the axis.
+        The number of repetitions, or an array with one for each element along the axis.
     axis : int, optional
-        Left out, the elements are taken as one row.
+        By default the elements are taken as one row.
 
     Raises
     ------
     ValueError
-        For a negative number, or an array of another length than the axis.
+        For a negative number, or an array whose length differs from the axis's.
     """
 
 @_op
 def reshape(x: _ArrayLike, /, shape: int | Sequence[int], *, copy: _bool | None = None) -> Array:
-    """Return the elements in another shape: a view where the strides allow it, else a copy.
+    """Return the elements in another shape: a view if the strides allow it, else a copy.
 
     Parameters
     ----------
@@ -3719,12 +3722,12 @@ def reshape(x: _ArrayLike, /, shape: int | Sequence[int], *, copy: _bool | None 
     Raises
     ------
     ValueError
-        When the number of elements differs, or a view cannot be and ``copy=False``.
+        If the number of elements differs, or ``copy=False`` and no view is possible.
     """
 
 @_op
 def rms_norm(x: _ArrayLike, weight: _ArrayLike | None = None, /, *, eps: float = 1e-05) -> Array:
-    """Rows scaled to a mean square of 1: x / √(mean of x² + eps) · weight, in one kernel.
+    """Scale rows to a mean square of 1: x / √(mean of x² + eps) · weight, in one kernel.
 
     Parameters
     ----------
@@ -3748,51 +3751,51 @@ def roll(x: _ArrayLike, /, shift: int | Sequence[int], axis: int | Sequence[int]
     ----------
     x : Array
     shift : int or tuple of int
-        How far, for each axis.
+        How far to move along each axis.
     axis : int or tuple of int, optional
-        Left out, the elements are taken as one row.
+        By default the elements are taken as one row.
 
     Raises
     ------
     ValueError
-        When there are not as many shifts as axes.
+        If the numbers of shifts and axes differ.
     """
 
 @_op
 def rope(x: _ArrayLike, /, *, base: float = 10000.0, offset: int = 0, interleaved: _bool = False) -> Array:
-    """Turn pairs of numbers by angles that grow with their row: rotary position embedding.
+    """Rotate pairs of numbers by angles that grow with their row: rotary position embedding.
 
     Parameters
     ----------
     x : Array (…, L, E)
         Of floats; E is even. Row i is at position i + offset.
     base : float
-        Pair j of E/2 turns by base^(-2j/E) for each row.
+        Pair j of E/2 rotates by base^(-2j/E) per row.
     offset : int
         The position of the first row.
     interleaved : bool
-        Whether pairs are neighbours; else a number of the first half belongs to one of the second.
+        Whether pairs are neighbours; otherwise each number of the first half is paired with one of the second.
 
     Returns
     -------
     Array
-        Of x's shape and dtype. The angles are computed in float64, and kept for the next call; cosines and sines are of
+        Of x's shape and dtype. The angles are computed in float64 and kept for the next call; cosines and sines have
         x's dtype.
 
     Raises
     ------
     ValueError
-        When there are fewer than two axes, or E is odd.
+        If there are fewer than two axes, or E is odd.
     """
 
 @_op
 def rot90(x: _ArrayLike, /, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
-    """Return a view turned by k right angles in the plane of two axes, from the first towards the second.
+    """Return a view rotated by k right angles in the plane of two axes, from the first towards the second.
 
     Raises
     ------
     ValueError
-        When the axes are one and the same.
+        If the axes are the same.
     """
 
 @_op
@@ -3850,7 +3853,7 @@ def scaled_dot_product_attention(
     scale: float | None = None,
     enable_gqa: _bool = False,
 ) -> Array:
-    """Means of values, weighed by how alike queries and keys are: softmax(query keyᵀ scale + mask) value.
+    """Return means of values, weighted by the similarity of queries and keys: softmax(query keyᵀ scale + mask) value.
 
     Parameters
     ----------
@@ -3859,20 +3862,20 @@ def scaled_dot_product_attention(
     value : Array (…, S, V)
         Of floats. The leading axes broadcast.
     attn_mask : Array, optional
-        Broadcast to (…, L, S): bool, where a query sees a key; or floats, added to the scores.
+        Broadcast to (…, L, S): bool, true where a query attends to a key; or floats, added to the scores.
     is_causal : bool
-        A query sees the keys up to its own place only.
+        Whether a query attends only to keys up to its own position.
     scale : float, optional
         By default 1 / √E.
     enable_gqa : bool
-        Whether several heads of the query, the last but two of its axes, share one of key and value.
+        Whether several heads of the query, its third axis from the end, share a head of key and value.
 
     Returns
     -------
     Array (…, L, V)
-        Of the dtype that they promote to; scores and sums are float32, and never in memory together while E + V is at
-        most 256, on a GPU each of them: beyond, it is two products and a softmax. Where hardware multiplies matrices of
-        the dtype, weights are rounded to it. A query that sees no key gives zeros.
+        In the dtype that they promote to. Scores and sums are float32; all scores are never stored if E + V is at most
+        256, or on a GPU if each of them is. Beyond that, it is two products and a softmax. If hardware multiplies
+        matrices of the dtype, weights are rounded to it. A query that attends to no key gets zeros.
 
     Raises
     ------
@@ -3882,13 +3885,13 @@ def scaled_dot_product_attention(
 
 @_op
 def scatter_add(x: _ArrayLike, indices: Any, values: Any, /, *, axis: int = 0) -> Array:
-    """Add values at indices along an axis; several for one place add up.
+    """Add values at indices along an axis; several at the same position add up.
 
     Parameters
     ----------
     x : Array
     indices : Array of integers
-        Of one axis; one below 0 counts from the end.
+        One-dimensional; negative ones count from the end.
     values : Array or scalar
         Broadcast to x's shape with the axis as long as the indices.
     axis : int
@@ -3896,17 +3899,17 @@ def scatter_add(x: _ArrayLike, indices: Any, values: Any, /, *, axis: int = 0) -
     Returns
     -------
     Array
-        A new one. Each place's values are added in the order of the indices, so floats come out the same on every run:
-        what NumPy's ``add.at`` gives.
+        A new array. Values at the same position are added in the order of the indices, so floats are equal on every
+        run, and to NumPy's ``add.at``.
 
     Raises
     ------
     IndexError
-        When an index is out of bounds.
+        If an index is out of bounds.
     OverflowError
-        When x's dtype cannot hold a Python number among the values.
+        If x's dtype cannot hold a Python number among the values.
     TypeError
-        For floats that are to be added to integers.
+        For floats added to integers.
     """
 
 @_op
@@ -3926,9 +3929,9 @@ def searchsorted(
     x2 : Array
         The values.
     side : {"left", "right"}
-        Before those that are equal, or after them.
+        Before equal elements, or after them.
     sorter : Array of integers, optional
-        What sorts x1, when it is not sorted: its `argsort`.
+        The `argsort` of x1, if x1 is not sorted.
 
     Returns
     -------
@@ -3938,7 +3941,7 @@ def searchsorted(
     Raises
     ------
     IndexError
-        When the sorter has an index that is out of bounds.
+        If the sorter has an index out of bounds.
     """
 
 @_op
@@ -3968,7 +3971,7 @@ def setdiff1d(x1: _ArrayLike, x2: _ArrayLike, /) -> Array:
 
 @_op
 def setxor1d(x1: _ArrayLike, x2: _ArrayLike, /) -> Array:
-    """Return the values that are in just one of two arrays, each once, sorted."""
+    """Return the values that are in exactly one of two arrays, each once, sorted."""
 
 @_op
 def sigmoid(x: _Operand, /, *, out: Array | None = None) -> Array:
@@ -4099,11 +4102,11 @@ def sinh(x: _Operand, /, *, out: Array | None = None) -> Array:
 
 @_op
 def smooth_l1_loss(x: _ArrayLike, target: _ArrayLike, /, *, reduction: str = 'mean', beta: float = 1.0) -> Array:
-    """Squares of differences d below beta, d² / 2 beta, and d - beta / 2 beyond; otherwise as `mse_loss`."""
+    """Return d² / 2 beta for differences d below beta, and d - beta / 2 beyond; otherwise as `mse_loss`."""
 
 @_op
 def softmax(x: _ArrayLike, /, axis: int = -1) -> Array:
-    """Exponentials along an axis, scaled so that they sum to 1: exp(x - m) / Σ exp(x - m), with m the largest element.
+    """Return exponentials along an axis, scaled to sum 1: exp(x - m) / Σ exp(x - m), with m the largest element.
 
     Parameters
     ----------
@@ -4115,7 +4118,7 @@ def softmax(x: _ArrayLike, /, axis: int = -1) -> Array:
     Returns
     -------
     Array
-        Of x's shape and dtype; computed in float32.
+        With x's shape and dtype; computed in float32.
     """
 
 @_op
@@ -4195,12 +4198,12 @@ def sort(x: _ArrayLike, /, axis: int | None = -1, *, descending: _bool = False, 
     descending : bool
         From the largest to the smallest.
     stable : bool
-        Equal elements keep their order either way: the sort is always stable.
+        Ignored: the sort is always stable.
 
     Returns
     -------
     Array
-        Of x's shape and dtype. NaN is larger than every number, as in NumPy; -0.0 is equal to 0.0.
+        Of x's shape and dtype. NaN is larger than every number, as in NumPy; -0.0 equals 0.0.
 
     Notes
     -----
@@ -4215,13 +4218,13 @@ def split(x: _ArrayLike, indices_or_sections: Any, /, axis: int = 0) -> tuple[Ar
     ----------
     x : Array
     indices_or_sections : int or sequence of int
-        How many parts, or where to cut.
+        The number of parts, or the indices at which to split.
     axis : int
 
     Raises
     ------
     ValueError
-        When they would not be equal.
+        If they would not be equal.
     """
 
 @_op
@@ -4268,27 +4271,27 @@ def square(x: _Operand, /, *, out: Array | None = None) -> Array:
 
 @_op
 def squeeze(x: _ArrayLike, /, axis: int | Sequence[int] | None = None) -> Array:
-    """Return a view without axes of one element: those that are named, by default all such.
+    """Return a view without the named axes of one element, by default without all such axes.
 
     Raises
     ------
     ValueError
-        When a named axis has another length.
+        If a named axis has another length.
     """
 
 @_op
 def stack(arrays: Sequence[_ArrayLike], /, axis: int = 0) -> Array:
-    """Join arrays of one shape along a new axis.
+    """Join arrays of the same shape along a new axis.
 
     Raises
     ------
     ValueError
-        When nothing is given, or the shapes differ.
+        If nothing is given, or the shapes differ.
     """
 
 @_op
 def std(x: _ArrayLike, /, axis: _Axis | None = None, *, correction: float = 0.0, keepdims: _bool = False) -> Array:
-    """Standard deviation: the square root of `var`, whose parameters it has."""
+    """Standard deviation: the square root of `var`, with the same parameters."""
 
 @_op
 def subtract(x1: _Operand, x2: _Operand, /, *, out: Array | None = None) -> Array:
@@ -4335,8 +4338,8 @@ def sum(
     Returns
     -------
     Array
-        16-bit floats are summed in float32. The sum of no elements is 0. A float32 sum is at least as exact as NumPy's
-        pairwise one, as it adds blocks within blocks.
+        16-bit floats are summed in float32. The sum of no elements is 0. A float32 sum is at least as accurate as
+        NumPy's pairwise one, as it adds blocks within blocks.
     """
 
 @_op
@@ -4351,30 +4354,30 @@ def take(x: _ArrayLike, indices: Any, /, axis: int | None = None) -> Array:
     ----------
     x : Array
     indices : Array of integers
-        Of any shape; one below 0 counts from the end.
+        Of any shape; negative ones count from the end.
     axis : int, optional
-        By default x's elements are counted through, last axis fastest.
+        By default indices count through all of x, last axis fastest.
 
     Returns
     -------
     Array
-        x's shape with the axis replaced by those of the indices.
+        With x's shape, the axis replaced by the indices' axes.
 
     Raises
     ------
     IndexError
-        When an index is out of bounds; it names the first.
+        If an index is out of bounds; the message names the first.
     """
 
 @_op
 def take_along_axis(x: _ArrayLike, indices: _ArrayLike, /, axis: int = -1) -> Array:
-    """Return elements by one index for each place; with the result of `argsort`, the sorted array.
+    """Return elements by one index per position; with the result of `argsort`, the sorted array.
 
     Parameters
     ----------
     x : Array
     indices : Array of integers
-        As many axes as x; the others broadcast with x's.
+        As many axes as x; all but `axis` broadcast with x's.
     axis : int
 
     Returns
@@ -4385,7 +4388,7 @@ def take_along_axis(x: _ArrayLike, indices: _ArrayLike, /, axis: int = -1) -> Ar
     Raises
     ------
     IndexError
-        When an index is out of bounds.
+        If an index is out of bounds.
     """
 
 @_op
@@ -4432,7 +4435,7 @@ def tanh(x: _Operand, /, *, out: Array | None = None) -> Array:
 
 @_op
 def tensordot(x1: _ArrayLike, x2: _ArrayLike, /, *, axes: int | tuple[Any, Any] = 2) -> Array:
-    """Sums of products over some axes of two arrays.
+    """Return the sums of products over some axes of two arrays.
 
     Parameters
     ----------
@@ -4443,12 +4446,12 @@ def tensordot(x1: _ArrayLike, x2: _ArrayLike, /, *, axes: int | tuple[Any, Any] 
     Returns
     -------
     Array
-        The axes of x1 that are left, then those of x2.
+        The remaining axes of x1, then those of x2.
 
     Raises
     ------
     ValueError
-        When paired axes differ in length.
+        If paired axes differ in length.
 
     References
     ----------
@@ -4480,13 +4483,13 @@ def threshold(x: _Operand, /, level: float = 0.0, value: float = 0.0, *, out: Ar
 
 @_op
 def tile(x: _ArrayLike, repetitions: int | tuple[int, ...], /) -> Array:
-    """Repeat a whole array along its axes.
+    """Repeat an array along its axes.
 
     Parameters
     ----------
     x : Array
     repetitions : int or tuple of int
-        How often along each axis; the shorter of shape and repetitions is filled up with ones on the left.
+        The number of repetitions along each axis; the shorter of shape and repetitions is padded with ones on the left.
 
     Raises
     ------
@@ -4510,12 +4513,12 @@ def topk(x: _ArrayLike, k: int, /, axis: int = -1, *, largest: _bool = True) -> 
     -------
     values : Array
     indices : Array
-        int64. Few of many are selected; otherwise the whole axis is sorted, which is then faster.
+        int64. Few of many are selected; otherwise the entire axis is sorted, which is then faster.
 
     Raises
     ------
     ValueError
-        When the axis has fewer than k elements.
+        If the axis has fewer than k elements.
     """
 
 @_op
@@ -4528,7 +4531,7 @@ def tri(
     dtype: DTypeLike | None = None,
     device: str | None = None,
 ) -> Array:
-    """Return an (n, m) matrix of ones up to its k-th diagonal, zeros above; by default float32."""
+    """Return an (n, m) matrix of ones up to its k-th diagonal, zeros above it; by default float32."""
 
 @_op
 def tril(x: _ArrayLike, /, k: int = 0) -> Array:
@@ -4537,7 +4540,7 @@ def tril(x: _ArrayLike, /, k: int = 0) -> Array:
     Raises
     ------
     ValueError
-        When there are fewer than two axes.
+        If there are fewer than two axes.
     """
 
 @_op
@@ -4546,7 +4549,7 @@ def tril_indices(n: int, /, k: int = 0, m: int | None = None, *, device: str | N
 
 @_op
 def tril_indices_from(x: _ArrayLike, /, k: int = 0) -> tuple[Array, Array]:
-    """Return the indices of the lower triangle of a matrix; as `tril_indices`."""
+    """Return the indices of a matrix's lower triangle, as `tril_indices`."""
 
 @_op
 def triu(x: _ArrayLike, /, k: int = 0) -> Array:
@@ -4555,16 +4558,16 @@ def triu(x: _ArrayLike, /, k: int = 0) -> Array:
     Raises
     ------
     ValueError
-        When there are fewer than two axes.
+        If there are fewer than two axes.
     """
 
 @_op
 def triu_indices(n: int, /, k: int = 0, m: int | None = None, *, device: str | None = None) -> tuple[Array, Array]:
-    """Return the indices, rows and columns, of the upper triangle of an (n, m) matrix, from its k-th diagonal on."""
+    """Return the indices, rows and columns, of the upper triangle of an (n, m) matrix, from its k-th diagonal."""
 
 @_op
 def triu_indices_from(x: _ArrayLike, /, k: int = 0) -> tuple[Array, Array]:
-    """Return the indices of the upper triangle of a matrix; as `triu_indices`."""
+    """Return the indices of a matrix's upper triangle, as `triu_indices`."""
 
 @_op
 def trunc(x: _Operand, /, *, out: Array | None = None) -> Array:
@@ -4640,12 +4643,12 @@ def unstack(x: _ArrayLike, /, axis: int = 0) -> tuple[Array, ...]:
     Raises
     ------
     ValueError
-        When it has no axes.
+        If it has no axes.
     """
 
 @_op
 def vander(x: _ArrayLike, /, n: int | None = None, *, increasing: _bool = False) -> Array:
-    """Return the powers of each element, from the (n - 1)th down to 1, or increasing: a row of the matrix for each.
+    """Return a matrix with a row for each element: its powers from n - 1 down to 0, or increasing.
 
     Raises
     ------
@@ -4670,12 +4673,12 @@ def var(x: _ArrayLike, /, axis: _Axis | None = None, *, correction: float = 0.0,
     Returns
     -------
     Array
-        Of x's dtype for floats, else float32. NaN where there are no elements.
+        In x's dtype for floats, otherwise float32. NaN if there are no elements.
     """
 
 @_op
 def vecdot(x1: _ArrayLike, x2: _ArrayLike, /, axis: int = -1) -> Array:
-    """Dot products of the vectors along an axis.
+    """Return the dot products of the vectors along an axis.
 
     Parameters
     ----------
@@ -4687,12 +4690,12 @@ def vecdot(x1: _ArrayLike, x2: _ArrayLike, /, axis: int = -1) -> Array:
     Returns
     -------
     Array (…)
-        Of the dtype that the two promote to; sums as in `matmul`.
+        In the dtype that the two promote to; sums as in `matmul`.
 
     Raises
     ------
     ValueError
-        When the vectors' lengths differ or the other axes do not broadcast.
+        If the vectors' lengths differ or the other axes do not broadcast.
 
     References
     ----------
@@ -4701,7 +4704,7 @@ def vecdot(x1: _ArrayLike, x2: _ArrayLike, /, axis: int = -1) -> Array:
 
 @_op
 def vector_norm(x: _ArrayLike, /, *, axis: _Axis | None = None, keepdims: _bool = False, ord: float = 2) -> Array:
-    """Norm of vectors: (Σ |x|^p)^(1/p); for p = ±∞ the largest or smallest |x|, for p = 0 how many are not 0.
+    """Return the norm of vectors: (Σ |x|^p)^(1/p); for p = ±∞ the largest or smallest |x|, for p = 0 the nonzero count.
 
     Parameters
     ----------
@@ -4717,7 +4720,7 @@ def vector_norm(x: _ArrayLike, /, *, axis: _Axis | None = None, keepdims: _bool 
     Returns
     -------
     Array
-        Of x's dtype for floats, else float32. Squares are summed in float32: beyond 1e19 they overflow.
+        In x's dtype for floats, otherwise float32. Squares are summed in float32 and overflow beyond 1e19.
     """
 
 @_op
@@ -4764,4 +4767,4 @@ def zeros_like(
     device: str | None = None,
     shape: int | Sequence[int] | None = None,
 ) -> Array:
-    """Return zeros in another array's shape and dtype, either of which may be given instead."""
+    """Return zeros with another array's shape and dtype, unless either is given."""

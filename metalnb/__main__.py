@@ -17,7 +17,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     Parameters
     ----------
     argv : sequence of str, optional
-        The words after the program's name; by default the process's own.
+        The words after the program's name; by default the process's.
     """
     parser = argparse.ArgumentParser(prog="metalnb", description="Metal kernels in a notebook, on any machine.")
     parser.add_argument("--version", action="version", version=f"metalnb {__version__}")
@@ -25,15 +25,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     doctor = commands.add_parser(
         "doctor",
         help="report what can run here and what is missing, and try it",
-        description="Examine every engine and run a small kernel on it. Exits with 1 when none works.",
+        description="Examine every engine and run a small kernel on it. The exit status is 1 if none works.",
     )
-    doctor.add_argument("--json", action="store_true", help="write what was found as JSON")
+    doctor.add_argument("--json", action="store_true", help="write the findings as JSON")
     options = parser.parse_args(argv)
 
     try:
         from . import doctor as examination
     except ImportError as error:
-        print(f"metalnb cannot start: {error}: pip install metalnb brings what it needs", file=sys.stderr)
+        print(f"metalnb cannot start: {error}: pip install metalnb installs its dependencies", file=sys.stderr)
         return 1
     return examination.main(json=options.json)
 

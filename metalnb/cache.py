@@ -1,9 +1,9 @@
 """A content-addressed store on disk, shared by every process of the user.
 
-An entry is written to a file of its own and moved into place, so that a reader sees all of it or nothing; a digest of
-it and its name precedes it, so that one that is damaged, or not the one asked for, is recognised and made again. What
-is kept is run: so a folder that others can write to is not used. ``cache_upkeep.py`` keeps it within its limit, and
-removes incomplete files of killed processes.
+An entry is written to its own file and moved into place, so that a reader sees all of it or nothing. A digest of it and
+its name precedes it, so that a damaged or wrong entry is recognised and rebuilt. Entries are executed, so a folder that
+others can write to is not used. ``cache_upkeep.py`` keeps it within its limit, and removes incomplete files of killed
+processes.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def fingerprint(files: Iterable[Path]) -> str:
 
 
 def folder() -> Path:
-    """Return the cache's folder: ``METALNB_CACHE``, else the user's own cache folder."""
+    """Return the cache's folder: ``METALNB_CACHE``, else the user's cache folder."""
     chosen = os.environ.get("METALNB_CACHE")
     if chosen:
         return Path(chosen).expanduser()
@@ -67,7 +67,7 @@ class Store:
     Parameters
     ----------
     root : Path
-        Made on first use, with mode 0700. If it cannot be created or written, or others can write to it, nothing is
+        Created on first use, with mode 0700. If it cannot be created or written, or others can write to it, nothing is
         cached and everything still works.
     """
 
@@ -84,7 +84,7 @@ class Store:
             return False
         if os.name != "posix" or (status.st_uid == os.getuid() and not status.st_mode & 0o022):
             return False
-        message = f"the cache {self.root} is open to others: nothing is kept. Close it: chmod 700 {self.root}"
+        message = f"the cache {self.root} is accessible to others: nothing is kept. Fix this: chmod 700 {self.root}"
         warnings.warn(message, RuntimeWarning, stacklevel=2)
         return True
 
@@ -105,7 +105,7 @@ class Store:
     def scratch(self) -> Iterator[Path]:
         """Provide a folder for a compilation; a killed process's leftovers are removed like other files.
 
-        It is the system's own temporary folder that holds it where this one cannot be written, or is full.
+        It is in the system's temporary folder if this one cannot be written or is full.
         """
         parent = None
         with contextlib.suppress(OSError):
@@ -116,11 +116,11 @@ class Store:
             yield Path(name)
 
     def path(self, key: str, kind: str, suffix: str = "") -> Path:
-        """Return the file of an entry; one with a suffix is for a tool to read, and has no digest in it."""
+        """Return an entry's file; one with a suffix is for a tool to read and contains no digest."""
         return self.root / kind / key[:2] / f"{key[2:]}{suffix}"
 
     def has(self, path: Path) -> bool:
-        """Return whether an entry for a tool is there, and note that it is used."""
+        """Return whether an entry for a tool exists, and note its use."""
         try:
             used(path, path.stat())
         except OSError:
@@ -128,7 +128,7 @@ class Store:
         return True
 
     def take(self, made: Path, path: Path) -> None:
-        """Move a file, made in `scratch`, to its place as an entry.
+        """Move a file that was made in `scratch` into place as an entry.
 
         Raises
         ------
@@ -139,7 +139,7 @@ class Store:
         self._upkeep.wrote(nbytes)
 
     def get(self, key: str, kind: str) -> bytes | None:
-        """Read an entry; None when there is none or it is damaged."""
+        """Read an entry; return None if there is none or it is damaged."""
         if self.is_open:
             return None
         path = self.path(key, kind)
@@ -153,7 +153,7 @@ class Store:
         return body if data[:_DIGEST] == _seal(key, kind, body) else None
 
     def put(self, key: str, kind: str, body: bytes) -> None:
-        """Write an entry, whole or not at all."""
+        """Write an entry atomically."""
         path = self.path(key, kind)
         data = _seal(key, kind, body) + body
         with contextlib.suppress(OSError):

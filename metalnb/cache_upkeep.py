@@ -1,9 +1,9 @@
 """Keep a cache within its limit: count the bytes written, and remove entries in an occasional scan.
 
-Those used longest ago are removed first. The time of an entry's file is that of its last use, to ten minutes. The count
+The least recently used are removed first. An entry's file time is that of its last use, to ten minutes. The count
 is one file that all processes append to, a byte for each 1024 that they store, after the result of the last scan; so a
 process reads the folder only when the limit is reached, or an hour has passed. Nothing here needs a lock: two scans at
-once remove the same entries, and a count that is lost is made by the next scan.
+once remove the same entries, and the next scan restores a lost count.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ __all__ = ["CacheEntry", "Upkeep", "entries", "size_limit", "used"]
 _DEFAULT = 10**9  # bytes
 _SCALES = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 _SIZE = re.compile(r"\s*(\d{1,15}(?:\.\d{1,9})?)\s*([kmgt]?)b?\s*", re.IGNORECASE | re.ASCII)
-_LEFT = 0.9  # of the limit, after a scan: the next one is far
-_HOUR = 3600.0  # s: after it nobody is still writing a file, and the folder is scanned again
-_RECENT = 600.0  # s: a use is not noted again before
-_UNIT = 1024  # bytes for which the count grows by one
+_LEFT = 0.9  # fraction of the limit left after a scan, so that the next one is far off
+_HOUR = 3600.0  # s: by then no process is still writing a file, and the folder is scanned again
+_RECENT = 600.0  # s: a use is not noted again earlier
+_UNIT = 1024  # stored bytes per byte of the count
 _HEAD = struct.Struct("<Qd")  # bytes found by the last scan, and its time
-_ENTRY = re.compile(r"[0-9a-f]{40}(\.pch|\.dll)?")  # `digest`, and what is kept beside it under the system's suffixes
+_ENTRY = re.compile(r"[0-9a-f]{40}(\.pch|\.dll)?")  # `digest`, and files next to it with the system's suffixes
 
 
 def size_limit() -> int | None:
@@ -75,7 +75,7 @@ _File: TypeAlias = tuple[str, str, "os.DirEntry[str]"]  # and the names of the t
 
 
 def entries(root: Path) -> Iterator[CacheEntry]:
-    """List the entries of a cache, and nothing else that may lie in its folder."""
+    """Return the entries of a cache, ignoring other files in its folder."""
     return _entries_among(_files(root))
 
 
@@ -88,7 +88,7 @@ def _entries_among(files: Iterable[_File]) -> Iterator[CacheEntry]:
 
 
 def _files(root: Path) -> Iterator[_File]:
-    """List the files two folders deep, with the names of both folders."""
+    """Yield the files two folders deep, with the names of both folders."""
     for kind in _inside(root):
         for few in _inside(kind.path):
             for file in _inside(few.path):
@@ -96,7 +96,7 @@ def _files(root: Path) -> Iterator[_File]:
 
 
 def _inside(folder: str | Path) -> list[os.DirEntry[str]]:
-    """Return a folder's entries; none for a file, or for a folder that another process has just removed."""
+    """Return a folder's entries, none for a file or for a folder that another process has just removed."""
     with contextlib.suppress(OSError), os.scandir(folder) as found:
         return list(found)
     return []
@@ -124,7 +124,7 @@ class Upkeep:
                 self._scan(limit)
 
     def _add(self, nbytes: int) -> tuple[int, float]:
-        """Append to the count; return the bytes of all entries, about, and the time of the last scan."""
+        """Append to the count; return the approximate bytes of all entries, and the time of the last scan."""
         with self._count.open("ab+") as file:
             file.write(bytes(-(-nbytes // _UNIT)))
             since = (file.tell() - _HEAD.size) * _UNIT
@@ -157,8 +157,8 @@ class Upkeep:
 def _trimmed(every: list[CacheEntry], total: int, target: int) -> int:
     """Remove the first entries, until the rest is within a target; return the bytes left.
 
-    What cannot be removed, as a library that is loaded under Windows, is left out of the sum: it would be tried again
-    at every entry that is written.
+    Entries that cannot be removed, such as loaded libraries on Windows, are excluded from the sum: they would otherwise
+    be retried at every write.
     """
     for entry in every:
         if total <= target:

@@ -1,4 +1,4 @@
-"""Report which engines can run here: each is examined, and tried with a small kernel whose result is checked."""
+"""Report which engines can run here: each is examined and tried with a small kernel whose result is checked."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from .program import compile
 
 __all__ = ["Checkup", "EngineTrial", "examine", "write"]
 
-_THREADS = 1_000_003  # no threadgroup divides it
+_THREADS = 1_000_003  # no threadgroup size divides it
 
-# Integers, so that the result has one right value; a barrier and threadgroup memory, since most kernels have them.
+# Integers, so that the result has a single right value; a barrier and threadgroup memory, since most kernels have them.
 _KERNEL = """\
 #include <metal_stdlib>
 using namespace metal;
@@ -47,11 +47,11 @@ class EngineTrial:
     name, device : str
     versions : dict of str to str
     works : bool
-        True when the kernel ran and every value was right.
+        True if the kernel ran and every value was right.
     problem : str
-        Why it cannot run, or the error, with the command that fixes it, if there is one.
+        Why it cannot run, or the error, with the command that fixes it if there is one.
     compile_seconds, run_seconds : float
-        Of the kernel: from its text to a first result, and for a second run of it.
+        The kernel's times: from its source to a first result, and for a second run.
     """
 
     name: str
@@ -65,7 +65,7 @@ class EngineTrial:
 
 @dataclass(frozen=True, slots=True)
 class Checkup:
-    """What `examine` found.
+    """The result of `examine`.
 
     Attributes
     ----------
@@ -76,16 +76,16 @@ class Checkup:
         The folder.
     cache_bytes, cache_entries : int
     cache_problem : str
-        Empty when the folder can be written.
+        Empty if the folder can be written.
     cache_limit : int or None
-        The most bytes that it may take; None when there is no limit.
+        The most bytes that it may take; None if there is no limit.
     trials : tuple of EngineTrial
     chosen : str
-        The engine that a cell runs on when it does not choose; empty when there is none.
+        The engine on which a cell runs by default; empty if there is none.
     chosen_problem : str
         Why there is none.
     chosen_why : str
-        Why it is this one: a part of a sentence.
+        Why it is this one, as part of a sentence.
     """
 
     versions: dict[str, str]
@@ -102,7 +102,7 @@ class Checkup:
 
     @property
     def works(self) -> bool:
-        """True when at least one engine does."""
+        """True if at least one engine works."""
         return any(t.works for t in self.trials)
 
     def to_json(self) -> dict[str, Any]:
@@ -149,7 +149,7 @@ def _problem(error: Exception) -> str:
     if isinstance(error, MetalnbError):
         return str(error)
     if isinstance(error, ImportError):
-        return f"{error}: pip install metalnb brings what it needs"
+        return f"{error}: pip install metalnb installs its dependencies"
     return f"{type(error).__name__}: {error}"
 
 
@@ -179,7 +179,7 @@ def _try(name: str) -> EngineTrial:
         caps = engine.named(name).caps
         trial = EngineTrial(name, caps.device, dict(caps.versions))
         return _run(trial)
-    except Exception as error:  # noqa: BLE001  (a broken driver may raise anything; the doctor must live to tell)
+    except Exception as error:  # noqa: BLE001  (a broken driver may raise anything; the doctor must still report it)
         return dataclasses.replace(trial, problem=_problem(error))
 
 
@@ -214,7 +214,7 @@ def write(found: Checkup, *, colour: bool = False, plain: bool = False) -> str:
     found : Checkup
     colour : bool, optional
     plain : bool, optional
-        True for a terminal that shows no more than ASCII.
+        True for a terminal that shows only ASCII.
     """
     bold, dim, green, red = (_paint(code if colour else "") for code in ("1", "2", "32", "31"))
     good, bad, between = ("ok", "--", ", ") if plain else ("✓", "✗", " · ")

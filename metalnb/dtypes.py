@@ -1,4 +1,4 @@
-"""The one table of MSL's host-visible types: name <-> NumPy dtype, size and alignment.
+"""The table of MSL's host-visible types: name <-> NumPy dtype, size and alignment.
 
 Source: Metal Shading Language specification, 2.1 (scalars), 2.2 (vectors), 2.2.3 (packed vectors),
 2.3 (matrices).
@@ -16,7 +16,7 @@ import numpy as np
 
 __all__ = ["SCALARS", "Layout", "is_masked", "layout_of", "numpy_dtype", "spell"]
 
-# MSL's scalar -> NumPy's name of it. bfloat (MSL 3.1) needs the package ml_dtypes.
+# MSL's scalar -> NumPy's name. bfloat (MSL 3.1) needs the package ml_dtypes.
 SCALARS: dict[str, str] = {
     "bool": "bool",
     "char": "int8",
@@ -32,7 +32,7 @@ SCALARS: dict[str, str] = {
     "float": "float32",
 }
 
-# What the compiler calls them -> MSL's name.
+# The compiler's name -> MSL's.
 _CANONICAL = {
     "signed char": "char",
     "unsigned char": "uchar",

@@ -43,7 +43,7 @@ class MetalnbError(Exception):
 
 
 class MetalnbWarning(UserWarning):
-    """A kernel compiles and runs, but is probably not what its author intended."""
+    """A kernel compiles and runs, but probably does not do what its author intended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class Diagnostic:
     Attributes
     ----------
     line, column : int
-        Place in the cell, both from 1; a column counts characters.
+        Position in the cell, both from 1; columns count characters.
     message : str
         What is wrong, in Metal's words.
     text : str
@@ -77,9 +77,9 @@ class Diagnostic:
         return self.report()
 
     def report(self, paint: Paint = _plain) -> str:
-        """Return the finding in the form of a compiler: place and message, the line, a caret, the hint.
+        """Return the finding as compilers format it: position and message, the line, a caret, the hint.
 
-        A hint that the message gives already, as in "did you mean 'length'?", is not repeated.
+        A hint that the message already contains, as in "did you mean 'length'?", is not repeated.
 
         Parameters
         ----------
@@ -114,7 +114,7 @@ class CompileError(MetalnbError, ValueError):
     Attributes
     ----------
     line, column, message, hint
-        Of the first diagnostic: its place in the cell (from 1), its text, and how to fix it.
+        Those of the first diagnostic: its position in the cell (from 1), its text, and how to fix it.
     """
 
     shown = 8
@@ -130,7 +130,7 @@ class CompileError(MetalnbError, ValueError):
         return self.report()
 
     def report(self, paint: Paint = _plain) -> str:
-        """Return the first diagnostics, one below the other, and the number of others."""
+        """Return the first diagnostics, one below another, and the number of others."""
         shown = [d.report(paint) for d in self.diagnostics[: self.shown]]
         rest = len(self.diagnostics) - len(shown)
         if rest > 0:
@@ -143,11 +143,11 @@ class ArgumentError(MetalnbError, TypeError, ValueError):
 
 
 class LaunchError(MetalnbError, ValueError):
-    """The grid, the threadgroup or its memory is beyond what Metal or the kernel allows."""
+    """The grid, the threadgroup or its memory exceeds what Metal or the kernel allows."""
 
 
 class EngineUnavailable(MetalnbError, RuntimeError):
-    """The engine asked for cannot run on this machine; the message says how to fix that."""
+    """The requested engine cannot run on this machine; the message says how to fix that."""
 
 
 class KernelFault(MetalnbError, RuntimeError):
@@ -156,12 +156,12 @@ class KernelFault(MetalnbError, RuntimeError):
     Attributes
     ----------
     kind : str
-        What it did: "reads", "writes" or "updates" memory out of bounds, or "stopped"; empty when the device does not
+        What it did: "reads", "writes" or "updates" memory out of bounds, or "stopped"; empty if the device does not
         report it.
     line, column : int or None
-        Where in the cell, from 1.
+        The position in the cell, from 1.
     thread : tuple of 3 int or None
-        The position in the grid of the first thread that was caught.
+        The position in the grid of the first thread at fault.
     name : str
         The name of the buffer or the array.
     index : int or None

@@ -1,4 +1,4 @@
-"""How much memory this process may still take: the machine's, its control groups' and its own limits'."""
+"""The memory that this process can still allocate, by the limits of the machine, its control groups and itself."""
 
 from __future__ import annotations
 

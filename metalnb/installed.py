@@ -1,7 +1,7 @@
 """Versions of installed packages, read from the names of their folders.
 
-``importlib.metadata`` parses a package's whole description for that, and imports the standard library's parsers of
-mail and archives first: more time than all of a small kernel's reading takes.
+``importlib.metadata`` parses a package's entire description for that, and first imports the standard library's mail and
+archive parsers, which takes more time than reading a small kernel.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ def version_of(distribution: str, module: str) -> str:
     Parameters
     ----------
     distribution : str
-        Its name, as its folder of metadata spells it.
+        Its name, as spelled by its metadata folder.
     module : str
-        A module at the top that it installs; it is looked for, not imported.
+        A top-level module that it installs; it is located, not imported.
 
     Raises
     ------
@@ -29,7 +29,7 @@ def version_of(distribution: str, module: str) -> str:
     spec = importlib.util.find_spec(module)
     if spec is not None and spec.origin:
         found = [*Path(spec.origin).parent.parent.glob(f"{distribution}-*.dist-info")]
-        if len(found) == 1:  # two are left by an update that failed
+        if len(found) == 1:  # a failed update may leave two
             return found[0].stem.removeprefix(f"{distribution}-")
     from importlib import metadata
 

@@ -18,7 +18,7 @@ _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*[<"](\w+)/([\w.]+)[>"]', re.M
 
 
 def bundled(texts: Iterable[str]) -> dict[str, str]:
-    """Return the files that sources include, and those that these include, by the name they are included by."""
+    """Return the files that sources include, directly or indirectly, by the name in the include."""
     found: dict[str, str] = {}
     ahead = [pair for text in texts for pair in _INCLUDE.findall(text)]
     while ahead:

@@ -1,4 +1,4 @@
-"""Metal for Pygments: C++ with Metal's extensions. As the plugin ``metal`` it serves every user of Pygments."""
+"""Metal for Pygments: C++ with Metal's extensions. It is registered as the Pygments plugin ``metal``."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class MetalLexer(CppLexer):
     mimetypes: ClassVar[list[str]] = ["text/x-metal"]
 
     def get_tokens_unprocessed(self, text: str, stack: Any = ("root",)) -> Iterator[tuple[int, Any, str]]:
-        """Yield the tokens, each with its place."""
+        """Yield the tokens with their positions."""
         for index, kind, word in super().get_tokens_unprocessed(text, stack):
             if word in _WORDS and (kind in Name or kind in Keyword):
                 yield index, Keyword, word

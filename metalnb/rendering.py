@@ -19,7 +19,7 @@ __all__ = ["DISPLAY", "RENDERERS", "MissingPackageError", "Rendered", "render"]
 # The modules of the extra `display`, needed for drawing but not for computing.
 DISPLAY = ("anywidget", "IPython", "ipywidgets", "matplotlib", "PIL")
 
-# Record -> the function that renders each form, both by their full names. A form is a MIME type, which becomes part of
+# Record -> the function that renders each form, both by full name. A form is a MIME type, which becomes part of
 # the notebook's output, or "figure", which matplotlib draws on request.
 RENDERERS: Mapping[str, Mapping[str, str]] = {
     "engine.engine_list.EngineList": {
@@ -61,7 +61,7 @@ RENDERERS: Mapping[str, Mapping[str, str]] = {
 
 
 class MissingPackageError(ModuleNotFoundError):
-    """The display needs a package of the extra ``display``, which is not installed."""
+    """A package of the extra ``display`` is needed and not installed."""
 
 
 class Rendered:
@@ -98,7 +98,7 @@ def render(record: Rendered, form: str, *args: Any) -> Any:
 
 
 def _forms(record: type) -> Mapping[str, str]:
-    """Return the row of a class, or of the class that it derives from."""
+    """Return the row of a class, or of its base class."""
     package = __package__ or ""
     names = (f"{base.__module__}.{base.__qualname__}".removeprefix(f"{package}.") for base in record.__mro__)
     return next(RENDERERS[name] for name in names if name in RENDERERS)

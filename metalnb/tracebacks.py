@@ -1,7 +1,7 @@
-"""How an error of metalnb looks in IPython: the author's own frames, and the message in colours.
+"""Show an error of metalnb in IPython: the author's own frames, and the message in colours.
 
-metalnb's and IPython's frames say nothing about a kernel, so they are hidden. What a magic raises has no frame
-of the author's at all: there the message is everything.
+metalnb's and IPython's frames say nothing about a kernel, so they are hidden. An error raised by a magic has no frame
+of the author's at all: only the message is shown.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ _HERE = str(Path(__file__).parent)
 _ROOMS = tuple(str(Path(_HERE, room).resolve()) for room in ("magics", "library_kernels"))
 _MAGIC_CALLS = frozenset({"run_cell_magic", "run_line_magic"})
 
-# In a terminal: the colours that each maps to its own theme.
+# In a terminal: the colours that each terminal maps to its own theme.
 _COLOURS = {
     "place": "1", "message": "1", "error": "1;31", "warning": "1;35", "note": "1;36", "margin": "34", "caret": "1;31",
     "hint": "1;36",
 }  # fmt: skip
-# In a notebook, whose theme puts a colour of its own behind an error: no colour is readable on all of those but the
-# text's. Weight marks what matters: an inverted caret is a black block there.
+# In a notebook, whose theme has its own background for an error: only the text's colour is readable on all of them.
+# Weight marks the important parts: an inverted caret would be a black block there.
 _WEIGHTS = dict.fromkeys(("place", "message", "error", "warning", "note", "caret"), "1")
 
 
@@ -56,7 +56,7 @@ def render(error: Any) -> list[str]:
     frames = _authored(error.__traceback__)
     if shell is None or frames is None:
         return [message]
-    # A copy without causes, so that IPython shows no chain: the causes are internal, and the message says what matters.
+    # A copy without causes, so that IPython shows no chain: the causes are internal, and the message is sufficient.
     twin = type(error).__new__(type(error), *error.args)
     twin.__dict__.update(error.__dict__)
     lines: list[str] = shell.InteractiveTB.structured_traceback(type(twin), twin, frames, tb_offset=0)
@@ -75,7 +75,7 @@ def _shell() -> Any:
 
 
 def _authored(trace: TracebackType | None) -> TracebackType | None:
-    """Return the author's part of a traceback; None when there is none."""
+    """Return the author's part of a traceback; None if there is none."""
     links = []
     while trace is not None:
         links.append(trace)
@@ -98,5 +98,5 @@ def _ours(frame: FrameType) -> bool:
 
 
 def _is_magic_call(frame: FrameType) -> bool:
-    """Return whether a frame is IPython's call of a magic: the frame above it is only the cell with the ``%%``."""
+    """Return whether a frame is IPython's call of a magic: its caller's frame is only the cell with the ``%%``."""
     return frame.f_code.co_name in _MAGIC_CALLS and _ours(frame)

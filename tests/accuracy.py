@@ -1,9 +1,9 @@
-"""Walk through the floats: the largest error of every op of one array, beside what its row allows.
+"""Walk through the floats: print the largest error of every op of one array, and the error that its row allows.
 
 Run: python tests/accuracy.py [--every N] [op ...]
 
-Every N-th of all 2^32 floats is tested, from a random start. A row's `ulp` is to hold for every float, which samples of
-a few thousand do not show: set it from here.
+Every N-th of all 2^32 floats is tested, from a random start. A row's `ulp` must hold for every float, which a few
+thousand samples cannot show: take it from here.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _CHUNK = 1 << 20
 
 
 def worst(name: str, every: int = 4096, start: int = 0) -> tuple[float, float]:
-    """Return the largest error of an op of one array in ulp of float32, and the argument that it is found at."""
+    """Return the largest error of an op of one array, in ulp of float32, and the argument where it occurs."""
     op, most, where = table.op(name), 0.0, float("nan")
     for x in _floats(every, start):
         off = _errors(op, x)
@@ -65,11 +65,11 @@ def _errors(op: Op, x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 
 def main() -> int:
-    """Print a line for each op; those beyond the allowed error are marked. Gives their number."""
+    """Print a line for each op, marking those beyond the allowed error; return their number."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("ops", nargs="*", help="default: all")
-    parser.add_argument("--every", type=int, default=64, help="take each N-th of the 2^32 floats (default 64)")
-    parser.add_argument("--seed", type=int, default=0, help="of the first one taken for each op (default 0)")
+    parser.add_argument("--every", type=int, default=64, help="test every N-th of the 2^32 floats (default 64)")
+    parser.add_argument("--seed", type=int, default=0, help="seed for each op's first float (default 0)")
     options = parser.parse_args()
     names = options.ops or walked()
     starts = np.random.default_rng(options.seed).integers(0, options.every, len(names)).tolist()

@@ -1,4 +1,4 @@
-"""The engines that check a kernel's accesses and stop its loops: `cuda` where there is a GPU."""
+"""The engines that check a kernel's accesses and can stop its loops; `cuda` is among them where there is a GPU."""
 
 import pytest
 
@@ -9,7 +9,7 @@ __all__ = ["ENGINES", "no_gpu"]
 
 
 def no_gpu() -> str:
-    """Return why the engine `cuda` is not here; an empty string where it is."""
+    """Return why the engine `cuda` is not available, or an empty string if it is."""
     try:
         engines.named("cuda")
     except mnb.EngineUnavailable as error:

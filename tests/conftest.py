@@ -1,4 +1,4 @@
-"""What every test may count on: a cache of its own, repeatable random examples, and skips that say their reason."""
+"""Shared by all tests: a separate cache, repeatable random examples, and skips that state their reason."""
 
 import dataclasses
 import importlib.util
@@ -22,10 +22,10 @@ from metalnb.library_kernels.launching import arg_reduction_launch, reduction_la
 
 ROOT = Path(__file__).resolve().parent.parent
 
-# Apart from the user's cache, and kept from one run to the next; the tests' own processes inherit it.
+# Separate from the user's cache, and kept between runs; processes that the tests start inherit it.
 os.environ.setdefault("METALNB_CACHE", str(ROOT / "build" / "test-cache"))
 
-# A failing example must fail again on another machine; compiling makes any time limit on one example meaningless.
+# A failing example must fail again on another machine; compiling makes a time limit per example meaningless.
 settings.register_profile("metalnb", deadline=None, derandomize=True, print_blob=True)
 settings.load_profile("metalnb")
 
@@ -33,11 +33,11 @@ BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stab
 
 
 def find_browser() -> str | None:
-    """The headless browser that ``browser`` tests drive, or None."""
+    """Return the headless browser that ``browser`` tests drive, or None."""
     return next(filter(None, map(shutil.which, BROWSERS)), None)
 
 
-@pytest.hookimpl(tryfirst=True)  # ahead of -m, which looks at the marks
+@pytest.hookimpl(tryfirst=True)  # before -m, which reads the marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     mark_long_tests(items)
     missing = {}
@@ -58,7 +58,7 @@ def empty_cache(tmp_path: Path) -> dict[str, str]:
 
 @pytest.fixture
 def shared_memory() -> None:
-    """Skip a test where arrays lie in memory that NumPy does not reach."""
+    """Skip a test where arrays are in memory that NumPy cannot access."""
     engine = engines.current()
     if not engine.caps.shared:
         pytest.skip(f"engine {engine.name!r} has memory of its own")
@@ -66,7 +66,7 @@ def shared_memory() -> None:
 
 @pytest.fixture(params=[True, False], ids=["cores", "lanes"])
 def threads(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Run a test twice on a CPU: with the kernels for threads that are cores, and with those for a GPU's lanes."""
+    """Run a test twice on a CPU: with kernels for threads that are cores, and with kernels for a GPU's lanes."""
     engine = engines.current()
     if engine.name == "cpu":
         monkeypatch.setattr(engine, "caps", dataclasses.replace(engine.caps, serial=request.param))
@@ -76,7 +76,7 @@ def threads(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
 
 @pytest.fixture
 def gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """Return what makes the engine of the CPU pass for a GPU of some processors."""
+    """Return a function that makes the CPU engine pass for a GPU with a given number of processors."""
     device: Any = mnb.use("cpu")
 
     def forget() -> None:
@@ -99,7 +99,7 @@ def gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 
 @pytest.fixture
 def second_engine(monkeypatch: pytest.MonkeyPatch) -> str:
-    """Return the name of another engine of this machine's cores, without a clock of its own."""
+    """Return the name of another engine for this machine's cores, one without a clock."""
     real, second = engines._open, SecondEngine()
     monkeypatch.setattr(engines, "_open", lambda name: second if name == second.name else real(name))
     return second.name
@@ -107,13 +107,13 @@ def second_engine(monkeypatch: pytest.MonkeyPatch) -> str:
 
 @pytest.fixture
 def no_other_engine(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let `mnb.tune` find no engine but the kernel's own, also on a machine with a GPU."""
+    """Let `mnb.tune` find only the kernel's engine, also on a machine with a GPU."""
     monkeypatch.setattr("metalnb.widgets.tune.tuner._answers", lambda _name: False)
 
 
 @pytest.fixture(scope="session")
 def execute_notebook() -> Callable[[Any, Path], None]:
-    """Return what runs a notebook's cells in place: as `make demo` does it, without any network interface."""
+    """Return the function that runs a notebook's cells in place, as `make demo` does, without any network interface."""
     spec = importlib.util.spec_from_file_location("run_notebooks", ROOT / "notebooks" / "run.py")
     assert spec
     assert spec.loader
@@ -124,7 +124,7 @@ def execute_notebook() -> Callable[[Any, Path], None]:
 
 @pytest.fixture(scope="session")
 def browser() -> str:
-    """The path of a Chromium."""
+    """Return the path of Chromium."""
     found = find_browser()
     if not found:
         pytest.skip("needs Chromium: apt-get install chromium")
@@ -133,11 +133,11 @@ def browser() -> str:
 
 @pytest.fixture
 def rng(request: pytest.FixtureRequest) -> np.random.Generator:
-    """Random numbers that are the same in every run, and others in each test; METALNB_SEED tries others.
+    """Return random numbers that are equal in every run and differ between tests; METALNB_SEED changes them.
 
-    The seed is printed, which pytest shows when the test fails.
+    The seed is printed; pytest shows it when the test fails.
     """
-    name = request.node.nodeid.rpartition("/")[2]  # whatever folder it is in
+    name = request.node.nodeid.rpartition("/")[2]  # whichever folder it is in
     seed = int(os.environ.get("METALNB_SEED") or zlib.crc32(name.encode()))
     print(f"METALNB_SEED={seed}")
     return np.random.default_rng(seed)

@@ -1,4 +1,4 @@
-"""A dispatch that ends when it is let go, and not before: what happens meanwhile is seen without a clock."""
+"""A dispatch that ends only when it is released, so that tests see what happens meanwhile without a clock."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ kernel void held(device atomic_uint* state, device float* y, uint i [[thread_pos
 
 
 class Held:
-    """A dispatch on the engine cpu, which reads NumPy's memory while it runs; afterwards each element of ``y`` is 2."""
+    """A dispatch on the engine cpu, which reads NumPy's memory as it runs; afterwards each element of ``y`` is 2."""
 
     def __init__(self, y: np.ndarray) -> None:
         self.state = np.zeros(2, np.uint32)
@@ -26,9 +26,9 @@ class Held:
 
     @property
     def runs(self) -> bool:
-        """Whether a thread of it has begun."""
+        """Whether one of its threads has started."""
         return bool(self.state[0])
 
     def let_go(self) -> None:
-        """Let it end."""
+        """Release the dispatch."""
         self.state[1] = 1

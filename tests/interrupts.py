@@ -1,4 +1,4 @@
-"""An interrupt, as a notebook's Stop sends it, while a test waits."""
+"""An interrupt during a wait, as a notebook's Stop button sends it."""
 
 from __future__ import annotations
 
@@ -10,6 +10,6 @@ __all__ = ["interrupted"]
 
 
 def interrupted(wait: Callable[[], object]) -> None:
-    """Interrupt what waits. The timer starts in here, where the caller already expects the interrupt."""
+    """Interrupt a waiting call. The timer starts here, where the caller already expects the interrupt."""
     threading.Timer(0.3, _thread.interrupt_main).start()
     wait()

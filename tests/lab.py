@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 EXTENSION = Path(__file__).resolve().parent.parent / "labextension" / "prebuilt"
 SETTINGS = {
-    # Every cell is in the document, also those out of sight.
+    # Every cell is in the document, including those out of view.
     "notebook-extension/tracker": {"windowingMode": "none"},
     "apputils-extension/notification": {"fetchNews": "false", "checkForUpdates": False},
 }
@@ -43,13 +43,13 @@ class Page:
     """A page of the browser."""
 
     def __init__(self, address: str, end: float) -> None:
-        # Without this the browser refuses a client that says it comes from nowhere.
+        # Without this the browser refuses a client without an origin.
         self._socket = websocket.create_connection(address, timeout=60, suppress_origin=True)
         self._numbers = itertools.count(1)
         self._end = end
 
     def call(self, method: str, **params: Any) -> dict[str, Any]:
-        """Call a method of the protocol and wait for its answer; events that come before it are let go."""
+        """Call a method of the protocol and return its answer, discarding events that come before it."""
         number = next(self._numbers)
         self._socket.send(json.dumps({"id": number, "method": method, "params": params}))
         while True:
@@ -68,7 +68,7 @@ class Page:
         return result["result"].get("value")
 
     def wait(self, script: str) -> Any:
-        """Wait until an expression is true; give its value. A minute is there for each, whatever was late before it."""
+        """Wait until an expression is true; return its value. Each wait has a minute, whatever came before."""
         return until(lambda: self.evaluate(script), max(self._end, time.monotonic() + 60), script)
 
     def screenshot(self, path: Path, **clip: float) -> None:
@@ -79,7 +79,7 @@ class Page:
         path.write_bytes(base64.b64decode(picture["data"]))
 
     def open(self, address: str) -> None:
-        """Show a notebook, and wait until its kernel is ready."""
+        """Open a notebook and wait until its kernel is ready."""
         self.call("Page.navigate", url=address)
         self.wait(f"({PANEL})?.context.isReady && {PANEL}.sessionContext.session?.kernel?.status === 'idle'")
         self.evaluate(f"jupyterapp.shell.activateById({PANEL}.id)")
@@ -96,7 +96,7 @@ class Page:
         self.wait(f"{CODE}.every(w => w.model.executionCount && w.model.executionState === 'idle')")
 
     def dress(self, theme: str) -> None:
-        """Change to the theme that is called ``light`` or ``dark`` here."""
+        """Change to the theme ``light`` or ``dark``."""
         self.evaluate(f"jupyterapp.commands.execute('apputils:change-theme', {{theme: {json.dumps(THEMES[theme])}}})")
         self.wait(f"document.body.dataset.jpThemeLight === '{str(theme == 'light').lower()}'")
         self.wait("!document.querySelector('#jupyterlab-splash')")
@@ -106,7 +106,7 @@ class Page:
 
 
 class Cell:
-    """A cell of the notebook on the page, which is typed into."""
+    """A cell of the notebook on the page, to type into."""
 
     def __init__(self, page: Page, index: int) -> None:
         self.page = page
@@ -120,7 +120,7 @@ class Cell:
         self.page.evaluate(f"{CELLS}[{self.index}].model.sharedModel.setSource({json.dumps(text)})")
 
     def go(self, before: str) -> None:
-        """Put the cursor after a text."""
+        """Move the cursor to the end of a text."""
         self.page.evaluate(f"""(() => {{
           const notebook = {PANEL}.content;
           notebook.activeCellIndex = {self.index};
@@ -140,7 +140,7 @@ class Cell:
                            modifiers=modifiers)  # fmt: skip
 
     def tab(self) -> list[str]:
-        """Press Tab; give what is listed. JupyterLab drops an answer that takes over a second: then Tab is repeated."""
+        """Press Tab, again if JupyterLab drops an answer that takes over a second; return the completions."""
         listed = f"document.querySelector('{COMPLETER} {WORD}') !== null"
         shown = f"""new Promise(done => {{
           const end = Date.now() + 3000;
@@ -156,7 +156,7 @@ class Cell:
         return list(self.page.evaluate(f"[...document.querySelectorAll('{COMPLETER} {WORD}')].map(e => e.textContent)"))
 
     def shift_tab(self) -> str:
-        """Press Shift-Tab; give the tooltip's text."""
+        """Press Shift-Tab; return the tooltip's text."""
         self.press("Tab", 9, modifiers=8)
         return str(self.page.wait("document.querySelector('.jp-Tooltip-content')?.innerText"))
 
@@ -165,7 +165,7 @@ class Cell:
         self.page.wait(f"!document.querySelector('{COMPLETER}, .jp-Tooltip')")
 
     def colour(self, word: str, after: str = "") -> str:
-        """Return the colour of a token, the first one after `after`."""
+        """Return the colour of a token's first occurrence after `after`."""
         self.page.wait(f"{COLOURS}({self.index}).length > 1")
         found = self.page.evaluate(f"{COLOURS}({self.index})")
         words = [text for text, _ in found]
@@ -174,7 +174,7 @@ class Cell:
 
 
 def until(found: Callable[[], T], end: float, what: str) -> T:
-    """Ask again and again until the answer is true, or the monotonic clock has come to `end`."""
+    """Ask repeatedly until the answer is true or the monotonic clock reaches `end`."""
     while True:
         answer = found()
         if answer:
@@ -186,7 +186,7 @@ def until(found: Callable[[], T], end: float, what: str) -> T:
 
 @contextmanager
 def process(command: list[str], log: Path, **environment: str) -> Iterator[subprocess.Popen[bytes]]:
-    """A process that is ended with its children; what it says goes to a file."""
+    """Run a process that is ended with its children; its output goes to a file."""
     with log.open("wb") as out:
         started = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT, env={**os.environ, **environment},
@@ -204,7 +204,7 @@ def process(command: list[str], log: Path, **environment: str) -> Iterator[subpr
 
 @contextmanager
 def chromium(browser: str, folder: Path, end: float, width: int = 1200, height: int = 1000) -> Iterator[Page]:
-    """Start a browser and give its page. Nothing on it is waited for long beyond `end`, of the monotonic clock."""
+    """Start a browser and yield its page. Waits on it end soon after `end`, by the monotonic clock."""
     profile = folder / "profile"
     command = [
         browser, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
@@ -218,7 +218,7 @@ def chromium(browser: str, folder: Path, end: float, width: int = 1200, height: 
         targets = f"http://127.0.0.1:{number}/json/list"
         target = until(lambda: next((t for t in get_json(targets) if t["type"] == "page"), None), end, "a page")
         page = Page(target["webSocketDebuggerUrl"], end)
-        page.call("Emulation.setFocusEmulationEnabled", enabled=True)  # JupyterLab's commands act where the focus is
+        page.call("Emulation.setFocusEmulationEnabled", enabled=True)  # JupyterLab's commands act on the focus
         try:
             yield page
         finally:
@@ -241,7 +241,7 @@ def get_json(address: str) -> Any:
 
 @contextmanager
 def jupyterlab(notebooks: Path, folder: Path, end: float) -> Iterator[Callable[[str], str]]:
-    """Start JupyterLab with settings of its own and the tree's extension; give the function of a notebook's address."""
+    """Start JupyterLab with fresh settings and the tree's extension; yield a function that returns a notebook's URL."""
     settings = folder / "settings"
     for name, values in SETTINGS.items():
         path = settings / "@jupyterlab" / f"{name}.jupyterlab-settings"
@@ -271,8 +271,8 @@ def jupyterlab(notebooks: Path, folder: Path, end: float) -> Iterator[Callable[[
 
 
 def new_notebook(*cells: Any) -> Any:
-    """Make a notebook of cells, a text being a code cell."""
-    import nbformat  # here: it takes seconds, and every worker collects what imports this
+    """Return a notebook of cells, where a string is a code cell."""
+    import nbformat  # imported here: it takes seconds, and every worker collects the files that import this one
 
     metadata = {
         "kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"},
@@ -286,7 +286,7 @@ def new_notebook(*cells: Any) -> Any:
 def opened(
     notebook: Any, browser: str, folder: Path, seconds: float, width: int = 1200, height: int = 1000
 ) -> Iterator[Page]:
-    """Open a notebook in a JupyterLab of its own, whose files are in a folder, and give the page."""
+    """Open a notebook in a separate JupyterLab whose files are in a folder; yield the page."""
     import nbformat
 
     notebooks = folder / "notebooks"

@@ -1,4 +1,4 @@
-"""Which tests `make test` leaves to `make test-long`: those marked ``long``, as a whole or except for some cases."""
+"""The tests that `make test` leaves to `make test-long`: those marked ``long``, entirely or except for some cases."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ __all__ = ["mark_long_tests"]
 
 
 def mark_long_tests(items: Iterable[pytest.Item]) -> None:
-    """Keep the mark ``long`` only on the cases that are long, according to the mark's arguments.
+    """Keep the mark ``long`` only on the cases that its arguments do not exempt.
 
-    ``long(every=n)`` exempts the first case and each n-th after it; ``long(unless=condition)`` those whose parameters,
-    which the condition names as its own, fulfil it.
+    ``long(every=n)`` exempts the first case and every n-th after it. ``long(unless=condition)`` exempts the cases for
+    which the condition is true; its parameters are named like the test's.
     """
     seen: collections.Counter[str] = collections.Counter()
     for item in items:

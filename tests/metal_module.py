@@ -1,4 +1,4 @@
-"""Which metalcompute the tests run on: the real one where it can be imported, else its double."""
+"""The metalcompute that the tests use: the real one where it can be imported, otherwise its double."""
 
 import importlib
 from types import ModuleType

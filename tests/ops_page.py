@@ -68,7 +68,7 @@ def _files(op: Op) -> Iterator[str]:
 
 
 def _signature(op: Op) -> str:
-    """Write the signature without its types."""
+    """Return the signature without its types."""
     signature: inspect.Signature = op.__signature__
     plain = [p.replace(annotation=inspect.Parameter.empty) for p in signature.parameters.values()]
     return str(inspect.Signature(plain))

@@ -1,4 +1,4 @@
-"""What tests of the library share: arrays of every layout, and results held against a reference in float64."""
+"""Shared by the library's tests: arrays of every layout, and the comparison of results with a float64 reference."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LAYOUTS = ("plain", "transposed", "reversed", "stepped")
 
 
 def laid(host: Host, layout: str = "plain", device: str | None = None) -> Array:
-    """Return an array with these elements, whose memory has the given layout; axes of stride 0 keep it."""
+    """Return an array with these elements and the given memory layout; axes with stride 0 keep it."""
     if host.size and 0 in (s for s, n in zip(host.strides, host.shape, strict=True) if n > 1):
         once = tuple(slice(None, 1) if s == 0 else slice(None) for s in host.strides)
         base = laid(host[once], layout, device)
@@ -41,20 +41,20 @@ def laid(host: Host, layout: str = "plain", device: str | None = None) -> Array:
 
 
 def layouts(args: tuple[Any, ...]) -> Iterator[str]:
-    """Name the layouts that make a difference to these arguments."""
+    """Return the layouts that make a difference for these arguments."""
     most = max((a.ndim for a in args if isinstance(a, np.ndarray)), default=0)
     yield from LAYOUTS if most > 1 else ("plain", "reversed", "stepped") if most else ("plain",)
 
 
 def expected(op: Op, args: tuple[Any, ...], options: Mapping[str, Any], result: Any) -> tuple[Any, tuple[Any, ...]]:
-    """Compute the reference, for a result of that dtype; give it with the arguments it was given."""
+    """Compute the reference for a result of a dtype; return it with its arguments."""
     with np.errstate(all="ignore"):
         wide = tuple(_widened(op, a, result) for a in args)
         return op.row.reference(*wide, **{k: _widened(op, v, result) for k, v in options.items()}), wide
 
 
 def _widened(op: Op, value: Any, result: Any) -> Any:
-    """Return floats as float64; integers too where the op makes floats of them, by way of float32 as it does."""
+    """Return floats as float64; also integers that the op converts to float, by way of float32 as the op does."""
     if not isinstance(value, np.ndarray):
         return value
     if op.row.native:
@@ -69,7 +69,7 @@ def _widened(op: Op, value: Any, result: Any) -> Any:
 
 
 def held(op: Op, got: Array, want: Any, wide: tuple[Any, ...], what: str = "") -> None:
-    """Check a result against the reference: its shape, its integers exactly, its floats within the row's tolerance."""
+    """Compare a result with the reference: its shape, integers exactly, floats within the row's tolerance."""
     host, want = got.read(), np.asarray(want)
     assert host.shape == want.shape, f"{op.name}{what}: shape {host.shape}, not {want.shape}"
     if not is_float(got.dtype):
@@ -86,10 +86,10 @@ def held(op: Op, got: Array, want: Any, wide: tuple[Any, ...], what: str = "") -
 
 
 def error(got: Host, exact: Host, size: Host | None = None) -> Host:
-    """Measure how far results are from exact values, in units in the last place of their dtype at a size.
+    """Return the distance of results from exact values, in units in the last place of their dtype at a size.
 
-    0 where both are NaN or the same infinity; infinite where one alone is. A finite result whose exact value overflows
-    is measured from the number that would come after the largest.
+    It is 0 where both are NaN or the same infinity, and infinite where only one is. If the exact value overflows, a
+    finite result is measured from the number that would follow the largest one.
     """
     info = _finfo(got.dtype)
     with np.errstate(all="ignore"):
@@ -114,7 +114,7 @@ def _finfo(dtype: Any) -> Any:
 
 
 def _told(op: Op, got: Host, want: Host, wrong: Host, wide: tuple[Any, ...], what: str) -> str:
-    """Show the first few elements that are wrong, with what they were made of."""
+    """Return the first few wrong elements as text, with the inputs of each."""
     places = np.argwhere(wrong)[:5]
     lines = [f"{op.name}{what}: {np.count_nonzero(wrong)} of {wrong.size} are wrong"]
     for place in map(tuple, places):

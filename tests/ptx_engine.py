@@ -1,4 +1,4 @@
-"""An engine that compiles to PTX and runs nothing: what the engine `cuda` would be given, without a GPU."""
+"""An engine that compiles to PTX and runs nothing: what the engine `cuda` would receive, without a GPU."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -31,7 +31,7 @@ class PtxEngine(SharedMemory, Observable):
     caps = Caps("a GPU that is not here", {}, processors=132)
 
     def __init__(self) -> None:
-        self.seen: dict[str, tuple[Unit, int]] = {}  # by text: the unit, and the most threads of a threadgroup
+        self.seen: dict[str, tuple[Unit, int]] = {}  # by source: the unit, and the largest threadgroup
 
     def text(self, unit: Unit) -> str:
         return source(unit)

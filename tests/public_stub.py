@@ -1,8 +1,8 @@
 """Make the stubs of `metalnb` and of its modules, from the public names and the ops (`make docs`).
 
-``metalnb/__init__.py`` looks its names up on first use, which no type checker can follow. Its stub states where a
-name is imported from, the signature and docstring of every op, the dtypes and the constants. `stubs` has the others:
-the methods of an array that are ops, `metalnb.linalg`, `metalnb.random`.
+``metalnb/__init__.py`` resolves names on first use, which type checkers cannot follow. Its stub states where each name
+is imported from, the signature and docstring of every op, the dtypes and the constants. `stubs` makes the others: the
+array methods that are ops, `metalnb.linalg`, `metalnb.random`.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def _import(module: str, name: str, public: bool) -> str:
 
 
 def _values() -> Iterator[str]:
-    """State the dtypes, the constants and what else the namespace holds besides ops."""
+    """State the dtypes, the constants and the namespace's other values."""
     for name in sorted(namespace.names()):
         value = None if name == "bfloat16" else namespace.find(name)
         if name == "bfloat16":
@@ -106,7 +106,7 @@ def _values() -> Iterator[str]:
 
 
 def _classes(op: Op) -> Iterator[tuple[str, str, bool]]:
-    """Find where the classes that an op's annotations name are imported from."""
+    """Find the modules of the classes in the ops' annotations."""
     for node in (node for text in annotations(op.__signature__) for node in ast.walk(ast.parse(text))):
         if isinstance(node, ast.Name) and node.id not in _KNOWN:
             yield "." + _scope(op)[node.id].__module__.removeprefix("metalnb."), node.id, False

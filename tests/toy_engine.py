@@ -1,4 +1,4 @@
-"""The smallest engine: it interprets the three kernels of ``test_engine_conformance.py``, on memory of its own."""
+"""The smallest engine: it interprets the three kernels of ``test_engine_conformance.py`` on its own memory."""
 
 import itertools
 import math

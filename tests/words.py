@@ -1,7 +1,7 @@
-"""Look for words that the project does not use: ``python tests/words.py``, a part of `make lint`.
+"""Find words that the project does not use: ``python tests/words.py``, a part of `make lint`.
 
-``words.txt`` lists them, each with what to write. They are looked for in prose: in the documents, in the notebooks'
-text, and in the docstrings, comments and messages of the code.
+``words.txt`` lists them, each with a replacement. The search covers prose: documents, notebooks' text, and the code's
+docstrings, comments and messages.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ ROOT = Path(__file__).resolve().parent.parent
 LIST = Path(__file__).with_name("words.txt")
 FOLDERS = ("benchmarks", "docs", "labextension", "library_kernels", "magics", "metalnb", "notebooks", "tests")
 KINDS = {".c", ".h", ".ipynb", ".md", ".metal", ".py"}
-# Written from prose that is checked where it stands; and what shows that the words are found.
+# Generated from prose that is checked at its source; and the test that the search finds words.
 SPARED = {"docs/msl.md", "docs/ops.md", "tests/project/test_words.py"}
 _C_COMMENT = re.compile(r"//[^\n]*(?:\n[ \t]*//[^\n]*)*|/\*.*?\*/", re.DOTALL)
 
 
 class Word(NamedTuple):
-    """A word or phrase that the project does not use, and what to write."""
+    """A word or phrase that the project does not use, and its replacement."""
 
     pattern: re.Pattern[str]
     instead: str
@@ -55,10 +55,10 @@ def files() -> Iterator[Path]:
 
 
 def found(path: Path, known: list[Word]) -> Iterator[str]:
-    """Yield a line for each word that stands in a file."""
+    """Yield a line for each listed word in a file."""
     name = path.relative_to(ROOT).as_posix() if path.is_relative_to(ROOT) else path.name
     for first, raw in _prose(path):
-        # One character between two words, the end of a line with what begins the next line of a comment among them.
+        # Separate words by one character, also across a line break and the next comment line's prefix.
         text = re.sub(r"[ \t]+", " ", re.sub(r"[ \t]*\n[ \t]*(?:#|//+|\*)?[ \t]*", "\n", raw))
         for word in known:
             for match in word.pattern.finditer(text):
@@ -67,7 +67,7 @@ def found(path: Path, known: list[Word]) -> Iterator[str]:
 
 
 def _prose(path: Path) -> Iterator[tuple[int, str]]:
-    """Yield each piece of prose with its first line; for a notebook that counts from the cell's beginning."""
+    """Yield each piece of prose with its first line, counted from the cell's start in a notebook."""
     text = path.read_text("utf-8")
     if path.suffix == ".ipynb":
         for cell in json.loads(text)["cells"]:
@@ -86,13 +86,13 @@ def _prose(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def _without_code(text: str) -> str:
-    """Blank out blocks and spans of code; lines stay where they are."""
+    """Blank out blocks and spans of code, keeping the lines."""
     text = re.sub(r"^```.*?^```", lambda block: "\n" * block[0].count("\n"), text, flags=re.MULTILINE | re.DOTALL)
     return re.sub(r"`[^`\n]+`", lambda span: "`" * len(span[0]), text)
 
 
 def _comments(text: str) -> Iterator[tuple[int, str]]:
-    """Yield Python's comments; those of lines that follow each other as one."""
+    """Yield Python comments, with those on consecutive lines as one."""
     lines: list[str] = []
     last = 0
     for token in tokenize.generate_tokens(io.StringIO(text).readline):

@@ -1,4 +1,4 @@
-"""Ops that make arrays filled with one value, or with nothing yet: zeros, ones, full, empty.
+"""Ops that create arrays with a single value or uninitialised: zeros, ones, full, empty.
 
 Names and semantics: Python array API standard 2024.12, "Creation functions".
 """
@@ -49,7 +49,7 @@ def empty(shape: int | Shape, dtype: Any = None, *, device: str | None = None) -
 def empty_like(
     x: Array, /, *, dtype: Any = None, device: str | None = None, shape: int | Shape | None = None
 ) -> Array:
-    """Return an uninitialised array of another's shape and dtype, either of which may be given instead."""
+    """Return an uninitialised array with another's shape and dtype, unless either is given."""
     return _like("empty_like", x, dtype, device, shape)
 
 
@@ -69,7 +69,7 @@ def zeros(shape: int | Shape, dtype: Any = None, *, device: str | None = None) -
 def zeros_like(
     x: Array, /, *, dtype: Any = None, device: str | None = None, shape: int | Shape | None = None
 ) -> Array:
-    """Return zeros in another array's shape and dtype, either of which may be given instead."""
+    """Return zeros with another array's shape and dtype, unless either is given."""
     return fill_with(_like("zeros_like", x, dtype, device, shape), 0)
 
 
@@ -95,7 +95,7 @@ def ones(shape: int | Shape, dtype: Any = None, *, device: str | None = None) ->
 def ones_like(
     x: Array, /, *, dtype: Any = None, device: str | None = None, shape: int | Shape | None = None
 ) -> Array:
-    """Return ones in another array's shape and dtype, either of which may be given instead."""
+    """Return ones with another array's shape and dtype, unless either is given."""
     return fill_with(_like("ones_like", x, dtype, device, shape), 1)
 
 
@@ -107,7 +107,7 @@ def ones_like(
     flops=0,
 )
 def full(shape: int | Shape, fill_value: Any, dtype: Any = None, *, device: str | None = None) -> Array:
-    """Return an array with one value everywhere; the default dtype is the one that `asarray` gives the value."""
+    """Return an array filled with a value; the default dtype is the one that `asarray` gives the value."""
     value = asarray(fill_value, dtype=dtype, device=device).read()
     if value.ndim:
         raise TypeError(f"full: fill_value must be a number; got shape {value.shape}. Use mnb.broadcast_to.")
@@ -124,5 +124,5 @@ def full(shape: int | Shape, fill_value: Any, dtype: Any = None, *, device: str 
 def full_like(
     x: Array, /, fill_value: Any, *, dtype: Any = None, device: str | None = None, shape: int | Shape | None = None
 ) -> Array:
-    """Return one value everywhere, in another array's shape and dtype, either of which may be given instead."""
+    """Return an array filled with a value, with another array's shape and dtype, unless either is given."""
     return fill_with(_like("full_like", x, dtype, device, shape), fill_value)

@@ -42,7 +42,7 @@ def tril_indices(n: int, /, k: int = 0, m: int | None = None, *, device: str | N
 
 @op("creation", reference=np.triu_indices, kernels=("search.metal",), flops=0, cite="NumPy, ``triu_indices``")
 def triu_indices(n: int, /, k: int = 0, m: int | None = None, *, device: str | None = None) -> tuple[Array, Array]:
-    """Return the indices, rows and columns, of the upper triangle of an (n, m) matrix, from its k-th diagonal on."""
+    """Return the indices, rows and columns, of the upper triangle of an (n, m) matrix, from its k-th diagonal."""
     return _triangle("triu_indices", True, n, k, m, device)
 
 
@@ -56,7 +56,7 @@ def _matrix(who: str, x: Any) -> Array:
 @op("creation", reference=np.tril_indices_from, dtypes=ALL, kernels=("search.metal",), flops=0,
     numpy=(np.tril_indices_from,), cite="NumPy, ``tril_indices_from``")  # fmt: skip
 def tril_indices_from(x: Array, /, k: int = 0) -> tuple[Array, Array]:
-    """Return the indices of the lower triangle of a matrix; as `tril_indices`."""
+    """Return the indices of a matrix's lower triangle, as `tril_indices`."""
     x = _matrix("tril_indices_from", x)
     return _triangle("tril_indices_from", False, x.shape[0], k, x.shape[1], x.device)
 
@@ -64,20 +64,20 @@ def tril_indices_from(x: Array, /, k: int = 0) -> tuple[Array, Array]:
 @op("creation", reference=np.triu_indices_from, dtypes=ALL, kernels=("search.metal",), flops=0,
     numpy=(np.triu_indices_from,), cite="NumPy, ``triu_indices_from``")  # fmt: skip
 def triu_indices_from(x: Array, /, k: int = 0) -> tuple[Array, Array]:
-    """Return the indices of the upper triangle of a matrix; as `triu_indices`."""
+    """Return the indices of a matrix's upper triangle, as `triu_indices`."""
     x = _matrix("triu_indices_from", x)
     return _triangle("triu_indices_from", True, x.shape[0], k, x.shape[1], x.device)
 
 
 @op("creation", reference=np.diag_indices, kernels=("ramp.metal",), flops=0, cite="NumPy, ``diag_indices``")
 def diag_indices(n: int, /, ndim: int = 2, *, device: str | None = None) -> tuple[Array, ...]:
-    """Return the indices of the main diagonal of an array that is n long along each axis."""
+    """Return the indices of the main diagonal of an array of length n along each axis."""
     return (arange(n, device=device),) * operator.index(ndim)
 
 
 @op("creation", reference=np.indices, kernels=("copy.metal",), flops=0, cite="NumPy, ``indices``")
 def indices(dimensions: tuple[int, ...], /, *, dtype: Any = np.int64, device: str | None = None) -> Array:
-    """Return the index of each element of a shape along each axis: an array of the axes, then the shape."""
+    """Return the index of each element of a shape along each axis, as an array of the axes, then the shape."""
     shape = tuple(operator.index(n) for n in dimensions)
     wanted = as_dtype(dtype, "indices")
     if not shape:
@@ -100,9 +100,9 @@ def meshgrid(*arrays: Array, indexing: str = "xy") -> list[Array]:
     Parameters
     ----------
     *arrays : Array
-        Of one axis each.
+        One-dimensional arrays.
     indexing : {"xy", "ij"}
-        ``xy``: the first array runs along the second axis, as in pictures; ``ij``: along the first.
+        ``xy``: the first array varies along the second axis, as in pictures; ``ij``: along the first.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Ops that make matrices: eye, tri, diag, vander; and their triangles, tril and triu.
+"""Ops that create matrices, eye, tri, diag and vander, and triangles of matrices, tril and triu.
 
 Names and semantics: Python array API standard 2024.12, "Creation functions"; NumPy.
 """
@@ -41,7 +41,7 @@ def eye(
     Parameters
     ----------
     n_rows, n_cols : int
-        Its shape; square when the second is left out.
+        Its shape; square if the second is omitted.
     k : int
         Diagonals above the main one are positive.
     """
@@ -63,7 +63,7 @@ def tril(x: Array, /, k: int = 0) -> Array:
     Raises
     ------
     ValueError
-        When there are fewer than two axes.
+        If there are fewer than two axes.
     """
     return _part("tril", "lower", x, k)
 
@@ -81,7 +81,7 @@ def triu(x: Array, /, k: int = 0) -> Array:
     Raises
     ------
     ValueError
-        When there are fewer than two axes.
+        If there are fewer than two axes.
     """
     return _part("triu", "upper", x, k)
 
@@ -103,7 +103,7 @@ def _part(who: str, kernel: str, x: Any, k: int) -> Array:
 @op("creation", reference=np.diag, dtypes=ALL, kernels=("copy.metal",), flops=0, numpy=(np.diag,),
     cite="NumPy, ``diag``")  # fmt: skip
 def diag(x: Array, /, k: int = 0) -> Array:
-    """Return a matrix with a row on its k-th diagonal, zeros elsewhere; of a matrix, a view of that diagonal.
+    """Return a matrix with a row on its k-th diagonal, zeros elsewhere; for a matrix, a view of that diagonal.
 
     Raises
     ------
@@ -133,7 +133,7 @@ def diagflat(x: Array, /, k: int = 0) -> Array:
 
 @op("creation", reference=np.tri, kernels=("elementwise.h",), flops=0, cite="NumPy, ``tri``")
 def tri(n: int, m: int | None = None, /, k: int = 0, *, dtype: Any = None, device: str | None = None) -> Array:
-    """Return an (n, m) matrix of ones up to its k-th diagonal, zeros above; by default float32."""
+    """Return an (n, m) matrix of ones up to its k-th diagonal, zeros above it; by default float32."""
     wanted = np.dtype(np.float32) if dtype is None else as_dtype(dtype, "tri")
     rows = reshape(arange(n, device=device), (n, 1))
     inside: Array = arange(n if m is None else m, device=device) <= rows + k
@@ -147,7 +147,7 @@ def _vander(x: Any, n: Any = None, *, increasing: bool = False) -> Any:
 @op("creation", reference=_vander, dtypes=FLOATS, kernels=("elementwise.h",), flops=30, numpy=(np.vander,),
     tolerance={"float32": 5.0, "float16": 0.6, "bfloat16": 0.55}, cite="NumPy, ``vander``")  # fmt: skip
 def vander(x: Array, /, n: int | None = None, *, increasing: bool = False) -> Array:
-    """Return the powers of each element, from the (n - 1)th down to 1, or increasing: a row of the matrix for each.
+    """Return a matrix with a row for each element: its powers from n - 1 down to 0, or increasing.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Ops that make arrays of spaced numbers: arange, linspace; spaced by powers: logspace, geomspace.
+"""Ops that create spaced numbers: arange and linspace, and by powers logspace and geomspace.
 
 Names and semantics: Python array API standard 2024.12, "Creation functions"; NumPy.
 """
@@ -35,26 +35,26 @@ _FLOAT, _INT = np.dtype(np.float32), np.dtype(np.int64)
 def arange(
     start: float, /, stop: float | None = None, step: float = 1, *, dtype: Any = None, device: str | None = None
 ) -> Array:
-    """Return evenly spaced numbers from `start` (0 when only one number is given) up to but not including `stop`.
+    """Return evenly spaced numbers from `start` (0 if only one number is given) up to but not including `stop`.
 
     Parameters
     ----------
     start, stop, step : int or float
     dtype : dtype, optional
-        By default int64, float32 when one of the numbers is a float.
+        By default int64, or float32 if one of the numbers is a float.
     device : str, optional
 
     Returns
     -------
     Array
-        Of ``ceil((stop - start) / step)`` elements.
+        With ``ceil((stop - start) / step)`` elements.
 
     Raises
     ------
     ValueError
-        When step is 0 or the length is not finite.
+        If the step is 0 or the length is not finite.
     OverflowError
-        When the dtype cannot hold the numbers.
+        If the dtype cannot represent the numbers.
     """
     if stop is None:
         start, stop = 0, start
@@ -85,7 +85,7 @@ def _integers(out: Array, start: int, step: int) -> Array:
 
 
 def _floats(out: Array, start: float, step: float, stop: float | None) -> Array:
-    """Fill with start + i · step; the last one is `stop` exactly where that is given."""
+    """Fill with start + i · step; the last element is exactly `stop` if that is given."""
     if out.size:
         (s, s_rest), (d, d_rest) = _split(start), _split(step)
         last = 2**32 - 1 if stop is None else out.size - 1
@@ -118,7 +118,7 @@ def linspace(
     Raises
     ------
     ValueError
-        For a negative number of them.
+        For a negative `num`.
     TypeError
         For a dtype that is not floating.
     """
@@ -140,9 +140,9 @@ def logspace(
     start: float, stop: float, /, num: int = 50, *, endpoint: bool = True, base: float = 10.0, dtype: Any = None,
     device: str | None = None,
 ) -> Array:  # fmt: skip
-    """Return `num` numbers from base**start to base**stop, each as many times the one before.
+    """Return `num` numbers from base**start to base**stop with a constant ratio.
 
-    The exponents are rounded to float32, so that an error is about |exponent| units in the last place.
+    The exponents are rounded to float32, so the error is about |exponent| units in the last place.
 
     Raises
     ------
@@ -162,12 +162,12 @@ def logspace(
 def geomspace(
     start: float, stop: float, /, num: int = 50, *, endpoint: bool = True, dtype: Any = None, device: str | None = None
 ) -> Array:
-    """Return `num` numbers from `start` to `stop`, each as many times the one before; bounds as for `logspace`.
+    """Return `num` numbers from `start` to `stop` with a constant ratio; errors as for `logspace`.
 
     Raises
     ------
     ValueError
-        When one end is 0, or their signs differ.
+        If one end is 0, or their signs differ.
     """
     if start * stop <= 0:
         raise ValueError(f"geomspace: the ends must have one sign and not be 0; got {start} and {stop}.")

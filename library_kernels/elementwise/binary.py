@@ -1,4 +1,4 @@
-"""The rows of the functions of two arrays. Adding one is one line."""
+"""The rows of the functions of two arrays; a new one takes one line."""
 
 # ruff: noqa: E501  (a row is one line, however long: it is read as one of a table)
 
@@ -27,7 +27,7 @@ def _largest(*sizes: Any) -> Any:
 
 
 def _parts(x: Any, y: Any, *rest: Any) -> Any:
-    """Return the size of a sum's largest term: where terms cancel, the error is relative to it."""
+    """Return the size of a sum's largest term: if terms cancel, the error is relative to it."""
     return _largest(x, y, rest[-1])
 
 

@@ -35,7 +35,7 @@ def _nan_to_num(x: Any, nan: float = 0.0, posinf: float | None = None, neginf: f
 @op("elementwise", reference=_nan_to_num, dtypes=NUMERIC, parts=(_NUMBERED,), numpy=(np.nan_to_num,),
     cite="NumPy, ``nan_to_num``")  # fmt: skip
 def nan_to_num(x: Array, /, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None) -> Array:
-    """Replace elements that are not finite: NaN by 0, infinities by the dtype's largest numbers, or as given.
+    """Replace elements that are not finite: by default NaN by 0, and infinities by the dtype's largest numbers.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ def clip(x: Array, /, min: Any = None, max: Any = None, *, out: Array | None = N
     Parameters
     ----------
     x : Array
-        Of all dtypes but bool.
+        Any dtype except bool.
     min, max : Array or number, optional
         The bounds; None for no bound. Where min > max, the result is max.
     out : Array, optional

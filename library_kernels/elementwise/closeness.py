@@ -39,7 +39,7 @@ def _isclose(x: Any, y: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: 
 @op("elementwise", reference=_isclose, dtypes=ALL, parts=(_PLAIN, _WITH_NAN), flops=4, numpy=(np.isclose,),
     cite="NumPy, ``isclose``")  # fmt: skip
 def isclose(x1: Any, x2: Any, /, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Array:
-    """Whether two elements are close: |x1 - x2| <= atol + rtol |x2|, computed in float32; equal infinities are.
+    """Whether elements are close: |x1 - x2| <= atol + rtol |x2|, computed in float32; equal infinities are close.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ def isclose(x1: Any, x2: Any, /, rtol: float = 1e-5, atol: float = 1e-8, equal_n
     Returns
     -------
     Array
-        bool, of the shape that they broadcast to.
+        bool, in the broadcast shape.
     """
     found: Array = (_WITH_NAN if equal_nan else _PLAIN)(x1, x2, rtol=rtol, atol=atol)
     return found
@@ -76,7 +76,7 @@ def _array_equal(x: Any, y: Any, *, equal_nan: bool = False) -> Any:
 
 @op("elementwise", reference=_array_equal, dtypes=ALL, kernels=("reduce.metal",), cite="NumPy, ``array_equal``")
 def array_equal(x1: Array, x2: Array, /, *, equal_nan: bool = False) -> Array:
-    """Whether two arrays have one shape and equal elements, as a bool without axes.
+    """Whether two arrays have the same shape and equal elements, as a bool without axes.
 
     Parameters
     ----------

@@ -15,7 +15,7 @@ __all__ = ["astype"]
 
 
 def _converted(x: Any, dtype: Any, **_options: Any) -> Any:
-    """NumPy's conversion to the dtype."""
+    """Convert to the dtype as NumPy does."""
     return x.astype(dtype)
 
 
@@ -35,7 +35,7 @@ def astype(x: Array, dtype: Any, /, *, copy: bool = True, device: str | None = N
     x : Array
     dtype : dtype
     copy : bool
-        False: the array itself when it has that dtype already.
+        False: return the array itself if it already has that dtype.
     device : str, optional
         The name of an engine.
 

@@ -1,4 +1,4 @@
-"""Elementwise ops of the user's own, each made from an expression as the library's are from their rows."""
+"""The user's own elementwise ops, each made from an expression as the library's are from their rows."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from .op_info import OpInfo
 __all__ = ["elementwise", "free_names"]
 
 _LIMITS = re.compile(r"(FLT|HALF|BFLT|S?CHAR|UCHAR|U?SHRT|U?INT|U?LONG)_[A-Z0-9_]+")  # MSL 6.5, and <metal_limits>
-_MOST = 5  # what a walk has room for, the result aside
-_HEAD = 3  # lines of the text before a preamble
+_MOST = 5  # operands that a Walk has room for, besides the result
+_HEAD = 3  # lines of the source before a preamble
 
 
-def elementwise(  # noqa: PLR0913  (what can be said of an op)
+def elementwise(  # noqa: PLR0913  (all properties of an op)
     expression: str,
     /,
     *,
@@ -41,15 +41,15 @@ def elementwise(  # noqa: PLR0913  (what can be said of an op)
     Parameters
     ----------
     expression : str
-        MSL, of the operands, the parameters, and ``T``, the type that is computed in (float for every floating dtype).
+        MSL on the operands, the parameters, and ``T``, the type to compute in (float for every floating dtype).
     name : str, optional
-        How messages name the op.
+        The op's name in messages.
     operands : sequence of str, optional
-        The names of its arrays. By default those in the expression that are nothing of MSL's, of the preamble's or of
-        the parameters', in the order they first appear in.
+        The names of its arrays. By default the names in the expression that do not belong to MSL, the preamble or the
+        parameters, in order of first appearance.
     kinds : str, optional
-        The dtypes to compute in: letters of ``b`` bool, ``i`` signed, ``u`` unsigned, ``f`` floating. An op of floats
-        alone takes integers and bool as float32.
+        The dtypes to compute in: letters of ``b`` bool, ``i`` signed, ``u`` unsigned, ``f`` floating. An op only on
+        floats takes integers and bool as float32.
     result : {"same", "bool"}, optional
         The result's dtype: that of the operands, or bool.
     preamble : str, optional
@@ -57,23 +57,23 @@ def elementwise(  # noqa: PLR0913  (what can be said of an op)
     math : {"precise", "fast"}, optional
         As for `metalnb.compile`.
     reference : callable, optional
-        The same in NumPy, which is given float64, and
+        The same function in NumPy, which receives float64, and
     ulp : float, optional
-        the error that is allowed to float32 against it, in units in the last place: for tests.
+        the error allowed for float32 relative to it, in units in the last place; both are for tests.
     **parameters : float
-        Scalars in the expression, with their defaults: a call may give others, by name or after the arrays.
+        Scalars in the expression, with their defaults; a call may pass other values, by name or after the arrays.
 
     Returns
     -------
     Elementwise
-        Call it with arrays; ``out=`` names one to write into.
+        To be called with arrays; ``out=`` is an array to write into.
 
     Raises
     ------
     CompileError
-        When the expression is not valid MSL, with the place in it.
+        If the expression is not valid MSL, with the position in it.
     ArgumentError
-        When a name cannot be used, or the expression has no operand.
+        If a name cannot be used, or the expression has no operand.
 
     Examples
     --------
@@ -89,7 +89,7 @@ def elementwise(  # noqa: PLR0913  (what can be said of an op)
     names = tuple(operands) if operands is not None else free_names(line, preamble, parameters)
     _check(name, names, parameters, kinds)
     if result not in {"same", "bool"}:
-        message = f"elementwise: result is 'same' or 'bool'; got {result!r}. Convert what comes out: .astype(…)."
+        message = f"elementwise: result is 'same' or 'bool'; got {result!r}. Convert the result: .astype(…)."
         raise ArgumentError(message)
     formula = Formula(name, line, line.strip(), kinds, names, (), parameters, result, preamble, math)
     made = _Own(formula, OpInfo(reference or _none, family="own", ulp=ulp if reference else 0))
@@ -101,7 +101,7 @@ def elementwise(  # noqa: PLR0913  (what can be said of an op)
 
 
 class _Own(Elementwise):
-    """An op of a user's: it is pickled as what it was made from."""
+    """A user's op, pickled as the arguments that it was made from."""
 
     recipe: tuple[str, dict[str, Any]]
 
@@ -118,7 +118,7 @@ def _none(*_args: Any) -> Any:
 
 
 def free_names(expression: str, preamble: str, parameters: Mapping[str, float]) -> tuple[str, ...]:
-    """List the names in an expression that must be its operands."""
+    """Return the names in an expression that must be its operands."""
     tokens = tokenize(expression).program
     stream = tokenize(preamble)
     known = {*parameters, "T", "L", *_words(stream.program), *(d.tokens[0].text for d in stream.directives if d.tokens)}
@@ -151,7 +151,7 @@ def _check(name: str, names: tuple[str, ...], parameters: Mapping[str, float], k
         raise ArgumentError(message)
     for word in (name, *names, *parameters):
         if not word.isidentifier() or (word in RESERVED and word != name) or word in KEYWORDS:
-            message = f"elementwise: {word!r} is a name that the kernel needs itself. Call it something else."
+            message = f"elementwise: {word!r} is a name that the kernel needs itself. Choose another name."
             raise ArgumentError(message)
     twice = [n for n in names if n in parameters or names.count(n) > 1]
     if twice:
@@ -159,12 +159,12 @@ def _check(name: str, names: tuple[str, ...], parameters: Mapping[str, float], k
 
 
 def _read(op: Elementwise, kinds: str) -> None:
-    """Compile the kernels, and report errors at their place in the expression."""
+    """Compile the kernels, and report errors at their position in the expression."""
     try:
         op.program(as_dtype(LOOPS[kinds[0]][0]), engines.named(None))
     except CompileError as error:
         placed = [p for d in error.diagnostics if (p := _placed(d, op.formula, kinds)) is not None]
-        once = {(p.file, p.line, p.column): p for p in reversed(placed)}  # each loop says it again
+        once = {(p.file, p.line, p.column): p for p in reversed(placed)}  # each loop repeats it
         raise CompileError(list(reversed(once.values())) or error.diagnostics) from None
 
 

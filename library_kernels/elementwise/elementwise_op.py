@@ -1,4 +1,4 @@
-"""Elementwise ops: a row of the table, and its call. The kernels' text is made in ``elementwise_text.py``."""
+"""Elementwise ops: a row of the table, and its call. ``elementwise_text.py`` writes the kernels' source."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _PLANS = 4096
 
 
 class _Call(NamedTuple):
-    """A planned call: allocating the result and launching remain; `launch` is None for an empty result."""
+    """A planned call, which only allocates the result and launches; `launch` is None for an empty result."""
 
     launch: Launch | None
     engine: Engine
@@ -55,7 +55,7 @@ class _Call(NamedTuple):
 
 
 class Elementwise(Op):
-    """An op that makes each element of its result from one element of each operand.
+    """An op that computes each element of its result from one element of each operand.
 
     Parameters
     ----------
@@ -83,11 +83,11 @@ class Elementwise(Op):
 
     @property
     def source(self) -> str:
-        """The MSL that it runs; in a notebook it is shown in colours."""
+        """The MSL that it runs; a notebook shows it in colours."""
         return Source("\n".join(self.formula.text(group) for group in self.formula.groups))
 
     def program(self, dtype: Any, engine: Engine) -> Program:
-        """Return the program for a dtype to compute in; each of its kernels is compiled at its first call."""
+        """Return the program that computes in a dtype; each of its kernels is compiled at its first call."""
         device = device_of(engine.caps)
         group = self.formula.group(kind_of(dtype))
         text = self.formula.text(group, several=device.waits, streams=device.streams < NEVER)
@@ -110,7 +110,7 @@ class Elementwise(Op):
         plan = self._plans.get(key)
         if plan is None:
             return self._planned(key, operands, values)
-        launch, _, _, result, shape, size, pool, form, scalars = plan  # at once: each name would cost as much
+        launch, _, _, result, shape, size, pool, form, scalars = plan  # all at once: each name would cost as much
         if scalars or launch is None:
             return self._start(plan, operands, plan.fresh(), values)
         made = Array(pool.take(size), result, shape, None, 0, form)
@@ -146,7 +146,7 @@ class Elementwise(Op):
         return take(self.formula, self.row.dtypes, operands, out)
 
     def _keep(self, key: Any, plan: _Call, ready: list[Any], operands: tuple[Any, ...]) -> None:
-        """Remember a plan for calls alike, unless it is for operands that had to be converted first."""
+        """Remember a plan for similar calls, unless its operands had to be converted first."""
         if all(r is o or type(r) is not Array for r, o in zip(ready, operands, strict=True)):
             if len(self._plans) >= _PLANS:
                 self._plans.clear()
@@ -176,7 +176,7 @@ class Elementwise(Op):
             plan.launch.start_on((*operands, out), values)
         return out
 
-    # --- into an array that is there already -----------------------------------------------------------------------
+    # --- into an existing array -----------------------------------------------------------------------
 
     def _into(self, operands: tuple[Any, ...], out: Array, values: tuple[Any, ...]) -> Array:
         if type(out) is not Array:
@@ -219,7 +219,7 @@ class Elementwise(Op):
 
 
 def strip(operand: Any, shape: tuple[int, ...]) -> Strip:
-    """Lay an operand over the result's shape; a scalar is the same everywhere."""
+    """Return an operand's strides over the result's shape; a scalar's are 0."""
     if type(operand) is not Array:
         return Strip((0,) * len(shape), 0)
     size = operand.dtype.itemsize
@@ -236,7 +236,7 @@ def _fresh(shape: tuple[int, ...]) -> Strip:
 
 
 def _clash(a: Array, out: Array) -> bool:
-    """Return whether writing one element of `out` may change another one of `a` that is still to be read."""
+    """Return whether writing one element of `out` may change an element of `a` that is still to be read."""
     if a.block is not out.block and not (a.block.shared and out.block.shared):
         return False
     same = (a.offset, a.strides, a.shape, a.dtype) == (out.offset, out.strides, out.shape, out.dtype)

@@ -1,4 +1,4 @@
-"""The MSL of an elementwise op: one cell with its kernels, from its expression."""
+"""The MSL of an elementwise op: a cell with its kernels, from its expression."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LOOPS = {
     "u": ("uint8", "uint16", "uint32", "uint64"),
     "f": ("float32", "float16", "bfloat16"),
 }
-# Names that the text uses itself: operands and parameters cannot have them.
+# Names that the source uses itself, which operands and parameters cannot have.
 RESERVED = frozenset(("L", "R", "T", "out", "position", "walk"))
 STEPS = {"u": "Unit", "s": "Same", "g": "Strided", "U": "Whole", "S": "One", "V": "Streamed"}
 
@@ -31,20 +31,20 @@ class Formula:
     ----------
     name : str
     expression : str or mapping of str to str
-        MSL, of the operands, the parameters, and ``T``, the type that is computed in; ``L`` is the type that is stored.
-        A mapping gives one for each group of kinds: ``{"f": "floor(x / y)", "iu": "floor_quotient(x, y)"}``.
+        MSL on the operands, the parameters, and ``T``, the type to compute in; ``L`` is the type in memory. A mapping
+        has one for each group of kinds: ``{"f": "floor(x / y)", "iu": "floor_quotient(x, y)"}``.
     doc : str
         One line.
     kinds : str
-        Which loops there are, when `expression` is not a mapping: ``b`` bool, ``i`` signed, ``u`` unsigned, ``f``
-        floating. An op of floats alone takes integers and bool as float32.
+        The loops, if `expression` is not a mapping: ``b`` bool, ``i`` signed, ``u`` unsigned, ``f`` floating. An op
+        only on floats takes integers and bool as float32.
     operands : tuple of str
         The arrays; those also named in `masks` are bool in every loop.
     parameters : mapping of str to float
-        Scalars that the kernel is given as ``constant float&``, with their defaults.
+        Scalars that the kernel receives as ``constant float&``, with their defaults.
     result : {"same", "bool"}
     preamble : str
-        MSL that stands before the kernel.
+        MSL before the kernel.
     math : {"precise", "fast"}
         How it is compiled.
     """
@@ -70,25 +70,25 @@ class Formula:
         return {self.kinds: self.expression} if isinstance(self.expression, str) else self.expression
 
     def group(self, kind: str) -> str:
-        """Return the group that a kind belongs to."""
+        """Return a kind's group."""
         return next(g for g in self.groups if kind in g)
 
     def kernel(self, dtype: str, steps: str) -> str:
-        """Name the kernel for a dtype to compute in, and a letter for the way each operand and the result is walked."""
+        """Return the name of a dtype's kernel, with a letter for the layout of each operand and of the result."""
         return f"{DTYPES[dtype]}_{steps}"
 
     def text(self, group: str, *, several: bool = False, streams: bool = False) -> str:
-        """Write the cell for one group of loops.
+        """Return the cell for one group of loops.
 
-        With `several`, a thread takes several elements of whole operands; with `streams`, there are kernels that write
-        past the caches.
+        With `several`, a thread takes several elements of contiguous operands; with `streams`, there are kernels that
+        write past the caches.
         """
         more = ["", *self._kernel_of_several(group)] if several else []
         instances = self._instances(group, several=several, streams=streams)
         return "\n".join([*self._head(streams=streams), *self._kernel(group), *more, "", *instances]) + "\n"
 
     def place(self, group: str) -> tuple[int, int]:
-        """Return the line and the column of the expression in the text, both counted from 1."""
+        """Return the expression's line and column in the source, both from 1."""
         lines = self.text(group).splitlines()
         number = next(n for n, line in enumerate(lines, 1) if line.lstrip().startswith("keep<R, outStep>("))
         return number, lines[number - 1].index(self._stored(group)) + len(self._before) + 1
@@ -125,7 +125,7 @@ class Formula:
         ]  # fmt: skip
 
     def _kernel_of_several(self, group: str) -> list[str]:
-        """Write the kernel for devices with slow loads, with the loads of several elements in flight at once."""
+        """Return the kernel for devices with slow loads, which has the loads of several elements in flight at once."""
         names = (*self.operands, "out")
         steps = ", ".join(f"typename {n}Step" for n in names)
         return [
@@ -157,7 +157,7 @@ class Formula:
         return "bool" if operand in self.masks else "L"
 
     def _instances(self, group: str, *, several: bool, streams: bool) -> list[str]:
-        """Name every kernel; each is compiled when a call first needs it."""
+        """Return the instantiations of all kernels; each is compiled when a call first needs it."""
         made_of = []
         for dtype in (d for kind in group for d in LOOPS[kind]):
             loop = DTYPES[dtype]
@@ -169,7 +169,7 @@ class Formula:
         return made_of
 
     def _steps(self, *, streams: bool) -> list[str]:
-        """List the variants that `plan_elementwise` may ask for."""
+        """Return the variants that `plan_elementwise` may choose."""
         count = len(self.operands)
         if count == 1:
             return [*["UV"] * streams, "UU", "uu", "gu", "gg"]

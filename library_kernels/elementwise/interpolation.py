@@ -1,4 +1,4 @@
-"""interp: values of the line through points."""
+"""interp: piecewise linear interpolation."""
 
 from __future__ import annotations
 
@@ -30,18 +30,18 @@ def _interp(x: Any, xp: Any, fp: Any, **options: Any) -> Any:
 def interp(
     x: Array, xp: Any, fp: Any, /, *, left: float | None = None, right: float | None = None, period: float | None = None
 ) -> Array:
-    """Return the values at x of the line through points.
+    """Return the values at x of the piecewise linear function through points.
 
     Parameters
     ----------
     x : Array
-        Where; of any dtype, taken as float32.
+        The positions; of any dtype, taken as float32.
     xp, fp : Array or sequence of float, of one length
-        The points, xp rising.
+        The points, with increasing xp.
     left, right : float, optional
-        Before the first point and after the last; by default the first and last of fp.
+        The values before the first point and after the last; by default the first and last of fp.
     period : float, optional
-        Of x and xp, which then need not rise; left and right do not count.
+        The period of x and xp, which then need not increase; left and right are ignored.
 
     Returns
     -------
@@ -51,7 +51,7 @@ def interp(
     Raises
     ------
     ValueError
-        When there is no point, or xp and fp are not two rows of one length.
+        If there is no point, or xp and fp are not two rows of the same length.
     """
     x = as_array("interp", x)
     points = [np.asarray(p.read() if isinstance(p, Array) else p, np.float64) for p in (xp, fp)]
@@ -73,7 +73,7 @@ def interp(
 
 
 def _unrolled(points: list[Host], period: float) -> list[Host]:
-    """Put the points of one period in order, with the last before it and the first after it."""
+    """Sort the points of one period, with the last repeated before it and the first after it."""
     xp = points[0] % period
     order = np.argsort(xp, kind="stable")
     xp, fp = xp[order], points[1][order]

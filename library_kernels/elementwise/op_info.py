@@ -1,4 +1,4 @@
-"""What is stated of an elementwise op beside its formula, and the row of the table that follows from both."""
+"""An elementwise op's properties besides its formula, and the row of the table that follows from both."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from .elementwise_text import LOOPS, Formula
 
 __all__ = ["OpInfo", "row_of"]
 
-_HALVES = {"float16": 2.0**-13, "bfloat16": 2.0**-16}  # an ulp of float32 in ulp of these
+_HALVES = {"float16": 2.0**-13, "bfloat16": 2.0**-16}  # an ulp of float32, in ulp of these
 
 
 @dataclass(frozen=True)
 class OpInfo:
-    """An op's NumPy equivalent, how closely the kernels match it, and its catalogue entry.
+    """An op's NumPy equivalent, the kernels' accuracy, and its catalogue entry.
 
     Attributes
     ----------
     reference : callable
         The op in NumPy.
     ulp : float
-        The error allowed for floats, in units in the last place of float32; for narrower floats, what remains of it
+        The error allowed for floats, in units in the last place of float32; for narrower floats, the part that remains
         after rounding the result. 0.5 is "correctly rounded".
     domain : tuple of float
-        Where floats for the benchmark, and the first samples, are taken from.
+        The range of floats for the benchmark and for the first samples.
     check : callable, optional
-        ``check(name, operands)`` looks at every call's operands, and raises.
+        ``check(name, operands)`` inspects every call's operands, and may raise.
     size, native, cite, aliases, numpy, flops, family
         As in `OpRow`.
     """
@@ -66,5 +66,5 @@ def _tolerance(ulp: float) -> dict[str, float]:
 
 
 def _implemented(info: OpInfo) -> tuple[Callable[..., Any], ...]:
-    """Return NumPy's functions that an op implements: the reference, when it is one of them."""
+    """Return the NumPy functions that an op implements: the reference, if it is one of them."""
     return (*((info.reference,) if isinstance(info.reference, np.ufunc) else ()), *info.numpy)

@@ -22,16 +22,16 @@ _BOOL = np.dtype(np.bool_)
 
 
 class Taken(NamedTuple):
-    """Operands that are ready for a kernel.
+    """Operands ready for a kernel.
 
     Attributes
     ----------
     ready : list of Array and numpy.ndarray
-        Of the dtype to compute in; what the caller gave as a Python scalar is a NumPy array of one element.
+        In the dtype to compute in; a Python scalar becomes a NumPy array of one element.
     shape : tuple of int
-        What they broadcast to.
+        Their broadcast shape.
     loop, result : numpy.dtype
-        What is computed in, and the dtype of the result.
+        The dtype to compute in, and the result's.
     engine : Engine
     """
 
@@ -48,7 +48,7 @@ def take(formula: Formula, takes: tuple[str, ...], operands: tuple[Any, ...], ou
     Raises
     ------
     TypeError
-        For an operand that is not an array or a number, a dtype that the op does not take, and dtypes without a
+        For an operand that is neither an array nor a number, a dtype that the op does not take, or dtypes without a
         common one.
     ValueError
         For shapes that do not broadcast.
@@ -65,7 +65,7 @@ def take(formula: Formula, takes: tuple[str, ...], operands: tuple[Any, ...], ou
 
 
 def _arrays(name: str, operands: tuple[Any, ...], out: Array | None) -> list[Any]:
-    """Convert operands to arrays; Python's scalars stay as they are."""
+    """Convert operands to arrays; Python scalars stay unchanged."""
     first = next((a for a in (*operands, out) if type(a) is Array), None)
     device = first.device if first is not None else None
     arrays = [a if type(a) is Array or type(a) in {bool, int, float} else _array(name, a, device) for a in operands]
@@ -80,7 +80,7 @@ def _array(name: str, value: Any, device: str | None) -> Any:
     if isinstance(value, (np.ndarray, np.generic)) or hasattr(value, "__dlpack__"):
         return asarray(value, device=device)
     for scalar in (bool, int, float):
-        if isinstance(value, scalar):  # an IntEnum, say
+        if isinstance(value, scalar):  # such as an IntEnum
             return scalar(value)
     raise TypeError(f"{name}: takes arrays and numbers; got {type(value).__name__}. Pass mnb.asarray(…).")
 

@@ -1,4 +1,4 @@
-"""The rows of the functions of three arrays: where, fma, lerp. Adding one is one line."""
+"""The rows of the functions of three arrays: where, fma, lerp; a new one takes one line."""
 
 # ruff: noqa: E501  (a row is one line, however long: it is read as one of a table)
 

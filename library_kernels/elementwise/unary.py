@@ -1,4 +1,4 @@
-"""The rows of the functions of one array. Adding one is one line; nothing else in the project needs editing."""
+"""The rows of the functions of one array. A new one takes one line; nothing else in the project needs editing."""
 
 # ruff: noqa: E501  (a row is one line, however long: it is read as one of a table)
 
@@ -17,18 +17,18 @@ __all__ = ["ROWS"]
 
 
 def _whole(f: str) -> dict[str, str]:
-    """Return the expressions of a rounding; integers and bool are whole already."""
+    """Return the expressions of a rounding function, which leaves integers and bool unchanged."""
     return {"f": f, "biu": "x"}
 
 
 def _test(f: str) -> dict[str, str]:
-    """Return the expressions of a test that has one answer for every integer and bool."""
+    """Return the expressions of a test with the same answer for every integer and bool."""
     question, otherwise = f.split(" | ")
     return {"f": question, "biu": otherwise}
 
 
 def _erfinv(x: float) -> float:
-    """Solve erf(y) = x by Newton's steps, from the tail where that is exact."""
+    """Solve erf(y) = x by Newton steps, from the tail where that is exact."""
     if not abs(x) < 1:
         return math.copysign(math.inf, x) if abs(x) == 1 else math.nan
     y = abs(statistics.NormalDist().inv_cdf((1 - abs(x)) / 2)) / math.sqrt(2) if abs(x) > 1e-3 else abs(x) * 0.886
@@ -82,7 +82,7 @@ ROWS: tuple[Elementwise, ...] = (
     Elementwise(Formula("ceil", _whole("ceil(x)"), "The least whole number that is not below x."), OpInfo(np.ceil, ulp=0, domain=(-1000, 1000))),
     Elementwise(Formula("trunc", _whole("trunc(x)"), "x rounded towards 0."), OpInfo(np.trunc, ulp=0, domain=(-1000, 1000))),
     Elementwise(Formula("round", _whole("rint(x)"), "The nearest whole number; halves go to the even one."), OpInfo(np.rint, ulp=0, domain=(-1000, 1000), aliases=("rint",))),
-    # questions
+    # tests
     Elementwise(Formula("isnan", _test("isnan(x) | false"), "Whether x is NaN.", result="bool"), OpInfo(np.isnan)),
     Elementwise(Formula("isinf", _test("isinf(x) | false"), "Whether x is an infinity.", result="bool"), OpInfo(np.isinf)),
     Elementwise(Formula("isfinite", _test("isfinite(x) | true"), "Whether x is neither NaN nor an infinity.", result="bool"), OpInfo(np.isfinite)),

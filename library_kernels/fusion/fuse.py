@@ -1,4 +1,4 @@
-"""Fuse a function of arrays into one kernel: call it once with stand-ins, and write its operations as MSL."""
+"""Fuse a function of arrays into one kernel: call it once with placeholders, and write its operations as MSL."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _INT, _FLOAT = np.dtype(np.int64), np.dtype(np.float32)
 
 
 class _Made(NamedTuple):
-    """A function traced for one kind of arguments: its kernels, each with the positions of its results among all."""
+    """A function traced for one kind of arguments: its kernels, each with the indices of its results."""
 
     kernels: tuple[tuple[FusedKernel, list[int]], ...]
     results: int
@@ -39,7 +39,7 @@ class Fused:
     source : str
         The Metal that the last call ran.
     card : Card
-        What a notebook shows of its first kernel, on the engine of the last call.
+        The notebook's description of its first kernel, on the engine of the last call.
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
@@ -62,7 +62,7 @@ class Fused:
 
     @property
     def source(self) -> str:
-        """The Metal of the last call; in a notebook it is shown in colours.
+        """The Metal of the last call; a notebook shows it in colours.
 
         Raises
         ------
@@ -73,7 +73,7 @@ class Fused:
 
     @property
     def card(self) -> Card:
-        """What a notebook shows of the first kernel of the last call.
+        """The notebook's description of the last call's first kernel.
 
         Raises
         ------
@@ -87,12 +87,12 @@ class Fused:
 
     def _kernels(self) -> list[FusedKernel]:
         if self._last is None:
-            raise ValueError(f"{self._function.__name__}: nothing is made before the first call. Call it with arrays.")
+            raise ValueError(f"{self._function.__name__}: nothing is compiled before its first call. Pass arrays.")
         return [kernel for kernel, _ in self._last.kernels]
 
     @property
     def _told(self) -> str:
-        """What the last call ran, in words; an empty string before the first."""
+        """What the last call ran, as text; an empty string before the first call."""
         if self._last is None:
             return ""
         count = len(self._last.kernels)
@@ -114,7 +114,7 @@ class Fused:
     def __call__(self, *args: Any, **options: Any) -> Any:
         """Run the kernels for arguments of this kind; the first call with such arguments traces the function."""
         if any(isinstance(a, Traced) for a in (*args, *options.values())):
-            return self._function(*args, **options)  # a part of another fused function
+            return self._function(*args, **options)  # part of another fused function
         bound = self._signature.bind(*args, **options)
         bound.apply_defaults()
         given = bound.arguments
@@ -122,7 +122,7 @@ class Fused:
         try:
             made = self._made.get(key)
         except TypeError as error:
-            message = f"an argument is neither an array, nor a number, nor a hashable value: {error}."
+            message = f"an argument is not an array, a number or a hashable value: {error}."
             raise TypeError(f"{self._function.__name__}: {message}") from None
         if made is None:
             made = self._made[key] = self._traced(given)
@@ -135,7 +135,7 @@ class Fused:
         return tuple(results) if made.several else results[0]
 
     def _traced(self, given: dict[str, Any]) -> _Made:
-        """Call the function with stand-ins, and compile its operations to kernels."""
+        """Call the function with placeholders, and compile its operations to kernels."""
         name = self._function.__name__
         trace = Trace(name, self._function.__code__)
         parts: dict[str, Any] = {}
@@ -159,7 +159,7 @@ class Fused:
 
 
 def _kind(value: Any) -> tuple[str, Any, bool]:
-    """Return how an argument is traced: as an array, a number that may change, weak or not, or a value that may not."""
+    """Return how an argument is traced: as an array, a number that may change (weak or not), or a constant."""
     if isinstance(value, Array):
         return "array", value.dtype, False
     if isinstance(value, np.ndarray):
@@ -174,7 +174,7 @@ def _kind(value: Any) -> tuple[str, Any, bool]:
 
 
 def _on_an_engine(given: dict[str, Any]) -> dict[str, Any]:
-    """Return a call's arguments, with NumPy's arrays on the engine of the others."""
+    """Return a call's arguments, with NumPy arrays moved to the engine of the others."""
     if not any(isinstance(v, np.ndarray) for v in given.values()):
         return given
     device = next((v.device for v in given.values() if type(v) is Array), engines.current().name)
@@ -182,25 +182,25 @@ def _on_an_engine(given: dict[str, Any]) -> dict[str, Any]:
 
 
 def fuse(function: Callable[..., Any], /) -> Fused:
-    """Make one kernel of a function's elementwise ops: no array in between is written to memory.
+    """Fuse a function's elementwise ops into one kernel, which writes no intermediate arrays to memory.
 
     Parameters
     ----------
     function : callable
-        Of arrays and numbers: operators, elementwise functions of metalnb or NumPy, ``where``, ``clip``, ``astype``,
-        and at its end ``sum``, ``max``, ``min`` or ``mean`` with ``axis=-1``. It is called with stand-ins once for each
-        combination of dtypes among its arguments, so it must not decide by the elements of arrays; numbers may change
-        from call to call.
+        A function of arrays and numbers. It may use operators, elementwise functions of metalnb or NumPy, ``where``,
+        ``clip``, ``astype``, and at its end ``sum``, ``max``, ``min`` or ``mean`` with ``axis=-1``. It is called with
+        placeholders once for each combination of its arguments' dtypes, so it must not branch on array elements;
+        numbers may change from call to call.
 
     Returns
     -------
     Fused
-        To be called as the function; it broadcasts and promotes dtypes as the separate ops do. Its ``source`` is the
-        Metal text, its ``card`` the notebook's description of the kernel. Floats are computed in float32 and rounded
-        once at the end, to the dtype that separate ops would give: float16 and bfloat16 are more exact, except where
-        ``astype`` asks for them. It takes at most 5 arrays; several results, in a tuple, share a kernel if they are
-        made of the same ones. A reduction of long rows takes a second dispatch, for its SIMD-groups' results. Nothing
-        is differentiated.
+        To be called like the function; it broadcasts and promotes dtypes as the separate ops do. Its ``source`` is the
+        Metal source, its ``card`` the notebook's description of the kernel. Floats are computed in float32 and rounded
+        once at the end, to the dtype that separate ops would return: float16 and bfloat16 are more exact, except where
+        ``astype`` requests them. It takes at most 5 arrays; several results, in a tuple, share a kernel if they use the
+        same arrays. A reduction of long rows takes a second dispatch, for its SIMD-groups' results. Nothing is
+        differentiated.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""A fused function's kernel: planned once for arrays of one form, started for each call."""
+"""A fused function's kernel: planned once for each form of arrays, started for each call."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ DType = np.dtype[Any]
 Shape = tuple[int, ...]
 
 _PLANS = 1024
-_OPERANDS = 6  # of `Walk` in elementwise.h
+_OPERANDS = 6  # as many as `Walk` in elementwise.h has
 _FUNCTORS = {"sum": "Sum", "max": "Maximum", "min": "Minimum", "mean": "Mean"}
 
 
 class _Plan(NamedTuple):
-    """A planned call; `launch` is None for a result without elements, or with none to make it of."""
+    """A planned call; `launch` is None if the result or the reduced axis has no elements."""
 
     launch: Launch | None
     engine: Engine
@@ -50,9 +50,9 @@ class FusedKernel:
     ----------
     trace : Trace
     results : sequence of Traced
-        All of one shape, whatever the arguments; a `Reduced` stands alone.
+        Of the same shape for any arguments; a `Reduced` is a kernel's only result.
     arrays, numbers : dict of str to numpy.dtype
-        The arguments that they are made of.
+        The arguments that they use.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class FusedKernel:
         return compile(text, engine=engine.name, math="precise", name=self._name)
 
     def __call__(self, given: dict[str, Any]) -> tuple[Array, ...]:
-        """Start the kernel on its arguments among those of a call."""
+        """Start the kernel on its part of a call's arguments."""
         arrays = tuple(given[n] for n in self.arrays)
         key = tuple([a.form or a.formed() for a in arrays])
         plan = self._plans.get(key)
@@ -163,7 +163,7 @@ def _result(last: Reduced) -> DType:
 
 
 def _monoid(last: Reduced) -> Monoid:
-    """Return how a result is reduced: as the op of its name does it."""
+    """Return the monoid of a reduced result, which is that of the op of the same name."""
     dtype, result = last.dtype, _result(last)
     if last.how in {"max", "min"}:
         acc = "float" if is_float(dtype) else tag(dtype)
@@ -178,9 +178,9 @@ def _monoid(last: Reduced) -> Monoid:
 def kernels_of(trace: Trace, results: list[Traced], arrays: dict[str, DType], numbers: dict[str, DType]) -> list[
     tuple[FusedKernel, list[int]]
 ]:  # fmt: skip
-    """Make the kernels of a function's results, each with the places of the results that it gives.
+    """Return the kernels of a function's results, each with the indices of its results.
 
-    Results of the same arrays, and so of one shape, have a kernel together.
+    Results that use the same arrays, and so have the same shape, share a kernel.
     """
     groups: dict[Any, list[int]] = {}
     for i, result in enumerate(results):

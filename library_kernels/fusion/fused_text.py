@@ -1,4 +1,4 @@
-"""The MSL of a fused function: one cell, for elementwise results and for one reduced along its rows."""
+"""The MSL of a fused function: a cell for elementwise results or for one result reduced along its rows."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["FusedText"]
 
 DType = np.dtype[Any]
 
-# A line that calls a function of an op, and such a function that has no preamble: of floats alone.
+# A line that calls an op's function, and such a function without a preamble, only on floats.
 _SPLITS = """struct Splits {
     uint count;    // elements of a row
     uint stretch;  // ... that one SIMD-group takes
@@ -30,18 +30,18 @@ _SPLITS = """struct Splits {
 
 @dataclass(frozen=True)
 class FusedText:
-    """What a kernel computes.
+    """A kernel's computation.
 
     Attributes
     ----------
     trace : Trace
         The function's lines.
     results : tuple of (str, numpy.dtype)
-        The names of the results' values, and what they are stored as; one, where `monoid` reduces it.
+        The names of the results' values, and their dtypes in memory; a single one if `monoid` reduces it.
     arrays, numbers : tuple of (str, numpy.dtype)
-        The arguments: what is read, and numbers as they are computed with.
+        The arguments: arrays with their dtypes, and numbers with the dtypes to compute in.
     monoid : str
-        The functor of ``reduce.metal``, with its types, that ends the function.
+        The functor of ``reduce.metal``, with its types, that reduces the result.
     """
 
     trace: Trace
@@ -51,7 +51,7 @@ class FusedText:
     monoid: str = ""
 
     def text(self, *, streams: bool = False) -> str:
-        """Write the whole cell; with `streams`, some kernels write past the caches."""
+        """Return the cell; with `streams`, some kernels write past the caches."""
         needed = self._needed()
         functions = self._functions(needed)
         headers = ["elementwise.h", "reduce.metal"] if self.monoid else ["streamed.h" if streams else "elementwise.h"]
@@ -161,7 +161,7 @@ class FusedText:
         ]  # fmt: skip
 
     def _instances(self, *, streams: bool) -> list[str]:
-        """Name every kernel; each is compiled when a call first needs it."""
+        """Return the instantiations of all kernels; each is compiled when a call first needs it."""
         count, outs = len(self.arrays), len(self.results)
         mixed = [f"{i:0{count}b}".replace("1", "u").replace("0", "s") for i in range(2**count)]
         if not self.monoid:

@@ -1,4 +1,4 @@
-"""Traced arrays, the placeholders while a function is traced: their operators, and the errors for what they lack."""
+"""Traced arrays, the placeholders while a function is traced: their operators, and errors for what they lack."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _one(name: str) -> Callable[..., Any]:
 
 
 class TracedOperators:
-    """The placeholder of an array: each operator is the library's op named here."""
+    """An array's placeholder: each operator is the library op named here."""
 
     __slots__ = ()
 
@@ -62,7 +62,7 @@ class TracedOperators:
                         "Index before the call, or after it.")  # fmt: skip
 
     def __getattr__(self, name: str) -> Any:
-        if name == "trace":  # looked up while one is being constructed
+        if name == "trace":  # looked up while a placeholder is being constructed
             raise AttributeError(name)
         where = self.trace.where()
         fused = "elementwise ops are fused, astype, and at the end sum, max, min and mean over the last axis"

@@ -24,19 +24,19 @@ _AT_THE_END = ("sum", "max", "min", "mean")
 
 
 def value_type(dtype: DType) -> str:
-    """Return the MSL type that elements of a dtype are computed as."""
+    """Return the MSL type in which elements of a dtype are computed."""
     return "float" if is_float(dtype) else DTYPES[dtype.name]
 
 
 class Trace:
-    """The lines of one function, and the functions of MSL that they call.
+    """The lines of a function, and the MSL functions that they call.
 
     Parameters
     ----------
     name : str
         The function's name, for errors.
     code : code object
-        What is traced: the line that an error names is one of it.
+        The traced code, whose lines errors name.
     """
 
     def __init__(self, name: str, code: CodeType) -> None:
@@ -88,7 +88,7 @@ class Trace:
                             f"function{self.where()}. Pass it as one.")  # fmt: skip
 
     def _loop(self, formula: Formula, own: list[Any]) -> DType:
-        """Return the dtype to compute in, as an op of arrays finds it."""
+        """Return the dtype to compute in, as for an op on arrays."""
         strong = [_dtype_of(o) for o in own if not _is_weak(o)]
         dtype = strong[0] if strong else weak(_sample(own[0]), _BOOL)
         for other in strong[1:]:
@@ -105,7 +105,7 @@ class Trace:
         raise TypeError(f"{self.name}: {formula.name} takes {takes}; got {dtype}{self.where()}. Use x.astype(…).")
 
     def written(self, operand: Any, wanted: str) -> str:
-        """Write an operand as a value of an MSL type."""
+        """Return an operand as a value of an MSL type."""
         if isinstance(operand, Traced):
             return operand.text if value_type(operand.dtype) == wanted else f"{wanted}({operand.text})"
         if wanted == "bool":
@@ -118,7 +118,7 @@ class Trace:
         return f"{wanted}({integer_literal('ulong' if operand > 2**63 - 1 else 'long', operand)})"
 
     def _function(self, formula: Formula, wanted: list[DType], loop: DType, result: DType) -> str:
-        """Define the function of an op, for the types that it computes in."""
+        """Define an op's function for the types that it computes in."""
         expression = formula.groups[formula.group(kind_of(loop))]
         if "<L>" in expression:
             message = f"{formula.name} depends on the dtype in memory, and is not fused{self.where()}."
@@ -127,18 +127,18 @@ class Trace:
         parameters += [f"float {n}" for n in formula.parameters]
         computed, made = value_type(loop), value_type(result)
         tag = computed[0] if computed in {"float", "bool"} else computed
-        for number in range(100):  # two ops may have one name: a user's own
+        for number in range(100):  # two ops may have the same name if a user defined one
             called = f"{formula.name}_{tag}{number or ''}_"
             text = (f"inline {made} {called}({', '.join(parameters)}) "
                     f"{{ using T = {computed}; return {made}({expression}); }}")  # fmt: skip
             text = f"{formula.preamble}\n{text}".strip()
             if self.functions.setdefault(called, text) == text:
                 return called
-        raise AssertionError("a hundred ops of one name")
+        raise AssertionError("a hundred ops with one name")
 
     def where(self) -> str:
-        """Name the line of the function that is being traced."""
-        frame: Any = sys._getframe(1)  # noqa: SLF001  (as inspect.currentframe, which types call optional)
+        """Return text that names the current line of the traced function."""
+        frame: Any = sys._getframe(1)  # noqa: SLF001  (like inspect.currentframe, which is optional by its type)
         while frame is not None and frame.f_code is not self.code:
             frame = frame.f_back
         return "" if frame is None else f" (line {frame.f_lineno} of {self.code.co_filename})"
@@ -153,11 +153,11 @@ class Traced(TracedOperators):
     text : str
         Its name in the MSL.
     dtype : numpy.dtype
-        That of the array which separate ops would give.
+        The dtype that separate ops would return.
     needs : frozenset of str
-        The arguments that it is made of.
+        The arguments that it uses.
     weak : bool
-        Whether it is a number: then only its kind counts in promotion.
+        Whether it is a number, of which only the kind matters in promotion.
     """
 
     __slots__ = ("dtype", "needs", "text", "trace", "weak")
@@ -200,7 +200,7 @@ class Traced(TracedOperators):
         trace = self.trace
         trace.check(how, self)
         if type(axis) is not int or axis != -1:
-            raise TypeError(f"{trace.name}: {how} is fused over the last axis alone; got axis={axis!r}{trace.where()}. "
+            raise TypeError(f"{trace.name}: {how} is fused only over the last axis; got axis={axis!r}{trace.where()}. "
                             "Pass axis=-1.")  # fmt: skip
         return Reduced(self, how, keepdims=bool(keepdims))
 
@@ -222,7 +222,7 @@ class Traced(TracedOperators):
 
 
 class Reduced(Traced):
-    """What a fused function ends with: a value for each row of an array of it.
+    """The reduction at the end of a fused function: a value for each row of one of its arrays.
 
     Attributes
     ----------
@@ -256,7 +256,7 @@ def _sample(operand: Any) -> Any:
 
 
 def literal(value: float) -> str:
-    """Write a number as MSL does."""
+    """Return a number as an MSL literal."""
     if math.isnan(value):
         return "NAN"
     single = float(np.float32(value))

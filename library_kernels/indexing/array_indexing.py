@@ -1,6 +1,6 @@
-"""``x[key]`` where it is not a view, and ``x[key] = value``: masks, index arrays, and all that mixes them with slices.
+"""``x[key]`` where it is not a view, and ``x[key] = value``: masks, index arrays, and their combinations with slices.
 
-Read and written as in NumPy.
+The semantics are NumPy's.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _INT64 = np.dtype(np.int64)
 
 
 class _IndexPlan(NamedTuple):
-    """An index by arrays, resolved: a view whose axes `at` … `at + depth - 1` are indexed, and the places on them.
+    """A resolved index by arrays: a view whose axes `at` … `at + depth - 1` are indexed, and the positions on them.
 
     Attributes
     ----------
@@ -38,11 +38,11 @@ class _IndexPlan(NamedTuple):
         The array after all slices, integers and new axes.
     at, depth : int
     places : Array
-        int64: counted through the indexed axes.
+        int64, counted through the indexed axes.
     result_at : int
         The position of the indexed axes in the result.
     axis : int
-        The first axis of the array that is indexed: for errors.
+        The array's first indexed axis, for errors.
     """
 
     view: Array
@@ -59,7 +59,7 @@ def get(x: Array, key: Any) -> Array:
     Raises
     ------
     IndexError
-        For an index that is out of bounds, a mask that does not fit, too many indices.
+        For an index out of bounds, a mask of the wrong shape, or too many indices.
     """
     mask = _mask_of(x, key)
     if mask is not None and mask.shape == x.shape:
@@ -76,14 +76,14 @@ def get(x: Array, key: Any) -> Array:
 
 
 def put(x: Array, key: Any, value: Any) -> None:
-    """Write a value, broadcast and converted, to the elements that a key with arrays in it names.
+    """Write a value, broadcast and converted, to the elements that a key with arrays selects.
 
     Raises
     ------
     IndexError
         As for `get`; nothing is written then.
     ValueError
-        When the value's shape does not broadcast.
+        If the value's shape does not broadcast.
     """
     mask = _mask_of(x, key)
     if mask is not None and _is_single(value):
@@ -103,7 +103,7 @@ def put(x: Array, key: Any, value: Any) -> None:
         raise ValueError(f"x[…] = value: shape {given.shape} does not broadcast to {shape}.") from None
     axes = range(plan.result_at, plan.result_at + rank)
     rows = given if given.size == 1 else given.viewed(np.moveaxis(spread, axes, range(rank)))
-    # The indexed axes go first: that is where the kernel scatters.
+    # The indexed axes go first, because the kernel scatters there.
     turned = np.moveaxis(view.host, range(plan.at, plan.at + depth), range(depth))
     front = view.viewed(turned)
     flat = contiguous(front).reshape((-1 if front.size else math.prod(turned.shape[:depth]), *before, *after))
@@ -113,14 +113,14 @@ def put(x: Array, key: Any, value: Any) -> None:
 
 
 def _put_masked(x: Array, mask: Array, value: Any) -> None:
-    """Write one value where a mask is set, without computing the places."""
+    """Write one value where a mask is set, without computing the positions."""
     wide = mask.viewed(mask.host.reshape(mask.shape + (1,) * (x.ndim - mask.ndim)))
     single = given_for("x[…] = value", x, value).reshape(())
     copy_into(x, BY_NAME["where"](wide, converted(single, x.dtype), x))
 
 
 def _put_selected(x: Array, mask: Array, value: Any) -> None:
-    """Write a value for each element whose mask is set."""
+    """Write one value for each element whose mask is set."""
     given = given_for("x[…] = value", x, value)
     target = contiguous(x)
     select_into(target, mask, converted(given, x.dtype))
@@ -133,7 +133,7 @@ def _is_single(value: Any) -> bool:
 
 
 def _mask_of(x: Array, key: Any) -> Array | None:
-    """Return the mask when the key is a mask alone, checked against the array's first axes."""
+    """Return the mask if the key is only a mask, checked against the array's first axes."""
     if isinstance(key, tuple):
         if len(key) != 1:
             return None
@@ -158,7 +158,7 @@ def _planned(x: Array, key: Any) -> _IndexPlan:
     parts = _expanded(x, key)
     arrays = [p for p in parts if isinstance(p, Array)]
     axes = [d for d, p in enumerate(parts) if isinstance(p, Array)]
-    basic = [slice(None) if isinstance(p, Array) else p for p in parts]  # an indexed axis is kept whole in the view
+    basic = [slice(None) if isinstance(p, Array) else p for p in parts]  # an indexed axis is kept complete in the view
     together = axes[-1] - axes[0] + 1 == len(axes)
     view = x.viewed(x.host[tuple(basic)])
     at = axes[0]
@@ -171,7 +171,7 @@ def _planned(x: Array, key: Any) -> _IndexPlan:
 
 
 def _answered(x: Array, key: tuple[Any, ...]) -> tuple[Array, tuple[Any, ...]]:
-    """Turn masks without axes into index arrays: each is a new axis of one element, which it keeps or drops."""
+    """Turn masks without axes into index arrays: each adds an axis of one element, which it keeps or drops."""
     bare = [_bare(p) for p in key]
     if not any(b is not None for b in bare):
         return x, key
@@ -193,7 +193,7 @@ def _bare(part: Any) -> bool | None:
 
 
 def _expanded(x: Array, key: tuple[Any, ...]) -> list[Any]:
-    """Expand a key: no ellipsis, masks and lists as index arrays, one part for every axis."""
+    """Expand a key to one part for every axis, without an ellipsis, with masks and lists as index arrays."""
     used = sum(map(_axes_used, key))
     if used > x.ndim:
         raise IndexError(f"x[…]: {used} indices for an array of {x.ndim} axes.")
@@ -214,7 +214,7 @@ def _axes_used(part: Any) -> int:
 
 
 def _indices(x: Array, part: Any, axis: int) -> list[Any]:
-    """Return a part of a key as slices and index arrays, for the axes from `axis` on."""
+    """Return a part of a key as slices and index arrays, for the axes from `axis`."""
     if part is None or isinstance(part, slice):
         return [part]
     given = part if isinstance(part, Array) else np.asarray(part)
@@ -231,7 +231,7 @@ def _indices(x: Array, part: Any, axis: int) -> list[Any]:
 
 
 def _combined(arrays: list[Array], shape: tuple[int, ...], axes: list[int]) -> Array:
-    """Turn an index for each axis into one place, counted through these axes; all are checked."""
+    """Turn an index for each axis into one position, counted through these axes; all are checked."""
     if len(arrays) == 1:
         return arrays[0]
     try:
@@ -254,7 +254,7 @@ def _combined(arrays: list[Array], shape: tuple[int, ...], axes: list[int]) -> A
 
 
 def set_items(x: Array, key: Any, value: Any) -> None:
-    """Write a value, broadcast and converted, to the elements that a key names: ``x[key] = value``."""
+    """Write a value, broadcast and converted, to the elements that a key selects: ``x[key] = value``."""
     writable("x[…] = value", x)
     if is_basic(key):
         assign(x[key], value)
@@ -268,11 +268,11 @@ def assign(part: Array, value: Any) -> None:
     Raises
     ------
     ValueError
-        When the value's shape does not broadcast to the view's, or the view has one element in several places.
+        If the value's shape does not broadcast to the view's, or elements of the view share memory.
     ArgumentError
         For an array of another engine.
     OverflowError
-        When an integer array cannot hold a Python integer.
+        If an integer array cannot represent a Python integer.
     """
     writable("x[…] = value", part)
     if isinstance(value, (bool, int, float)):
@@ -283,7 +283,7 @@ def assign(part: Array, value: Any) -> None:
     shape = given.shape[surplus:]
     if any(n != 1 for n in given.shape[:surplus]) or not _broadcasts(shape, part.shape):
         raise ValueError(f"x[…] = value: shape {given.shape} does not broadcast to {part.shape}.")
-    if surplus:  # as NumPy lets it
+    if surplus:  # as NumPy allows
         given = Array(given.block, given.dtype, shape, given.strides[surplus:], given.offset)
     copy_into(part, copied(given) if _overlap(part, given) else given)
 

@@ -1,4 +1,4 @@
-"""Where elements are not 0: nonzero, argwhere, flatnonzero."""
+"""The indices of nonzero elements: nonzero, argwhere, flatnonzero."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def nonzero(x: Array, /) -> tuple[Array, ...]:
     Returns
     -------
     tuple of Array
-        For each axis the indices, int64, in memory order: ``x[nonzero(x)]`` has the elements.
+        The indices along each axis, int64, in memory order: ``x[nonzero(x)]`` has the elements.
     """
     x = as_array("nonzero", x)
     if not x.ndim:
@@ -43,7 +43,7 @@ def nonzero(x: Array, /) -> tuple[Array, ...]:
 
 
 def along_axes(places: Array, shape: tuple[int, ...]) -> tuple[Array, ...]:
-    """Turn places, counted through a shape, into an index for each of its axes."""
+    """Turn positions, counted through a shape, into an index for each of its axes."""
     if len(shape) == 1:
         return (places,)
     axes: list[Array] = []

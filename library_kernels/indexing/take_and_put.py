@@ -1,4 +1,4 @@
-"""take, take_along_axis, put and scatter_add: reading and writing at the places that indices name."""
+"""take, take_along_axis, put and scatter_add: read and write at the positions given by indices."""
 
 from __future__ import annotations
 
@@ -37,19 +37,19 @@ def take(x: Array, indices: Any, /, axis: int | None = None) -> Array:
     ----------
     x : Array
     indices : Array of integers
-        Of any shape; one below 0 counts from the end.
+        Of any shape; negative ones count from the end.
     axis : int, optional
-        By default x's elements are counted through, last axis fastest.
+        By default indices count through all of x, last axis fastest.
 
     Returns
     -------
     Array
-        x's shape with the axis replaced by those of the indices.
+        With x's shape, the axis replaced by the indices' axes.
 
     Raises
     ------
     IndexError
-        When an index is out of bounds; it names the first.
+        If an index is out of bounds; the message names the first.
     """
     x = as_array("take", x)
     found = indices_of("take", indices, x.engine)
@@ -63,13 +63,13 @@ def take(x: Array, indices: Any, /, axis: int | None = None) -> Array:
     numpy=(np.take_along_axis,),
 )  # fmt: skip
 def take_along_axis(x: Array, indices: Array, /, axis: int = -1) -> Array:
-    """Return elements by one index for each place; with the result of `argsort`, the sorted array.
+    """Return elements by one index per position; with the result of `argsort`, the sorted array.
 
     Parameters
     ----------
     x : Array
     indices : Array of integers
-        As many axes as x; the others broadcast with x's.
+        As many axes as x; all but `axis` broadcast with x's.
     axis : int
 
     Returns
@@ -80,7 +80,7 @@ def take_along_axis(x: Array, indices: Array, /, axis: int = -1) -> Array:
     Raises
     ------
     IndexError
-        When an index is out of bounds.
+        If an index is out of bounds.
     """
     x = as_array("take_along_axis", x)
     found = indices_of("take_along_axis", indices, x.engine)
@@ -123,18 +123,18 @@ def _added(x: Any, indices: Any, values: Any, /, *, axis: int = 0) -> Any:
     numpy=(np.put,), cite="NumPy's put",
 )  # fmt: skip
 def put(x: Array, indices: Any, values: Any, /, *, axis: int | None = None) -> Array:
-    """Write values at indices; of several for one place the last is kept.
+    """Write values at indices; if several go to the same position, the last is kept.
 
     Parameters
     ----------
     x : Array
-        Changed in place. Of NumPy's, what can be shared: contiguous, and not read-only.
+        Changed in place. A NumPy array must be contiguous and writable.
     indices : Array of integers
-        One below 0 counts from the end.
+        Negative ones count from the end.
     values : Array or scalar
-        Broadcast to the places.
+        Broadcast to the positions.
     axis : int, optional
-        By default x's elements are counted through, last axis fastest.
+        By default indices count through all of x, last axis fastest.
 
     Returns
     -------
@@ -144,9 +144,9 @@ def put(x: Array, indices: Any, values: Any, /, *, axis: int | None = None) -> A
     Raises
     ------
     IndexError
-        When an index is out of bounds: then nothing is written.
+        If an index is out of bounds; nothing is written then.
     OverflowError
-        When x's dtype cannot hold a Python number among the values.
+        If x's dtype cannot hold a Python number among the values.
     ValueError
         For a broadcast view, whose elements share memory, for values that do not broadcast, and for another library's
         array that would be copied.
@@ -171,13 +171,13 @@ def put(x: Array, indices: Any, values: Any, /, *, axis: int | None = None) -> A
     cite="NumPy's add.at",
 )  # fmt: skip
 def scatter_add(x: Array, indices: Any, values: Any, /, *, axis: int = 0) -> Array:
-    """Add values at indices along an axis; several for one place add up.
+    """Add values at indices along an axis; several at the same position add up.
 
     Parameters
     ----------
     x : Array
     indices : Array of integers
-        Of one axis; one below 0 counts from the end.
+        One-dimensional; negative ones count from the end.
     values : Array or scalar
         Broadcast to x's shape with the axis as long as the indices.
     axis : int
@@ -185,17 +185,17 @@ def scatter_add(x: Array, indices: Any, values: Any, /, *, axis: int = 0) -> Arr
     Returns
     -------
     Array
-        A new one. Each place's values are added in the order of the indices, so floats come out the same on every run:
-        what NumPy's ``add.at`` gives.
+        A new array. Values at the same position are added in the order of the indices, so floats are equal on every
+        run, and to NumPy's ``add.at``.
 
     Raises
     ------
     IndexError
-        When an index is out of bounds.
+        If an index is out of bounds.
     OverflowError
-        When x's dtype cannot hold a Python number among the values.
+        If x's dtype cannot hold a Python number among the values.
     TypeError
-        For floats that are to be added to integers.
+        For floats added to integers.
     """
     x = as_array("scatter_add", x)
     found = indices_of("scatter_add", indices, x.engine)
@@ -212,6 +212,6 @@ def scatter_add(x: Array, indices: Any, values: Any, /, *, axis: int = 0) -> Arr
 
 
 def _fronted(who: str, x: Array, values: Any, axis: int) -> Array:
-    """Put the indexed axis of values first, where they have it."""
+    """Move the indexed axis of values to the front, if they have it."""
     given = given_for(who, x, values)
     return given.viewed(np.moveaxis(given.host, axis, 0)) if given.ndim == x.ndim else given

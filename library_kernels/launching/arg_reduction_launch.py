@@ -1,4 +1,4 @@
-"""The place of the largest or smallest element: ``argreduce.metal``."""
+"""The position of the largest or smallest element: ``argreduce.metal``."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ __all__ = ["arg_reduced"]
 DType = np.dtype[Any]
 
 _PLANS = 4096
-_MANY = 32  # stretches of a column that a thread does not go through by itself
+_MANY = 32  # stretches of a column that are too many for one thread
 _UINT = np.dtype(np.uint64)
 
 
 def arg_reduced(order: str, x: Array, form: tuple[int, int, int], out: Array) -> Array:
-    """Find where the largest or smallest element of each of outer × width reductions is.
+    """Find the position of the largest or smallest element of each of outer × width reductions.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ def arg_reduced(order: str, x: Array, form: tuple[int, int, int], out: Array) ->
 
 
 class _Steps(NamedTuple):
-    """The one or two dispatches of a plan; `found` are the partial results between them, of the dtype `value`."""
+    """A plan's one or two dispatches; `found` are the partial results between them, of dtype `value`."""
 
     kernel: str
     first: Launch

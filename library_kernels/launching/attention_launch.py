@@ -1,4 +1,4 @@
-"""Attention, carried out by its plan."""
+"""Run attention by its plan."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ from .reduction_launch import tag
 __all__ = ["attended"]
 
 _FLOAT = np.dtype(np.float32)
-_LAUNCHES = 512  # that are kept
-_WORD = 16  # bytes of which a row must be a multiple to be read by them
+_LAUNCHES = 512  # plans that are kept
+_WORD = 16  # rows must be a multiple of this many bytes to be read in such units
 
 
 def attended(
     q: Array, k: Array, v: Array, mask: Array | None, *, share: int, causal: bool, scale: float
 ) -> Array | None:
-    """Return attention's result, or None where no kernel takes rows of this width.
+    """Return attention's result, or None if no kernel takes rows of this width.
 
     Parameters
     ----------
     q : Array (…, L, E)
     k : Array (…, S, E)
     v : Array (…, S, V)
-        Contiguous, of one dtype and of no length 0; each head of k and v is shared by some of q.
+        Contiguous, of one dtype and not empty; each head of k and v is shared by several of q.
     mask : Array (L, S) or (…, L, S), optional
         Contiguous, of float32.
     share : int
@@ -63,7 +63,7 @@ def attended(
 
 @functools.lru_cache(_LAUNCHES)
 def _launches(shape: AttentionShape, engine_name: str, device: Device) -> tuple[tuple[Launch, str, int], ...]:
-    """Return launches, the memory of each one's buffers, and the floats of parts that it writes."""
+    """Return the launches, the memory of each one's buffers, and the number of floats for parts."""
     engine = named(engine_name)
     made = []
     for step in plan_attention(shape, device):

@@ -1,4 +1,4 @@
-"""Elements as bits: a kernel that only moves or orders elements serves all dtypes of one width."""
+"""Elements as bits: a kernel that only moves or orders elements serves all dtypes of the same width."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _BFLOAT16 = 3
 
 
 def width(dtype: np.dtype[Any]) -> int:
-    """Bits of an element."""
+    """Return the bits of an element."""
     return 8 * dtype.itemsize
 
 
 def as_bits(x: Array) -> Array:
-    """Return an array for a kernel that moves bits: contiguous, its elements as unsigned integers of their width."""
+    """Return a contiguous array for a kernel that moves bits, with elements as unsigned integers of their width."""
     x = contiguous(x)
     return x.viewed(x.host.view(f"u{x.dtype.itemsize}"))
 
@@ -43,7 +43,7 @@ def spread(grid: tuple[int, ...], threads: int = 256) -> tuple[int, ...]:
 
 
 def fault_word(engine: Engine) -> Array:
-    """Return the word in which a kernel reports the first index that is out of bounds; see ``gather.metal``."""
+    """Return the word in which a kernel reports the first index out of bounds; see ``gather.metal``."""
     word = empty((1,), np.dtype(np.uint32), engine)
     word.read()[...] = 0xFFFFFFFF
     word.block.flush()

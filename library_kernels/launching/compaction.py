@@ -1,4 +1,4 @@
-"""Stream compaction: the elements that pass a test, or their places, in order (``search.metal``)."""
+"""Stream compaction: the elements that pass a test, or their positions, in order (``search.metal``)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MOST = 1 << 31
 
 
 class Kept(NamedTuple):
-    """The kept elements, counted, for the second dispatch."""
+    """The counts of the kept elements, for the second dispatch."""
 
     bits: Array
     kernels: Any
@@ -55,7 +55,7 @@ def kept_by(who: str, x: Array, what: str) -> Kept:
 
 
 def places_of(kept: Kept, what: str) -> Array:
-    """Return the flat positions of the elements kept: int64, in order."""
+    """Return the flat positions of the kept elements: int64, in order."""
     places = empty((kept.total,), _INT64, kept.bits.engine)
     if places.size:
         kept.start(f"keep_write_{what}_{width(kept.bits.dtype)}", kept.bits, kept.offsets, places)
@@ -63,7 +63,7 @@ def places_of(kept: Kept, what: str) -> Array:
 
 
 def values_of(kept: Kept, what: str, like: Array) -> Array:
-    """Return the elements kept, in order."""
+    """Return the kept elements in order."""
     out = empty((kept.total,), like.dtype, like.engine)
     if out.size:
         kept.start(f"keep_values_{what}_{width(like.dtype)}", kept.bits, kept.offsets, as_bits(out))
@@ -90,7 +90,7 @@ def select_into(x: Array, mask: Array, values: Array) -> None:
     Raises
     ------
     ValueError
-        When there are not as many values.
+        If the number of values differs.
     """
     kept = kept_by("x[mask]", mask, "nonzero")
     count = kept.total

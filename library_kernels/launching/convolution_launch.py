@@ -1,4 +1,4 @@
-"""Convolutions, carried out by their plans: ``convolve.metal``, and as products with windows on a GPU."""
+"""Run convolutions by their plans: ``convolve.metal``, and as products with windows on a GPU."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ __all__ = ["by_channels", "convolved", "multiplied"]
 Shape = tuple[int, ...]
 
 _FLOAT = np.dtype(np.float32)
-_WINDOW = struct.Struct("<10I2iI4x")  # as tile_loads.h has it
+_WINDOW = struct.Struct("<10I2iI4x")  # as in tile_loads.h
 _MOST = 1 << 26  # bytes of images that are laid out at once
 
 
 class _Part(NamedTuple):
-    """Dispatches that convolve some of a batch's images."""
+    """Dispatches that convolve part of a batch's images."""
 
-    laid: int  # elements of images that are laid out first; 0: they are summed in place
+    laid: int  # elements of images that are laid out first; 0 if they are summed in place
     lay: Launch | None
     sum: Launch
 
@@ -49,13 +49,13 @@ def convolved(x: Array, weight: Array, bias: Array | None, over: Windows, groups
         Of x's dtype and engine, as is `bias`.
     bias : Array (O,) or None
     over : Windows
-        Which fit into the padded images.
+        Windows that fit into the padded images.
     groups : int
 
     Returns
     -------
     Array (N, O, H', W') or (N, O, W')
-        Of x's dtype, summed in float32; None when an image is too large for the kernel.
+        In x's dtype, summed in float32; None if an image is too large for the kernel.
     """
     out = empty((x.shape[0], weight.shape[0], *over.places(x.shape[2:])), x.dtype, x.engine)
     if not out.size:
@@ -74,14 +74,14 @@ def convolved(x: Array, weight: Array, bias: Array | None, over: Windows, groups
 
 
 def _operands(x: Array, weight: Array, bias: Array | None) -> tuple[Array, Array, Any, tuple[int, int]]:
-    """Return images, weights and biases as the kernels read them, and the bytes at which the last two begin."""
+    """Return images, weights and biases as the kernels read them, and the byte offsets of the last two."""
     x, weight = contiguous(x), contiguous(converted(weight, _FLOAT))
     given: Any = np.zeros(weight.shape[0], np.float32) if bias is None else contiguous(converted(bias, _FLOAT))
     return x, weight, given, (weight.offset, 0 if bias is None else given.offset)
 
 
 def by_channels(x: Array, weight: Array, bias: Array | None, over: Windows, groups: int) -> Array | None:
-    """Convolve as `convolved` does, each channel by itself on a GPU; None where groups are of several channels."""
+    """Convolve as `convolved` does, each channel separately, on a GPU; None if groups have several channels."""
     out = empty((x.shape[0], weight.shape[0], *over.places(x.shape[2:])), x.dtype, x.engine)
     if not out.size:
         return out
@@ -110,16 +110,16 @@ def _depthwise(
 
 
 def multiplied(x: Array, weight: Array, over: Windows, groups: int) -> Array | None:
-    """Convolve as `convolved` does, without a bias: weights times windows, whose elements are located in the images.
+    """Convolve as `convolved` does, without a bias: weights times windows, whose elements are read from the images.
 
-    None where no kernel takes these: few outputs, or channels that are not whole strips.
+    None if no kernel takes these: few outputs, or channels that do not fill strips.
     """
     outputs, own = weight.shape[0], weight.shape[1]
     out = empty((x.shape[0], outputs, *over.places(x.shape[2:])), x.dtype, x.engine)
     if not out.size:
         return out
     x = contiguous(x)
-    laid = copied(weight.viewed(np.moveaxis(weight.host, 1, -1)))  # a window's element, and all its channels
+    laid = copied(weight.viewed(np.moveaxis(weight.host, 1, -1)))  # a window's element, with all its channels
     device = device_of(x.engine.caps)
     made = _windows(x.shape, x.offset, (outputs, own), over, groups, x.dtype, device, x.device, whole=aligned(laid))
     if made is None:
@@ -129,7 +129,7 @@ def multiplied(x: Array, weight: Array, over: Windows, groups: int) -> Array | N
 
 
 @functools.lru_cache(256)
-def _windows(  # noqa: PLR0913  (all that a plan is made of)
+def _windows(  # noqa: PLR0913  (everything that determines a plan)
     shape: tuple[int, ...], offset: int, lines: tuple[int, int], over: Windows, groups: int, dtype: np.dtype[Any],
     device: Device, engine: str, *, whole: bool,
 ) -> CompiledProduct | None:  # fmt: skip

@@ -22,7 +22,7 @@ __all__ = [
 ]  # fmt: skip
 
 _PLANS = 4096
-BITS = {1: "uchar", 2: "ushort", 4: "uint", 8: "ulong"}  # an element that is not converted is moved as bits
+BITS = {1: "uchar", 2: "ushort", 4: "uint", 8: "ulong"}  # elements that are not converted are moved as bits
 
 DType = np.dtype[Any]
 Shape = tuple[int, ...]
@@ -43,12 +43,12 @@ def as_array(who: str, x: Any) -> Array:
 
 
 def given_for(who: str, x: Array, value: Any) -> Array:
-    """Convert a value to write into an array; Python's numbers, and sequences of them, take its dtype.
+    """Convert a value to write into an array; Python numbers and sequences of them take its dtype.
 
     Raises
     ------
     OverflowError
-        When it cannot hold one of them.
+        If the dtype cannot represent one of them.
     ArgumentError
         For an array of another engine.
     """
@@ -62,7 +62,7 @@ def given_for(who: str, x: Array, value: Any) -> Array:
 
 
 def writable(who: str, x: Array) -> None:
-    """Refuse to write into a broadcast view, where one element is several.
+    """Refuse to write into a broadcast view, whose elements share memory.
 
     Raises
     ------
@@ -78,12 +78,12 @@ def bits_of(x: Array) -> Array:
 
 
 def converted(x: Array, dtype: DType) -> Array:
-    """Return the array converted to a dtype; the array itself when that is its own."""
+    """Return the array converted to a dtype, or the array itself if it has that dtype."""
     return x if x.dtype == dtype else copy_into(empty(x.shape, dtype, x.engine), x)
 
 
 def contiguous(x: Array) -> Array:
-    """Return the array itself where a kernel can be given a pointer to its first element, else a contiguous copy."""
+    """Return the array itself if a kernel can use a pointer to its first element, else a contiguous copy."""
     fits = x.contiguous and (x.offset == 0 or x.engine.caps.offsets)
     return x if fits else copied(x)
 
@@ -111,7 +111,7 @@ def fill_with(out: Array, value: Any) -> Array:
     Raises
     ------
     OverflowError
-        When an integer dtype cannot hold it.
+        If an integer dtype cannot represent it.
     """
     if 0 not in out.shape:
         one = np.array(value, out.dtype)
@@ -121,7 +121,7 @@ def fill_with(out: Array, value: Any) -> Array:
 
 
 @functools.lru_cache(_PLANS)
-def _launch(  # noqa: PLR0913, PLR0917  (all that tells one copy from another)
+def _launch(  # noqa: PLR0913, PLR0917  (everything that distinguishes copies)
     given: DType, shape: Shape, strides: Shape, offset: int, wanted: DType, to: Shape, out_strides: Shape,
     out_offset: int, engine: str,
 ) -> Launch:  # fmt: skip

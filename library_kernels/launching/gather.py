@@ -1,4 +1,4 @@
-"""Gather: the first half of ``gather.metal``, and the checks of indices that all its users share."""
+"""Gather: the first half of ``gather.metal``, and the shared checks of indices."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["check", "gather", "indices_of", "short"]
 _INT64 = np.dtype(np.int64)
 _NONE = 0xFFFFFFFF
 _MOST = 1 << 32
-_SEVERAL, _THREADS = 8, 256  # elements of a thread of take_several, and its threadgroup
+_SEVERAL, _THREADS = 8, 256  # elements per thread of take_several, and its threadgroup
 
 
 def indices_of(who: str, indices: Any, engine: Engine) -> Array:
@@ -31,7 +31,7 @@ def indices_of(who: str, indices: Any, engine: Engine) -> Array:
     Raises
     ------
     TypeError
-        When they are not integers.
+        If they are not integers.
     """
     found = indices if isinstance(indices, Array) else _integers(indices)
     if not is_integer(found.dtype):
@@ -48,12 +48,12 @@ def _integers(indices: Any) -> Any:
 
 
 def check(who: str, fault: Array, indices: Array, n: int, axis: int | None) -> None:
-    """Wait for a kernel that checked indices, and refuse those that are out of bounds.
+    """Wait for a kernel that checked indices, and refuse indices out of bounds.
 
     Raises
     ------
     IndexError
-        Names the first of them.
+        With the first of them.
     """
     position = int(fault.read()[0])
     if position != _NONE:
@@ -111,14 +111,14 @@ def gather(who: str, x: Array, indices: Array, axis: int, *, along: bool = False
 
 
 def _waits(count: int, outer: int, engine: Engine) -> bool:
-    """Say whether threads that take several elements each still fill a GPU."""
+    """Return whether threads that take several elements each still fill a GPU."""
     device = device_of(engine.caps)
     enough = count >= _SEVERAL * _THREADS and count * outer >= _SEVERAL * LANES * device.simd_groups
     return device.waits and enough
 
 
 def short(who: str, n: int) -> None:
-    """Refuse an axis too long to be indexed by 32 bits.
+    """Refuse an axis that is too long for 32-bit indices.
 
     Raises
     ------

@@ -26,9 +26,9 @@ class Launch(NamedTuple):
     grid, threadgroup : tuple of 3 int
         Threads, x first.
     records : tuple of numpy.ndarray
-        The buffers after the arrays: what the plan tells the kernel; of `kept` ones what the engine made of them.
+        The buffers after the arrays, which pass the plan to the kernel; for `kept` launches, as bound by the engine.
     engine : Engine, optional
-        Of `kept` ones the engine.
+        The engine of a `kept` launch.
     """
 
     binary: Any
@@ -47,8 +47,8 @@ class Launch(NamedTuple):
         Parameters
         ----------
         *arguments : Array or numpy.ndarray
-            The first buffers, at least one of them an Array. Of an Array the whole block is bound, so the record holds
-            its offset and strides, and readers of the array wait for this dispatch.
+            The first buffers, at least one of them an Array. An Array is bound as its entire block, so the record
+            contains its offset and strides; readers of the array wait for this dispatch.
         more : tuple of buffers, optional
             The buffers after the records.
         """
@@ -57,7 +57,7 @@ class Launch(NamedTuple):
     def start_on(self, arguments: tuple[Any, ...], more: tuple[Any, ...] = ()) -> None:
         """Start the kernel, as `start` does."""
         binary, grid, threadgroup, records, engine = self
-        memory, blocks = [], []  # one loop and no comprehension, which would cost a call
+        memory, blocks = [], []  # one loop, as a comprehension would cost a call
         for a in arguments:
             if type(a) is Array:
                 block = a.block
@@ -78,7 +78,7 @@ def no_value(engine: str) -> Any:
 
 
 def aligned(x: Array, nbytes: int = 32) -> bool:
-    """Return whether the memory of an array's block starts at a multiple of some bytes, so that vectors may be read."""
+    """Return whether an array's block starts at a multiple of some bytes, so that vectors may be read."""
     if x.engine.caps.shared:
         return int(x.block.host.__array_interface__["data"][0]) % nbytes == 0
     address = getattr(x.engine, "address", None)
@@ -88,21 +88,21 @@ def aligned(x: Array, nbytes: int = 32) -> bool:
 def dispatch(
     kernel: Kernel, *arguments: Any, grid: int | tuple[int, ...], threadgroup: int | tuple[int, ...] | None = None
 ) -> None:
-    """Check a kernel's arguments as its call does, and start it.
+    """Check a kernel's arguments as a call does, and start it.
 
     Parameters
     ----------
     kernel : Kernel
     *arguments : Array, numpy.ndarray or scalar
-        In buffer order. An array must be contiguous; its memory is bound from its first element on. bfloat16 is
-        bound as ushort.
+        In buffer order. An array must be contiguous; its memory is bound from its first element. bfloat16 is bound as
+        ushort.
     grid, threadgroup : int or tuple of int
         Threads, x first.
 
     Raises
     ------
     ArgumentError, LaunchError
-        As a call of the kernel.
+        As for a call of the kernel.
     """
     bound = [_memory(a) if type(a) is Array else a for a in arguments]
     made = kernel.prepare(*bound, grid=grid, threadgroup=threadgroup)

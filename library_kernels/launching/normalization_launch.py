@@ -26,15 +26,15 @@ from .reduction_launch import Monoid, reduced, tag
 __all__ = ["group_normalized", "normalized", "softmax_along"]
 
 _FLOAT = np.dtype(np.float32)
-_SHARES = "#include <metalnb/softmax.metal>"  # where Share and LogShare are
+_SHARES = "#include <metalnb/softmax.metal>"  # has Share and LogShare
 _SOFTMAX = struct.Struct("<3q5I4x")
 _NORM = struct.Struct("<2q3If")
-_CACHED = 65536  # elements of a row, at most, that stay in cache for the second pass
-_KEPT = 16384  # … and its exponentials beside it
-_COLUMNS = 8192  # elements of columns side by side that are worth a SIMD-group
+_CACHED = 65536  # most elements of a row that stay in cache for the second pass
+_KEPT = 16384  # … with its exponentials
+_COLUMNS = 8192  # adjacent columns that are worth a SIMD-group
 _NORMS = ("layer_norm", "rms_norm", "layer_norm_shared", "rms_norm_shared", "group_norm")
 _LAUNCHES = 512  # that are kept
-_MANY = 64  # SIMD-groups that are enough to give each a row of its own, however long
+_MANY = 64  # SIMD-groups from which each gets its own row, however long
 
 
 def _floats(who: str, x: Any) -> Array:
@@ -91,12 +91,12 @@ def _softmax_program(element: str, engine: str, *, log: bool) -> Program:
 
 
 def normalized(who: str, kernel: str, x: Any, weight: Any, bias: Any, eps: float) -> Array:
-    """Return the rows of an array, normalised by a kernel of ``norm.metal``.
+    """Return an array's rows normalised by a kernel of ``norm.metal``.
 
     Raises
     ------
     ValueError
-        For an array without axes, and for weights that are not as long as the rows.
+        For an array without axes, or weights of another length than the rows.
     """
     x = _floats(who, x)
     if x.ndim == 0:
@@ -117,7 +117,7 @@ def normalized(who: str, kernel: str, x: Any, weight: Any, bias: Any, eps: float
 
 
 @functools.lru_cache(_LAUNCHES)
-def _along_rows(  # noqa: PLR0913, PLR0917  (what tells one launch from another)
+def _along_rows(  # noqa: PLR0913, PLR0917  (everything that distinguishes launches)
     kernel: str, element: str, engine: str, offset: int, rows: int, count: int, scaled: bool, shifted: bool, eps: float
 ) -> Launch:  # fmt: skip
     device = device_of(named(engine).caps)
@@ -129,7 +129,7 @@ def _along_rows(  # noqa: PLR0913, PLR0917  (what tells one launch from another)
 
 
 def group_normalized(x: Array, groups: int, weight: Array | None, bias: Array | None, eps: float) -> Array:
-    """Return an array (N, C, …) of floats, groups of its channels normalised by one kernel, a SIMD-group for each.
+    """Return an array (N, C, …) of floats with groups of channels normalised by one kernel, a SIMD-group for each.
 
     Parameters
     ----------
@@ -162,7 +162,7 @@ def _along_groups(
 
 
 def _from_first(x: Array) -> Array:
-    """Return the array, or a copy of it, that starts where its block starts."""
+    """Return the array, or a copy of it, so that it starts at its block's start."""
     return x if x.contiguous and x.offset == 0 else copied(x)
 
 

@@ -1,4 +1,4 @@
-"""Products of matrices and of vectors, carried out by their plans."""
+"""Run products of matrices and of vectors by their plans."""
 
 from __future__ import annotations
 
@@ -37,16 +37,16 @@ Make = Callable[..., ProductPlan]
 
 _BYTE = np.dtype(np.uint8)
 _FLOAT = np.dtype(np.float32)
-_WIDENED = 1 << 24  # multiplications that pay for the conversion
-_OFTEN = 512  # columns of B from which on a large A is worth making contiguous first
+_WIDENED = 1 << 24  # multiplications from which the conversion pays off
+_OFTEN = 512  # columns of B from which a large A should first be made contiguous
 _PLANS = 1024
 _FORMS = ("matrix_pipes", "matrix_tiles", "tiles")  # files with kernels of tiles, by their names
 _FILES = (("dot", "dots.metal"), ("columns", "columns.metal"))
-_LARGE = 1024  # a larger plan is not kept: it takes much memory, and little time beside its products
+_LARGE = 1024  # a larger plan is not kept: it takes much memory, and little time compared with its products
 
 
 class CompiledProduct(NamedTuple):
-    """Launches with the places of their memory, as in a `ProductStep`, and the bytes of each scratch memory."""
+    """Launches with the positions of their memory, as in a `ProductStep`, and the bytes of each scratch buffer."""
 
     steps: tuple[tuple[Launch, tuple[int, ...]], ...]
     scratch: tuple[int, ...]
@@ -66,7 +66,7 @@ def product(a: Array, b: Array, batch: Shape) -> Array:
     Returns
     -------
     Array (*batch, M, N)
-        Of their dtype: integers wrap, half and bfloat16 are added up as float and rounded once.
+        In their dtype: integers wrap, half and bfloat16 are summed as float and rounded once.
     """
     m, k, n = *a.shape[-2:], b.shape[-1]
     out = empty((*batch, m, n), a.dtype, a.engine)
@@ -86,7 +86,7 @@ def product(a: Array, b: Array, batch: Shape) -> Array:
 
 
 def _worth_widening(a: Array, b: Array, steps: int, least: int) -> bool:
-    """Return whether 16-bit floats are best made float first: a CPU takes up to 1.9 times as long block by block."""
+    """Return whether to convert 16-bit floats to float first: block by block a CPU takes up to 1.9 times as long."""
     large = steps >= _WIDENED and least >= LANES
     return large and a.itemsize == 2 and is_float(a.dtype) and a.engine.caps.serial and not (a.repeats or b.repeats)
 
@@ -131,7 +131,7 @@ def _zeros(out: Array) -> Array:
 
 
 def _without(x: Array, axis: int) -> Array:
-    """Leave out an axis of one element."""
+    """Remove an axis of one element."""
     laid = Strided(x.shape, x.strides, x.offset).without(axis)
     return Array(x.block, x.dtype, laid.shape, laid.strides, x.offset)
 

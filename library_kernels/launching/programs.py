@@ -1,4 +1,4 @@
-"""Compile the library's kernels, as exactly as the engine's compiler can."""
+"""Compile the library's kernels, as precisely as the engine's compiler can."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _METAL = Path(__file__).parent.parent / "metal"
 
 @functools.cache
 def kernel_source(name: str) -> str:
-    """Return the text of one of the library's Metal files."""
+    """Return the source of one of the library's Metal files."""
     return (_METAL / name).read_text("utf-8")
 
 
 def compile(source: str, *, engine: str, math: Math = "precise", **options: Any) -> Program:
-    """Compile a library kernel's text.
+    """Compile a library kernel's source.
 
     Parameters
     ----------
@@ -33,7 +33,7 @@ def compile(source: str, *, engine: str, math: Math = "precise", **options: Any)
     engine : str
         The engine's name.
     math : {"precise", "fast"}
-        ``precise`` is fast on an engine that has no other: results are then within Metal's fast-math bounds.
+        ``precise`` becomes fast on an engine without it: results are then within Metal's fast-math bounds.
     **options
         As for `metalnb.compile`.
 
@@ -53,21 +53,21 @@ def program(file: str, engine: Engine, **constants: Any) -> Program:
 
 @functools.cache
 def _program(file: str, engine: str, constants: tuple[tuple[str, Any], ...]) -> Program:
-    # The order of operations is what some of these kernels promise: nothing is contracted or reordered. Where one
-    # thread does a threadgroup's work step by step, vector code for one lane would cost up to twenty times as much.
+    # Some of these kernels promise an order of operations: nothing is contracted or reordered. If one thread does a
+    # threadgroup's work sequentially, vector code for one lane would cost up to twenty times as much.
     math: Any = "scalar" if file.endswith("_serial.metal") else "precise"
     return compile(kernel_source(file), constants=dict(constants), engine=engine, math=math, name=file)
 
 
 @functools.cache
 def with_macros(file: str, engine: str, **macros: str) -> Program:
-    """Compile one of the library's files for an engine, with macros defined before its text."""
+    """Compile one of the library's files for an engine, with macros defined before it."""
     defined = "".join(f"#define {name} {text}\n" for name, text in macros.items())
     return compile(defined + kernel_source(file), engine=engine)
 
 
 def instantiation(name: str, template: str) -> str:
-    """Write the line that instantiates a kernel template, ``reduce_rows<…>``, under a name."""
+    """Return the line that instantiates a kernel template, ``reduce_rows<…>``, under a name."""
     return f'template [[host_name("{name}")]] [[kernel]] decltype({template}) {template};'
 
 
@@ -89,7 +89,7 @@ def instantiated(
     definitions : str, optional
         MSL that the arguments need.
     name : str, optional
-        How diagnostics name the text; by default as the file.
+        The source's name in diagnostics; by default the file's.
     """
     lines = [f"#include <metalnb/{file}>", definitions, *(instantiation(n, t) for n, t in templates.items())]
     return compile("\n".join(lines) + "\n", engine=engine, name=name or file)

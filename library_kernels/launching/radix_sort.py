@@ -1,6 +1,6 @@
-"""Sort rows by their bits: ``sort.metal``; where every thread is a core, ``sort_serial.metal``.
+"""Sort rows by their bits: ``sort.metal``, or ``sort_serial.metal`` if every thread is a core.
 
-Long rows on a GPU are sorted by ``sort_tiles.metal``. The first few of a row's order are found by ``select.metal``.
+Long rows on a GPU are sorted by ``sort_tiles.metal``. ``select.metal`` finds the first few elements of a row's order.
 """
 
 from __future__ import annotations
@@ -30,30 +30,30 @@ __all__ = ["DIGITS", "Sorted", "pass_kernels", "radix_pass", "selected_rows", "s
 DIGITS = 256
 _PLANS = 4096
 _MOST = 1 << 31  # keys of a row
-_ALONE = 2048  # keys of a row, at most, that are sorted as one tile;
+_ALONE = 2048  # most keys of a row that are sorted as one tile;
 _MANY = 16  # with at least this many rows,
 _LONG = 65536  # so are rows of up to this many keys
-_SELECTED = 1024  # that a threadgroup of select.metal takes,
-_PART = 4096  # keys of a row that are worth a threadgroup, at least
-_OF_PART = 16  # and as many times those that are taken
-_CORES = 2  # that are at least busy with parts of a row
+_SELECTED = 1024  # most keys that a threadgroup of select.metal selects,
+_PART = 4096  # least keys of a row that are worth a threadgroup,
+_OF_PART = 16  # and this many times the selected ones
+_CORES = 2  # least cores busy with parts of a row
 _UINT = np.dtype(np.uint32)
 _LONG_INT = np.dtype(np.int64)
 _COUNTS = Monoid("Sum", "uint", "uint", "uint", "uint")
 
 
 class _Method(NamedTuple):
-    """How tiles are sorted.
+    """A method of sorting tiles.
 
     Attributes
     ----------
     file : str
     lanes : int
-        Threads of a tile.
+        Threads per tile.
     tiles : int
-        To be had before they grow from the least size to the most.
+        The number of tiles needed before they grow from the least size to the most.
     least, most : int
-        Keys of a tile.
+        Keys per tile.
     """
 
     file: str
@@ -77,9 +77,9 @@ class Sorted(NamedTuple):
     Attributes
     ----------
     keys : Array
-        The sorted rows, in the dtype that was given.
+        The sorted rows, in the input's dtype.
     indices : Array or None
-        Where in its row each of them was: uint32.
+        Each key's original position in its row: uint32.
     """
 
     keys: Array
@@ -87,7 +87,7 @@ class Sorted(NamedTuple):
 
 
 def sorted_rows(x: Array, *, descending: bool = False, indexed: bool = False) -> Sorted:
-    """Sort each row of an array without gaps along its last axis; equal keys keep their order."""
+    """Sort each row of a contiguous array along its last axis; equal keys keep their order."""
     bits = as_bits(x)
     n = x.shape[-1]
     rows = x.size // n if n else 0
@@ -118,7 +118,7 @@ def sorted_rows(x: Array, *, descending: bool = False, indexed: bool = False) ->
         kernels = program(
             "sort_tiles.metal", x.engine, KIND=order_of(x.dtype), DESCENDING=descending, INDEXED=indexed
         )
-        given = copied(bits) if bits.offset else bits  # a launch is given whole blocks
+        given = copied(bits) if bits.offset else bits  # a launch takes complete blocks
         _by_passes(functools.partial(_tile_pass, kernels), given, out, rows, n)
     else:
         _by_passes(functools.partial(radix_pass, kernels), bits, out, rows, n)
@@ -134,12 +134,12 @@ class _Buffers:
 
 
 def selected_rows(x: Array, k: int, *, descending: bool) -> tuple[Array, Array] | None:
-    """Return the first k of each row's sorted order, and their places as int64, or None where a sort is as good.
+    """Return the first k of each row's sorted order and their positions as int64, or None if a sort is as fast.
 
     Parameters
     ----------
     x : Array (…, n)
-        Without gaps, and not empty.
+        Contiguous and not empty.
     k : int
         At least 1.
     descending : bool
@@ -161,14 +161,14 @@ def selected_rows(x: Array, k: int, *, descending: bool) -> tuple[Array, Array] 
 
 
 def _repays(k: int, n: int, device: Device) -> bool:
-    """Return whether selecting is faster than sorting: on a CPU the places of those that are taken cost k² of a row."""
+    """Return whether selecting is faster than sorting: on a CPU the selected elements' positions cost k² per row."""
     return n > max(LANES, 2 * k) if device.waits else n > _ALONE and k * k <= 8 * n
 
 
 def _selected(
     keys: Array, places: Array | None, shape: tuple[int, int, int, int], order: tuple[int, bool], index: np.dtype[Any],
 ) -> tuple[Array, Array]:  # fmt: skip
-    """Select from rows of keys, cut into parts: `shape` is rows, keys of a row, k, parts."""
+    """Select from rows of keys, split into parts: `shape` is rows, keys of a row, k, parts."""
     rows, _, k, parts = shape
     launch = _selection(keys.dtype, shape, keys.offset, order, index, keys.device, among=places is not None)
     taken, found = (empty((rows, parts * k), dtype, keys.engine) for dtype in (keys.dtype, index))
@@ -191,7 +191,7 @@ def _selection(
 
 
 def _by_passes(sort: Callable[..., Any], bits: Array, out: _Buffers, rows: int, n: int) -> None:
-    """Sort long rows: for each digit of 8 bits a few dispatches over all tiles of all rows."""
+    """Sort long rows: a few dispatches over all tiles of all rows for each digit of 8 bits."""
     passes = bits.dtype.itemsize
     spare = _Buffers(bits, bool(out.indices)) if passes > 1 else out
     keys, indices = bits, spare.indices
@@ -210,7 +210,7 @@ def _tile_pass(  # noqa: PLR0913  (as radix_pass)
     counts = empty((rows, DIGITS * steps.tiles), _UINT, keys.engine)
     steps.counting.start(keys, counts)
     starts = scanned(counts, 1, _COUNTS, _UINT, initial=True)
-    carried = (*indices, *to_indices) or (None, None)  # parameters that are not there
+    carried = (*indices, *to_indices) or (None, None)  # missing parameters
     steps.scatter.start(keys, to, starts, steps.settings, *carried)
 
 
@@ -227,7 +227,7 @@ def _tile_rows(
 
 
 class _TileSteps(NamedTuple):
-    """The dispatches of a pass except for the scan between them; `scatter` is given the `settings` among its arrays."""
+    """A pass's dispatches except for the scan between them; `scatter` receives the `settings` with its arrays."""
 
     tiles: int
     counting: Launch
@@ -255,11 +255,11 @@ def pass_kernels(engine: Engine, *, kind: int, descending: bool, indexed: bool) 
     return program(_method(engine).file, engine, KIND=kind, DESCENDING=descending, INDEXED=indexed)
 
 
-def radix_pass(  # noqa: PLR0913  (all that a pass is made of)
+def radix_pass(  # noqa: PLR0913  (everything that a pass needs)
     kernels: Program, keys: Array, indices: tuple[Array, ...], to: Array, to_indices: tuple[Array, ...], rows: int,
     n: int, shift: int, *, first: bool,
 ) -> Array:  # fmt: skip
-    """Sort keys by the 8 bits from `shift` on; return the counts, whose last row says where each digit starts.
+    """Sort keys by the 8 bits from `shift`; return the counts, whose last row has the start of each digit.
 
     Parameters
     ----------
@@ -268,10 +268,10 @@ def radix_pass(  # noqa: PLR0913  (all that a pass is made of)
     keys, to : Array
         Unsigned, `rows` × `n`.
     indices, to_indices : tuple of Array
-        What travels with the keys, of 32 bits each: one array or none.
+        The values that move with the keys, of 32 bits each: one array or none.
     shift : int
     first : bool
-        What travels is the key's place in its row, whatever `indices` hold.
+        The value is the key's position in its row, whatever `indices` contains.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Run a reduction: a monoid of ``reduce.metal``, or a user's own, over some axes of an array."""
+"""Run a reduction: a monoid of ``reduce.metal``, or a user's, over some axes of an array."""
 
 from __future__ import annotations
 
@@ -46,11 +46,11 @@ class Monoid(NamedTuple):
     functor : str
         A struct template of ``reduce.metal`` or of `text`.
     element, result : str
-        What is read and what is written, as ``storage.h`` names them.
+        The types read and written, by their names in ``storage.h``.
     part, acc : str
-        MSL's types that a lane and then the whole reduction are added up in.
+        The MSL types in which a lane, and then the entire reduction, adds up.
     text : str
-        MSL that defines the functor, when it is not one of the file's.
+        MSL that defines the functor, if the file does not.
     """
 
     functor: str
@@ -62,12 +62,12 @@ class Monoid(NamedTuple):
 
     @property
     def spelled(self) -> str:
-        """The functor as MSL names it."""
+        """The functor's MSL name."""
         return f"{self.functor}<{self.element}, {self.result}, {self.part}, {self.acc}>"
 
 
 class _Stage(NamedTuple):
-    """A dispatch, and the elements that it writes."""
+    """A dispatch, and the number of elements that it writes."""
 
     launch: Launch
     outputs: int
@@ -76,12 +76,12 @@ class _Stage(NamedTuple):
 
 @functools.cache  # NumPy takes microseconds to name a dtype
 def tag(dtype: DType) -> str:
-    """Name a dtype as ``storage.h`` does; a bool is read as the byte that it is."""
+    """Return a dtype's name in ``storage.h``; a bool is read as a byte."""
     return "uchar" if dtype == np.bool_ else DTYPES[dtype.name]
 
 
 def accumulator(dtype: DType) -> str:
-    """Name the MSL type that sums for a result of a dtype are kept in: float for floats, integers of their own kind."""
+    """Return the MSL type of sums for a result's dtype: float for floats, integers of the same kind."""
     if is_float(dtype):
         return "float"
     signed = kind_of(dtype) == "i"
@@ -92,7 +92,7 @@ def accumulator(dtype: DType) -> str:
 
 @functools.cache  # as `tag`
 def summed(dtype: DType) -> DType:
-    """Return the dtype that elements of a dtype are summed in by default (array API, ``sum``)."""
+    """Return the dtype in which elements of a dtype are summed by default (array API, ``sum``)."""
     return dtype if is_float(dtype) else np.dtype(np.uint64 if kind_of(dtype) == "u" else np.int64)
 
 
@@ -116,7 +116,7 @@ def reduced(
     Returns
     -------
     Array
-        Contiguous, of the shape that is left.
+        Contiguous, in the remaining shape.
     """
     gone = set(axes)
     shape = tuple(n for i, n in enumerate(x.shape) if i not in gone)
@@ -134,7 +134,7 @@ def reduced(
 
 
 def _run(stages: tuple[_Stage, ...], x: Array, shape: Shape, about: Array | float | None) -> Array:
-    """Start the dispatches, each on the output of the one before."""
+    """Start the dispatches, each on the output of the previous one."""
     if isinstance(about, Array):
         value: Any = about
     else:
@@ -170,7 +170,7 @@ def reduced_or(
     Raises
     ------
     ValueError
-        When there are no elements, and no result for that case.
+        If there are no elements, and no result for that case.
     """
     if 0 in x.shape:
         shape = _kept(x, axes, keepdims=keepdims)
@@ -185,7 +185,7 @@ def reduced_or(
 def _stages(
     itemsize: int, shape: Shape, strides: Shape, offset: int, axes: Shape, form: tuple[Monoid, DType, bool, float, str]
 ) -> tuple[_Stage, ...] | None:
-    """Plan a reduction and compile its kernels; None if the array must be copied first."""
+    """Plan a reduction and compile its kernels; return None if the array must be copied first."""
     monoid, result, own, scale, engine = form
     view = axes_of_view(shape, (s // itemsize for s in strides), axes)
     acc = ACCUMULATORS[monoid.acc]
@@ -206,7 +206,7 @@ def _stages(
 
 @functools.cache
 def build(monoid: Monoid, engine: str) -> Program:
-    """Compile a monoid's kernels: each way to walk, first, last and in between. A kernel is built when it is wanted."""
+    """Compile a monoid's kernels: each walk, first, last and in between. A kernel is built when it is needed."""
     sideways = ("rows_shared", "down") if device_of(named(engine).caps).waits else ("columns",)
     templates = {
         f"{kernel}{suffix}": f"reduce_{kernel}<{wrapper.format(monoid.spelled)}>"

@@ -23,11 +23,11 @@ __all__ = ["scanned"]
 DType = np.dtype[Any]
 
 _PLANS = 4096
-_MANY = 256  # totals of a column that a thread does not go through by itself
+_MANY = 256  # totals of a column that are too many for one thread
 
 
 def scanned(x: Array, axis: int, monoid: Monoid, result: DType, *, initial: bool) -> Array:
-    """Combine each element of a contiguous array with all before it along an axis.
+    """Combine each element of a contiguous array with all elements before it along an axis.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ def scanned(x: Array, axis: int, monoid: Monoid, result: DType, *, initial: bool
         Its `element` is x's dtype, its `result` the dtype `result`.
     result : numpy.dtype
     initial : bool
-        Whether the identity comes first: one element more.
+        Whether the identity comes first, which adds one element.
 
     Returns
     -------
@@ -60,7 +60,7 @@ def scanned(x: Array, axis: int, monoid: Monoid, result: DType, *, initial: bool
 
 
 class _Steps(NamedTuple):
-    """The dispatches of a plan; without stretches only the last, `scan` or, where memory is aligned, `wide`."""
+    """A plan's dispatches; without stretches only the last, `scan` or, if memory is aligned, `wide`."""
 
     totals: int
     reduce: Launch | None

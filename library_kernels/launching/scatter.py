@@ -25,13 +25,13 @@ _INT64, _UINT32 = np.dtype(np.int64), np.dtype(np.uint32)
 def scatter(who: str, x: Array, indices: Array, values: Array, *, add: bool = False, axis: int = 0) -> None:
     """Write or add values at indices along the first axis; if an index is out of bounds, nothing is written.
 
-    If several values go to one place, the last is kept; sums are formed in the order of the indices. So every run gives
-    the same result as a loop in NumPy.
+    If several values go to the same position, the last is kept; sums are formed in the order of the indices. So every
+    run has the same result as a loop in NumPy.
 
     Parameters
     ----------
     x : Array
-        Contiguous, and changed.
+        Contiguous; changed in place.
     indices : Array
         int64, of any shape.
     values : Array
@@ -71,12 +71,12 @@ def scatter(who: str, x: Array, indices: Array, values: Array, *, add: bool = Fa
 
 
 def _by_place(places: Array, values: Array, bits: int) -> tuple[Array, Array, Array]:
-    """Sort places and their values by the places' high bits; return them and where each bucket starts."""
+    """Sort positions and their values by the positions' high bits; return them and the start of each bucket."""
     engine, count = places.engine, places.size
     kernels = pass_kernels(engine, kind=0, descending=False, indexed=True)
     sorted_places, moved = (empty((count,), _UINT32, engine) for _ in range(2))
     whole = values.shape[0] == 1 and count > 1
-    # Values of 32 bits travel with their places; others are fetched by their number afterwards.
+    # Values of 32 bits move with their positions; others are fetched afterwards by index.
     travel = values.size == count and values.dtype.itemsize == 4 and not whole
     given = as_bits(values.reshape(count)) if travel else moved
     counts = radix_pass(kernels, places, (given,), sorted_places, (moved,), 1, count, bits, first=not travel)
@@ -93,7 +93,7 @@ def _sum_word(dtype: np.dtype[Any]) -> str:
 
 
 def _as_summed(x: Array) -> Array:
-    """Return an array as its kernel adds it: integers as unsigned, floats as they are."""
+    """Return an array as its kernel adds it: integers as unsigned, floats unchanged."""
     return x if is_float(x.dtype) else as_bits(x)
 
 

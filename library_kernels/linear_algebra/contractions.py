@@ -21,18 +21,18 @@ from .matrix_products import matmul, tensordot
 __all__ = ["dot", "einsum", "inner", "kron", "trace"]
 
 _MULTIPLY = BY_NAME["multiply"]
-_SPARE = [chr(c) for c in range(0x4E00, 0x4E00 + 64)]  # letters for the axes of an ellipsis
+_SPARE = [chr(c) for c in range(0x4E00, 0x4E00 + 64)]  # letters for an ellipsis's axes
 
 
 class _Term(NamedTuple):
-    """An array, and a letter for each of its axes."""
+    """An array with a letter for each of its axes."""
 
     letters: str
     array: Array
 
 
 def _read(subscripts: str, ranks: list[int]) -> tuple[list[str], str]:
-    """Split subscripts into the letters of each operand and of the result; an ellipsis becomes letters of its own."""
+    """Split subscripts into the letters of each operand and of the result; an ellipsis gets its own letters."""
     text = subscripts.replace(" ", "")
     left, arrow, right = text.partition("->")
     parts = left.split(",")
@@ -62,7 +62,7 @@ def _read(subscripts: str, ranks: list[int]) -> tuple[list[str], str]:
 
 
 def _once(term: _Term) -> _Term:
-    """Take the diagonal where a letter occurs twice."""
+    """Take the diagonal if a letter occurs twice."""
     letters, x = term
     for letter in dict.fromkeys(letters):
         while letters.count(letter) > 1:
@@ -76,7 +76,7 @@ def _once(term: _Term) -> _Term:
 
 
 def _summed(term: _Term, kept: str) -> _Term:
-    """Add up the axes that are no longer needed."""
+    """Sum over the axes that are no longer needed."""
     gone = tuple(i for i, c in enumerate(term.letters) if c not in kept)
     if not gone:
         return term
@@ -98,7 +98,7 @@ def _product(one: _Term, two: _Term, kept: str, sizes: dict[str, int]) -> _Term:
     gone = "".join(c for c in both if c not in kept)
     rows = "".join(c for c in one.letters if c not in both)
     columns = "".join(c for c in two.letters if c not in both)
-    if stretched:  # one of the two is 1 long
+    if stretched:  # one of the two has length 1
         one, two = (_Term(t.letters, _wide(t, stretched, sizes)) for t in (one, two))
     if not gone:
         shape_of_one = _ordered(one, batch + rows)
@@ -158,27 +158,27 @@ def _term_sizes(subscripts: Any, *given: Any) -> Any:
     numpy=(np.einsum,), size=_term_sizes, tolerance={"float32": 40.0, "float16": 3.0, "bfloat16": 2.0},
     cite="NumPy, ``einsum``")  # fmt: skip
 def einsum(subscripts: str, /, *operands: Array, optimize: bool = True) -> Array:
-    """Sum of products over the axes that subscripts name: ``einsum("ij,jk->ik", a, b)`` is a product of matrices.
+    """Return the sum of products over the axes that subscripts name: ``einsum("ij,jk->ik", a, b)`` is a matrix product.
 
     Parameters
     ----------
     subscripts : str
         One letter per axis for each operand, then ``->`` and the axes of the result; by default, the letters that occur
-        once, in alphabetical order. ``...`` stands for all other axes, which broadcast.
+        once, in alphabetical order. ``...`` means all other axes, which broadcast.
     *operands : Array
     optimize : bool
-        Choose the order of the products by their sizes; else from left to right.
+        Whether to choose the order of the products by their sizes; else it is from left to right.
 
     Returns
     -------
     Array
-        Of the dtype that the operands promote to, in which steps between products are kept too. Each product of two
-        operands is one of matrices, after a copy where the axes need another order.
+        In the dtype that the operands promote to, which intermediate results also have. Each product of two operands is
+        a matrix product, after a copy if the axes need another order.
 
     Raises
     ------
     ValueError
-        When the subscripts do not fit the operands.
+        If the subscripts do not fit the operands.
     """
     if not isinstance(subscripts, str):
         raise TypeError(f"einsum: the subscripts come first, as text; got {type(subscripts).__name__}.")
@@ -210,17 +210,17 @@ def einsum(subscripts: str, /, *operands: Array, optimize: bool = True) -> Array
 @op("linear", reference=np.kron, dtypes=NUMERIC, numpy=(np.kron,), tolerance={"float32": 0.5},
     kernels=("elementwise.h",), cite="NumPy, ``kron``")  # fmt: skip
 def kron(x1: Array, x2: Array, /) -> Array:
-    """Kronecker product: each element of x1 times all of x2, laid out as blocks. One multiplication that broadcasts.
+    """Kronecker product: each element of x1 times all of x2, as blocks; a single broadcast multiplication.
 
     Parameters
     ----------
     x1, x2 : Array
-        The one with fewer axes has more put before its own.
+        Axes of length 1 are prepended to the one with fewer.
 
     Returns
     -------
     Array
-        Along each axis as long as both together multiplied.
+        Along each axis, the product of both lengths.
     """
     a, b = as_array("kron", x1), as_array("kron", x2)
     rank = max(a.ndim, b.ndim)
@@ -247,10 +247,10 @@ def _rounded(name: str) -> dict[str, Any]:
 
 @op("linear", reference=np.dot, dtypes=NUMERIC, kernels=("matmul.metal", "dots.metal"), flops=2, **_rounded("dot"))
 def dot(x1: Array, x2: Array, /) -> Array:
-    """Sums of products over the last axis of x1 and the last but one of x2, a vector's only one.
+    """Sums of products over the last axis of x1 and the last but one of x2, or a vector's only axis.
 
-    As `matmul` for vectors and matrices, a product of elements where one is a number; where x2 has more than two axes,
-    every matrix of x1 with every one of x2.
+    As `matmul` for vectors and matrices; an elementwise product if one is a number; and if x2 has more than two axes,
+    every matrix of x1 with every matrix of x2.
     """
     if np.ndim(x1) == 0 or np.ndim(x2) == 0:
         made: Array = _MULTIPLY(x1, x2)
@@ -263,7 +263,7 @@ def dot(x1: Array, x2: Array, /) -> Array:
 
 @op("linear", reference=np.inner, dtypes=NUMERIC, kernels=("matmul.metal", "dots.metal"), flops=2, **_rounded("inner"))
 def inner(x1: Array, x2: Array, /) -> Array:
-    """Sums of products over the last axes of two arrays; a product of elements where one is a number."""
+    """Sums of products over the last axes of two arrays; an elementwise product if one is a number."""
     scalar = np.ndim(x1) == 0 or np.ndim(x2) == 0
     made: Array = _MULTIPLY(x1, x2) if scalar else tensordot(x1, x2, axes=((-1,), (-1,)))
     return made

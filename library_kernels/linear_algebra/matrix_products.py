@@ -1,4 +1,4 @@
-"""Ops of linear algebra that multiply: matmul, vecdot, outer, tensordot.
+"""Products of matrices and vectors: matmul, vecdot, outer, tensordot.
 
 Names and semantics: Python array API standard 2024.12, "Linear Algebra Functions".
 """
@@ -28,13 +28,13 @@ __all__ = ["matmul", "outer", "tensordot", "vecdot"]
 Shape = tuple[int, ...]
 
 
-# Half a unit in the last place for each of at most 80 terms of the samples, at the size of the terms together; float16
-# and bfloat16 are rounded once.
+# Half a unit in the last place for each of the samples' at most 80 terms, at the size of their sum; float16 and
+# bfloat16 are rounded once.
 _TOLERANCE = {"float32": 40, "float16": 0.51, "bfloat16": 0.51}
 
 
 def _terms(x1: Any, x2: Any, want: Any) -> Any:
-    """Scale of a product's error: at least the size of 80 products of normal numbers, which may cancel."""
+    """Return the scale of a product's error: at least the size of 80 products of normal numbers, which may cancel."""
     del x1, x2
     return np.maximum(np.abs(want), 64)
 
@@ -43,7 +43,7 @@ class Product(Op):
     """An op that sums products along an axis for each element of the result."""
 
     def __metal_traffic__(self, x1: Any, x2: Any, **options: Any) -> LeastTraffic:
-        """Return the least that a call must move and compute."""
+        """Return the least bytes that a call must move, and its operations."""
         moved = super().__metal_traffic__(x1, x2, **options)
         made = self(x1, x2, **options)
         return LeastTraffic(moved.bytes, 2 * made.size * x1.shape[options.get("axis", -1)])
@@ -75,24 +75,24 @@ def _taken(who: str, x1: Any, x2: Any) -> tuple[Array, Array]:
     numpy=(np.matmul,),
 )  # fmt: skip
 def matmul(x1: Array, x2: Array, /) -> Array:
-    """Product of matrices, or of stacks of matrices.
+    """Return the product of matrices, or of stacks of matrices.
 
     Parameters
     ----------
     x1 : Array (…, M, K) or (K,)
     x2 : Array (…, K, N) or (K,)
-        Any strides: a transposed view is not copied. The leading axes broadcast.
+        With any strides: a transposed view is not copied. The leading axes broadcast.
 
     Returns
     -------
     Array (…, M, N)
-        Of the dtype that the two promote to; a vector's axis is left out. Integers wrap; float16 and bfloat16 are added
-        up in float32 and rounded once; of bool it is whether any pair is true.
+        In the dtype that the two promote to; a vector's axis is dropped. Integers wrap; float16 and bfloat16 are summed
+        in float32 and rounded once; for bool the result is whether any pair is true.
 
     Raises
     ------
     ValueError
-        When an array has no axis, the lengths K differ, or the leading axes do not broadcast.
+        If an array has no axis, the lengths K differ, or the leading axes do not broadcast.
 
     References
     ----------
@@ -135,7 +135,7 @@ def _vecdot(x1: Any, x2: Any, axis: int = -1) -> Any:
     numpy=(np.vecdot,) if hasattr(np, "vecdot") else (),
 )  # fmt: skip
 def vecdot(x1: Array, x2: Array, /, axis: int = -1) -> Array:
-    """Dot products of the vectors along an axis.
+    """Return the dot products of the vectors along an axis.
 
     Parameters
     ----------
@@ -147,12 +147,12 @@ def vecdot(x1: Array, x2: Array, /, axis: int = -1) -> Array:
     Returns
     -------
     Array (…)
-        Of the dtype that the two promote to; sums as in `matmul`.
+        In the dtype that the two promote to; sums as in `matmul`.
 
     Raises
     ------
     ValueError
-        When the vectors' lengths differ or the other axes do not broadcast.
+        If the vectors' lengths differ or the other axes do not broadcast.
 
     References
     ----------
@@ -182,7 +182,7 @@ def vecdot(x1: Array, x2: Array, /, axis: int = -1) -> Array:
     numpy=(np.outer,),
 )
 def outer(x1: Array, x2: Array, /) -> Array:
-    """Products of each element of one vector with each of another.
+    """Return the products of each element of one vector with each of another.
 
     Parameters
     ----------
@@ -196,7 +196,7 @@ def outer(x1: Array, x2: Array, /) -> Array:
     Raises
     ------
     ValueError
-        When one is not a vector.
+        If one is not a vector.
 
     References
     ----------
@@ -210,7 +210,7 @@ def outer(x1: Array, x2: Array, /) -> Array:
 
 
 def _paired(a: Array, b: Array, axes: Any) -> tuple[Shape, Shape]:
-    """Read which axes are summed over: a number of axes in the middle, or two lists."""
+    """Return the axes to sum over: a number of axes in the middle, or two lists."""
     if not isinstance(axes, Iterable):
         count = operator.index(axes)
         if not 0 <= count <= min(a.ndim, b.ndim):
@@ -236,7 +236,7 @@ def _paired(a: Array, b: Array, axes: Any) -> tuple[Shape, Shape]:
     numpy=(np.tensordot,),
 )  # fmt: skip
 def tensordot(x1: Array, x2: Array, /, *, axes: int | tuple[Any, Any] = 2) -> Array:
-    """Sums of products over some axes of two arrays.
+    """Return the sums of products over some axes of two arrays.
 
     Parameters
     ----------
@@ -247,12 +247,12 @@ def tensordot(x1: Array, x2: Array, /, *, axes: int | tuple[Any, Any] = 2) -> Ar
     Returns
     -------
     Array
-        The axes of x1 that are left, then those of x2.
+        The remaining axes of x1, then those of x2.
 
     Raises
     ------
     ValueError
-        When paired axes differ in length.
+        If paired axes differ in length.
 
     References
     ----------

@@ -1,4 +1,4 @@
-// Where the largest (or smallest) element of a reduction is: the first one, when several are equal.
+// The position of a reduction's largest (or smallest) element, the first if several are equal.
 // Idea: a reduction finds the value; then only the first stretch that contains it is searched for its position. In
 // columns each lane keeps the best element so far and its position; stretches are compared by element and, where those
 // are equal, by place: so the order in which they are combined does not matter. A NaN is better than any number.
@@ -15,14 +15,14 @@ struct Smallest {
     template <typename V> static bool better(V a, V b) { return a < b || (unordered(a, a) && !unordered(b, b)); }
 };
 
-// The best of `count` elements in a row; every lane has it.
+// The best of `count` consecutive elements, in every lane.
 template <typename Order, typename T>
 inline value_of<T> best_of(device const memory_of<T>* x, uint count, uint lane) {
     using M = typename Order::template monoid<T>;
     return across_lanes<M>(along_row<M>(x, count, lane, 0));
 }
 
-// The lowest of the lanes' numbers; every lane has it.
+// The lowest of the lanes' numbers, in every lane.
 inline uint lowest(uint x) {
     for (ushort mask = LANES / 2; mask > 0; mask /= 2) x = min(x, simd_shuffle_xor(x, mask));
     return x;
@@ -56,7 +56,7 @@ inline uint first_in_group(uint found, Part part, threadgroup uint* places, uint
     return first;
 }
 
-// Rows: a SIMD-group takes a stretch, and finds the best of it. When that is all of the row, it searches it.
+// Rows: a SIMD-group finds the best of a stretch. If that is the entire row, it searches it for the position.
 template <typename Order, typename T>
 kernel void argreduce_rows(device const memory_of<T>* x, device value_of<T>* values, device long* out,
                            constant Reduction& r, uint group [[threadgroup_position_in_grid]],
@@ -188,7 +188,7 @@ kernel void argreduce_down(device const memory_of<T>* x, device memory_of<value_
     places[place] = start + when;
 }
 
-// What the stretches of columns have found: a thread goes through those of one column, in order.
+// The results of the stretches of columns: a thread goes through those of one column, in order.
 template <typename Order, typename V>
 kernel void argreduce_merge(device const V* values, device const ulong* places, device long* out,
                             constant Reduction& r, uint place [[thread_position_in_grid]]) {

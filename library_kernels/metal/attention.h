@@ -5,13 +5,13 @@
 using namespace metal;
 
 struct Attention {
-    ulong q, k, v, mask;  // where each begins in its memory, in elements
-    ulong mask_pitch;     // from one head's mask to the next; 0 when they share one
+    ulong q, k, v, mask;  // the offset of each in its memory, in elements
+    ulong mask_pitch;     // from one head's mask to the next; 0 if they share one
     uint queries;         // rows of q for each head
     uint keys;            // rows of k and v
-    uint own, wide;       // numbers of a query and of a key, and of a value
-    uint share;           // heads of q that share one of k and v
-    uint causal;          // whether a query sees no key after its own place
+    uint own, wide;       // lengths of a query and a key, and of a value
+    uint share;           // heads of q that share a head of k and v
+    uint causal;          // whether a query attends to no key after its own position
     uint blocks;          // of queries in a head; of a decoding, parts of the keys
     uint stretch;         // keys of a part
     float scale;          // of the scores
@@ -22,5 +22,5 @@ constant constexpr float LOG2_E = 1.44269504088896340736f;
 /// The reference for scores: the largest so far, or 0 before there is one.
 inline float base_of(float most) { return most == -INFINITY ? 0.0f : most; }
 
-/// What a sum of weighed values is multiplied by; a query that sees no key gives zeros.
+/// The factor of a sum of weighted values; a query that attends to no key gets zeros.
 inline float share_of(float total) { return total == 0.0f ? 0.0f : 1.0f / total; }

@@ -1,23 +1,22 @@
-// Attention: softmax(q k^T) v, without the matrix of all scores ever being in memory.
-// Idea: a SIMD-group takes 32 queries, one a lane, and goes once through the keys, eight at a time. A key and its value are
-// the same for all lanes, so each is loaded once for 32 queries. The sum of values is kept relative to the largest score
-// so far, and scaled down when a larger one comes.
-// Source: T. Dao et al., "FlashAttention", 2022; M. Milakov and N. Gimelshein, "Online normalizer calculation for softmax",
-// 2018.
+// Attention: softmax(q k^T) v, without ever storing the matrix of scores. Idea: a SIMD-group takes 32 queries, one per
+// lane, and goes once through the keys, eight at a time. A key and its value are the same for all lanes, so each is
+// loaded once for 32 queries. The sum of values is kept relative to the largest score so far, and scaled down when a
+// larger one is found. Source: T. Dao et al., "FlashAttention", 2022; M. Milakov and N. Gimelshein, "Online normalizer
+// calculation for softmax", 2018.
 #include <metalnb/attention.h>
 
 constant constexpr uint LANES = 32;
-constant constexpr uint KEYS = 8;  // that are looked at together
+constant constexpr uint KEYS = 8;  // that are processed together
 
-// E numbers to a query and a key, V to a value. MASKED: mask[query, key] is added to the score.
+// A query and a key have E numbers, a value has V. MASKED: mask[query, key] is added to the score.
 template <typename T, uint E, uint V, bool MASKED>
 kernel void attend(device const memory_of<T>* q, device const memory_of<T>* k, device const memory_of<T>* v,
                    device const float* mask, device memory_of<T>* out, constant Attention& a,
                    uint group [[threadgroup_position_in_grid]], uint lane [[thread_index_in_simdgroup]]) {
-    threadgroup float queries[E * LANES];  // each lane touches only its own column of both
+    threadgroup float queries[E * LANES];  // each lane accesses only its own column of both
     threadgroup float sums[V * LANES];
     const uint head = group / a.blocks, first = group % a.blocks * LANES, row = first + lane;
-    const uint known = min(row, a.queries - 1);  // lanes beyond the last query do its work again
+    const uint known = min(row, a.queries - 1);  // lanes beyond the last query repeat its work
     q += a.q + (head * ulong(a.queries) + known) * E;
     k += a.k + head / a.share * ulong(a.keys) * E;
     v += a.v + head / a.share * ulong(a.keys) * V;

@@ -1,9 +1,9 @@
-// Attention of half and bfloat by SIMD-group matrices: softmax(q k^T) v, the scores in registers alone.
+// Attention of half and bfloat by SIMD-group matrices: softmax(q k^T) v, with the scores only in registers.
 // Idea: a SIMD-group keeps its queries, and their running sums of values, in matrices; its threadgroup iterates over
-// tiles of keys in threadgroup memory. A tile's scores become weights where they are, by row: lanes that hold parts of
-// a row share its largest score, and the sums are scaled down when a larger one comes. The weights have the same layout
-// as left factors that they had as sums. A tile of values is loaded while scores are computed, and the next keys while
-// values are added up. Tiles that no query of a threadgroup sees are left out. Source: T. Dao, "FlashAttention-2:
+// tiles of keys in threadgroup memory. A tile's scores become weights in place, by row: lanes that hold parts of a row
+// share its largest score, and the sums are scaled down when a larger one is found. As left factors the weights have
+// the same layout as they had as sums. A tile of values is loaded while scores are computed, and the next keys while
+// values are added up. Tiles to which no query of a threadgroup attends are skipped. Source: T. Dao, "FlashAttention-2:
 // Faster Attention with Better Parallelism and Work Partitioning", 2023; M. Milakov and N. Gimelshein, "Online
 // normalizer calculation for softmax", 2018.
 #include <metalnb/attention.h>
@@ -12,12 +12,13 @@
 
 constant constexpr uint SIMDS = 4, THREADS = 32 * SIMDS;
 
-/// A tile of keys or values in threadgroup memory: KEYS rows of N, of which `width` are there; N is a multiple of 16.
+/// A tile of keys or values in threadgroup memory: KEYS rows of N numbers, of which `width` exist; N is a multiple of
+/// 16.
 template <typename T, uint N, uint KEYS, bool WIDE> struct Tile {
     static constexpr constant uint PITCH = N + 8;  // a matrix's rows fall into different banks
     static constexpr constant uint SIZE = PITCH * KEYS;
 
-    /// Begin to bring rows from `first` on; 0 beyond the ends. WIDE: rows begin at multiples of 16 bytes.
+    /// Start loading rows from `first`; 0 beyond the ends. WIDE: rows begin at multiples of 16 bytes.
     static void bring(threadgroup T* tile, device const T* from, uint width, uint first, uint keys, uint t) {
         constexpr uint EACH = WIDE ? 16 / sizeof(T) : 1, ROW = N / EACH;
         if (WIDE) {
@@ -40,8 +41,8 @@ template <typename T, uint N, uint KEYS, bool WIDE> struct Tile {
     }
 };
 
-/// E and V: numbers of a query and of a value, filled up with zeros; KEYS of a tile; HIGH: matrices of 8 queries of a SIMD-group.
-/// MASKED: mask[query, key] is added to the score.
+/// E and V: lengths of a query and of a value, padded with zeros; KEYS per tile; HIGH: matrices of 8 queries per
+/// SIMD-group. MASKED: mask[query, key] is added to the score.
 template <typename T, uint E, uint V, uint KEYS, uint HIGH, bool MASKED, bool WIDE>
 [[max_total_threads_per_threadgroup(THREADS)]]
 kernel void attend_matrices(device const T* q, device const T* k, device const T* v, device const float* mask, device T* out,
@@ -53,7 +54,7 @@ kernel void attend_matrices(device const T* q, device const T* k, device const T
     threadgroup T* const keys = reinterpret_cast<threadgroup T*>(room);
     threadgroup T* const values = keys + Keys::SIZE;
     const uint lane = t % 32, head = group / a.blocks;
-    const uint start = (a.blocks - 1 - group % a.blocks) * (8 * HIGH * SIMDS);  // the last queries of a head see most: first
+    const uint start = (a.blocks - 1 - group % a.blocks) * (8 * HIGH * SIMDS);  // the last queries attend to most: first
     const uint first = start + t / 32 * 8 * HIGH, row = first + metalnb_matrix_row(lane);
     const uint column = metalnb_matrix_column(lane);
     q += a.q + head * ulong(a.queries) * a.own;
@@ -81,7 +82,7 @@ kernel void attend_matrices(device const T* q, device const T* k, device const T
     for (uint key = 0; key < end; key += KEYS) {
         Values::bring(values, v, a.wide, key, end, t);
         metalnb_wait_for_copies<1>();
-        threadgroup_barrier(mem_flags::mem_threadgroup);  // the keys are there
+        threadgroup_barrier(mem_flags::mem_threadgroup);  // the keys have arrived
         simdgroup_float8x8 s[HIGH][KEYS / 8];
         EACH_MATRIX for (uint c = 0; c < KEYS / 8; ++c) {
             EACH_MATRIX for (uint r = 0; r < HIGH; ++r) s[r][c] = make_filled_simdgroup_matrix<float, 8, 8>(0);
@@ -97,7 +98,7 @@ kernel void attend_matrices(device const T* q, device const T* k, device const T
         if (key + KEYS < end) Keys::bring(keys, k, a.own, key + KEYS, end, t);
 
         simdgroup_matrix<T, 8, 8> weight[HIGH][KEYS / 8];
-        const bool edge = key + KEYS > end || (a.causal && key + KEYS > first + 1);  // some query does not see some key
+        const bool edge = key + KEYS > end || (a.causal && key + KEYS > first + 1);  // a query skips some key
         EACH_MATRIX for (uint r = 0; r < HIGH; ++r) {
             const uint own = row + 8 * r;
             float top = most[r];
@@ -133,7 +134,7 @@ kernel void attend_matrices(device const T* q, device const T* k, device const T
 
         if (key + KEYS < end) metalnb_wait_for_copies<1>();
         else metalnb_wait_for_copies<0>();
-        threadgroup_barrier(mem_flags::mem_threadgroup);  // the values are there
+        threadgroup_barrier(mem_flags::mem_threadgroup);  // the values have arrived
         EACH_MATRIX for (uint e = 0; e < KEYS / 8; e += 2)
             EACH_MATRIX for (uint c = 0; c < V / 8; ++c) {
                 simdgroup_matrix<T, 8, 8> y[2];

@@ -1,15 +1,15 @@
-// Attention of few queries over many keys, as in decoding: softmax(q k^T) v by parts of the keys, which are put together after.
-// Idea: the keys and values must each be read once, so a SIMD-group takes a part of them for all queries that share
-// them. SIDE lanes stand on a key, with eight numbers each, so that neighbouring lanes read neighbours; 32 / SIDE keys
-// are gone through at once, each by lanes that have a largest score and sums of their own until the end of the part.
-// Source: T. Dao et al., "Flash-Decoding for long-context inference", 2023.
+// Attention of few queries over many keys, as in decoding: softmax(q k^T) v by parts of the keys, which are combined
+// afterwards. Idea: the keys and values must each be read once, so a SIMD-group takes a part of them for all queries
+// that share them. SIDE lanes share a key, with eight numbers each, so that neighbouring lanes read neighbours; 32 /
+// SIDE keys are processed at once, by lanes with their own largest score and sums until the end of the part. Source: T.
+// Dao et al., "Flash-Decoding for long-context inference", 2023.
 #include <metalnb/attention.h>
 #include <metalnb/unroll.h>
 
 constant constexpr uint LANES = 32;
-constant constexpr uint TURNS = 4;  // keys of a lane that are in flight at once
+constant constexpr uint TURNS = 4;  // keys per lane that are in flight at once
 
-/// Eight numbers of a row from e on, of which `width` are there. WIDE: `width` is a multiple of eight, rows begin at 16 bytes.
+/// Eight numbers of a row from e, of which `width` exist. WIDE: `width` is a multiple of eight, rows begin at 16 bytes.
 template <typename T, bool WIDE>
 inline void eight(thread float (&x)[8], device const memory_of<T>* row, uint e, uint width) {
     using M = memory_of<T>;
@@ -104,7 +104,7 @@ kernel void attend_part(device const memory_of<T>* q, device const memory_of<T>*
     }
 }
 
-/// The parts of a query put together, by a SIMD-group.
+/// Combines the parts of a query in a SIMD-group.
 template <typename T>
 kernel void attend_together(device const float* parts, device memory_of<T>* out, constant Attention& a,
                             uint row [[threadgroup_position_in_grid]], uint lane [[thread_index_in_simdgroup]]) {

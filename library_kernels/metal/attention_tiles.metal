@@ -1,9 +1,9 @@
-// Attention for devices with slow loads where no hardware multiplies matrices of float: softmax(q k^T) v, the scores in registers.
-// Idea: a threadgroup makes 64 queries' scores of 64 keys, a thread 8 by 4 of them, from strips of both in threadgroup memory.
-// The weights go there too, since a thread needs those of all keys for its 8 rows of the sums of values. Rows of both are
-// the same thread's, so it scales its sums down itself when a larger score comes.
-// Source: T. Dao, "FlashAttention-2", 2023; V. Volkov, J. Demmel, "Benchmarking GPUs to Tune Dense Linear Algebra", SC 2008
-// (blocks in registers).
+// Attention for devices with slow loads and no hardware for float matrices: softmax(q k^T) v, with the scores in
+// registers. Idea: a threadgroup computes the scores of 64 queries and 64 keys, each thread 8 by 4 of them, from strips
+// of both in threadgroup memory. The weights go there too, since a thread needs those of all keys for its 8 rows of the
+// sums of values. A thread has the same rows of scores and sums, so it scales its sums down itself when a larger score
+// is found. Source: T. Dao, "FlashAttention-2", 2023; V. Volkov, J. Demmel, "Benchmarking GPUs to Tune Dense Linear
+// Algebra", SC 2008 (blocks in registers).
 #include <metalnb/attention.h>
 #include <metalnb/unroll.h>
 
@@ -15,7 +15,7 @@ constant constexpr uint PITCH = SIDE + 4;
 /// The position of line i in row k of a strip: rotated by fours, so that a SIMD-group writes to different banks.
 inline uint place(uint k, uint i) { return k * PITCH + (i + k / 4 * 4) % SIDE; }
 
-/// Four numbers of a row from e on, of which `width` are there.
+/// Four numbers of a row from e, of which `width` exist.
 template <typename T, bool WIDE>
 inline float4 four(device const memory_of<T>* row, uint e, uint width, bool there) {
     float4 x = 0;
@@ -31,7 +31,7 @@ inline float4 four(device const memory_of<T>* row, uint e, uint width, bool ther
     return x;
 }
 
-/// Bring DEPTH numbers, from e on, of SIDE rows from `first` on; the last row stands for those beyond.
+/// Load DEPTH numbers, from e, of SIDE rows from `first`; rows beyond the last repeat it.
 template <typename T, bool WIDE>
 inline void bring(threadgroup float* strip, device const memory_of<T>* from, uint width, uint first, uint rows, uint e, uint t) {
     UNROLL for (uint i = t; i < SIDE * DEPTH / 4; i += THREADS) {
@@ -46,7 +46,7 @@ inline float largest_of_16(float x) {
     return x;
 }
 
-/// V: numbers of a value, filled up to a multiple of 64. MASKED: mask[query, key] is added to the score.
+/// V: the length of a value, padded to a multiple of 64. MASKED: mask[query, key] is added to the score.
 template <typename T, uint V, bool MASKED, bool WIDE>
 [[max_total_threads_per_threadgroup(THREADS)]]
 kernel void attend_tiles(device const memory_of<T>* q, device const memory_of<T>* k, device const memory_of<T>* v,
@@ -59,7 +59,7 @@ kernel void attend_tiles(device const memory_of<T>* q, device const memory_of<T>
     threadgroup float* const keys = queries + DEPTH * PITCH;
     threadgroup float* const weights = queries;
     threadgroup float* const values = weights + WEIGHTS;
-    const uint head = group / a.blocks, start = (a.blocks - 1 - group % a.blocks) * SIDE;  // the last see most: first
+    const uint head = group / a.blocks, start = (a.blocks - 1 - group % a.blocks) * SIDE;  // the last attend to most keys: first
     const uint down = t / 16 * 8, across = t % 16 * 4, row = start + down;
     q += a.q + head * ulong(a.queries) * a.own;
     k += a.k + head / a.share * ulong(a.keys) * a.own;

@@ -1,7 +1,7 @@
-// Histograms: how often each number occurs, or how many numbers fall between each pair of edges.
+// Histograms: how often each number occurs, or how many numbers are between each pair of edges.
 // Idea: each thread counts its part of the input into a private row, so that no counter is shared and none is atomic; the
-// rows are added up afterwards. On a CPU one thread's scalar code takes a third to a fifth of the time of lanes that gather.
-// Source: the privatised histogram of V. Podlozhnyuk, "Histogram Calculation in CUDA", 2007.
+// rows are added up afterwards. On a CPU one thread's scalar code takes a third to a fifth of the time of lanes that
+// gather. Source: the privatised histogram of V. Podlozhnyuk, "Histogram Calculation in CUDA", 2007.
 #include <metal_stdlib>
 using namespace metal;
 
@@ -9,7 +9,7 @@ struct Counting {
     ulong n;        // numbers
     ulong stretch;  // … per thread
     uint bins;
-    uint uniform;   // whether the bins are of equal width, 1 / scale
+    uint uniform;   // whether the bins have equal width, 1 / scale
     float scale;    // bins per unit
 };
 

@@ -9,7 +9,7 @@
 
 constant constexpr ushort SIMDS = 8;  // of a threadgroup
 
-/// A lane's sums for R rows of A and W times V columns, over the rows of B that its SIMD-group takes, from `first` on.
+/// A lane's sums for R rows of A and W times V columns, over its SIMD-group's rows of B, from `first`.
 /// `ahead` rows of B are loaded before the first of them is used.
 template <typename T, typename Acc, ushort R, ushort V, ushort W, ushort ahead>
 inline void add_rows(thread Acc (&sum)[R][W][V], device const memory_of<T>* a, device const memory_of<T>* b,

@@ -1,9 +1,9 @@
 // Convolutions without a matrix of windows. The images are laid out once, with their padding, so that for any element
-// of the window 32 neighbouring places read 32 neighbouring elements: for a stride of s, as s phases of the image, each
-// with every s-th column. Then a SIMD-group sums some outputs of a panel of 32 places (or several panels) in registers,
-// as in matmul.metal: an element is read once and multiplies a weight of each output.
+// of the window 32 neighbouring positions read 32 neighbouring elements: for a stride of s, as s phases of the image,
+// each with every s-th column. Then a SIMD-group sums some outputs of a panel of 32 positions (or several panels) in
+// registers, as in matmul.metal: an element is read once and multiplied by a weight of each output.
 //
-// Places are counted along a plane's rows, padding included. What is summed between two rows is not written.
+// Positions are counted along a plane's rows, padding included. Sums at positions between two rows are not written.
 //
 // Source: E. Georganas et al., "Anatomy of High-Performance Deep Learning Convolutions on SIMD Architectures", SC18.
 #include <metal_stdlib>
@@ -11,9 +11,9 @@
 #include <metalnb/unroll.h>
 using namespace metal;
 
-constant uint panel = 32;  // places side by side: one for each lane of a SIMD-group
+constant uint panel = 32;  // adjacent positions: one for each lane of a SIMD-group
 
-/// How images are laid out: in elements.
+/// How images are laid out, in elements.
 struct Layout {
     long offset;                 // of the first image
     uint height, width;          // of an image
@@ -26,7 +26,7 @@ struct Layout {
 };
 
 /// Lays out images as float. Threadgroups, a SIMD-group each: x is some rows, y the phase and the channel.
-template <typename T, uint stride>  // from one column to the next; 0: as the layout says
+template <typename T, uint stride>  // from one column to the next; 0: from the layout
 kernel void lay(device const memory_of<T>* x      [[buffer(0)]],
                 device float*              laid   [[buffer(1)]],
                 constant Layout&           l      [[buffer(2)]],
@@ -64,9 +64,9 @@ struct Convolution {
     long size;                    // of an output: height * width
     uint terms;                   // products of each sum
     uint rows, groups;            // outputs of a group; groups
-    uint height, width, columns;  // places down and across; from a row of places to the next
-    uint last;                    // places in all: at least W panels
-    uint large;                   // of the SIMD-groups of a panel, how many sum R outputs
+    uint height, width, columns;  // positions down and across; from a row of positions to the next
+    uint last;                    // all positions: at least W panels
+    uint large;                   // how many of a panel's SIMD-groups sum R outputs
 };
 
 /// Sums R outputs of W panels. The last panels of an image overlap those before, so that all are full: `own` is the
@@ -104,7 +104,7 @@ inline void sums(device const float* x, device const float* weight, device const
         }
     }
 
-    // A panel is parts of a few rows of places, each of which is one stretch of the result.
+    // A panel has parts of a few rows of positions, each of which is one stretch of the result.
     UNROLL for (ushort w = 0; w < W; ++w) {
         const uint from = first + w * panel;
         uint end = (from + panel - 1) / c.columns + 1;
@@ -120,7 +120,7 @@ inline void sums(device const float* x, device const float* weight, device const
     }
 }
 
-/// Sums R outputs of W panels, or, from a number of outputs on, 8 where R are 12.
+/// Sums R outputs of W panels; from some output on, 8 if R is 12.
 ///
 /// Threadgroups, a SIMD-group each: x is the W panels, y the outputs, z the image and the group of channels.
 template <typename C, ushort R, ushort W>
@@ -129,7 +129,7 @@ kernel void convolve(device const float*  x      [[buffer(0)]],
                      device const float*  bias   [[buffer(2)]],
                      device memory_of<C>* out    [[buffer(3)]],
                      constant Convolution& c     [[buffer(4)]],
-                     device const long*   terms  [[buffer(5)]],  // where each term's elements begin
+                     device const long*   terms  [[buffer(5)]],  // the start of each term's elements
                      uint3 group [[threadgroup_position_in_grid]],
                      uint  lane  [[thread_index_in_simdgroup]]) {
     const uint own = group.x * (W * panel);
@@ -137,20 +137,20 @@ kernel void convolve(device const float*  x      [[buffer(0)]],
     else sums<C, 8, W>(x, weight, bias, out, c, terms, own, c.large * R + (group.y - c.large) * 8, group.z, lane);
 }
 
-/// Where each group is one channel: an element counts in a few sums only, and laying it out would be half the work.
+/// For groups of one channel: an element contributes to a few sums only, and laying it out would be half the work.
 struct Channels {
     long x, weight, bias, out;    // where these begin
     uint height, width;           // of an image
-    uint columns, rows;           // places across and down
+    uint columns, rows;           // positions across and down
     uint across, down;            // of a window
     uint step_across, step_down, apart_across, apart_down;
     uint left, top;               // the padding before an image
     uint outputs, each;           // in all, and of a channel
-    uint lines, unused;           // rows of places that a SIMD-group takes
+    uint lines, unused;           // rows of positions that a SIMD-group takes
 };
 
-/// Threadgroups, a SIMD-group each: x is the rows of places, y the output of an image.
-template <typename T, uint stride>  // from one column to the next; 0: as it says
+/// Threadgroups, a SIMD-group each: x is the rows of positions, y the output of an image.
+template <typename T, uint stride>  // from one column to the next; 0: from the parameters
 kernel void convolve_channels(device const memory_of<T>* x [[buffer(0)]], device const float* weight [[buffer(1)]],
                               device const float* bias     [[buffer(2)]], device memory_of<T>* out   [[buffer(3)]],
                               constant Channels& c [[buffer(4)]],

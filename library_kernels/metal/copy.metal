@@ -1,5 +1,5 @@
 // Copying: each thread moves one element, from one layout and dtype to another.
-// FROM and TO, the two dtypes, are macros. A plain copy reads and writes whole vectors; a strided one gathers.
+// FROM and TO, the two dtypes, are macros. A plain copy reads and writes vectors; a strided one gathers.
 // Source: NumPy's astype and copyto; a float that does not fit an integer is undefined in C++ (conv.fpint).
 #include <metalnb/elementwise.h>
 
@@ -21,7 +21,7 @@ template [[host_name("copy_gg")]] [[kernel]] decltype(copy<Strided, Strided>) co
 template [[host_name("copy_SU")]] [[kernel]] decltype(copy<One, Whole>) copy<One, Whole>;
 template [[host_name("copy_su")]] [[kernel]] decltype(copy<Same, Unit>) copy<Same, Unit>;
 
-// Back to front: known to the compiler, so that it loads whole vectors and reverses them.
+// Back to front: known to the compiler, so that it loads vectors and reverses them.
 struct Reverse : Unit {
     static long at(constant Layout&, uint x) { return -long(x); }
 };

@@ -33,8 +33,8 @@ inline void add_terms(thread Acc (&sum)[R][W], device const memory_of<T>* a, dev
     }
 }
 
-/// R x W dot products of rows of A with columns of B: the lanes walk along K side by side, and combine their sums at the end. What is read
-/// by fours is read some steps ahead.
+/// R x W dot products of rows of A with columns of B: the lanes walk along K side by side, and combine their sums at
+/// the end. Elements read in fours are read some steps ahead.
 template <typename T, typename Acc, typename C, ushort R, ushort W, ushort V>
 inline void dot_tile(device const memory_of<T>* a, device const memory_of<T>* b, device memory_of<C>* c,
                      constant Product& p, uint K, uint lane) {
@@ -93,7 +93,7 @@ kernel void dots(device const memory_of<T>* a      [[buffer(0)]],
     if (rows & 1) dot_tile<T, Acc, C, 1, 1, V>(a + (rows & 2) * a_row, b, c + (rows & 2) * c_row, p, part.K, lane);
 }
 
-/// Many dot products, of a row of A with a row of B each. Each SIMD-group computes 8 of them in turn, since a single
+/// Many dot products, each of a row of A with a row of B. Each SIMD-group computes 8 of them in turn, since a single
 /// one would take hardly longer than starting it. `p.M` is how many there are.
 template <typename T, typename Acc, typename C>
 kernel void pair_dots(device const memory_of<T>* a      [[buffer(0)]],

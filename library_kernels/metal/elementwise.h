@@ -1,6 +1,6 @@
 // Elementwise ops: thread (x, y) computes one element of the result, x along the innermost axis, y along all others.
-// Neighbouring threads touch neighbouring elements, so that a SIMD-group's accesses are one stretch of memory.
-// Source: Metal's "one thread an element"; strides and broadcasting as in NumPy's nditer.
+// Neighbouring threads access neighbouring elements, so that a SIMD-group's accesses are contiguous.
+// Source: Metal's "one thread per element"; strides and broadcasting as in NumPy's nditer.
 #pragma once
 #include <metal_stdlib>
 #include <metalnb/integers.h>
@@ -10,7 +10,7 @@ using namespace metal;
 
 constant constexpr uint RANK = 8;
 
-// Where the elements of each operand lie, in elements; axis 0 is the innermost. A broadcast axis has stride 0.
+// The layout of each operand, in elements; axis 0 is the innermost. A broadcast axis has stride 0.
 struct Layout {
     long offset;
     long strides[RANK];
@@ -22,7 +22,7 @@ struct Walk {
     uint rank;
 };
 
-// The place of the first element of row y.
+// The offset of the first element of row y.
 inline long row_of(constant Walk& walk, uint which, uint y) {
     constant Layout& operand = walk.operands[which];
     long place = operand.offset;
@@ -35,8 +35,8 @@ inline long row_of(constant Walk& walk, uint which, uint y) {
     return place;
 }
 
-// How an operand is walked: where row y begins, and where in it x is. Known when the kernel is compiled: then whole vectors
-// are loaded. Whole and One are for operands without rows or offset, which need no lookup.
+// How an operand is walked: the offset of row y, and of x within it. Known at compile time, so that vectors are loaded.
+// Whole and One are for operands without rows or offset, which need no lookup.
 struct Unit {
     static long row(constant Walk& walk, uint which, uint y) { return row_of(walk, which, y); }
     static uint at(constant Layout&, uint x) { return x; }

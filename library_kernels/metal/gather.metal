@@ -1,7 +1,8 @@
-// Gather and scatter: elements are moved by an index that is data. Elements are moved as bits, so that a kernel serves all
-// dtypes of a width. An index below 0 counts from the end; one out of range touches no memory and is reported, the first of
-// them. Writes to one place have an order: the last index in memory order wins, and sums add in memory order, on every run.
-// Source: Blelloch, "Prefix Sums and Their Applications", 1990 (operations by segments); NumPy's take and put for meaning.
+// Gather and scatter: elements are moved by an index that is data. Elements are moved as bits, so that a kernel serves
+// all dtypes of the same width. A negative index counts from the end; an index out of range accesses no memory, and the
+// first one is reported. Writes to the same position are ordered: the last index in memory order wins, and sums add in
+// memory order, on every run. Source: Blelloch, "Prefix Sums and Their Applications", 1990 (operations by segments);
+// NumPy's take and put for meaning.
 #include <metalnb/lanes.h>
 #include <metalnb/updates.h>
 
@@ -25,14 +26,14 @@ struct Item {
 
 constant constexpr uint NO_FAULT = 0xFFFFFFFFu;
 
-// An index as a place on an axis of n, or false.
+// An index as a position on an axis of n, or false.
 inline bool resolve(long index, uint n, thread uint& place) {
     const long wrapped = index < 0 ? index + long(n) : index;
     place = uint(wrapped);
     return ulong(wrapped) < ulong(n);
 }
 
-// Remember the first of the indices that are out of range.
+// Record the first index that is out of range.
 inline void report(device atomic_uint& fault, ulong position) {
     atomic_fetch_min_explicit(&fault, uint(min(position, ulong(NO_FAULT - 1))), memory_order_relaxed);
 }
@@ -109,7 +110,7 @@ kernel void take_along(device const T* x [[buffer(0)]],
     out[position] = x[item.in(axis.n, inside ? place : 0)];
 }
 
-// Before anything is written: are all indices in range? The places that they name, counted from the start, are kept.
+// Before anything is written: check that all indices are in range, and keep their positions, counted from the start.
 kernel void resolve_indices(device const long* indices [[buffer(0)]],
                             device uint* places [[buffer(1)]],
                             constant uint& n [[buffer(2)]],
@@ -120,7 +121,7 @@ kernel void resolve_indices(device const long* indices [[buffer(0)]],
     places[k] = place;
 }
 
-// Several index arrays name one place: places += index × stride.
+// Several index arrays form one position: places += index × stride.
 kernel void combine_indices(device const long* indices [[buffer(0)]],
                             device long* places [[buffer(1)]],
                             constant uint& n [[buffer(2)]],
@@ -134,11 +135,11 @@ kernel void combine_indices(device const long* indices [[buffer(0)]],
     places[k] = (first ? 0 : places[k]) + (inside ? long(place) * stride : 0);
 }
 
-// ---- Scatter. The updates come sorted by their places' high bits, in memory order among themselves (a pass of a radix sort
-// does it): 256 buckets, and starts[b] is where the b-th begins. A SIMD-group owns one bucket, so no other writes to
-// its places, and it applies the updates in order. Where a thread is a core, scatter_serial.metal does the elements.
+// ---- Scatter. The updates are sorted by their positions' high bits and otherwise in memory order (by a radix sort's
+// pass): 256 buckets, and starts[b] is the start of the b-th. A SIMD-group owns one bucket, so no other writes to its
+// positions, and it applies the updates in order. If each thread is a core, scatter_serial.metal does the elements.
 
-// Elements: of 32 updates at a time, those to one place are applied one after another.
+// Elements: of 32 updates at a time, those to the same position are applied one after another.
 template <typename Op>
 inline void scatter_elements(device typename Op::Memory* x, device const uint* places,
                              device const typename Op::Memory* values, constant Updates& updates, uint begin, uint end,

@@ -12,7 +12,7 @@ template <> struct unsigned_of<long> { using type = ulong; };
 template <typename T>
 using unsigned_t = typename unsigned_of<T>::type;
 
-// Sums, differences and products that wrap; of types narrower than int too, whose products C++ takes for int.
+// Sums, differences and products that wrap, also for types narrower than int, whose products C++ computes as int.
 template <typename T> struct wrapping { using type = uint; };
 template <> struct wrapping<long> { using type = ulong; };
 template <> struct wrapping<ulong> { using type = ulong; };
@@ -34,7 +34,7 @@ constexpr bool is_negative_one(T x) { return T(-1) < T(0) && x == T(-1); }
 template <typename T>
 inline T divisor(T y) { return y == T(0) || is_negative_one(y) ? T(1) : y; }
 
-// The quotient rounded down; by zero it is 0.
+// The quotient rounded down; 0 for division by zero.
 template <typename T>
 inline T floor_quotient(T x, T y) {
     const T d = divisor(y), q = T(x / d), r = T(x - q * d);
@@ -42,7 +42,7 @@ inline T floor_quotient(T x, T y) {
     return y == T(0) ? T(0) : is_negative_one(y) ? negated(x) : down;
 }
 
-// What is left: with the divisor's sign, and with the dividend's; by zero it is 0.
+// The remainder, with the divisor's sign and with the dividend's; 0 for division by zero.
 template <typename T>
 inline T floor_remainder(T x, T y) {
     const T d = divisor(y), r = T(x % d);
@@ -90,7 +90,7 @@ inline T shifted_right(T x, T y) {
     return T(-1) < T(0) || unsigned_t<T>(y) == bounded(y) ? moved : T(0);
 }
 
-// x to the power y >= 0, that wraps: squaring, bit by bit (D. Knuth, "The Art of Computer Programming", 4.6.3).
+// x to the power y >= 0, wrapping: squaring, bit by bit (D. Knuth, "The Art of Computer Programming", 4.6.3).
 template <typename T>
 inline T integer_power(T x, T y) {
     ulong result = 1, square = ulong(x);

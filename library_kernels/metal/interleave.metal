@@ -1,6 +1,6 @@
-// Laying arrays side by side: thread i writes the i-th element of each, as one vector.
-// So a SIMD-group reads and writes whole stretches; an array at a time, it would write every second, third or fourth place.
-// Source: Metal's vector types (MSL 2.2); three elements are no vector's size in memory, and are written one by one.
+// Interleaving arrays: thread i writes the i-th element of each, as one vector. So a SIMD-group's reads and writes are
+// contiguous; one array at a time, it would write every second, third or fourth element. Source: Metal's vector types
+// (MSL 2.2); no vector has three elements in memory, so these are written one by one.
 #include <metal_stdlib>
 using namespace metal;
 

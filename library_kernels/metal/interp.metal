@@ -1,4 +1,4 @@
-// Piecewise linear interpolation: each thread finds the two points that its x lies between by halving, and interpolates.
+// Piecewise linear interpolation: each thread finds the two points around its x by halving, and interpolates.
 // Source: NumPy's interp.
 #include <metal_stdlib>
 using namespace metal;

@@ -11,12 +11,12 @@ inline uint votes_for(bool x) {
     return uint(simd_vote::vote_t(simd_ballot(x)));
 }
 
-// How many lanes before this one are among `lanes`?
+// The number of lanes in `lanes` before this one.
 inline uint before(uint lanes, uint lane) {
     return popcount(lanes & ((1u << lane) - 1));
 }
 
-// The lanes whose number has the same lower bits as this one's: those that agree on each of them.
+// The lanes whose number has the same lower bits as this one's: those that agree on each bit.
 inline uint peers_of(uint number, bool valid, uint bits) {
     uint peers = votes_for(valid);
     for (uint bit = 0; bit < bits; ++bit) {

@@ -7,8 +7,8 @@
 // F. Van Zee, R. van de Geijn, "BLIS: A Framework for Rapidly Instantiating BLAS Functionality", ACM TOMS 41 (2015).
 #include <metalnb/product.h>
 
-/// R rows and W panels of C, `deep` elements of K at a time, of which K is a multiple. With `edge` only `columns` of their
-/// columns are there, and the lanes beyond stay idle.
+/// R rows and W panels of C, `deep` elements of K at a time, of which K is a multiple. With `edge` only `columns` of
+/// their columns exist, and the lanes beyond stay idle.
 template <typename T, typename Acc, typename C, ushort R, ushort W, bool edge, ushort deep = 1>
 inline void tile(device const memory_of<T>* a, device const memory_of<T>* b, device memory_of<C>* c, constant Product& p,
                  uint K, uint columns, uint lane) {
@@ -30,14 +30,14 @@ inline void tile(device const memory_of<T>* a, device const memory_of<T>* b, dev
             if (!edge || w * panel + lane < columns) (c + w * panel)[lane] = storage<C>::store(sum[r][w]);
 }
 
-/// C = A B. Each SIMD-group, a threadgroup by itself, makes R rows of one panel: as many as the registers hold.
+/// C = A B. Each SIMD-group, a threadgroup by itself, computes R rows of one panel: as many as fit into the registers.
 ///
 /// Threadgroups: x is the R rows within a block, y the panel, z the block, the part of K and the product of the batch.
 template <typename T, typename Acc, typename C, ushort R>
 kernel void matmul(device const memory_of<T>* a      [[buffer(0)]],
                    device const memory_of<T>* b      [[buffer(1)]],  // rows whose columns are neighbours, or panels
                    device memory_of<C>*       c      [[buffer(2)]],
-                   device const long*         starts [[buffer(3)]],  // where each product's A and B begin
+                   device const long*         starts [[buffer(3)]],  // the start of each product's A and B
                    constant Product&          p      [[buffer(4)]],
                    uint3 group  [[threadgroup_position_in_grid]],
                    uint3 groups [[threadgroups_per_grid]],
@@ -52,19 +52,21 @@ kernel void matmul(device const memory_of<T>* a      [[buffer(0)]],
 
     const uint rows = p.M - row, columns = p.N - column;
     if (rows >= R) {
-        // Four elements of K at a time hide the loop's own work, a tenth of the time; behind a mask they would cost more.
+        // Four elements of K at a time hide the loop's overhead, a tenth of the time; under a mask they would cost
+        // more.
         if (part.K % 4 == 0 && columns >= panel) tile<T, Acc, C, R, 1, false, 4>(a, b, c, p, part.K, columns, lane);
         else tile<T, Acc, C, R, 1, true>(a, b, c, p, part.K, columns, lane);
         return;
     }
-    // The last rows, fewer than R: by eights, fours, twos and ones.
+    // The last rows, fewer than R: in eights, fours, twos and ones.
     if (rows & 8) tile<T, Acc, C, 8, 1, true>(a, b, c, p, part.K, columns, lane);
     if (rows & 4) tile<T, Acc, C, 4, 1, true>(a + (rows & 8) * a_row, b, c + (rows & 8) * c_row, p, part.K, columns, lane);
     if (rows & 2) tile<T, Acc, C, 2, 1, true>(a + (rows & 12) * a_row, b, c + (rows & 12) * c_row, p, part.K, columns, lane);
     if (rows & 1) tile<T, Acc, C, 1, 1, true>(a + (rows & 14) * a_row, b, c + (rows & 14) * c_row, p, part.K, columns, lane);
 }
 
-/// R rows of W panels: A's rows lie along K, and B is packed. With `some` only the rows from `first` on are stored.
+/// R rows of W panels: A's rows are contiguous along K, and B is packed. With `some` only the rows from `first` are
+/// stored.
 template <typename T, typename Acc, typename C, ushort R, ushort W, bool some>
 inline void tile_along(device const memory_of<T>* a, device const memory_of<T>* b, device memory_of<C>* c,
                        constant Product& p, long b_panel, uint K, uint first, uint columns, uint lane) {
@@ -113,7 +115,7 @@ kernel void matmul_panels(device const memory_of<T>* a      [[buffer(0)]],
     const Part part = part_of(group.z, p);
     const uint tiles = (p.M + R - 1) / R, tall = (tiles + p.blocks - 1) / p.blocks * R, column = group.x * (W * panel);
     const uint columns = p.N - column;
-    // Where the last panel is not there, the one before is read again, and not stored.
+    // If the last panel does not exist, the previous one is read again and not stored.
     const long a_row = p.a_row, c_row = p.N, b_panel = columns > (W - 1) * panel ? p.b_panel : 0;
     a += starts[2 * part.batch] + part.first;
     b += starts[2 * part.batch + 1] + group.x * W * p.b_panel + part.first * panel;
@@ -202,7 +204,7 @@ kernel void pack(device const memory_of<S>* b      [[buffer(0)]],
     }
 }
 
-/// Adds up the matrices that the parts of K gave. Threads: x is the element, y the product of the batch.
+/// Adds up the matrices of the parts of K. Threads: x is the element, y the product of the batch.
 template <typename Acc, typename C>
 kernel void add_parts(device const Acc*    parts  [[buffer(0)]],
                       device memory_of<C>* c      [[buffer(1)]],
@@ -216,7 +218,7 @@ kernel void add_parts(device const Acc*    parts  [[buffer(0)]],
     c[long(at.y) * size.x + at.x] = storage<C>::store(sum);
 }
 
-// ---- The kernels by name. A signed integer goes as the unsigned one of its size: modulo 2^n their products are the same.
+// ---- The kernels by name. A signed integer is treated as unsigned: modulo 2^n their products are equal.
 
 #define MAKE(name, suffix, ...) \
     template [[host_name(#name "_" #suffix)]] [[kernel]] decltype(name<__VA_ARGS__>) name<__VA_ARGS__>;

@@ -1,6 +1,6 @@
 // SIMD-group matrices between products: the two elements of a lane, reductions over a row's lanes, and products of
-// blocks of two matrices by two. Where the engine has a layout of its own (METALNB_MATRIX_BLOCKS), elements are reached
-// in it, so that nothing moves between lanes; else in Apple's, which `thread_elements` shows.
+// blocks of two by two matrices. If the engine has its own layout (METALNB_MATRIX_BLOCKS), elements are accessed in it,
+// so that nothing moves between lanes; otherwise in Apple's, which `thread_elements` exposes.
 #pragma once
 #include <metal_stdlib>
 #include <metalnb/unroll.h>

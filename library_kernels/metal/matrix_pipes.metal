@@ -10,7 +10,7 @@ constant constexpr uint DEPTH = 16;     // of a strip
 constant constexpr uint ROOM = 32768;   // bytes of threadgroup memory
 constant constexpr uint MOST = 4;       // strips on their way
 
-/// C = A B by DOWN x ACROSS SIMD-groups, which make HIGH x WIDE matrices of sums each, kept as float.
+/// C = A B by DOWN x ACROSS SIMD-groups, each of which computes HIGH x WIDE matrices of sums, kept as float.
 ///
 /// Threadgroups: x is the tile, z the part of K and the product of the batch.
 template <typename T, typename C, uint DOWN, uint ACROSS, uint HIGH, uint WIDE>
@@ -48,7 +48,7 @@ kernel void matrix_pipes(device const ushort* a      [[buffer(0)]],
         }
         metalnb_close_copies();
     }
-    uint now = 0, next = STAGES - 1;  // the strips' places
+    uint now = 0, next = STAGES - 1;  // the strips' offsets
     for (uint step = 0; step < steps; ++step) {
         metalnb_wait_for_copies<STAGES - 2>();
         threadgroup_barrier(mem_flags::mem_threadgroup);
@@ -64,7 +64,7 @@ kernel void matrix_pipes(device const ushort* a      [[buffer(0)]],
         now = now + 1 == STAGES ? 0 : now + 1;
         next = next + 1 == STAGES ? 0 : next + 1;
     }
-    threadgroup_barrier(mem_flags::mem_threadgroup);  // the sums take the strips' room
+    threadgroup_barrier(mem_flags::mem_threadgroup);  // the sums reuse the strips' memory
 
     threadgroup float* const own = reinterpret_cast<threadgroup float*>(room) + simd * 8 * 8 * WIDE;
     c += (long(part.c) * p.M + first.x + row) * p.N + first.y + column;

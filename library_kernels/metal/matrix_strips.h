@@ -1,5 +1,5 @@
-// SIMD-group matrices of half and bfloat in threadgroup memory: how strips of factors come there, how they are multiplied, and
-// how sums leave. A strip has its factor's layout, so that neighbouring lanes read, and write, neighbours.
+// SIMD-group matrices of half and bfloat in threadgroup memory: loading strips of factors, multiplying them, and
+// storing sums. A strip has its factor's layout, so that neighbouring lanes read and write neighbours.
 #pragma once
 #include <metalnb/copies.h>
 #include <metalnb/matrix_elements.h>
@@ -12,14 +12,14 @@ template <Way WAY, uint H, uint THREADS, uint DEPTH> struct Strips {
     static constexpr constant uint SIZE = PITCH * (ACROSS ? DEPTH : H);
     static constexpr constant uint EACH = H * DEPTH / THREADS / 8;      // eights
 
-    /// Where an element is in a strip.
+    /// The position of an element in a strip.
     static uint place(uint line, uint k) { return ACROSS ? k * PITCH + line : line * PITCH + k; }
 
-    /// The line and the place along K of a thread's eight.
+    /// The line and the position along K of a thread's eight elements.
     static uint2 eight(uint i) {
         return ACROSS ? uint2(i % (H / 8) * 8, i / (H / 8)) : uint2(i / (DEPTH / 8), i % (DEPTH / 8) * 8);
     }
-    /// The same of a single element.
+    /// The same for a single element.
     static uint2 one(uint i, bool along) { return along ? uint2(i / DEPTH, i % DEPTH) : uint2(i % H, i / H); }
 
     /// Read this thread's part of the next strip, which has `left` elements; 0 beyond the ends.
@@ -51,7 +51,7 @@ template <Way WAY, uint H, uint THREADS, uint DEPTH> struct Strips {
         x.from += DEPTH * x.k;
     }
 
-    /// Begin to copy the next strip, which has `left` elements, and move on; not for ANY strides.
+    /// Start copying the next strip, which has `left` elements, and move on; not for ANY strides.
     static void bring(threadgroup ushort* strip, thread Lines<ushort>& x, uint left, uint t) {
         const uint2 start = eight(t);
         UNROLL for (uint f = 0; f < EACH; ++f) {

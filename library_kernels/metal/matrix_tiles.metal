@@ -1,19 +1,18 @@
 // C = A B of half and bfloat for devices with slow loads, by SIMD-group matrices, which a GPU multiplies in dedicated
 // hardware. A threadgroup brings a strip of A and one of B into threadgroup memory, and reads the next ones into
-// registers while it multiplies. A strip has its factor's layout, so that neighbouring lanes read, and write,
-// neighbours.
+// registers while it multiplies. A strip has its factor's layout, so that neighbouring lanes read and write neighbours.
 //
 // Source: as tiles.metal; the accumulators of float are those of M. Fasi et al., "Numerical behavior of NVIDIA tensor cores",
 // PeerJ CS 7 (2021).
 #include <metalnb/matrix_strips.h>
 
-#ifndef B_WINDOWS  // whether B is made of windows: see tile_loads.h
+#ifndef B_WINDOWS  // whether B consists of windows: see tile_loads.h
 #define B_WINDOWS 0
 #endif
 
 constant constexpr uint DEPTH = 32;  // of a strip
 
-/// The same of columns that windows make: two elements of 16 bits to a word.
+/// The same for columns from windows: two elements of 16 bits per word.
 template <uint H, uint THREADS> struct Columns : WindowStrips<ushort, H, THREADS, DEPTH> {
     using Base = WindowStrips<ushort, H, THREADS, DEPTH>;
     static constexpr constant bool ACROSS = true;
@@ -40,9 +39,9 @@ template <uint H, uint THREADS> struct Columns : WindowStrips<ushort, H, THREADS
 #define WRITE_B(strip, left) B::write(next_b, strip, y, left, b_along, t)
 #endif
 
-/// C = A B by DOWN x ACROSS SIMD-groups, which make HIGH x WIDE matrices of sums each, kept as float.
+/// C = A B by DOWN x ACROSS SIMD-groups, each of which computes HIGH x WIDE matrices of sums, kept as float.
 ///
-/// It does not say how many threads a threadgroup has: 64 x 64 sums of a SIMD-group need all registers that there are.
+/// It does not limit the threads of a threadgroup: a SIMD-group's 64 x 64 sums need all available registers.
 ///
 /// Threadgroups: x is the tile, z the part of K and the product of the batch.
 template <typename T, typename C, uint DOWN, uint ACROSS, uint HIGH, uint WIDE>

@@ -1,8 +1,8 @@
-// Layer norm and RMS norm over the last axis, with a weight and a bias for each place of a row.
-// Idea: one fused kernel. A SIMD-group takes a row and reads it for its mean, for its squares, and to write: from memory
-// once, then from its cache. The variance is summed from the mean, not as a difference of squares, which would cancel.
-// Source: J. L. Ba, J. R. Kiros and G. E. Hinton, "Layer Normalization", 2016; B. Zhang and R. Sennrich, "Root Mean
-// Square Layer Normalization", 2019.
+// Layer norm and RMS norm over the last axis, with a weight and a bias for each position in a row.
+// Idea: one fused kernel. A SIMD-group takes a row and reads it three times, for its mean, for its squares, and to
+// write: from memory once, then from its cache. The variance is summed from the mean, not as a difference of squares,
+// which would cancel. Source: J. L. Ba, J. R. Kiros and G. E. Hinton, "Layer Normalization", 2016; B. Zhang and R.
+// Sennrich, "Root Mean Square Layer Normalization", 2019.
 #pragma once
 #include <metalnb/reduce.metal>
 
@@ -15,7 +15,7 @@ struct Norm {
     float epsilon;
 };
 
-// out = (x - mean) · scale · weight + bias, at one place of a row.
+// out = (x - mean) · scale · weight + bias, at one position of a row.
 template <typename T>
 inline void write_one(device const memory_of<T>* x, device const memory_of<T>* weight, device const memory_of<T>* bias,
                       device memory_of<T>* out, constant Norm& n, uint at, float mean, float scale) {
@@ -25,7 +25,7 @@ inline void write_one(device const memory_of<T>* x, device const memory_of<T>* w
     out[at] = storage<T>::store(value);
 }
 
-// The same along one row. Whole runs of 32 need no mask: with one, rows of 64 took 8 % longer on a CPU.
+// The same along one row. Full runs of 32 need no mask: with one, rows of 64 took 8 % longer on a CPU.
 template <typename T>
 inline void write_normal(device const memory_of<T>* x, device const memory_of<T>* weight, device const memory_of<T>* bias,
                          device memory_of<T>* out, constant Norm& n, uint count, uint lane, float mean, float scale) {
@@ -95,12 +95,12 @@ kernel void rms_norm_shared(device const memory_of<T>* x, device const memory_of
                     0, 1.0f / sqrt(square + n.epsilon));
 }
 
-// How a row is channels: of each group, and how long one is; and the groups, which share the weights' channels.
+// A row's channels: the channels of a group, the length of one, and the number of groups, which share the weights.
 struct Channels {
     uint each, width, groups;
 };
 
-// out = (x - mean) · steep + shift, at one place of a channel.
+// out = (x - mean) · steep + shift, at one position of a channel.
 template <typename T>
 inline void write_line(device const memory_of<T>* x, device memory_of<T>* out, uint at, float mean, float steep, float shift) {
     out[at] = storage<T>::store(fma(storage<T>::load(x[at]) - mean, steep, shift));

@@ -1,6 +1,6 @@
-// The order of sort, searchsorted and unique: any value's bits become an unsigned number that orders as the values do.
-// Negative floats turn around and go below the positive ones; -0.0 is 0.0; NaN is the largest, as NumPy has it.
-// Source: T. Herf, "Radix tricks", 2001 (the flip of floats).
+// The order of sort, searchsorted and unique: each value's bits become an unsigned number with the same order. Negative
+// floats are reversed and placed below the positive ones; -0.0 equals 0.0; NaN is the largest, as in NumPy. Source: T.
+// Herf, "Radix tricks", 2001 (the flip of floats).
 #pragma once
 #include <metal_stdlib>
 using namespace metal;
@@ -20,7 +20,7 @@ inline U ordered(U bits) {
     const U sign = U(1) << (8 * sizeof(U) - 1);
     U key = bits;
     if (KIND == 1) key = bits ^ sign;
-    if (KIND >= 2) {  // without a branch: half of all signs would be foretold wrong
+    if (KIND >= 2) {  // without a branch: half of all signs would be mispredicted
         const U negative = U(0) - U(bits >> (8 * sizeof(U) - 1));
         key = bits ^ U(negative | sign);
         key = U(key + U(bits == sign)) | U(U(0) - U(is_nan(bits)));

@@ -1,4 +1,4 @@
-// What the products' kernels share: its parameters, the part of it that a SIMD-group makes, and how sums are kept.
+// Shared by the products' kernels: the parameters, a SIMD-group's part of the product, and how sums are stored.
 #pragma once
 #include <metal_stdlib>
 #include <metalnb/storage.h>
@@ -10,7 +10,7 @@ constant uint panel = 32;  // columns side by side: one for each lane of a SIMD-
 /// The shapes, A: M x K, B: K x N, C: M x N, and the strides, in elements.
 struct Product {
     uint M, N, K;
-    uint splits, depth;   // K is cut into `splits` parts of `depth`: each gives a matrix of its own, added up by add_parts
+    uint splits, depth;   // K is split into `splits` parts of `depth`, whose matrices add_parts adds up
     uint blocks;          // M is split into `blocks`, so that a block's rows of A stay in cache as all of B is read
     long a_row, a_k;      // from one row of A, and from one column, to the next
     long b_k, b_panel;    // from one row of B, and from one panel, to the next; C's rows are contiguous
@@ -35,18 +35,18 @@ inline Part part_of(uint z, constant Product& p) {
     return part;
 }
 
-// Sums are kept in the accumulator's type: float for half and bfloat; integers wrap as they do in their own type.
+// Sums have the accumulator's type: float for half and bfloat; integers wrap as in their own type.
 inline float  multiply_add(float x, float y, float sum) { return fma(x, y, sum); }
 inline ushort multiply_add(ushort x, ushort y, ushort sum) { return ushort(uint(x) * y + sum); }
 inline uint   multiply_add(uint x, uint y, uint sum) { return x * y + sum; }
 inline ulong  multiply_add(ulong x, ulong y, ulong sum) { return x * y + sum; }
 
-/// V neighbours as they are read at once: each lane has its own.
+/// V neighbours, read at once by one lane.
 template <typename M, ushort V>
 struct Neighbours {
     using type = vec<M, V>;
     static type read(device const M* from, uint lane) { return reinterpret_cast<device const type*>(from)[lane]; }
-    static M at(type held, ushort i) { return held[i]; }
+    static M at(const type held, ushort i) { return held[i]; }
 };
 template <typename M>
 struct Neighbours<M, 1> {

@@ -2,8 +2,8 @@
 // instead of 16 or 32. Products with few vectors read little else, and so are faster in proportion.
 //
 // Idea: w = scale q + minimum within a block, so a block's part of a dot product is scale (q · x) + minimum (sum of x). A GPU's
-// lane takes 8 bytes of R rows at a time. It unpacks q without conversions, which GPUs do at a quarter of the rate of sums, or
-// less: 2^23 + n, as a float, has n in its lowest bits.
+// lane takes 8 bytes of R rows at a time. It unpacks q without conversions, which GPUs do at a quarter of the rate of
+// additions, or less: 2^23 + n, as a float, has n in its lowest bits.
 //
 // Source: the blocks are those of G. Gerganov's ggml, Q4_1 and Q8_1; E. Frantar et al., "GPTQ", ICLR 2023, has the kernel.
 #include <metal_stdlib>
@@ -50,7 +50,7 @@ kernel void quantize(device const memory_of<T>* w       [[buffer(0)]],
     }
 }
 
-/// Where things begin, in elements, and the lengths of a product: x is M x K, w N x K.
+/// The offsets of the operands, in elements, and the lengths of a product: x is M x K, w N x K.
 struct Quantized {
     ulong x, words, scales, minima;
     uint M, N, K, unused;
@@ -87,7 +87,7 @@ inline void add_chunk(thread float (&sum)[R][X], device const memory_of<T>* x, d
     const uint chunks = K / count, blocks = K / BLOCK, block = chunk * count / BLOCK;
     uint2 packed[R];
     float scale[R], minimum[R];
-    UNROLL for (ushort r = 0; r < R; ++r) {  // all that is far away first
+    UNROLL for (ushort r = 0; r < R; ++r) {  // the loads with the longest latency first
         packed[r] = words[r * chunks + chunk];
         scale[r] = storage<S>::load(scales[r * blocks + block]);
         minimum[r] = symmetric ? 0.0f : storage<S>::load(minima[r * blocks + block]);
@@ -148,7 +148,7 @@ inline void dot_rows(device const memory_of<T>* x, device const uint* words, dev
     if (chunked) {
         device const auto* pairs = reinterpret_cast<device const uint2*>(words);
         const uint chunks = p.K / (64 / bits), whole = chunks / BLOCK * BLOCK;
-        _Pragma("clang loop unroll_count(R * X > 2 ? 1 : 4)")  // few rows: their loads would not fill the time of one
+        _Pragma("clang loop unroll_count(R * X > 2 ? 1 : 4)")  // few rows: their loads would not hide the latency of one
         for (uint chunk = 0; chunk < whole; chunk += BLOCK)
             add_chunk<T, S, bits, symmetric>(sum, x, pairs, scales, minima, p.K, chunk + lane);
         if (whole + lane < chunks) add_chunk<T, S, bits, symmetric>(sum, x, pairs, scales, minima, p.K, whole + lane);
@@ -163,7 +163,7 @@ inline void dot_rows(device const memory_of<T>* x, device const uint* words, dev
         }
 }
 
-/// out = x w^T for few vectors x: a SIMD-group makes R outputs of X vectors. Those that follow each other share the rows.
+/// out = x w^T for few vectors x: a SIMD-group computes R outputs of X vectors. Consecutive ones share the rows.
 template <typename T, typename S, ushort bits, bool symmetric, ushort R, ushort X, bool chunked>
 kernel void quantized_dots(device const memory_of<T>* x      [[buffer(0)]],
                            device const uint*         words  [[buffer(1)]],

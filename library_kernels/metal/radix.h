@@ -1,6 +1,5 @@
-// A pass of a radix sort: the parameters of its dispatches, and its digits. sort.metal and sort_serial.metal are two ways to
-// do it, and one launcher serves both.
-// Source: as sort.metal.
+// A pass of a radix sort: the parameters of its dispatches, and its digits. sort.metal and sort_serial.metal implement
+// it in two ways, and one launcher serves both. Source: as sort.metal.
 #pragma once
 #include <metalnb/order.h>
 
@@ -8,7 +7,7 @@ constant bool INDEXED [[function_constant(2)]];  // an index travels with each k
 
 constant constexpr uint DIGITS = 256;
 
-// Rows of n keys, each cut into tiles.
+// Rows of n keys, each split into tiles.
 struct Shape {
     uint n;
     uint tile;
@@ -18,7 +17,7 @@ struct Shape {
 struct Pass {
     Shape shape;
     uint shift;  // the digit: bits shift … shift + 7
-    uint first;  // the first pass: a key's index is its place
+    uint first;  // the first pass: a key's index is its position
 };
 
 template <typename U>

@@ -1,4 +1,4 @@
-// Numbers at equal steps: thread i writes start + i·step, and the last one `stop` where that is asked for.
+// Numbers at equal steps: thread i writes start + i·step, and the last one `stop` if requested.
 // A float has 24 bits, too few for i·step to be exact; so start, step and the product are each a sum of two floats, and
 // only the end rounds. Source: Dekker, "A floating-point technique for extending the available precision", 1971.
 #include <metal_stdlib>
@@ -27,7 +27,7 @@ kernel void floats(
     out[i] = storage<TO>::store(i == 0 ? ramp.start : i == ramp.last ? ramp.stop : value);
 }
 
-// The same where start and step are float32 themselves and there are at most 2^24 numbers: one fma is exact enough.
+// The same if start and step are float32 and there are at most 2^24 numbers: one fma is exact enough.
 kernel void short_floats(
     device memory_of<TO>* out,
     constant Ramp& ramp,
@@ -40,5 +40,5 @@ kernel void integers(
     constant ulong& start,
     constant ulong& step,
     uint i [[thread_position_in_grid]]) {
-    out[i] = storage<TO>::store(start + ulong(i) * step);  // wraps as every width of integer does
+    out[i] = storage<TO>::store(start + ulong(i) * step);  // wraps in every width of integer
 }

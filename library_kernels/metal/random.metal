@@ -1,8 +1,8 @@
-// Random numbers by counting: a block of four words is a function of a key and a number, so any thread makes any block by
-// itself, and a seed gives the same numbers on every engine. Integers and uniforms use only exact arithmetic; normals
-// (Box and Muller, 1958) only operations that IEEE 754 rounds in one way: ×, fma, sqrt, with polynomials for log, sin
-// and cos. Source: Salmon, Moraes, Dror, Shaw, "Parallel Random Numbers: As Easy as 1, 2, 3", 2011 (Philox4x32-10);
-// Lemire, "Fast Random Integer Generation in an Interval", 2019.
+// Random numbers by counting: a block of four words is a function of a key and a number, so any thread can compute any
+// block independently, and a seed produces the same numbers on every engine. Integers and uniforms use only exact
+// arithmetic; normals (Box and Muller, 1958) use only operations whose rounding IEEE 754 defines: ×, fma, sqrt, with
+// polynomials for log, sin and cos. Source: Salmon, Moraes, Dror, Shaw, "Parallel Random Numbers: As Easy as 1, 2, 3",
+// 2011 (Philox4x32-10); Lemire, "Fast Random Integer Generation in an Interval", 2019.
 #include <metalnb/lanes.h>
 #include <metalnb/storage.h>
 
@@ -11,7 +11,7 @@ constant constexpr uint ROWS = 32;  // of 32 blocks each: the output of a thread
 struct Stream {
     uint2 key;
     ulong block;  // number of the first block
-    ulong count;  // elements to make
+    ulong count;  // elements to generate
 };
 
 inline uint4 philox(uint4 counter, uint2 key) {
@@ -30,7 +30,7 @@ inline uint4 block_of(uint2 key, ulong number, uint attempt) {
     return philox(uint4(uint(number), uint(number >> 32), attempt, 0), key);
 }
 
-// ---- What becomes of a block: four elements, or two of 64 bits.
+// ---- From a block to four elements, or two of 64 bits.
 // Uniform on [low, low + width): as many random bits as a significand has.
 template <typename T>
 struct Uniform {
@@ -100,7 +100,7 @@ struct Normal {
 };
 
 // Uniform integers on [low, low + range): the upper half of word × range is the number. A lower half below 2^32 mod
-// range would bias it, so another word is drawn. A range of 0 is all words.
+// range would bias it, so another word is drawn. A range of 0 means all words.
 struct Interval {
     ulong low;
     ulong range;
@@ -137,7 +137,7 @@ struct Integer64 {
 };
 
 // ---- The kernels. Each row of 32 blocks fills 128 elements: word w of lane l's block is element 32 w + l. So a SIMD-group
-// writes 32 neighbours at a time. The grid is a whole number of SIMD-groups.
+// writes 32 neighbours at a time. The grid is a multiple of SIMD-groups.
 template <typename T, typename Make>
 kernel void random_fill(device memory_of<T>* out [[buffer(0)]],
                         constant Stream& stream [[buffer(1)]],

@@ -1,6 +1,6 @@
-// Reductions: many elements to one, by any monoid (a value to start from, and an associative way to combine two).
+// Reductions: many elements to one, by any monoid (an identity, and an associative operation).
 // Idea: a SIMD-group walks one stretch of memory with eight loads in flight and keeps a result for each lane; lanes combine
-// once, at the end. What several stretches give is reduced again. No thread waits for another threadgroup's.
+// once, at the end. The results of several stretches are reduced again. No thread waits for another threadgroup.
 // Source: M. Harris, "Optimizing Parallel Reduction in CUDA", 2007; the blocks within blocks that keep a long float sum
 // exact are N. Higham's, "The accuracy of floating point summation", SIAM J. Sci. Comput. 14 (1993).
 #pragma once
@@ -24,7 +24,7 @@ struct Reduction {
     uint stretch;      // … that one SIMD-group takes
     uint rest;         // … that the last one takes
     uint parts;        // SIMD-groups to a reduction
-    uint width;        // reductions side by side: 1 for rows
+    uint width;        // adjacent reductions: 1 for rows
     uint tail;         // columns of the last row; fewer than `width` where narrow rows were laid end to end
     uint tiles;        // SIMD-groups across `width`
     float scale;       // the divisor of `finish`
@@ -34,10 +34,10 @@ struct Reduction {
 //
 // element   what is read (a tag of storage.h)       part   what a lane adds up within a block
 // result    what is written                         acc    what blocks, lanes and stretches add up to
-// load      an element as a part; `about` is a value that belongs to its reduction, such as its mean: OWN
+// load      an element as a part; `about` is a value of its reduction, such as its mean: OWN
 // combine   associative and commutative             finish the total as a result
 
-// Is one of them a NaN? Fast math may assume not, so the bits decide.
+// Whether one of them is a NaN. Fast math may assume not, so this tests the bits.
 template <typename T> inline bool unordered(T, T) { return false; }
 #if __FINITE_MATH_ONLY__
 inline bool unordered(float a, float b) { return max(as_type<uint>(a) << 1, as_type<uint>(b) << 1) > 0xFF000000u; }
@@ -96,8 +96,8 @@ template <typename T, typename R, typename Part, typename Acc> struct Mean : Sum
     static float finish(Acc total, float count, float) { return float(total) / count; }
 };
 
-// Squares of the distances from the mean, which an earlier pass has found. Those of 64-bit integers are measured in units
-// of 2^32, so that their sum does not overflow.
+// Squares of the distances from the mean, which an earlier pass computed. Those of 64-bit integers are measured in
+// units of 2^32, so that their sum does not overflow.
 template <typename T, typename R, typename Part, typename Acc> struct Variance : Sum<T, R, Part, Acc> {
     enum { OWN = true };
     static float unit() { return sizeof(value_of<T>) == 8 ? 4294967296.0f : 1.0f; }
@@ -110,7 +110,7 @@ template <typename T, typename R, typename Part, typename Acc> struct Deviation 
     static float finish(Acc total, float count, float) { return sqrt(total / count) * Variance<T, R, Part, Acc>::unit(); }
 };
 
-// Σ exp(x - m): no exp overflows when m is the largest x, which an earlier pass has found.
+// Σ exp(x - m): no exp overflows if m is the largest x, which an earlier pass found.
 template <typename T, typename R, typename Part, typename Acc> struct SumExp : Sum<T, R, Part, Acc> {
     enum { OWN = true };
     static Part load(value_of<T> x, float most) { return exp(float(x) - most); }
@@ -143,7 +143,7 @@ template <typename T, typename R, typename Part, typename Acc> struct NormLeast 
     static Part load(value_of<T> x, float) { return abs(float(x)); }
 };
 
-// A long reduction takes several dispatches: the first keeps its totals as they are, later ones load them as they are.
+// A long reduction takes several dispatches: the first stores its totals unchanged, and later ones load them unchanged.
 template <typename M> struct First : M {
     using result = typename M::acc;
     static result finish(result total, float, float) { return total; }
@@ -167,8 +167,8 @@ template <typename M> inline typename M::part fetch(memory_in<M> x, long at, flo
     return M::load(storage<typename M::element>::load(x[at]), about);
 }
 
-// Eight elements as one: two that lie `near` each other at each of four places, `far` apart. A tree, so that no sum waits
-// for the one before it.
+// Eight elements as one: two that lie `near` each other at each of four places, `far` apart. A tree, so that no sum
+// waits for the previous one.
 template <typename M, typename I>
 inline typename M::part eight(memory_in<M> x, I at, I near, I far, float about) {
     auto a = M::combine(fetch<M>(x, at, about), fetch<M>(x, at + near, about));
@@ -227,7 +227,7 @@ inline A across_group(A value, threadgroup A* shared, uint lane, uint simd, uint
     return total;
 }
 
-// What a SIMD-group takes of a row that is shared among those of a threadgroup: whole runs of 32, except for the last.
+// A SIMD-group's part of a row that a threadgroup's SIMD-groups share: full runs of 32, except for the last.
 struct Part {
     uint first, count;
     Part(uint all, uint simd, uint simds) {
@@ -267,8 +267,8 @@ kernel void reduce_rows_shared(device const memory_of<typename M::element>* x, d
     if (lane == 0 && simd == 0) out[row] = storage<typename M::result>::store(M::finish(total, r.scale, own));
 }
 
-// Reductions are side by side: a SIMD-group takes a tile of columns and goes down some rows, eight at a time. The
-// tile's totals wait in threadgroup memory, where each thread touches only its own.
+// Reductions are adjacent: a SIMD-group takes a tile of columns and goes down some rows, eight at a time. The
+// tile's totals wait in threadgroup memory, where each thread accesses only its own.
 template <typename M>
 kernel void reduce_columns(device const memory_of<typename M::element>* x, device const float* about,
                            device memory_of<typename M::result>* out, constant Reduction& r,
@@ -278,7 +278,7 @@ kernel void reduce_columns(device const memory_of<typename M::element>* x, devic
     const uint first = group % r.tiles * TILE, part = group / r.tiles % r.parts, outer = group / r.tiles / r.parts;
     const bool last = part + 1 == r.parts;
     const uint count = last ? r.rest : r.stretch;
-    const uint full = last && r.tail < r.width ? count - 1 : count;  // rows that are not cut short
+    const uint full = last && r.tail < r.width ? count - 1 : count;  // rows of full length
     const uint width = first + TILE > r.width ? r.width - first : TILE, whole = width / LANES * LANES;
     x += r.offset + outer * r.outer_pitch + part * long(r.stretch) * r.pitch + first;
     if (M::OWN) about += outer * r.about_pitch + first;
@@ -322,7 +322,7 @@ kernel void reduce_down(device const memory_of<typename M::element>* x, device c
                         uint place [[thread_position_in_grid]]) {
     const uint column = place % r.width, part = place / r.width % r.parts, outer = place / r.width / r.parts;
     const bool last = part + 1 == r.parts;
-    const uint count = (last ? r.rest : r.stretch) - (last && column >= r.tail);  // the last row may be cut short
+    const uint count = (last ? r.rest : r.stretch) - (last && column >= r.tail);  // the last row may be shorter
     x += r.offset + outer * r.outer_pitch + part * long(r.stretch) * r.pitch + column;
     const float own = about[M::OWN ? outer * r.about_pitch + column : 0];
     typename M::acc total = M::identity();

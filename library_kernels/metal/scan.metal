@@ -1,4 +1,4 @@
-// Scans: every element with all before it combined: running sums and products, by any monoid of reduce.metal.
+// Scans combine every element with all before it: running sums and products, by any monoid of reduce.metal.
 // Idea: reduce, then scan. One dispatch reduces each stretch of a row to its total, a second scans the few totals, and
 // a third scans each stretch, starting from the total before it. Nothing waits for another threadgroup, in whatever
 // order they run. Source: D. Merrill and A. Grimshaw, "Parallel Scan for Stream Architectures", 2009; across the lanes
@@ -15,7 +15,7 @@ struct Scan {
     uint stretch;       // elements of a scan that one SIMD-group takes
     uint rest;          // … that the last one takes
     uint parts;         // SIMD-groups to a scan
-    uint width;         // scans side by side: 1 for rows
+    uint width;         // adjacent scans: 1 for rows
     uint tiles;         // SIMD-groups across `width`
 };
 
@@ -147,9 +147,9 @@ kernel void scan_rows(device const memory_of<typename M::element>* x, device con
     }
 }
 
-// The same for devices with slow loads, if rows begin at multiples of four elements: each lane scans fours by itself, so that the
-// lanes combine once for 128 elements, not for 32. The last stretches are scanned first: they were read last when the
-// totals were found, and caches may still hold them.
+// The same for devices with slow loads, if rows begin at multiples of four elements: each lane scans four elements by
+// itself, so that the lanes combine once per 128 elements, not per 32. The last stretches are scanned first: they were
+// read last for the totals, and may still be in cache.
 template <typename M>
 kernel void scan_rows_wide(device const memory_of<typename M::element>* x, device const typename M::acc* totals,
                            device memory_of<typename M::result>* out, constant Scan& s,
@@ -200,7 +200,7 @@ kernel void scan_rows_wide(device const memory_of<typename M::element>* x, devic
     }
 }
 
-// Scans are side by side: each lane goes down its columns of a stretch, and keeps their running values in threadgroup
+// Scans are adjacent: each lane goes down its columns of a stretch, and keeps their running values in threadgroup
 // memory.
 template <typename M>
 kernel void scan_columns(device const memory_of<typename M::element>* x, device const typename M::acc* totals,

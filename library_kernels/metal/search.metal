@@ -1,16 +1,16 @@
-// Search and compaction. searchsorted: each thread halves the sorted array for its own value. nonzero and unique keep some
-// elements in their order: each SIMD-group counts those of its stretch, the counts are added up, and then it writes, each
-// lane's place being the number of votes below it in a ballot.
-// Source: Billeter, Olsson, Assarsson, "Efficient Stream Compaction on Wide SIMD Many-Core Architectures", 2009.
+// Search and compaction. searchsorted: each thread searches the sorted array for its value by halving. nonzero and
+// unique keep some elements in order: each SIMD-group counts those of its stretch, the counts are added up, and then it
+// writes them; each lane's position is the number of votes below it in a ballot. Source: Billeter, Olsson, Assarsson,
+// "Efficient Stream Compaction on Wide SIMD Many-Core Architectures", 2009.
 #include <metalnb/lanes.h>
 #include <metalnb/order.h>
 
 struct Search {
     uint n;      // length of the sorted array
-    uint right;  // after its equals, not before them
+    uint right;  // after equal elements, not before them
 };
 
-// out[i] = how many elements are less than values[i] (or not more).
+// out[i] = the number of elements less than values[i] (or not greater).
 template <typename U>
 kernel void searchsorted(device const U* sorted [[buffer(0)]],
                          device const U* values [[buffer(1)]],
@@ -30,9 +30,9 @@ kernel void searchsorted(device const U* sorted [[buffer(0)]],
     out[i] = low;
 }
 
-// ---- Which elements to keep: of 32 from `base` on, the lane's … (the lane is added to the pointer, and what is the same
+// ---- The elements to keep: of 32 from `base`, the lane's … (the lane is added to the pointer, and what is the same
 // for all lanes to the index, so that a SIMD-group is seen to read neighbours)
-// … that is not zero (-0.0 is, NaN is not);
+// … if it is not zero (-0.0 is zero, NaN is not);
 template <typename U>
 struct Nonzero {
     static bool keep(device const U* x, uint base, uint lane) {
@@ -40,7 +40,7 @@ struct Nonzero {
         return KIND < 2 ? bits != 0 : U(bits << 1) != 0;
     }
 };
-// … of a sorted array, that is unlike the one before: where a run of equals begins;
+// … if in a sorted array it differs from the previous one: the start of a run;
 template <typename U>
 struct Starts {
     static bool keep(device const U* x, uint base, uint lane) {
@@ -126,7 +126,7 @@ kernel void keep_values(device const U* x [[buffer(0)]],
     }
 }
 
-// For each element of the unsorted array, the number of the run that it is in: inverse[order[i]] = runs begun up to i.
+// For each element of the unsorted array, the index of its run: inverse[order[i]] = runs begun up to i.
 template <typename U, template <typename> class Kept>
 kernel void keep_inverse(device const U* x [[buffer(0)]],
                          device const uint* offsets [[buffer(1)]],
@@ -151,7 +151,7 @@ struct Runs {
     uint count;
 };
 
-// How long is each run? `starts` are the places of their first elements.
+// The length of each run; `starts` are the positions of their first elements.
 kernel void run_lengths(device const long* starts [[buffer(0)]],
                         device long* lengths [[buffer(1)]],
                         constant Runs& runs [[buffer(2)]],
@@ -180,7 +180,7 @@ kernel void select_write(device const uchar* mask [[buffer(0)]],
     }
 }
 
-// The other way: where the mask is set, the next of the values is written.
+// The inverse: where the mask is set, the next value is written.
 template <typename T>
 kernel void select_put(device const uchar* mask [[buffer(0)]],
                        device const uint* offsets [[buffer(1)]],

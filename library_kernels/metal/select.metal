@@ -1,9 +1,9 @@
-// The first k keys of the sorted order of a row, and where they were, without sorting the row: a radix select.
-// Idea: which digit the k-th key has is known from how often each digit occurs, most significant digit first; only keys that
-// agree so far are counted for the next. Then all keys before the k-th are taken, and as many equal to it as are wanted, the
-// first ones; and each one's place is the number of taken ones before it. A long row is split into parts that yield
-// candidates. Equal ones keep their order there, too, so the candidates' order is the row's. Source: T. Alabi, J.
-// Blanchard, B. Gordon, R. Steinbach, "Fast k-Selection Algorithms for Graphics Processing Units", 2012.
+// The first k keys of a row's sorted order, and their positions, without sorting the row: a radix select.
+// Idea: the counts of each digit determine the k-th key's digits, most significant first; only keys that agree so far
+// are counted for the next digit. Then all keys before the k-th are taken, and the first of those equal to it, up to k;
+// each one's position is the number of taken keys before it. A long row is split into parts that yield candidates.
+// Equal candidates keep their order, so the candidates' order is the row's. Source: T. Alabi, J. Blanchard, B. Gordon,
+// R. Steinbach, "Fast k-Selection Algorithms for Graphics Processing Units", 2012.
 #include <metalnb/lanes.h>
 #include <metalnb/order.h>
 
@@ -12,11 +12,11 @@ constant constexpr uint DIGITS = 256;
 constant constexpr uint SIMDS = 32;   // of a threadgroup, at most
 
 struct Selection {
-    ulong start; // where the keys begin in their memory
+    ulong start; // the offset of the keys in their memory
     uint n;      // keys of a row
     uint k;      // that are taken of each part
     uint parts;  // of a row, of one length or one less
-    uint among;  // whether keys are candidates, given with their positions in the row
+    uint among;  // whether keys are candidates with their positions in the row
 };
 
 /// The digit of the `left`-th counted key; `left` becomes that key's rank among those with the digit.
@@ -41,7 +41,7 @@ inline uint digit_of_rank(threadgroup const atomic_uint* counts, thread uint& le
 /// INDEX: uint for candidates, long for a result.
 template <typename U, typename INDEX>
 kernel void select_keys(device const U* keys [[buffer(0)]],
-                        device const uint* from [[buffer(1)]],  // the candidates' places
+                        device const uint* from [[buffer(1)]],  // the candidates' positions
                         device U* taken [[buffer(2)]],
                         device INDEX* places [[buffer(3)]],
                         constant Selection& s [[buffer(4)]],
@@ -57,7 +57,7 @@ kernel void select_keys(device const U* keys [[buffer(0)]],
     const uint begin = uint(part * ulong(s.n) / s.parts), end = uint((part + 1) * ulong(s.n) / s.parts);
     keys += s.start + row * ulong(s.n);
 
-    U kth = 0, known = 0;  // its digits so far, and which bits these are
+    U kth = 0, known = 0;  // its digits so far, and the mask of their bits
     uint left = s.k;
     for (uint shift = 8 * sizeof(U); shift > 0;) {
         shift -= 8;
@@ -74,7 +74,8 @@ kernel void select_keys(device const U* keys [[buffer(0)]],
         threadgroup_barrier(mem_flags::mem_threadgroup);
     }
 
-    // A SIMD-group's keys are neighbours: it counts those before the k-th and those equal to it, and then knows their places.
+    // A SIMD-group's keys are neighbours: it counts those before the k-th and those equal to it, which determines their
+    // positions.
     const uint stretch = (end - begin + threads - 1) / threads * SIMD, first = begin + simd * stretch;
     const uint last = min(end, first + stretch);
     uint2 own = 0;

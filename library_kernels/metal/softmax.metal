@@ -13,10 +13,10 @@ struct Softmax {
     uint stretch;       // … that one SIMD-group writes
     uint rest;          // … that the last one writes
     uint parts;         // SIMD-groups to a softmax
-    uint width;         // softmaxes side by side: 1 for rows
+    uint width;         // adjacent softmaxes: 1 for rows
 };
 
-// What the sum becomes for all elements to share: its reciprocal, or its log.
+// The value that all elements share, computed from the sum: its reciprocal, or its log.
 template <bool LOG> inline float share(float total) { return LOG ? log(total) : 1.0f / total; }
 template <bool LOG> inline float normal(float x, float most, float share) {
     return LOG ? (x - most) - share : exp(x - most) * share;
@@ -32,7 +32,7 @@ template <typename T> using Most = Maximum<T, float, float, float>;
 template <typename T> using Kept = Sum<T, float, float, float>;
 template <typename T> using Total = SumExp<T, float, float, float>;
 
-// `count` elements, from x to out. Whole runs of 32 need no mask: with one, softmax took 5 to 21 % longer on a CPU.
+// `count` elements, from x to out. Full runs of 32 need no mask: with one, softmax took 5 to 21 % longer on a CPU.
 template <typename T, bool LOG>
 inline void write_row(device const memory_of<T>* x, device memory_of<T>* out, uint count, uint lane, float most,
                       float by) {
@@ -67,8 +67,8 @@ kernel void softmax_rows(device const memory_of<T>* x, device memory_of<T>* out,
     write_row<T, LOG>(x, out, s.count, lane, most, share<LOG>(total));
 }
 
-// A row of floats for each SIMD-group; its exponentials wait in out. A CPU takes a third to a half longer
-// where each exponential is computed twice.
+// A row of floats for each SIMD-group; its exponentials are kept in out. A CPU takes a third to a half longer if each
+// exponential is computed twice.
 template <typename T>
 kernel void softmax_kept(device const memory_of<T>* x, device memory_of<T>* out, constant Softmax& s,
                          uint group [[threadgroup_position_in_grid]], uint lane [[thread_index_in_simdgroup]],

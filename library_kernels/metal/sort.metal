@@ -1,8 +1,8 @@
 // Radix sort, least significant digit first: each pass moves the keys, stably, into the order of 8 more of their bits.
-// A pass counts the digits of every tile, adds the counts up, and then each tile writes its keys where the sums say.
-// Source: Satish, Harris, Garland, "Designing Efficient Sorting Algorithms for Manycore GPUs", 2009; the places within a
-// SIMD-group by ballots: Adinets, Merrill, "Onesweep", 2022. No threadgroup waits for another, so any order will do.
-// Where a thread is a core of its own, sort_serial.metal does all but rows of at most 32 keys.
+// A pass counts the digits of every tile and adds the counts up; then each tile writes its keys to the positions given
+// by the sums. Source: Satish, Harris, Garland, "Designing Efficient Sorting Algorithms for Manycore GPUs", 2009; the
+// positions within a SIMD-group by ballots: Adinets, Merrill, "Onesweep", 2022. No threadgroup waits for another, so
+// they may run in any order. If each thread is a core, sort_serial.metal does all but rows of at most 32 keys.
 #include <metalnb/lanes.h>
 #include <metalnb/radix.h>
 
@@ -20,7 +20,7 @@ inline void count_digits(device const U* keys, threadgroup atomic_uint* counts, 
     threadgroup_barrier(mem_flags::mem_threadgroup);
 }
 
-// Move keys[begin … end) to where their digits' next free places are, in their order.
+// Move keys[begin … end) to their digits' next free positions, in order.
 template <typename U>
 inline void move_keys(device const U* keys, device U* sorted, device const uint* from, device uint* to,
                       threadgroup uint* next, uint begin, uint end, uint shift, bool first, uint lane) {
@@ -103,8 +103,8 @@ kernel void sort_scatter(device const U* keys [[buffer(0)]],
               pass.shift, pass.first != 0, lane);
 }
 
-// Many short rows: a SIMD-group sorts a whole row, with all passes in one dispatch. The keys alternate between `spare`
-// and `sorted`, so that the last pass writes to the latter.
+// Many short rows: a SIMD-group sorts an entire row, with all passes in one dispatch. The keys alternate between
+// `spare` and `sorted`, so that the last pass writes to the latter.
 template <typename U>
 kernel void sort_rows(device const U* keys [[buffer(0)]],
                       device U* spare [[buffer(1)]],
@@ -148,8 +148,8 @@ inline ulong key_of_lane(ulong key, ushort i) {
     return as_type<ulong>(uint2(simd_broadcast(halves.x, i), simd_broadcast(halves.y, i)));
 }
 
-// Rows of at most 32 keys, as many to a SIMD-group as it can hold, a lane for each key: a key's place is the number of keys
-// of its row that come before it.
+// Rows of at most 32 keys, as many to a SIMD-group as it can hold, a lane for each key: a key's position is the number
+// of keys of its row that come before it.
 template <typename U>
 kernel void sort_short(device const U* keys [[buffer(0)]],
                        device U* sorted [[buffer(1)]],

@@ -1,7 +1,8 @@
-// Radix sort where every thread is a core of its own: the passes of sort.metal, but one thread owns a tile, counts its
-// digits and then moves each key to its digit's next free place. A GPU would leave 31 lanes of 32 idle. Lanes that vote
-// take 1.1 to 1.3 times as long on a CPU for a row of up to 2^20 keys, 1.9 for keys of 16 bits, 2.5 for rows of 64.
-// Source: Satish, Harris, Garland, "Designing Efficient Sorting Algorithms for Manycore GPUs", 2009, without its lanes.
+// Radix sort for devices whose threads are cores: the passes of sort.metal, but one thread owns a tile, counts its
+// digits and then moves each key to its digit's next free position. A GPU would leave 31 lanes of 32 idle. Lanes that
+// vote take 1.1 to 1.3 times as long on a CPU for a row of up to 2^20 keys, 1.9 for keys of 16 bits, 2.5 for rows of
+// 64. Source: Satish, Harris, Garland, "Designing Efficient Sorting Algorithms for Manycore GPUs", 2009, without its
+// lanes.
 #include <metalnb/radix.h>
 
 template <typename U>
@@ -10,7 +11,7 @@ inline void count_digits(device const U* keys, threadgroup uint* counts, uint n,
     for (uint i = 0; i < n; ++i) counts[digit_of(keys[i], shift)] += 1;
 }
 
-// Move keys[begin … end) to where their digits' next free places are, in their order.
+// Move keys[begin … end) to their digits' next free positions, in order.
 template <typename U>
 inline void move_keys(device const U* keys, device U* sorted, device const uint* from, device uint* to,
                       threadgroup uint* next, uint begin, uint end, uint shift, bool first) {
@@ -77,7 +78,7 @@ kernel void sort_scatter(device const U* keys [[buffer(0)]],
               pass.shift, pass.first != 0);
 }
 
-// Many short rows: a thread sorts a whole row, with all passes in one dispatch.
+// Many short rows: a thread sorts an entire row, with all passes in one dispatch.
 template <typename U>
 kernel void sort_rows(device const U* keys [[buffer(0)]],
                       device U* spare [[buffer(1)]],

@@ -1,7 +1,7 @@
 // A pass of the radix sort of sort.metal for devices with slow loads, by threadgroups of eight SIMD-groups. A tile's keys are
 // ranked and put into the order of their digits in threadgroup memory, and then written: neighbours there are mostly neighbours
 // in the result. Each SIMD-group has its own counts, so it ranks without waiting for others. The counts of all tiles
-// are stored digit by digit, and their running sum gives the destination of each tile's keys of each digit. Source: as
+// are stored digit by digit, and their running sum is the destination of each tile's keys of each digit. Source: as
 // sort.metal.
 #include <metalnb/lanes.h>
 #include <metalnb/radix.h>
@@ -13,7 +13,7 @@ static_assert(THREADS == DIGITS, "a thread for each digit");
 
 constant constexpr uint ROOM = 16384;
 
-// Keys of a thread: as many as there is room for, and for their indices.
+// Keys per thread: as many as fit with their indices.
 template <typename U> constexpr constant uint EACH = ROOM / THREADS / (sizeof(U) == 8 ? 8 : 4);
 
 // First dispatch of a pass: counts[row][digit][tile].
@@ -38,8 +38,8 @@ kernel void tile_count(device const U* keys [[buffer(0)]],
     counts[(ulong(group.y) * DIGITS + t) * shape.tiles + group.x] = atomic_load_explicit(counted + t, memory_order_relaxed);
 }
 
-// For each digit, a thread each, how many keys of the tile have a smaller one; `counts` are those of the SIMD-groups, and become
-// how many the SIMD-groups before have.
+// One thread per digit: the number of keys in the tile with a smaller digit. `counts` has the SIMD-groups' counts,
+// which are replaced by the sums of the previous SIMD-groups'.
 inline uint starts_of_digits(threadgroup uint (&counts)[SIMDS][DIGITS], threadgroup uint (&sums)[SIMDS], uint t) {
     uint total = 0;
     for (uint s = 0; s < SIMDS; ++s) {
@@ -69,7 +69,7 @@ kernel void tile_scatter(device const U* keys [[buffer(0)]],
     threadgroup uint4 room[ROOM / sizeof(uint4)];  // for the keys in their new order, then for the indices
     threadgroup U* const ordered_keys = reinterpret_cast<threadgroup U*>(room);
     threadgroup uint counts[SIMDS][DIGITS];
-    threadgroup uint shift_of[DIGITS];  // from a key's place in the tile to that in its row
+    threadgroup uint shift_of[DIGITS];  // from a key's position in the tile to that in its row
     threadgroup uint sums[SIMDS];
     constant Shape& shape = pass.shape;
     const uint lane = t % SIMD, simd = t / SIMD;
@@ -84,7 +84,7 @@ kernel void tile_scatter(device const U* keys [[buffer(0)]],
     uint place[EACH<U>];
     const uint own = simd * SIMD * EACH<U> + lane;  // a SIMD-group's keys are neighbours
     UNROLL for (uint k = 0; k < EACH<U>; ++k) key[k] = own + k * SIMD < count ? keys[own + k * SIMD] : U(0);
-    // What rank_keys does, written out: as a function it would be given more registers than there are.
+    // rank_keys, inlined by hand: as a function it would take more registers than available.
     UNROLL for (uint k = 0; k < EACH<U>; ++k) place[k] = peers_of(digit_of(key[k], pass.shift), own + k * SIMD < count, 8);
     UNROLL for (uint k = 0; k < EACH<U>; ++k) {
         const bool valid = own + k * SIMD < count;
@@ -130,13 +130,14 @@ kernel void tile_scatter(device const U* keys [[buffer(0)]],
     }
 }
 
-// Where each of a SIMD-group's keys goes among those of its digit; counts[simd] becomes how many the SIMD-group has of each.
+// The rank of each of a SIMD-group's keys among those with its digit; counts[simd] becomes the SIMD-group's count of
+// each digit.
 template <typename U, uint N>
 inline void rank_keys(thread const U (&key)[N], thread uint (&place)[N], threadgroup uint (&counts)[SIMDS][DIGITS], uint own,
                       uint count, uint shift, uint t) {
     const uint lane = t % SIMD, simd = t / SIMD;
     UNROLL for (uint k = 0; k < N; ++k) place[k] = peers_of(digit_of(key[k], shift), own + k * SIMD < count, 8);
-    UNROLL for (uint k = 0; k < N; ++k) {  // in order: where a key goes depends on those before
+    UNROLL for (uint k = 0; k < N; ++k) {  // in order: a key's position depends on those before it
         const bool valid = own + k * SIMD < count;
         const uint digit = digit_of(key[k], shift), peers = place[k];
         const uint so_far = counts[simd][digit];

@@ -1,21 +1,21 @@
 // Functions that MSL lacks, in float arithmetic only. They are correct over the whole range (NaN, infinities, zeros of
 // either sign, denormal numbers where the device keeps them) and branch-free, so that a CPU's compiler vectorises them.
-// Errors are in units in the last place, against float64, as tests/library/test_library.py holds them.
+// Errors are in units in the last place, relative to float64, as tested by tests/library/test_library.py.
 //
-// Where nothing else is cited: the reduction is the textbook's (J.-M. Muller, "Elementary Functions", 3rd ed., 2016),
-// and the coefficients were fitted for the least relative error on the interval that is named.
+// Unless cited otherwise, the reduction is the textbook's (J.-M. Muller, "Elementary Functions", 3rd ed., 2016), and
+// the coefficients were fitted for the least relative error on the given interval.
 #pragma once
 #include <metal_stdlib>
 #include <metalnb/storage.h>
 using namespace metal;
 
-// Largest and smallest of two that let a NaN through, as NumPy's maximum and minimum do.
+// The larger and the smaller of two, or NaN if either is, like NumPy's maximum and minimum.
 template <typename T>
 inline T maximum_of(T a, T b) { return (a > b || a != a) ? a : b; }
 template <typename T>
 inline T minimum_of(T a, T b) { return (a < b || a != a) ? a : b; }
 
-// The nearest of [low, high]; NaN stays NaN, and `high` wins over a `low` above it, as in NumPy's clip.
+// The nearest number in [low, high]; NaN stays NaN, and `high` wins over a `low` above it, as in NumPy's clip.
 template <typename T>
 inline T clip_of(T x, T low, T high) { return minimum_of(maximum_of(x, low), high); }
 
@@ -31,7 +31,7 @@ inline float expm1_of(float x) {
     q = fma(q, r, 0.166666672f);
     q = fma(q, r, 0.5f);
     const float p = fma(r * r, q, r);
-    const float half_power = as_type<float>(uint(int(k) + 126) << 23);  // 2^(k-1): 2^128 is no float
+    const float half_power = as_type<float>(uint(int(k) + 126) << 23);  // 2^(k-1), since 2^128 is not a float
     const float result = 2.0f * fma(half_power, p, half_power - 0.5f);
     return abs(x) < 1e-7f ? x : result;
 }
@@ -73,7 +73,7 @@ inline float sigmoid_of(float x) {
     return (x < 0.0f ? e : 1.0f) / (1.0f + e);
 }
 
-// x sigmoid(x), to 5 ulp; exp(x) in two halves, for it is denormal where x exp(x) is not yet.
+// x sigmoid(x), to 5 ulp; exp(x) in two halves, because it may be denormal where x exp(x) is not.
 inline float silu_of(float x) {
     const float t = x < -200.0f ? -200.0f : x;  // beyond, the gate closes faster than x grows
     const float half_way = exp(-0.5f * abs(t)), e = half_way * half_way;
@@ -90,7 +90,7 @@ inline float mish_of(float x) {
     return t > 0.0f ? t * gate : t * half_way * gate * half_way;
 }
 
-// The cube root, to 1 ulp: a third of the exponent is a guess good to 5 bits; each step of Halley's trebles them.
+// The cube root, to 1 ulp: a third of the exponent is a guess accurate to 5 bits; each Halley step triples them.
 // Source: W. Kahan, "Computing a Real Cube Root", 1991.
 inline float cbrt_of(float x) {
     const float a = abs(x);
@@ -116,7 +116,7 @@ inline float hypot_of(float x, float y) {
 }
 
 // The error function, to 2 ulp: 1 - exp(-g), g = -log(erfc(|x|)) a polynomial, up to where it rounds to 1. exp(-g) - 1 as
-// in expm1_of, without a branch or a call: g is what it needs it to be, within bounds.
+// in expm1_of, without a branch or a call: g is within the required bounds.
 inline float erf_of(float x) {
     const float a = abs(x), t = a > 4.0f ? 4.0f : a;
     float h = -9.388202e-6f;  // g / t - 1 in t on [0, 4]
@@ -168,7 +168,7 @@ inline float erfinv_of(float x) {
 }
 
 // x times the part of a normal distribution below x, to 8 ulp down to denormal results. The part below -t, t = |x|, is
-// exp(-t^2 / 2) by what a rational function leaves; the rounding of t^2 is made good, and the power taken in two halves.
+// exp(-t^2 / 2) times a rational function; the rounding of t^2 is compensated, and the power is computed in two halves.
 inline float gelu_of(float x) {
     const float a = abs(x), t = a > 15.0f ? 15.0f : a;
     float p = 4.15369449e-3f;  // erfc(t / sqrt 2) exp(t^2 / 2) / 2 on [0, 15]
@@ -205,7 +205,7 @@ inline float gelu_tanh_of(float x) {
 
 // The remainder of x / y with x's sign, exact. While the quotient is below 2^20, one fused step suffices: it is right
 // to a quarter, so the remainder by its nearest integer is less than y, and a multiple of the smaller operand's last
-// place. Beyond, y times a power of two is taken off first. Source: IEEE 754-2019, 9.2 (fmod of C).
+// place. Beyond, y times a power of two is subtracted first. Source: IEEE 754-2019, 9.2 (fmod of C).
 inline int exponent_of(float a) {  // of a > 0
     const bool tiny = a < 1.17549435e-38f;
     return int(as_type<uint>(tiny ? a * 16777216.0f : a) >> 23) - (tiny ? 24 : 0);
@@ -218,7 +218,7 @@ inline float shortened(float a, float b) { return fmod_step(a, ldexp(b, exponent
 inline float far_fmod(float a, float b) {
     if (!(a < INFINITY && b > 0.0f)) return NAN;
     if (b == INFINITY) return a;
-    // Each iteration takes 17 binary places off the quotient, which has at most 277.
+    // Each iteration removes 17 bits of the quotient, which has at most 277.
     for (uint turn = 0; turn < 18 && a > b * 524288.0f; ++turn) a = shortened(a, b);
     return fmod_step(a, b);
 }
@@ -229,15 +229,15 @@ inline float fmod_of(float x, float y) {
     return copysign(r, x);
 }
 
-// The remainder with y's sign, and the quotient below: Python's, as NumPy has them (0 keeps y's sign).
+// The remainder with y's sign, and below it the quotient: Python's, as in NumPy (0 keeps y's sign).
 inline float remainder_of(float x, float y) {
     const float r = fmod_of(x, y);
     const float moved = (r < 0.0f) != (y < 0.0f) ? r + y : r;
     return r == 0.0f ? copysign(0.0f, y) : moved;
 }
 
-// The quotient rounded down, as NumPy has it: NaN of an infinite x. Exact below 2^24, where the rounded quotient is at
-// most one too large and the remainder shows it; beyond, to 1 ulp.
+// The quotient rounded down, as in NumPy: NaN for an infinite x. Exact below 2^24, where the rounded quotient is at
+// most one too large, which the remainder shows; beyond, to 1 ulp.
 inline float floor_divide_of(float x, float y) {
     const float quotient = x / y, whole = floor(quotient);
     const float left = abs(y) == INFINITY ? x : fma(-whole, y, x);
@@ -246,8 +246,8 @@ inline float floor_divide_of(float x, float y) {
     return y == 0.0f ? quotient : abs(x) == INFINITY ? NAN : result;
 }
 
-// The next number after x towards y, of the type L that is stored: numbers of one sign are ordered as their bits are.
-// Source: IEEE 754-2019, 5.3.1. (MSL has nextafter since 3.1, and not for every type here.)
+// The next number after x towards y, in the stored type L: numbers of the same sign are ordered like their bits.
+// Source: IEEE 754-2019, 5.3.1. (MSL has nextafter since 3.1, but not for every type here.)
 inline uint bits_of(float x) { return as_type<uint>(x); }
 inline ushort bits_of(half x) { return as_type<ushort>(x); }
 inline ushort bits_of(ushort x) { return x; }

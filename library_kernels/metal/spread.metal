@@ -1,6 +1,6 @@
-// Variances and standard deviations that read each element once, for devices with slow loads. A threadgroup keeps a chunk of a row
-// in registers, and goes through it twice there: for its mean, and for the distances from that. The chunks of a longer row
-// are combined afterwards. No difference of two large sums is taken, so a mean far from 0 does no harm.
+// Variances and standard deviations that read each element once, for devices with slow loads. A threadgroup keeps a
+// chunk of a row in registers and goes through it twice: for its mean, and for the distances from it. The chunks of a
+// longer row are combined afterwards. No difference of two large sums is taken, so a mean far from 0 does no harm.
 //
 // Source: T. Chan, G. Golub, R. LeVeque, "Algorithms for Computing the Sample Variance", Am. Stat. 37 (1983): the distances'
 // own sum corrects the rounded mean (1.7), and parts are combined by (2.1).
@@ -8,7 +8,7 @@
 
 constant constexpr uint THREADS = 256;  // of a threadgroup
 
-/// Rows, and how they are cut into chunks of `chunk` elements, the last of `rest`.
+/// Rows, and how they are split into chunks of `chunk` elements, the last of `rest`.
 struct Spread {
     ulong offset;  // of the first row; rows follow each other
     uint count, chunk, rest, chunks;
@@ -16,7 +16,7 @@ struct Spread {
     uint unused;
 };
 
-/// What is known of a chunk: its rounded mean, how far that is from the mean, and the squares of the distances.
+/// The statistics of a chunk: its rounded mean, that mean's error, and the sum of the squared distances.
 struct Chunk {
     float mean, off, squares;
 };
@@ -63,7 +63,7 @@ kernel void spread_chunks(device const memory_of<T>* x [[buffer(0)]],
     else chunks[group] = Chunk{mean, off, squares};
 }
 
-/// Brings a row's chunks together. Threadgroups: the row.
+/// Combines a row's chunks. Threadgroups: the row.
 template <typename T, bool ROOT>
 kernel void spread_rows(device const Chunk* chunks [[buffer(0)]],
                         device memory_of<T>* out   [[buffer(1)]],
@@ -75,7 +75,7 @@ kernel void spread_rows(device const Chunk* chunks [[buffer(0)]],
                         uint simds  [[simdgroups_per_threadgroup]]) {
     threadgroup float shared[LANES];
     chunks += row * ulong(s.chunks);
-    const float base = chunks[0].mean;  // means are near each other: their differences are all but exact
+    const float base = chunks[0].mean;  // means are near each other, so their differences are almost exact
     float sum = 0.0f;
     for (uint i = own; i < s.chunks; i += THREADS) {
         const float share = float(i + 1 == s.chunks ? s.rest : s.chunk) / s.count;

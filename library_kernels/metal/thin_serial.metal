@@ -1,15 +1,15 @@
 // Drop recently seen elements before unique sorts: the distinct values stay the same. Idea: a thread goes through a
 // tile with a small table of the elements seen so far, each in the slot that its hash names. An element already in its
-// slot is dropped; any other takes the slot, and is kept. Who is pushed out and comes again is kept twice, which does
-// no harm. So few elements are left of many equal ones, in one pass: of 2^18 to 2^24 numbers with 1,000 values,
-// unique_values takes 7 to 16 times as long without. Every thread is to be a core of its own. Source: a direct-mapped
+// slot is dropped; any other takes the slot and is kept. An element that is evicted and occurs again is kept twice,
+// which does no harm. So few of many equal elements remain after one pass: of 2^18 to 2^24 numbers with 1,000 values,
+// unique_values takes 7 to 16 times as long without it. Every thread should be a core. Source: a direct-mapped
 // cache; the hash is multiplicative, Knuth, "The Art of Computer Programming", vol. 3, 6.4.
 #include <metalnb/order.h>
 
 struct Thinning {
     uint n;
     uint tile;  // elements of a tile, the last of which may have fewer
-    uint step;  // from one tile's begin to the next one's; more than `tile` where only a sample is wanted
+    uint step;  // from one tile's start to the next one's; more than `tile` if only a sample is wanted
 };
 
 // The table takes at most 16 KiB.
@@ -22,8 +22,8 @@ inline uint slot_of(U bits) {
     return uint((ulong(bits) * 0x9E3779B97F4A7C15ul) >> (64 - Table<U>::BITS));
 }
 
-// out[tile × thinning.tile …] = a tile's kept elements; counts[tile] = their number. A NaN is unlike every other: all
-// are kept.
+// out[tile × thinning.tile …] = a tile's kept elements; counts[tile] = their number. A NaN differs from every other
+// NaN, so all are kept.
 template <typename U>
 kernel void thin(device const U* x [[buffer(0)]],
                  device U* out [[buffer(1)]],
@@ -33,7 +33,7 @@ kernel void thin(device const U* x [[buffer(0)]],
     constexpr uint SLOTS = Table<U>::SLOTS;
     threadgroup U slots[SLOTS];
     const uint begin = tile * thinning.step, end = min(begin + thinning.tile, thinning.n);
-    const U first = x[begin];  // kept, and in every slot: then no slot need be marked as free
+    const U first = x[begin];  // kept, and in every slot, so that no slot need be marked as free
     for (uint slot = 0; slot < SLOTS; ++slot) slots[slot] = first;
     out += tile * thinning.tile;
     out[0] = first;

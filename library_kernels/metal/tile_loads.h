@@ -2,9 +2,9 @@
 #pragma once
 #include <metalnb/product.h>
 
-// A factor's layout: WINDOWS of images, whose elements are located as they are read; WIDE, contiguous along K or across
-// it, and a multiple of the four or eight elements that are read at once; ANY strides otherwise. A_WAY and B_WAY are
-// macros.
+// A factor's layout: WINDOWS of images, whose elements are located when they are read; WIDE, contiguous along K or
+// across it, and a multiple of the four or eight elements that are read at once; ANY strides otherwise. A_WAY and B_WAY
+// are macros.
 enum Way { ANY, WIDE_ALONG, WIDE_ACROSS, WINDOWS };
 
 constant uint BAND = 8;  // rows of tiles that are traversed column by column, so that both factors stay in cache
@@ -17,22 +17,22 @@ inline uint2 corner(uint group, uint M, uint N, uint rows, uint columns) {
     return uint2((first + place % height) * rows, place / height * columns);
 }
 
-/// What a thread brings of a factor, from a tile's corner on: `from` moves on along K.
+/// A thread's elements of a factor, from a tile's corner: `from` advances along K.
 template <typename M> struct Lines {
     device const M* from;
     long line, k;  // from one line, a row of A or a column of B, and from one element along K, to the next
-    uint count;    // lines that are there
+    uint count;    // existing lines
 };
 
-/// The geometry of windows over images: columns first. A convolution's terms are its window's elements, and of each all
+/// The geometry of windows over images: columns first. A convolution's terms are its window's elements, each with all
 /// channels.
 struct Window {
     uint2 image, places, size, stride, dilation;
     int2 padding;   // before the first column and row
-    uint channels;  // of a group, whole strips
+    uint channels;  // of a group, in full strips
 };
 
-/// A column of the factor that windows make: the place of one, from its first element on.
+/// A column of the factor from windows: the position of a window, from its first element.
 template <typename M> struct Seen {
     device const M* image;
     int x, y;
@@ -40,7 +40,7 @@ template <typename M> struct Seen {
     bool there;
 };
 
-/// Brings strips of H such columns, DEPTH deep: a thread has one column, and N elements of it.
+/// Loads strips of H such columns, DEPTH deep: a thread has N elements of one column.
 template <typename M, uint H, uint THREADS, uint DEPTH> struct WindowStrips {
     static constexpr constant uint N = H * DEPTH / THREADS, STEP = THREADS / H;
 

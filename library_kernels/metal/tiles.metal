@@ -1,24 +1,26 @@
-// C = A B for devices with slow loads. A threadgroup makes a tile of C: it brings the next strips of A and B into threadgroup memory
-// while it multiplies those that are there, and each thread keeps a block of 8 x 8 sums in registers. A SIMD-group makes 32
-// rows of 64 columns; its threads' rows and columns are fours, so that what they read of a tile lies in different banks.
+// C = A B for devices with slow loads. A threadgroup computes a tile of C: it loads the next strips of A and B into
+// threadgroup memory while it multiplies the current ones, and each thread keeps a block of 8 x 8 sums in registers. A
+// SIMD-group computes 32 rows of 64 columns; its threads' rows and columns come in groups of four, so that the elements
+// they read are in different banks.
 //
 // Source: V. Volkov, J. Demmel, "Benchmarking GPUs to Tune Dense Linear Algebra", SC 2008 (blocks in registers);
 // G. Tan et al., "Fast Implementation of DGEMM on Fermi GPU", SC 2011 (two strips of each factor, alternating).
 #include <metalnb/tile_loads.h>
 
-#ifndef B_WINDOWS  // whether B is made of windows: see tile_loads.h
+#ifndef B_WINDOWS  // whether B consists of windows: see tile_loads.h
 #define B_WINDOWS 0
 #endif
 
 constant constexpr uint DEPTH = 8;  // of a strip
 constant constexpr uint PAD = 4;    // elements transposed on the way into the strip fall into different banks
 
-/// Brings strips of H lines, DEPTH deep, into threadgroup memory, lines side by side: T threads, EACH elements a thread.
+/// Loads strips of H lines, DEPTH deep, into threadgroup memory, with lines adjacent: T threads, EACH elements per
+/// thread.
 template <typename T, typename V, Way WAY, uint H, uint THREADS> struct Strips {
     using M = memory_of<T>;
     static constexpr constant uint EACH = H * DEPTH / THREADS, FOURS = EACH / 4;
 
-    /// The line and the place along K of a thread's four, or of a single element.
+    /// The line and the position along K of a thread's four elements, or of a single one.
     static uint2 four(uint i) {
         return WAY == WIDE_ALONG ? uint2(i / (DEPTH / 4), i % (DEPTH / 4) * 4) : uint2(i % (H / 4) * 4, i / (H / 4));
     }
@@ -67,7 +69,7 @@ template <typename T, typename V, Way WAY, uint H, uint THREADS> struct Strips {
     }
 };
 
-/// The same of columns that windows make.
+/// The same for columns from windows.
 template <typename T, typename V, uint H, uint THREADS> struct Columns : WindowStrips<memory_of<T>, H, THREADS, DEPTH> {
     using M = memory_of<T>;
     using Base = WindowStrips<M, H, THREADS, DEPTH>;

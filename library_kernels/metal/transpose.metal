@@ -1,7 +1,7 @@
 // Copying with the axes exchanged: neighbours in the source are far apart in the result. A threadgroup reads a square
-// tile along the source's memory, turns it in threadgroup memory, and writes it along the result's: both are touched in
-// whole stretches, which a GPU calls coalesced and a CPU's caches want as much. Source: Ruetsch and Micikevicius,
-// "Optimizing Matrix Transpose in CUDA", 2009.
+// tile along the source's memory, transposes it in threadgroup memory, and writes it along the result's: both accesses
+// are contiguous, which a GPU coalesces and a CPU's caches need as much. Source: Ruetsch and Micikevicius, "Optimizing
+// Matrix Transpose in CUDA", 2009.
 #include <metalnb/elementwise.h>
 
 constant constexpr uint TILE = 32;
@@ -25,7 +25,7 @@ kernel void transpose(
     constant Walk& walk,
     uint3 group [[threadgroup_position_in_grid]],
     uint3 t [[thread_position_in_threadgroup]]) {
-    threadgroup memory_of<FROM> tile[TILE][TILE + 1];  // one more than the tile: a column falls into different banks
+    threadgroup memory_of<FROM> tile[TILE][TILE + 1];  // one more, so that columns avoid bank conflicts
     uint left = group.x * TILE, top = group.y * TILE;
     x += corner(walk, 0, group.z);
     out += corner(walk, 1, group.z);
@@ -33,7 +33,7 @@ kernel void transpose(
     x += left * of + top;
     out += top * to + left;
     uint wide = walk.sizes[0] - left, tall = walk.sizes[1] - top;
-    if (wide >= TILE && tall >= TILE) {  // no thread asks whether it is inside: so for all but the tiles at the edges
+    if (wide >= TILE && tall >= TILE) {  // no thread tests whether it is inside, for all but the tiles at the edges
         for (uint k = 0; k < TILE; k += ROWS)
             tile[k + t.y][t.x] = x[(k + t.y) * of + t.x];
         threadgroup_barrier(mem_flags::mem_threadgroup);

@@ -1,5 +1,5 @@
-// The updates of a scatter, sorted into 256 buckets by the high bits of their places, and their effect on an element.
-// Source: as gather.metal.
+// The updates of a scatter, sorted into 256 buckets by the high bits of their positions, and their effect on an
+// element. Source: as gather.metal.
 #pragma once
 #include <metalnb/storage.h>
 
@@ -7,7 +7,7 @@ struct Updates {
     uint count;
     uint rows;   // of `values`: count, or 1 row for all
     uint inner;
-    uint bits;   // in which the places of one bucket may differ
+    uint bits;   // the bits in which the positions of one bucket may differ
 };
 
 constant constexpr uint BUCKETS = 256;
@@ -32,7 +32,7 @@ struct Add {
     MAKE_SCATTER(put_16, Put<ushort>)      \
     MAKE_SCATTER(put_32, Put<uint>)        \
     MAKE_SCATTER(put_64, Put<ulong>)       \
-    MAKE_SCATTER(add_8, Add<uchar>) /* signed and unsigned integers add alike */ \
+    MAKE_SCATTER(add_8, Add<uchar>) /* signed and unsigned integers add in the same way */ \
     MAKE_SCATTER(add_16, Add<ushort>)      \
     MAKE_SCATTER(add_32, Add<uint>)        \
     MAKE_SCATTER(add_64, Add<ulong>)       \

@@ -1,6 +1,6 @@
-"""The rows of the activation functions of neural networks. Adding one is one line.
+"""The rows of neural networks' activation functions; a new one takes one line.
 
-All are stable: no argument overflows on the way to a result that does not, and at the infinities they have their limits.
+All are stable: no intermediate result overflows unless the result does, and at the infinities they have their limits.
 """
 
 # ruff: noqa: E501  (a row is one line, however long: it is read as one of a table)

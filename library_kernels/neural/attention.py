@@ -32,12 +32,12 @@ _ISNAN = BY_NAME["isnan"]
 
 
 class _Attention(Op):
-    """An op whose work is two products."""
+    """An op that consists mainly of two products."""
 
-    masks = frozenset(("attn_mask",))  # may be bool whatever the others are
+    masks = frozenset(("attn_mask",))  # may be bool, whatever the others are
 
     def __metal_traffic__(self, query: Any, key: Any, value: Any, **options: Any) -> LeastTraffic:
-        """Return the least that a call must move and compute."""
+        """Return the least bytes that a call must move, and its operations."""
         moved = super().__metal_traffic__(query, key, value, **options)
         scores = math.prod(query.shape[:-1]) * key.shape[-2]
         return LeastTraffic(moved.bytes, 2 * scores * (key.shape[-1] + value.shape[-1]))
@@ -59,7 +59,7 @@ def _reference(q: Any, k: Any, v: Any, attn_mask: Any = None, *, is_causal: bool
 
 
 def _size(*given: Any) -> Any:
-    """Size of an error: that of the values."""
+    """Return the size of an error, which is that of the values."""
     return np.maximum(np.abs(given[-1]), np.abs(given[2]).max(initial=1.0))
 
 
@@ -74,7 +74,7 @@ def scaled_dot_product_attention(
     query: Array, key: Array, value: Array, /, attn_mask: Array | None = None, *, is_causal: bool = False,
     scale: float | None = None, enable_gqa: bool = False,
 ) -> Array:  # fmt: skip
-    """Means of values, weighed by how alike queries and keys are: softmax(query keyᵀ scale + mask) value.
+    """Return means of values, weighted by the similarity of queries and keys: softmax(query keyᵀ scale + mask) value.
 
     Parameters
     ----------
@@ -83,20 +83,20 @@ def scaled_dot_product_attention(
     value : Array (…, S, V)
         Of floats. The leading axes broadcast.
     attn_mask : Array, optional
-        Broadcast to (…, L, S): bool, where a query sees a key; or floats, added to the scores.
+        Broadcast to (…, L, S): bool, true where a query attends to a key; or floats, added to the scores.
     is_causal : bool
-        A query sees the keys up to its own place only.
+        Whether a query attends only to keys up to its own position.
     scale : float, optional
         By default 1 / √E.
     enable_gqa : bool
-        Whether several heads of the query, the last but two of its axes, share one of key and value.
+        Whether several heads of the query, its third axis from the end, share a head of key and value.
 
     Returns
     -------
     Array (…, L, V)
-        Of the dtype that they promote to; scores and sums are float32, and never in memory together while E + V is at
-        most 256, on a GPU each of them: beyond, it is two products and a softmax. Where hardware multiplies matrices of
-        the dtype, weights are rounded to it. A query that sees no key gives zeros.
+        In the dtype that they promote to. Scores and sums are float32; all scores are never stored if E + V is at most
+        256, or on a GPU if each of them is. Beyond that, it is two products and a softmax. If hardware multiplies
+        matrices of the dtype, weights are rounded to it. A query that attends to no key gets zeros.
 
     Raises
     ------
@@ -127,7 +127,7 @@ def scaled_dot_product_attention(
 
 
 def _repeated(lead: tuple[int, ...], share: int) -> tuple[int, ...]:
-    """Return leading axes with the heads multiplied, or divided by a negative number."""
+    """Return leading axes with the number of heads multiplied, or divided if the factor is negative."""
     if share in {1, -1}:
         return lead
     return (*lead[:-1], lead[-1] * share if share > 0 else lead[-1] // -share)
@@ -138,7 +138,7 @@ def _laid(x: Array, lead: tuple[int, ...]) -> Array:
 
 
 def _additive(who: str, given: Any, lead: tuple[int, ...], last: tuple[int, int], q: Array) -> Array:
-    """Return a mask as numbers to add, float32: (L, S), or one for each of all heads."""
+    """Return a mask as float32 numbers to add: (L, S), or one for each head."""
     mask = as_array(who, given)
     on(q.engine, who, mask)
     if mask.dtype == np.bool_:
@@ -201,29 +201,29 @@ def _angles(length: int, half: int, base: float, offset: int, dtype: str, device
     tolerance={"float32": 2.0, "float16": 1.6, "bfloat16": 1.6},
     size=lambda x, want: np.maximum(np.abs(want), np.abs(x).max(initial=0.0)))  # fmt: skip
 def rope(x: Array, /, *, base: float = 10000.0, offset: int = 0, interleaved: bool = False) -> Array:
-    """Turn pairs of numbers by angles that grow with their row: rotary position embedding.
+    """Rotate pairs of numbers by angles that grow with their row: rotary position embedding.
 
     Parameters
     ----------
     x : Array (…, L, E)
         Of floats; E is even. Row i is at position i + offset.
     base : float
-        Pair j of E/2 turns by base^(-2j/E) for each row.
+        Pair j of E/2 rotates by base^(-2j/E) per row.
     offset : int
         The position of the first row.
     interleaved : bool
-        Whether pairs are neighbours; else a number of the first half belongs to one of the second.
+        Whether pairs are neighbours; otherwise each number of the first half is paired with one of the second.
 
     Returns
     -------
     Array
-        Of x's shape and dtype. The angles are computed in float64, and kept for the next call; cosines and sines are of
+        Of x's shape and dtype. The angles are computed in float64 and kept for the next call; cosines and sines have
         x's dtype.
 
     Raises
     ------
     ValueError
-        When there are fewer than two axes, or E is odd.
+        If there are fewer than two axes, or E is odd.
     """
     x = as_array("rope", x)
     if x.ndim < 2 or x.shape[-1] % 2 or not is_float(x.dtype):

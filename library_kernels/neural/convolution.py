@@ -1,7 +1,7 @@
-"""Convolutions: sums that read the images where they lie, or laid out once with their padding.
+"""Convolutions: sums that read the images in place, or laid out once with their padding.
 
-``convolve.metal`` makes them. For a GPU with tiles they are products of weights with windows, whose elements the tiles
-look for in the images; where channels are no whole strips, with a view of the windows, which one copy lays out.
+``convolve.metal`` computes them. On a GPU with tiles they are products of weights with windows, whose elements the
+tiles read from the images; if channels do not fill strips, with a view of the windows, which one copy lays out.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ class _Convolution(Op):
     """An op that sums a window's products for each element of the result."""
 
     def __metal_traffic__(self, x: Any, weight: Any, *rest: Any, **options: Any) -> LeastTraffic:
-        """Return the least that a call must move and compute."""
+        """Return the least bytes that a call must move, and its operations."""
         moved = super().__metal_traffic__(x, weight, *rest, **options)
         made = self(x, weight, *rest, **options)
         return LeastTraffic(moved.bytes, 2 * made.size * math.prod(weight.shape[1:]))
 
 
 def tuple_of(who: str, name: str, given: Any, count: int, *, least: int) -> Shape:
-    """Read one integer, or one for each axis."""
+    """Return one integer for each axis, from one or several."""
     values = tuple(given) if isinstance(given, Iterable) else (given,) * count
     if len(values) == 1:
         values *= count
@@ -53,7 +53,7 @@ def tuple_of(who: str, name: str, given: Any, count: int, *, least: int) -> Shap
 
 
 def padded(x: Array, padding: Sequence[tuple[int, int]], value: float) -> Array:
-    """Return the array with a number around its last axes."""
+    """Return the array padded with a number along its last axes."""
     if not any(map(any, padding)):
         return x
     lead = x.ndim - len(padding)
@@ -65,7 +65,7 @@ def padded(x: Array, padding: Sequence[tuple[int, int]], value: float) -> Array:
 
 
 def windows(x: Array, size: Shape, stride: Shape, dilation: Shape) -> Array:
-    """View (…, *axes) as (…, *size, *places): the elements of each window, for each place of it."""
+    """View (…, *axes) as (…, *size, *places): the elements of each window, for each of its positions."""
     count = len(size)
     shape, strides = x.shape[-count:], x.strides[-count:]
     places = tuple((n - d * (k - 1) - 1) // s + 1 for n, k, s, d in zip(shape, size, stride, dilation, strict=True))
@@ -76,7 +76,7 @@ def windows(x: Array, size: Shape, stride: Shape, dilation: Shape) -> Array:
 
 
 def _edges(who: str, padding: Any, size: Shape, stride: Shape, dilation: Shape) -> tuple[tuple[int, int], ...]:
-    """Return how much is put before and after each axis."""
+    """Return the padding before and after each axis."""
     if padding == "valid":
         return ((0, 0),) * len(size)
     if padding == "same":
@@ -131,7 +131,7 @@ def _convolved(  # noqa: PLR0913, PLR0917  (PyTorch's parameters)
 
 
 def _multiplied(x: Array, weight: Array, over: Windows, groups: int) -> Array:
-    """Multiply the weights with the windows, on a GPU as they lie in the images where that is possible."""
+    """Multiply the weights with the windows, on a GPU in place in the images if possible."""
     tiles = device_of(x.engine.caps).tile_places
     made = None
     if tiles and math.prod(over.size) > 1 and 0 not in weight.shape and 0 not in x.shape:
@@ -140,7 +140,7 @@ def _multiplied(x: Array, weight: Array, over: Windows, groups: int) -> Array:
 
 
 def _product(x: Array, weight: Array, over: Windows, groups: int) -> Array:
-    """Multiply the weights with the windows, some of the batch at a time where their copy would be large."""
+    """Multiply the weights with the windows, part of the batch at a time if their copy would be large."""
     count = len(over.size)
     batch, outputs, own = x.shape[0], *weight.shape[:2]
     split = x if x.contiguous else copied(x)
@@ -172,7 +172,7 @@ def _product(x: Array, weight: Array, over: Windows, groups: int) -> Array:
 
 def _reference(x: Any, weight: Any, bias: Any = None, *, stride: Any = 1, padding: Any = 0, dilation: Any = 1,
                groups: int = 1) -> Any:  # fmt: skip
-    """Add up the products of each place of the window."""
+    """Add up the products for each element of the window."""
     axes = weight.ndim - 2
     if x.ndim == axes + 1:
         return _reference(x[None], weight, bias, stride=stride, padding=padding, dilation=dilation, groups=groups)[0]
@@ -213,7 +213,7 @@ def conv2d(
     x: Array, weight: Array, /, bias: Array | None = None, *, stride: Any = 1, padding: Any = 0, dilation: Any = 1,
     groups: int = 1,
 ) -> Array:  # fmt: skip
-    """Sums of products of windows of images with weights: a convolution, as neural networks call it.
+    """Return the sums of products of windows of images with weights: a convolution, in neural networks' terms.
 
     Parameters
     ----------
@@ -221,21 +221,21 @@ def conv2d(
     weight : Array (O, C / groups, h, w)
     bias : Array (O,), optional
     stride, dilation : int or pair of int
-        From one window to the next, and from one element of a window to the next.
+        The steps from one window to the next, and from one element of a window to the next.
     padding : int, pair of int, "same" or "valid"
-        Zeros around each image; ``same``: as many as keep its size, for a stride of 1.
+        Zeros around each image; ``same`` keeps its size, for a stride of 1.
     groups : int
-        Into which the channels are divided; each output sees its own group.
+        The number of groups of channels; each output uses one group.
 
     Returns
     -------
     Array (N, O, H', W')
-        Of the dtype that all promote to; summed in float32. H' = (H + 2 padding - dilation (h - 1) - 1) // stride + 1.
+        In the dtype that all promote to; summed in float32. H' = (H + 2 padding - dilation (h - 1) - 1) // stride + 1.
 
     Raises
     ------
     ValueError
-        For shapes that do not fit, and where a window is larger than the padded image.
+        For shapes that do not fit, or if a window is larger than the padded image.
     """
     return _convolved("conv2d", 2, x, weight, bias, stride, padding, dilation, groups)
 

@@ -1,4 +1,4 @@
-"""The layer that is a product of matrices: linear."""
+"""The layer `linear`, a matrix product with a bias."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def linear(x: Array, weight: Array, bias: Array | None = None, /) -> Array:
     ----------
     x : Array (…, K)
     weight : Array (N, K)
-        A row for each feature that comes out, as PyTorch keeps it.
+        A row for each output feature, as in PyTorch.
     bias : Array (N,), optional
 
     Returns
@@ -44,7 +44,7 @@ def linear(x: Array, weight: Array, bias: Array | None = None, /) -> Array:
     Raises
     ------
     ValueError
-        When weight is no matrix, or K differs.
+        If weight is not a matrix, or K differs.
     """
     x, weight = as_array("linear", x), as_array("linear", weight)
     if weight.ndim != 2 or x.ndim == 0 or weight.shape[1] != x.shape[-1]:

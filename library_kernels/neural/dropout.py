@@ -16,12 +16,12 @@ __all__ = ["dropout"]
 @op("neural", reference=lambda x, p=0.5, training=True: x, dtypes=ALL, kernels=("random.metal",), flops=2,  # noqa: ARG005
     cite="N. Srivastava et al., 2014; PyTorch, ``dropout``")  # fmt: skip
 def dropout(x: Array, /, p: float = 0.5, *, training: bool = True, generator: Generator | None = None) -> Array:
-    """Set each element to 0 with probability p, and scale the others by 1 / (1 - p); when not training, x itself.
+    """Set each element to 0 with probability p and scale the others by 1 / (1 - p); return x itself if not training.
 
     Parameters
     ----------
     x : Array
-        Of floats, when training.
+        Of floats, if training.
     p : float
         Between 0 and 1.
     training : bool
@@ -31,9 +31,9 @@ def dropout(x: Array, /, p: float = 0.5, *, training: bool = True, generator: Ge
     Raises
     ------
     ValueError
-        When p is not between 0 and 1.
+        If p is not between 0 and 1.
     TypeError
-        For an x that is not of floats, when training.
+        For an x that is not of floats, if training.
     """
     x = as_array("dropout", x)
     if not 0 <= p <= 1:

@@ -1,4 +1,4 @@
-"""Rows of tables for indices: embedding, one_hot."""
+"""Rows of tables by index: embedding, one_hot."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def embedding(indices: Array, weight: Array, /) -> Array:
     Raises
     ------
     IndexError
-        When an index is out of bounds.
+        If an index is out of bounds.
     ValueError
         For a table of other than two axes.
     """
@@ -53,19 +53,19 @@ def _one_hot(x: Any, num_classes: int = -1) -> Any:
 
 @op("neural", reference=_one_hot, dtypes=INTEGERS, kernels=("elementwise.h",), cite="PyTorch, ``one_hot``")
 def one_hot(x: Array, /, num_classes: int = -1) -> Array:
-    """Return a row of zeros for each number, with a one at its place: int64.
+    """Return a row of zeros for each number, with a one at its index: int64.
 
     Parameters
     ----------
     x : Array of integers
-        From 0 on.
+        0 or more.
     num_classes : int
         The length of the rows; by default one more than the largest number, which is waited for.
 
     Raises
     ------
     ValueError
-        For a number that has no place.
+        For a number outside the row.
     """
     x = as_array("one_hot", x)
     if not is_integer(x.dtype):

@@ -1,4 +1,4 @@
-"""Gated and parametrised activations of two operands or halves: glu, prelu; and celu, hardtanh and the shrinkages."""
+"""Gated and parametrised activations, glu and prelu; also celu, hardtanh and the shrinkages."""
 
 # ruff: noqa: E501  (a row is one line, however long: it is read as one of a table)
 
@@ -48,12 +48,12 @@ def glu(x: Array, /, axis: int = -1) -> Array:
     x : Array
         Of floats.
     axis : int
-        Its length is even.
+        The axis, of even length.
 
     Returns
     -------
     Array
-        Of x's dtype, with the axis half as long.
+        In x's dtype, with the axis half as long.
 
     Raises
     ------

@@ -68,7 +68,7 @@ _HUBER = Elementwise(
          parameters={"delta": 1.0}),
     _info(_huber),
 )  # fmt: skip
-# Logarithms stop at -100, as PyTorch's do: of 0 they would be infinite, and 0 times that NaN.
+# Logarithms stop at -100, as PyTorch's do: the logarithm of 0 would be infinite, and 0 times that NaN.
 _BINARY = Elementwise(
     _two("binary_cross_entropy", "-(y * maximum_of(log(x), -100.0f) + (1.0f - y) * maximum_of(log1p_of(-x), -100.0f))"),
     _info(_binary),
@@ -100,7 +100,7 @@ def _elementwise(who: str, row: Elementwise, x: Any, target: Any, reduction: str
 
 
 def _size(x: Any, target: Any, *rest: Any) -> Any:
-    """Size of the error of a loss: of its own, and of the largest term."""
+    """Return the size of a loss's error: that of the loss, or of its largest term."""
     del target
     return np.maximum(np.abs(rest[-1]), 1.0 + np.max(np.abs(x), initial=0.0) ** 2)
 
@@ -115,14 +115,14 @@ def _row(reference: Callable[..., Any], name: str, row: Elementwise) -> Callable
 
 @_row(lambda x, y: (x - y) ** 2, "mse_loss", _SQUARES)
 def mse_loss(x: Array, target: Array, /, *, reduction: str = "mean") -> Array:
-    """Squares of the differences.
+    """Return the squares of the differences.
 
     Parameters
     ----------
     x, target : Array
-        Of one shape.
+        Of the same shape.
     reduction : {"mean", "sum", "none"}
-        Of the elements; ``none``: one loss for each.
+        How the elements' losses are combined; ``none``: one loss for each.
 
     Returns
     -------
@@ -131,20 +131,20 @@ def mse_loss(x: Array, target: Array, /, *, reduction: str = "mean") -> Array:
     Raises
     ------
     ValueError
-        For two shapes, and for another reduction.
+        For different shapes, and for another reduction.
     """
     return _elementwise("mse_loss", _SQUARES, x, target, reduction)
 
 
 @_row(lambda x, y: np.abs(x - y), "l1_loss", _DISTANCES)
 def l1_loss(x: Array, target: Array, /, *, reduction: str = "mean") -> Array:
-    """Absolute differences; parameters and errors as for `mse_loss`."""
+    """Return the absolute differences; parameters and errors as for `mse_loss`."""
     return _elementwise("l1_loss", _DISTANCES, x, target, reduction)
 
 
 @_row(_smooth, "smooth_l1_loss", _SMOOTH)
 def smooth_l1_loss(x: Array, target: Array, /, *, reduction: str = "mean", beta: float = 1.0) -> Array:
-    """Squares of differences d below beta, d² / 2 beta, and d - beta / 2 beyond; otherwise as `mse_loss`."""
+    """Return d² / 2 beta for differences d below beta, and d - beta / 2 beyond; otherwise as `mse_loss`."""
     if beta == 0:
         return _elementwise("smooth_l1_loss", _DISTANCES, x, target, reduction)
     return _elementwise("smooth_l1_loss", _SMOOTH, x, target, reduction, beta=beta)
@@ -152,25 +152,25 @@ def smooth_l1_loss(x: Array, target: Array, /, *, reduction: str = "mean", beta:
 
 @_row(_huber, "huber_loss", _HUBER)
 def huber_loss(x: Array, target: Array, /, *, reduction: str = "mean", delta: float = 1.0) -> Array:
-    """Half the squares of differences d up to delta, and delta (d - delta / 2) beyond; otherwise as `mse_loss`."""
+    """Return d² / 2 for differences d up to delta, and delta (d - delta / 2) beyond; otherwise as `mse_loss`."""
     return _elementwise("huber_loss", _HUBER, x, target, reduction, delta=delta)
 
 
 @_row(_binary, "binary_cross_entropy", _BINARY)
 def binary_cross_entropy(x: Array, target: Array, /, *, reduction: str = "mean") -> Array:
-    """-(target log x + (1 - target) log(1 - x)), of probabilities; logarithms stop at -100. As `mse_loss` otherwise."""
+    """Return -(target log x + (1 - target) log(1 - x)) of probabilities, logarithms at least -100; as `mse_loss`."""
     return _elementwise("binary_cross_entropy", _BINARY, x, target, reduction)
 
 
 @_row(_logits, "binary_cross_entropy_with_logits", _LOGITS)
 def binary_cross_entropy_with_logits(x: Array, target: Array, /, *, reduction: str = "mean") -> Array:
-    """`binary_cross_entropy` of sigmoid(x), without its overflow; as `mse_loss` otherwise."""
+    """Return `binary_cross_entropy` of sigmoid(x), without overflow; otherwise as `mse_loss`."""
     return _elementwise("binary_cross_entropy_with_logits", _LOGITS, x, target, reduction)
 
 
 @_row(_divergence, "kl_div", _DIVERGENCE)
 def kl_div(x: Array, target: Array, /, *, reduction: str = "mean") -> Array:
-    """Distance of probabilities from others whose logarithms x are: target (log target - x). As `mse_loss`."""
+    """Return target (log target - x), the distance of probabilities from those with logarithms x; as `mse_loss`."""
     return _elementwise("kl_div", _DIVERGENCE, x, target, reduction)
 
 
@@ -180,7 +180,7 @@ def kl_div(x: Array, target: Array, /, *, reduction: str = "mean") -> Array:
 def _picked(
     who: str, logs: Array, target: Any, weight: Any, ignore_index: int, smoothing: float, reduction: str
 ) -> Array:
-    """Add up the negative logarithms at the targets' places, each with its class's weight."""
+    """Return the negative logarithms at the targets' indices, each times its class's weight."""
     places = as_array(who, target)
     if not is_integer(places.dtype) or logs.ndim < 1:
         raise TypeError(f"{who}: targets are the numbers of classes; got {places.dtype}.")
@@ -244,29 +244,29 @@ _class_row = functools.partial(
 def nll_loss(
     x: Array, target: Array, /, weight: Array | None = None, *, ignore_index: int = -100, reduction: str = "mean"
 ) -> Array:
-    """Negative logarithms of the probabilities of the right classes.
+    """Return the negative logarithms of the right classes' probabilities.
 
     Parameters
     ----------
     x : Array (N, C, …) or (C,)
-        Logarithms of probabilities, of floats.
+        Logarithms of probabilities, as floats.
     target : Array of integers (N, …) or ()
         The right classes.
     weight : Array (C,), optional
-        Of each class; a mean is divided by the sum of those counted.
+        The weight of each class; a mean is divided by the sum of the weights counted.
     ignore_index : int
-        Targets of this number count for nothing.
+        Targets with this number are ignored.
     reduction : {"mean", "sum", "none"}
 
     Returns
     -------
     Array
-        Of x's dtype, computed in float32. NaN for the mean of none.
+        In x's dtype, computed in float32. NaN for the mean of none.
 
     Raises
     ------
     IndexError
-        For a target that is no class.
+        For a target that is not a class.
     ValueError
         For shapes that do not fit.
     """
@@ -280,9 +280,10 @@ def cross_entropy(
     x: Array, target: Array, /, weight: Array | None = None, *, ignore_index: int = -100, reduction: str = "mean",
     label_smoothing: float = 0.0,
 ) -> Array:  # fmt: skip
-    """`nll_loss` of `log_softmax` along the classes, whose parameters it has.
+    """Return `nll_loss` of `log_softmax` along the classes, with the parameters of `nll_loss`.
 
-    `target` may also be probabilities, floats of x's shape. `label_smoothing` of the weight goes to all classes alike.
+    `target` may also be probabilities, as floats of x's shape. The fraction `label_smoothing` of the weight is spread
+    evenly over all classes.
     """
     logits = as_array("cross_entropy", x)
     if not logits.ndim:

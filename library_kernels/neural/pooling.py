@@ -26,11 +26,11 @@ from .convolution import tuple_of
 
 __all__ = ["adaptive_avg_pool2d", "avg_pool1d", "avg_pool2d", "max_pool1d", "max_pool2d"]
 
-_NARROW = 16  # places side by side that do not fill a SIMD-group, and
-_TOGETHER = 1024  # … places that are worth one
-_WINDOW = 64  # elements of a window whose loads a GPU has in flight at once
+_NARROW = 16  # adjacent positions that do not fill a SIMD-group, and
+_TOGETHER = 1024  # … positions that are worth one
+_WINDOW = 64  # elements of a window that a GPU loads at once
 _WINDOWED = struct.Struct("<11If2IQ")
-_THREADS = 256  # of a GPU's threadgroup
+_THREADS = 256  # in a GPU's threadgroup
 
 
 def _pooled(  # noqa: PLR0913
@@ -79,7 +79,7 @@ def _pooled(  # noqa: PLR0913
 
 
 def _places(n: int, k: int, s: int, p: int, d: int, ceil: bool) -> int:
-    """Count the places of a window along an axis; rounded up, the last one still begins in the image or before it."""
+    """Count a window's positions along an axis; rounded up, the last one still begins in the image or before it."""
     room = n + 2 * p - d * (k - 1) - 1
     count = (-(-room // s) if ceil else room // s) + 1
     return count - int(ceil and (count - 1) * s >= n + p)
@@ -89,7 +89,7 @@ def _places(n: int, k: int, s: int, p: int, d: int, ceil: bool) -> int:
 def _windows(
     element: str, numbers: tuple[float, ...], start: int, images: int, engine: str, *, most: bool
 ) -> Launch:
-    """Compile the kernel for windows of a compile-time size: `numbers` are ``pool.metal``'s Windowed."""
+    """Compile the kernel for a fixed size of windows: `numbers` are ``pool.metal``'s Windowed."""
     width, height, across, down = *numbers[2:4], *numbers[-2:]
     template = f"pool_windows<{element}, {str(most).lower()}, {width}, {height}>"
     binary = instantiated("pool.metal", {"pool_windows": template}, engine)["pool_windows"].binary
@@ -148,7 +148,7 @@ def _row(name: str, axes: int, *, most: bool) -> Callable[[Callable[..., Any]], 
 def max_pool2d(
     x: Array, kernel_size: Any, /, stride: Any = None, padding: Any = 0, *, dilation: Any = 1, ceil_mode: bool = False
 ) -> Array:
-    """Largest element of each window of images; NaN where there is one.
+    """Return the largest element of each window of images, or NaN if the window has one.
 
     Parameters
     ----------
@@ -156,13 +156,13 @@ def max_pool2d(
     kernel_size : int or pair of int
         Rows and columns of a window.
     stride : int or pair of int, optional
-        From one window to the next; by default its size.
+        The step from one window to the next; by default the window's size.
     padding : int or pair of int
-        Places around the image that windows may reach to, at most half a window; they count for nothing.
+        Positions around the image that windows may cover, at most half a window; they are ignored.
     dilation : int or pair of int
-        From one element of a window to the next.
+        The step from one element of a window to the next.
     ceil_mode : bool
-        Whether a last window may be cut short.
+        Whether the last window may be cut off.
 
     Returns
     -------
@@ -172,7 +172,7 @@ def max_pool2d(
     Raises
     ------
     ValueError
-        When no window fits.
+        If no window fits.
     """
     return _pooled("max_pool2d", 2, x, kernel_size, stride, padding, dilation, most=True, ceil=ceil_mode)
 
@@ -182,9 +182,9 @@ def avg_pool2d(
     x: Array, kernel_size: Any, /, stride: Any = None, padding: Any = 0, *, ceil_mode: bool = False,
     count_include_pad: bool = True, divisor_override: float | None = None,
 ) -> Array:  # fmt: skip
-    """Mean of each window of images; parameters as for `max_pool2d`.
+    """Return the mean of each window of images; parameters as for `max_pool2d`.
 
-    `count_include_pad` counts the padding as zeros, and `divisor_override` is divided by in place of the count.
+    `count_include_pad` counts the padding as zeros; `divisor_override` replaces the count as the divisor.
     """
     return _pooled("avg_pool2d", 2, x, kernel_size, stride, padding, 1, most=False, ceil=ceil_mode,
                    counted=count_include_pad, divisor=divisor_override)  # fmt: skip
@@ -223,12 +223,12 @@ def _adaptive(x: Any, size: Any) -> Any:
     tolerance={"float32": 6.0, "float16": 0.52, "bfloat16": 0.51},
     size=_size)  # fmt: skip
 def adaptive_avg_pool2d(x: Array, output_size: Any, /) -> Array:
-    """Means of windows that make images of a given size: x (N, C, H, W) or (C, H, W).
+    """Return means of windows so that images get a given size: x (N, C, H, W) or (C, H, W).
 
     Raises
     ------
     ValueError
-        When an axis is no multiple of its new length: windows would be of several sizes.
+        If an axis is not a multiple of its new length, so that windows would have several sizes.
     """
     x = as_array("adaptive_avg_pool2d", x)
     size = tuple_of("adaptive_avg_pool2d", "output_size", output_size, 2, least=1)

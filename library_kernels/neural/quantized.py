@@ -29,9 +29,9 @@ Host = np.ndarray[Any, Any]
 _UINT = np.dtype(np.uint32)
 _TOLD = struct.Struct("<4Q4I")
 _OFFSET = struct.Struct("<Q")
-_FEW = 8  # vectors that are multiplied as the weights are read; for more of them the weights are unpacked first
-_BUSY = 12  # SIMD-groups of a GPU's 64 that are enough to read at its memory's speed
-_VECTOR = 16  # bytes that a lane reads at once, at most
+_FEW = 8  # most vectors that are multiplied with packed weights; for more, the weights are unpacked first
+_BUSY = 12  # SIMD-groups, of a GPU's 64, that suffice to reach its memory bandwidth
+_VECTOR = 16  # most bytes that a lane reads at once
 
 
 class Parts(NamedTuple):
@@ -52,12 +52,12 @@ class Parts(NamedTuple):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Of the weights."""
+        """The shape of the weights."""
         return (*self.scales.shape[:-1], self.scales.shape[-1] * LANES)
 
 
 def _taken(who: str, words: Any, scales: Any, minima: Any) -> Parts:
-    """Check the parts, and lay them out as kernels read them."""
+    """Check the parts, and lay them out for the kernels."""
     words, scales = as_array(who, words), as_array(who, scales)
     minima = None if minima is None else as_array(who, minima)
     if words.dtype != _UINT:
@@ -97,7 +97,7 @@ def _float(who: str, given: Any, advice: str) -> Array:
 
 
 def _row(x: Host, bits: int = 4, *, symmetric: bool = False) -> tuple[Host, ...]:
-    """Do the same in NumPy, in float32 as the kernel does, with scales of x's dtype."""
+    """Do the same in NumPy, in float32 like the kernel, with scales in x's dtype."""
     wide = x.astype(np.float32).reshape((*x.shape[:-1], x.shape[-1] // LANES, LANES))
     most, middle = 2**bits - 1, 2 ** (bits - 1)
     low, high = (f(wide, -1, keepdims=True, initial=i) for f, i in ((np.min, np.inf), (np.max, -np.inf)))
@@ -117,18 +117,18 @@ def _row(x: Host, bits: int = 4, *, symmetric: bool = False) -> tuple[Host, ...]
     cite="ggml's blocks; MLX, ``quantize``",
     tolerance=dict.fromkeys(FLOATS, 0.0))  # fmt: skip
 def quantize(w: Array, /, bits: Literal[4, 8] = 4, *, symmetric: bool = False) -> tuple[Array, ...]:
-    """Return an array in integers of few bits, with a scale and a minimum for each 32 of them along the last axis.
+    """Return an array as integers of few bits, with a scale and a minimum for each 32 along the last axis.
 
-    An element is ``scale * q + minimum``, with q from 0 to ``2**bits - 1``; of symmetric weights it is
+    An element is ``scale * q + minimum``, with q from 0 to ``2**bits - 1``; for symmetric weights it is
     ``scale * (q - 2**(bits - 1))``.
 
     Parameters
     ----------
     w : Array (…, N, K)
-        Of floats; K is a multiple of 32. Of a layer's weights K is what comes in, as in `linear`.
+        Of floats; K is a multiple of 32. For a layer's weights K is the input features, as in `linear`.
     bits : {4, 8}
     symmetric : bool
-        Leave the minima out: 0 stays 0, and what is stored takes less, but the steps are coarser.
+        Whether to omit the minima: 0 stays 0 and less is stored, but the steps are coarser.
 
     Returns
     -------
@@ -137,14 +137,14 @@ def quantize(w: Array, /, bits: Literal[4, 8] = 4, *, symmetric: bool = False) -
     scales : Array (…, N, K / 32)
         Of w's dtype.
     minima : Array (…, N, K / 32)
-        Unless they are symmetric. A block of 32 with a NaN or an infinity becomes NaN.
+        Unless symmetric. A block of 32 with a NaN or an infinity becomes NaN.
 
     Raises
     ------
     TypeError
         For an array that is not of floats.
     ValueError
-        For another number of bits, and where K is no multiple of 32.
+        For another number of bits, or if K is not a multiple of 32.
     """
     w = _float("quantize", w, "w.astype(mnb.float32)")
     if bits not in {4, 8}:
@@ -225,7 +225,7 @@ def _weights(parts: Parts, dtype: DType) -> Array:
 
 
 def _told(parts: Parts, x: int, lengths: tuple[int, int, int]) -> Any:
-    """Pack where things begin, in elements, and how long they are."""
+    """Pack the operands' offsets, in elements, and lengths."""
     least = parts.scales if parts.minima is None else parts.minima
     begins = (a.offset // a.itemsize for a in (parts.words, parts.scales, least))
     return record(_TOLD.pack(x, *begins, *lengths, 0))
@@ -235,7 +235,7 @@ class QuantizedProduct(Op):
     """The op that multiplies by quantized weights: a product and a sum for each weight and vector."""
 
     def __metal_traffic__(self, x: Any, words: Any, *parts: Any, **options: Any) -> LeastTraffic:
-        """Return the least that a call must move and compute."""
+        """Return the least bytes that a call must move, and its operations."""
         moved = super().__metal_traffic__(x, words, *parts, **options)
         rows = math.prod(words.shape[:-1])
         return LeastTraffic(moved.bytes, 2 * x.size * rows)
@@ -247,33 +247,33 @@ def _product(x: Host, words: Host, scales: Host, minima: Host | None = None) -> 
 
 
 def _product_size(x: Host, words: Host, scales: Host, *rest: Host) -> Any:
-    """Bound the terms: the scales' and the minima's cancel."""
+    """Return a bound of the terms, because the scales' and the minima's cancel."""
     minima = np.abs(rest[0]) if len(rest) > 1 else np.abs(scales) * 2.0 ** (words.shape[-1] // max(1, scales.shape[-1]))
     return np.abs(x) @ _unpacked(words, np.abs(scales), minima).T
 
 
 def quantized_matmul(x: Array, words: Array, scales: Array, minima: Array | None = None, /) -> Array:
-    """Return ``x @ dequantize(words, scales, minima).T``; for few vectors the weights are read as they are.
+    """Return ``x @ dequantize(words, scales, minima).T``; for few vectors the packed weights are read directly.
 
     Parameters
     ----------
     x : Array (…, K)
         Of floats.
     words, scales, minima : Array
-        What `quantize` returns for weights (N, K): a row for each feature that comes out.
+        The result of `quantize` for weights (N, K), a row for each output feature.
 
     Returns
     -------
     Array (…, N)
-        Of x's dtype; sums are kept in float32. With more than 8 vectors the weights are rounded to x's dtype first.
-        Where x has an infinity the result may be NaN.
+        In x's dtype; sums are kept in float32. With more than 8 vectors the weights are first rounded to x's dtype. If
+        x has an infinity, the result may be NaN.
 
     Raises
     ------
     TypeError
-        When x, the scales or the minima are not of floats, or the words not uint32.
+        If x, the scales or the minima are not floats, or the words are not uint32.
     ValueError
-        When the weights are no matrix, or K differs.
+        If the weights are not a matrix, or K differs.
     """
     x = _float("quantized_matmul", x, "x.astype(mnb.float32)")
     parts = _taken("quantized_matmul", words, scales, minima)
@@ -303,7 +303,7 @@ def quantized_matmul(x: Array, words: Array, scales: Array, minima: Array | None
 
 
 def _rows(n: int, device: Device) -> int:
-    """Return how many rows a SIMD-group takes; several, since they share the loads of x."""
+    """Return how many rows a SIMD-group takes; several share the loads of x."""
     if not device.waits:
         return 4
     enough = _BUSY * device.tile_places // 2

@@ -31,14 +31,14 @@ _EXPONENTIALS = {"float32": 8.0, "float16": 0.6, "bfloat16": 0.53}
 
 
 def _steep(_x: Any, want: Any) -> Any:
-    """Scale of a softmax's error: x - m is rounded, which changes its exponential in proportion to x - m."""
+    """Return the scale of a softmax's error: rounding x - m changes its exponential in proportion to x - m."""
     return want * np.maximum(1, -np.log(np.maximum(want, 1e-300)))
 
 
 @op("activation", reference=_soft, dtypes=NUMERIC, kernels=("reduce.metal", "softmax.metal"), flops=4,
     tolerance=_EXPONENTIALS, size=_steep, cite="J. S. Bridle, 1990; PyTorch, torch.softmax")  # fmt: skip
 def softmax(x: Array, /, axis: int = -1) -> Array:
-    """Exponentials along an axis, scaled so that they sum to 1: exp(x - m) / Σ exp(x - m), with m the largest element.
+    """Return exponentials along an axis, scaled to sum 1: exp(x - m) / Σ exp(x - m), with m the largest element.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ def softmax(x: Array, /, axis: int = -1) -> Array:
     Returns
     -------
     Array
-        Of x's shape and dtype; computed in float32.
+        With x's shape and dtype; computed in float32.
     """
     return softmax_along("softmax", x, axis, log=False)
 
@@ -59,5 +59,5 @@ def softmax(x: Array, /, axis: int = -1) -> Array:
     flops=4, tolerance=_EXPONENTIALS, size=lambda _x, want: np.maximum(np.abs(want), 8.0),
     cite="PyTorch, torch.log_softmax")  # fmt: skip
 def log_softmax(x: Array, /, axis: int = -1) -> Array:
-    """Logarithm of `softmax`, whose parameters it has, without its underflow: (x - m) - log Σ exp(x - m)."""
+    """Return the logarithm of `softmax`, without underflow: (x - m) - log Σ exp(x - m); parameters as for `softmax`."""
     return softmax_along("log_softmax", x, axis, log=True)

@@ -42,7 +42,7 @@ def _channels(who: str, x: Any, least: int = 2) -> Array:
 
 
 def _row_of(who: str, name: str, given: Any, x: Array) -> Array | None:
-    """Read a number for each channel, as float32."""
+    """Return a number for each channel, as float32."""
     if given is None:
         return None
     row = as_array(who, given)
@@ -80,10 +80,10 @@ def batch_norm(
     x : Array (N, C, …)
         Of floats.
     running_mean, running_var : Array (C,), or None
-        Of each channel; used when not training, and moved towards the batch's own by `momentum` when training.
+        The statistics of each channel; used if not training, and moved towards the batch's by `momentum` if training.
     weight, bias : Array (C,), optional
     training : bool
-        Take the batch's own means and variances: three passes more.
+        Whether to use the batch's own means and variances, which takes three more passes.
     momentum, eps : float
 
     Returns
@@ -94,7 +94,8 @@ def batch_norm(
     Raises
     ------
     ValueError
-        For shapes that do not fit; without running statistics and not training; for a batch of one element a channel.
+        For shapes that do not fit, without running statistics if not training, and for a batch of one element per
+        channel.
     """
     who = "batch_norm"
     x = _channels(who, x)
@@ -117,7 +118,7 @@ def batch_norm(
 
 
 def _applied(x: Array, mean: Array, steep: Array, weight: Array | None, bias: Array | None) -> Array:
-    """Apply a line to each channel, in one pass; float16 and bfloat16 are not rounded on the way."""
+    """Apply a linear function to each channel, in one pass; float16 and bfloat16 are not rounded in between."""
     wide = (-1, *(1,) * (x.ndim - 2))
     steep = steep if weight is None else steep * weight
     shift = mean * 0 if bias is None else bias
@@ -139,14 +140,14 @@ def _grouped(x: Any, groups: int, weight: Any = None, bias: Any = None, *, eps: 
 def group_norm(
     x: Array, num_groups: int, /, weight: Array | None = None, bias: Array | None = None, *, eps: float = 1e-5
 ) -> Array:
-    """Shift and scale groups of channels of each element of a batch to mean 0 and variance 1, then by weight and bias.
+    """Shift and scale each batch element's groups of channels to mean 0 and variance 1, then by weight and bias.
 
     Parameters
     ----------
     x : Array (N, C, …)
         Of floats.
     num_groups : int
-        Into which the channels are divided.
+        The number of groups of channels.
     weight, bias : Array (C,), optional
     eps : float
         Added to the variance.
@@ -154,7 +155,7 @@ def group_norm(
     Returns
     -------
     Array
-        Of x's shape and dtype, by one kernel; on a GPU one pass of `layer_norm`, and one for the weights.
+        With x's shape and dtype, by one kernel; on a GPU by one pass of `layer_norm`, and one for the weights.
 
     Raises
     ------

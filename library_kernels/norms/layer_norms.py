@@ -29,7 +29,7 @@ _NORMS = {"float32": 16.0, "float16": 0.6, "bfloat16": 0.53}
 
 
 def _reach(x: Any, *given: Any) -> Any:
-    """Scale of a norm's error: the largest x relative to the spread."""
+    """Return the scale of a norm's error: the largest x relative to the spread."""
     *_, want = given
     if 0 in x.shape:
         return want
@@ -40,7 +40,7 @@ def _reach(x: Any, *given: Any) -> Any:
 @op("activation", reference=_layer, dtypes=FLOATS, kernels=("reduce.metal", "norm.metal"), flops=8,
     tolerance=_NORMS, size=_reach, cite="Ba, Kiros and Hinton, 2016")  # fmt: skip
 def layer_norm(x: Array, weight: Array | None = None, bias: Array | None = None, /, *, eps: float = 1e-5) -> Array:
-    """Rows moved to mean 0 and scaled to variance 1: (x - mean) / √(variance + eps) · weight + bias, in one kernel.
+    """Shift and scale rows to mean 0 and variance 1: (x - mean) / √(variance + eps) · weight + bias, in one kernel.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ def layer_norm(x: Array, weight: Array | None = None, bias: Array | None = None,
 @op("activation", reference=_root_mean, dtypes=FLOATS, kernels=("reduce.metal", "norm.metal"), flops=5,
     tolerance=_NORMS, cite="Zhang and Sennrich, 2019")  # fmt: skip
 def rms_norm(x: Array, weight: Array | None = None, /, *, eps: float = 1e-5) -> Array:
-    """Rows scaled to a mean square of 1: x / √(mean of x² + eps) · weight, in one kernel.
+    """Scale rows to a mean square of 1: x / √(mean of x² + eps) · weight, in one kernel.
 
     Parameters
     ----------

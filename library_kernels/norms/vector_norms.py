@@ -27,7 +27,7 @@ _NORMS = {0: "Nonzero", 1: "NormOne", 2: "NormTwo", math.inf: "NormMost", -math.
 @op("reduction", reference=_vector_norm, dtypes=FLOATS, kernels=("reduce.metal",), flops=2,
     numpy=(np.linalg.vector_norm,), tolerance={"float32": 8.0, "float16": 0.6, "bfloat16": 0.55})  # fmt: skip
 def vector_norm(x: Array, /, *, axis: Any = None, keepdims: bool = False, ord: float = 2) -> Array:
-    """Norm of vectors: (Σ |x|^p)^(1/p); for p = ±∞ the largest or smallest |x|, for p = 0 how many are not 0.
+    """Return the norm of vectors: (Σ |x|^p)^(1/p); for p = ±∞ the largest or smallest |x|, for p = 0 the nonzero count.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ def vector_norm(x: Array, /, *, axis: Any = None, keepdims: bool = False, ord: f
     Returns
     -------
     Array
-        Of x's dtype for floats, else float32. Squares are summed in float32: beyond 1e19 they overflow.
+        In x's dtype for floats, otherwise float32. Squares are summed in float32 and overflow beyond 1e19.
     """
     x = as_array("vector_norm", x)
     if not is_float(x.dtype) and not is_integer(x.dtype):

@@ -1,6 +1,6 @@
-"""Plans: which kernels, over which grids, with which records. Numbers alone.
+"""Plans: which kernels, over which grids, with which records. Only numbers are involved.
 
-Input: shapes, strides, offsets and sizes. Output: frozen records that ``launching`` carries out, among them the
-bytes that a kernel reads as its struct. Nothing here depends on arrays, engines or programs, so plans can be tested
-without them. The structs mirror those of the files in ``metal``; change both together.
+Input: shapes, strides, offsets and sizes. Output: frozen records that ``launching`` executes, including the bytes that
+a kernel reads as its struct. Nothing here depends on arrays, engines or programs, so plans can be tested without them.
+The structs mirror those of the files in ``metal``; change both together.
 """

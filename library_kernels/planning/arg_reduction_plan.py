@@ -1,4 +1,4 @@
-"""How argmax and argmin are split into dispatches of ``argreduce.metal``. Numbers alone: no array is touched."""
+"""Split argmax and argmin into dispatches of ``argreduce.metal``. Only numbers are involved, no arrays."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["ArgReductionPlan", "plan_arg_reduction"]
 
 _PLANS = 4096
 _BLOCK = 128  # a stretch is a multiple of what a SIMD-group goes through at once, as in argreduce.metal
-_ALONE = 1024  # elements that a thread goes through by itself when the columns are few
+_ALONE = 1024  # elements that one thread goes through if there are few columns
 
 
 class ArgReductionPlan(NamedTuple):
@@ -27,7 +27,7 @@ class ArgReductionPlan(NamedTuple):
         The bytes of the kernel's ``Reduction``.
     grid, threadgroup : tuple of 3 int
     found : int
-        Partial results of all stretches; 0 when each reduction is one stretch.
+        Partial results of all stretches; 0 if each reduction is one stretch.
     merge : numpy.ndarray or None
         The record for the second dispatch.
     outputs : int

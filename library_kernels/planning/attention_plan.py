@@ -1,7 +1,7 @@
-"""How attention is computed: which kernels suit its shapes and the device.
+"""Plan attention: choose the kernels for its shapes and the device.
 
-Those of ``attention.metal``, a query to a lane; where hardware multiplies matrices, ``attention_matrices.metal``; on a
-GPU where none does, ``attention_tiles.metal``; of few queries over many keys, ``attention_parts.metal``.
+``attention.metal`` has one query per lane; ``attention_matrices.metal`` is for hardware that multiplies matrices,
+``attention_tiles.metal`` for GPUs without it, and ``attention_parts.metal`` for few queries over many keys.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ _SIDE = 64  # queries and keys of a tile of attention_tiles.metal
 
 
 class AttentionShape(NamedTuple):
-    """What a call computes.
+    """The shape of a call.
 
     Attributes
     ----------
     heads : int
-        Of the query, over all leading axes.
+        The query's heads, over all leading axes.
     share : int
-        Of them that share one of key and value.
+        How many of them share a head of key and value.
     queries, keys, own, wide : int
         L, S, E and V.
     kind : {"float", "half", "bfloat16"}
@@ -43,7 +43,7 @@ class AttentionShape(NamedTuple):
     mask_pitch : int
         From one head's mask to the next.
     starts : tuple of 4 int
-        Where q, k, v and the mask begin in their memory, in elements.
+        The offsets of q, k, v and the mask in their memory, in elements.
     scale : float
     whole : bool
         Whether the rows of keys and values begin at multiples of 16 bytes.
@@ -72,12 +72,12 @@ class AttentionStep(NamedTuple):
     file, template : str
         Of the kernel.
     arguments : str
-        Which memory its first buffers are: q, k, v, m the mask, o the result, p the parts.
+        The memory of its first buffers: q, k, v, m the mask, o the result, p the parts.
     packed : numpy.ndarray
         The buffer after them.
     grid, threadgroup : tuple of 3 int
     parts : int
-        The floats of memory for parts that it writes.
+        The number of floats that it writes for parts.
     """
 
     file: str
@@ -90,7 +90,7 @@ class AttentionStep(NamedTuple):
 
 
 def plan_attention(s: AttentionShape, device: Device) -> tuple[AttentionStep, ...]:
-    """Plan attention; empty if no kernel takes rows of this width, so that it must be composed of products."""
+    """Plan attention; return an empty plan if no kernel takes rows of this width, so that it must use products."""
     matrices = s.kind.removesuffix("16") in device.matrices
     fits = max(s.own, s.wide) <= _MOST
     own_kernels = (device.waits or matrices) and fits
@@ -109,12 +109,12 @@ def plan_attention(s: AttentionShape, device: Device) -> tuple[AttentionStep, ..
 
 
 def _filled(s: AttentionShape) -> tuple[int, int]:
-    """Return the numbers of a key and of a value, filled up to whole pairs of matrices."""
+    """Return the lengths of a key and of a value, padded to full pairs of matrices."""
     return -(-s.own // 16) * 16, -(-s.wide // 16) * 16
 
 
 def _tile(s: AttentionShape) -> int:
-    """Return how many keys and values threadgroup memory holds; 0 where too few."""
+    """Return how many keys and values fit into threadgroup memory, or 0 if too few."""
     row = (sum(_filled(s)) + 16) * (4 if s.kind == "float" else 2)
     return next((n for n in _TILES if n * row <= _MEMORY), 0)
 

@@ -1,4 +1,4 @@
-"""Axes and shapes as callers give them, checked: errors name the op and the values."""
+"""Check axes and shapes from callers: errors name the op and the values."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ Shape = tuple[int, ...]
 
 
 def axis_of(who: str, axis: Any, ndim: int) -> int:
-    """Read one axis; a negative one counts from the end.
+    """Return one axis; a negative one counts from the end.
 
     Raises
     ------
     numpy.exceptions.AxisError
-        When the array lacks the axis: both an IndexError and a ValueError.
+        If the array lacks the axis: both an IndexError and a ValueError.
     TypeError
-        When it is not an integer.
+        If it is not an integer.
     """
     try:
         number = operator.index(axis)
@@ -34,14 +34,14 @@ def axis_of(who: str, axis: Any, ndim: int) -> int:
 
 
 def axes_of(who: str, axis: Any, ndim: int) -> Shape:
-    """Read one axis or several distinct ones; None means all.
+    """Return one axis or several distinct ones; None means all.
 
     Raises
     ------
     numpy.exceptions.AxisError, TypeError
-        As `axis_of`.
+        As for `axis_of`.
     ValueError
-        When one is given twice.
+        If one is given twice.
     """
     if axis is None:
         return tuple(range(ndim))
@@ -55,14 +55,14 @@ def axes_of(who: str, axis: Any, ndim: int) -> Shape:
 
 
 def shape_of(who: str, shape: Any, *, open_axis: bool = False) -> Shape:
-    """Read a shape: one integer or several, none negative, except one -1 where a length may be left open.
+    """Return a shape: one or several nonnegative integers, and one -1 if a length may be left open.
 
     Raises
     ------
     TypeError
-        When it holds anything but integers.
+        If it contains anything but integers.
     ValueError
-        When a length is negative.
+        If a length is negative.
     """
     given = tuple(shape) if isinstance(shape, Iterable) and not isinstance(shape, str) else (shape,)
     try:

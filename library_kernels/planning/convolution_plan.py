@@ -1,4 +1,4 @@
-"""How a convolution is computed by ``convolve.metal``: how images are laid out, and which kernel sums them."""
+"""Plan a convolution by ``convolve.metal``: how images are laid out, and which kernel sums them."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ _CONVOLUTION = struct.Struct("<6q8I")
 _CHANNELS = struct.Struct("<4q16I")
 _DEPTHWISE = struct.Struct("<3Q4I2i8I")
 _HELD = 56  # elements of the image that a thread holds at most, and
-_PLACES = (4, 2, 1)  # … how many places of a column it makes of them
-_FEW, _ROWS = 16, 4  # larger windows are worth being laid out, fewer rows not worth going by them
+_PLACES = (4, 2, 1)  # … how many positions of a column it computes from them
+_FEW, _ROWS = 16, 4  # larger windows are worth laying out, fewer rows not worth going through
 _WASTED = 8  # at most one of this many sums may be wasted on wider panels
 _LAID = 4096  # elements that a SIMD-group lays out
 _LARGE, _SMALL = 12, 8  # outputs of a SIMD-group, and
@@ -33,7 +33,7 @@ _LARGEST = 1 << 31  # elements of a group's image that the kernels count
 
 Shape = tuple[int, ...]
 
-# The outputs that a SIMD-group sums, and of how many panels: both at once are what a processor's registers hold.
+# The outputs that a SIMD-group sums, and of how many panels: together they fill a processor's registers.
 FORMS = {12: (1,), 4: (2, 1), 2: (4, 1), 1: (8, 2)}  # 12: or 8, which the same kernel does
 
 
@@ -51,21 +51,21 @@ class Windows(NamedTuple):
         return Windows((1, *self.size), (1, *self.stride), (1, *self.dilation), ((0, 0), *self.padding))
 
     def places(self, lengths: Shape) -> Shape:
-        """Count the places of a window along axes."""
+        """Return the number of a window's positions along each axis."""
         return tuple(map(_count, lengths, *self))
 
 
 class Laying(NamedTuple):
-    """How images are laid out before they are summed.
+    """The layout of images before they are summed.
 
     Attributes
     ----------
     kernel : str
-        ``lay_1``, ``lay_2`` for that stride, ``lay_0`` for any.
+        ``lay_1`` or ``lay_2`` for that stride, ``lay_0`` for any.
     layout, phases : numpy.ndarray
-        The kernel's records; the first holds where the images begin.
+        The kernel's records; the first contains the images' offset.
     elements : int
-        Of an image, laid out.
+        Elements of a laid out image.
     grid : tuple of 3 int
         Threads, for one image.
     """
@@ -82,20 +82,20 @@ class Laying(NamedTuple):
 
 
 class ConvolutionPlan(NamedTuple):
-    """What the dispatches need to know.
+    """The data of the dispatches.
 
     Attributes
     ----------
     laying : Laying or None
-        None where the images are read as they lie.
+        None if the images are read in place.
     spare : int
         Elements after the last image that may be read.
     rows, panels : int
-        Outputs and panels that a SIMD-group sums: which kernel it is.
+        Outputs and panels that a SIMD-group sums, which select the kernel.
     lengths : tuple of int
         The kernel's record, except for offsets.
     terms : numpy.ndarray of int64
-        Where each term's elements begin, from the first place's on.
+        The offset of each term's elements from the first position.
     grid : tuple of 3 int
         Threads, for one image.
     """
@@ -111,21 +111,21 @@ class ConvolutionPlan(NamedTuple):
     grid: Grid
 
     def record(self, x: int, weight: int, bias: int, out: int) -> Record:
-        """Return the kernel's record for operands that begin there."""
+        """Return the kernel's record for operands at these offsets."""
         return record(_CONVOLUTION.pack(x, self.image, weight, bias, out, self.size, *self.lengths))
 
 
 class _Axis(NamedTuple):
     """An axis in phases: the phase p of stride s is the elements p, p + s, p + 2 s, … of the padded axis."""
 
-    phases: tuple[int, ...]  # those that a window reads
-    starts: tuple[tuple[int, int], ...]  # for each element of a window, its phase and where in it the first place reads
+    phases: tuple[int, ...]  # the phases that a window reads
+    starts: tuple[tuple[int, int], ...]  # for each element of a window, its phase and its offset there
     full: int  # elements of a phase that windows reach
-    least: int  # may be fewer where the next row's zeros serve as this one's padding
+    least: int  # fewer if the next row's zeros serve as padding
 
 
 def _count(n: int, size: int, stride: int, dilation: int, padding: tuple[int, int]) -> int:
-    """Count the places of a window along an axis."""
+    """Return the number of a window's positions along an axis."""
     return (n + sum(padding) - dilation * (size - 1) - 1) // stride + 1
 
 
@@ -135,7 +135,7 @@ def _axis(n: int, size: int, stride: int, dilation: int, padding: tuple[int, int
     starts = tuple((phases.index(phase), at) for at, phase in reads)
     places = _count(n, size, stride, dilation, padding)
     full = places + reads[-1][0]
-    ends = -(-(n + padding[0]) // stride)  # from here on there are zeros in each phase, and …
+    ends = -(-(n + padding[0]) // stride)  # from here there are zeros in each phase, and …
     begins = padding[0] // stride  # … up to here
     return _Axis(phases, starts, full, min(full, max(ends, full - begins, places)))
 
@@ -145,7 +145,7 @@ def plan_convolution(
 ) -> ConvolutionPlan | None:
     """Plan the convolution of images (C, H, W) with weights (O, C / groups, h, w), none of them empty.
 
-    `as_it_lies` says that x is float32 and contiguous. None when an image is too large for the kernels.
+    `as_it_lies` states that x is float32 and contiguous. Return None if an image is too large for the kernels.
     """
     outputs, own = weight[:2]
     down, across = itertools.starmap(_axis, zip(x[1:], *over, strict=True))
@@ -174,12 +174,12 @@ def plan_convolution(
 
 
 class ChannelsPlan(NamedTuple):
-    """The dispatch's record of a convolution whose groups are one channel each.
+    """The dispatch of a convolution whose groups have one channel each.
 
     Attributes
     ----------
     stride : int
-        For which the kernel is made; 0: any.
+        The kernel's fixed stride; 0: any.
     lengths : tuple of int
         The kernel's record, except for offsets.
     grid : tuple of 3 int
@@ -191,12 +191,12 @@ class ChannelsPlan(NamedTuple):
     grid: Grid
 
     def record(self, x: int, weight: int, bias: int, out: int) -> Record:
-        """Return the kernel's record for operands that begin there."""
+        """Return the kernel's record for operands at these offsets."""
         return record(_CHANNELS.pack(x, weight, bias, out, *self.lengths, 0))
 
 
 def plan_channels(x: Shape, weight: Shape, over: Windows, groups: int) -> ChannelsPlan | None:
-    """Plan the convolution of images (C, H, W) with weights (O, 1, h, w); None where another kernel suits it."""
+    """Plan the convolution of images (C, H, W) with weights (O, 1, h, w); None if another kernel suits it better."""
     (rows, columns), outputs = over.places(x[1:]), weight[0]
     if weight[1] != 1 or math.prod(over.size) > _FEW or columns < LANES // 2 or rows < _ROWS:
         return None
@@ -209,7 +209,7 @@ def plan_channels(x: Shape, weight: Shape, over: Windows, groups: int) -> Channe
 
 
 class DepthwisePlan(NamedTuple):
-    """What the dispatch needs to know of a convolution of channels by themselves on a GPU.
+    """The dispatch of a depthwise convolution on a GPU.
 
     Attributes
     ----------
@@ -226,14 +226,14 @@ class DepthwisePlan(NamedTuple):
     threads: int
 
     def record(self, x: int, weight: int, bias: int) -> Record:
-        """Return the kernel's record for operands that begin there."""
+        """Return the kernel's record for operands at these offsets."""
         return record(_DEPTHWISE.pack(x, weight, bias, *self.lengths))
 
 
 def plan_depthwise(x: Shape, weight: Shape, over: Windows, groups: int) -> DepthwisePlan | None:
-    """Plan the convolution of images (C, H, W) with weights (O, 1, h, w) on a GPU; None for windows that are too large.
+    """Plan the convolution of images (C, H, W) with weights (O, 1, h, w) on a GPU; None if the windows are too large.
 
-    Places of a column share elements where they are so close that their windows overlap.
+    Positions of a column share elements if their windows overlap.
     """
     if weight[1] != 1:
         return None
@@ -256,7 +256,7 @@ def _blocks(outputs: int, terms: int, rows: int) -> tuple[int, int]:
     if rows < _LARGE:
         return -(-outputs // rows), -(-outputs // rows)
     made = [(-(-(outputs - n * _LARGE) // _SMALL), n) for n in range(outputs // _LARGE + 1 if terms >= _DEEP else 1)]
-    # What is summed twice counts, and each reading of x as much as two more outputs.
+    # Outputs summed twice count, and reading x once counts as two more outputs.
     few, large = min(made, key=lambda m: m[0] * (_SMALL + 2) + m[1] * (_LARGE + 2))
     return few + large, large
 

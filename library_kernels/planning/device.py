@@ -1,6 +1,6 @@
-"""What fills a device: SIMD-groups, elements for each, threadgroups; and the grids that follow from it.
+"""The work that fills a device: SIMD-groups, elements for each, threadgroups, and the grids that follow from them.
 
-What a `Device` wants is known here and nowhere else.
+Only this module knows the needs of a `Device`.
 """
 
 from __future__ import annotations
@@ -15,42 +15,43 @@ __all__ = [
 ]  # fmt: skip
 
 LANES = 32  # threads of a SIMD-group
-FAR = 96 << 20  # bytes of operands that hardly stay in any cache until the next kernel
+FAR = 96 << 20  # bytes of operands that rarely stay in any cache until the next kernel
 NEVER = 1 << 62
 _SHARED = 1024  # elements of a row that justify a threadgroup, if loads are slow
-_LONE = 65536  # elements of a row that a threadgroup takes by itself rather than start another dispatch
-_THREADS = 256  # of a threadgroup whose threads work alone
+_LONE = 65536  # elements of a row up to which one threadgroup is better than another dispatch
+_THREADS = 256  # in a threadgroup whose threads work independently
 
 
 class Device(NamedTuple):
-    """What fills a device.
+    """The work that fills a device.
 
     Attributes
     ----------
     simd_groups : int
-        That keep it busy.
+        SIMD-groups that keep it busy.
     stretch : int
         Elements of a row that are worth a SIMD-group.
     tile_rows, tile_groups : int
-        Rows of a tile of columns that are worth a SIMD-group, and how many of these keep the device busy.
+        Rows of a tile of columns that are worth a SIMD-group, and the number of such SIMD-groups that keep the device
+        busy.
     scan_rows, scan_groups : int
-        The same of a scan, which reads its elements twice.
+        The same for a scan, which reads its elements twice.
     crowd : int
-        SIMD-groups of a threadgroup that work each by itself, where there are very many; an eighth of it where they are
-        just enough to keep the device busy.
+        Independent SIMD-groups per threadgroup if there are very many; an eighth of that if there are just enough to
+        keep the device busy.
     waits : bool
-        Whether loads have a high latency that many threads hide: a GPU.
+        Whether loads have a high latency that many threads must hide, as on a GPU.
     tile_places : int
-        Threadgroups of 256 threads that keep it busy with tiles in threadgroup memory; 0 where tiles do not pay.
+        Threadgroups of 256 threads that keep it busy with tiles in threadgroup memory; 0 if tiles do not pay off.
     rounds : int
-        How many SIMD-groups each of those that are busy at once is followed by, in long rows and columns: more than one
-        where the hardware hands them out, so that no processor waits for the slowest.
+        In long rows and columns, the number of rounds of SIMD-groups: more than one if the hardware schedules them, so
+        that no processor waits for the slowest.
     streams : int
-        Bytes of an elementwise kernel's operands from which on it writes past the caches: ``streamed.h``.
+        Bytes of an elementwise kernel's operands from which it writes past the caches: ``streamed.h``.
     matrices : frozenset of str
-        The element types whose SIMD-group matrices hardware of its own multiplies: as `Caps.matrices`.
+        The element types whose SIMD-group matrices dedicated hardware multiplies, as in `Caps.matrices`.
     copies : bool
-        Whether copies into threadgroup memory are asynchronous: as `Caps.copies`.
+        Whether copies into threadgroup memory are asynchronous, as in `Caps.copies`.
     """
 
     simd_groups: int
@@ -68,7 +69,7 @@ class Device(NamedTuple):
     copies: bool = False
 
 
-CORES = Device(512, 16384, 64, 128, 256, 64)  # a CPU, as measured; also a GPU of which nothing is known
+CORES = Device(512, 16384, 64, 128, 256, 64)  # a CPU, as measured; also a GPU without known properties
 _CROWD = 32  # SIMD-groups of a threadgroup on a CPU: with 8, rows of 8 elements took 8 to 14 % longer
 _RESIDENT = 64  # SIMD-groups that a GPU's processor holds at once,
 _TILES = 24  # and those with a tile of columns each in threadgroup memory
@@ -85,7 +86,7 @@ def device_of(caps: Caps) -> Device:
 
 
 def grid_of_groups(simd_groups: int, device: Device = CORES, *, alone: bool = False) -> tuple[Grid, Grid]:
-    """Return the grid and the threadgroup for some SIMD-groups; `alone` gives each a threadgroup of its own."""
+    """Return the grid and the threadgroup for some SIMD-groups; `alone` puts each into its own threadgroup."""
     few = simd_groups <= (device.simd_groups // 8 if device.waits else 2 * device.simd_groups)
     if alone or (few and simd_groups < device.simd_groups):
         together = 1
@@ -97,24 +98,24 @@ def grid_of_groups(simd_groups: int, device: Device = CORES, *, alone: bool = Fa
 
 
 def threads_for_row(count: int, device: Device) -> int:
-    """Return the threads of a threadgroup that takes a row by itself; 0 where a SIMD-group is enough for one."""
+    """Return the threads of a threadgroup that takes a row by itself; 0 if a SIMD-group is enough for a row."""
     if not device.waits or count < _SHARED:
         return 0
     return 1024 if count >= 8 * _SHARED else 256
 
 
 def takes_rows(count: int, rows: int, device: Device) -> bool:
-    """Return whether threadgroups take a row each: they are too few for SIMD-groups, and enough or short enough."""
+    """Return whether each threadgroup takes a row: the rows are too few for SIMD-groups, and enough or short enough."""
     if rows >= device.simd_groups or not threads_for_row(count, device):
         return False
     return rows * LANES >= device.simd_groups or count <= _LONE
 
 
 def grid_of_rows(rows: int, threads: int) -> tuple[Grid, Grid]:
-    """Return the grid and the threadgroup for rows that have a threadgroup each."""
+    """Return the grid and the threadgroup for one threadgroup per row."""
     return (rows * threads, 1, 1), (threads, 1, 1)
 
 
 def grid_of_threads(threads: int) -> tuple[Grid, Grid]:
-    """Return the grid and the threadgroup for threads that work alone."""
+    """Return the grid and the threadgroup for threads that work independently."""
     return (threads, 1, 1), (min(threads, _THREADS), 1, 1)

@@ -1,4 +1,4 @@
-"""How elementwise kernels step through their operands: broadcast shapes, merged axes, the kernel's record.
+"""Plan how elementwise kernels step through their operands: broadcast shapes, merged axes, the kernel's record.
 
 The host's side of ``Layout`` and ``Walk`` in ``elementwise.h``.
 """
@@ -24,10 +24,10 @@ __all__ = [
 
 RANK = 8
 _OPERANDS = 6
-_NARROW = 16  # an innermost axis shorter than this gives way to a longer one, whose elements may lie far apart
+_NARROW = 16  # an innermost axis shorter than this is exchanged for a longer one, whose elements may be far apart
 _TILE, _TILE_ROWS = 32, 8  # TILE and ROWS of transpose.metal
 _SEVERAL = 4  # SEVERAL of elementwise.h
-_GROUP = 256  # threads of a threadgroup of those
+_GROUP = 256  # threads of a threadgroup of several elements
 _TURNED = 16  # a matrix with a shorter side does not fill a tile
 _FORMAT = struct.Struct(f"{_OPERANDS * (1 + RANK)}q{RANK + 1}I4x")
 
@@ -43,14 +43,14 @@ class Strip(NamedTuple):
 
 
 class ElementwisePlan(NamedTuple):
-    """What a dispatch needs to know.
+    """The data of a dispatch.
 
     Attributes
     ----------
     kinds : str
         For each operand, the result last: ``u`` unit stride along the row, ``s`` the same element, ``g`` any stride;
-        ``U`` and ``S`` where there is one row, from the first element of each; ``V`` for the ``U`` of a result so long
-        that it is written past the caches.
+        ``U`` and ``S`` if there is one row, from the first element of each; ``V`` in place of ``U`` for a result so
+        long that it is written past the caches.
     record : numpy.ndarray
         The bytes of the kernel's ``Walk``.
     grid : tuple of 3 int
@@ -67,12 +67,12 @@ class ElementwisePlan(NamedTuple):
 
 
 def broadcast(who: str, shapes: Sequence[Shape]) -> Shape:
-    """Return the shape that shapes broadcast to (array API, "Broadcasting").
+    """Return the broadcast shape of several shapes (array API, "Broadcasting").
 
     Raises
     ------
     ValueError
-        When they do not broadcast.
+        If they do not broadcast.
     """
     first = shapes[0]
     if all(s == first or not s for s in shapes):
@@ -85,7 +85,7 @@ def broadcast(who: str, shapes: Sequence[Shape]) -> Shape:
 
 
 def stretched(strides: Shape, shape: Shape, to: Shape) -> Shape:
-    """Return the strides of an operand broadcast to a shape: 0 along the axes it is repeated on."""
+    """Return the strides of an operand broadcast to a shape, which are 0 along repeated axes."""
     missing = len(to) - len(shape)
     own = tuple(0 if n == 1 else s for n, s in zip(shape, strides, strict=True))
     return (0,) * missing + own
@@ -96,7 +96,7 @@ def plan_elementwise(
 ) -> ElementwisePlan:  # fmt: skip
     """Plan an elementwise kernel over a shape; the last strips are the results'.
 
-    `nbytes` are those of one element of each operand and of each result together.
+    `nbytes` is the total size of one element of each operand and result.
     """
     sizes, strides = _merged(shape, [s.strides for s in strips])
     inner = tuple(s[-1] for s in strides)
@@ -114,7 +114,7 @@ def plan_elementwise(
 
 
 def plan_transposed(shape: Shape, strips: Sequence[Strip]) -> ElementwisePlan | None:
-    """Plan a tiled transpose (``transpose.metal``); None unless both are contiguous along an axis, not the same one."""
+    """Plan a tiled transpose (``transpose.metal``); None unless both are contiguous, along different axes."""
     sizes, strides = _merged(shape, [s.strides for s in strips])
     given, result = strides
     if 1 not in given or 1 not in result:
@@ -131,18 +131,18 @@ def plan_transposed(shape: Shape, strips: Sequence[Strip]) -> ElementwisePlan | 
 
 
 class RowReductionPlan(NamedTuple):
-    """What a kernel needs that reduces each row of an elementwise result.
+    """The data of a kernel that reduces each row of an elementwise result.
 
     Attributes
     ----------
     kernel : {"rows", "first", "each"}
-        A SIMD-group for each row, or for some of it, or a thread for each.
+        A SIMD-group for each row, or for part of a row, or a thread for each row.
     kinds, record, grid, threadgroup
         As in `ElementwisePlan`, `kinds` of the operands alone.
     splits : numpy.ndarray
         The bytes of the kernel's ``Splits``.
     parts : int
-        SIMD-groups to a row.
+        SIMD-groups per row.
     """
 
     kernel: str
@@ -214,7 +214,7 @@ def _merged(shape: Shape, strides: Sequence[Shape]) -> tuple[list[int], list[lis
 
 
 def _kinds(inner: Sequence[int]) -> str:
-    """Name the variant: whole vectors where every operand allows it, else any strides for all inputs."""
+    """Return the variant: vectors if every operand allows them, else any strides for all inputs."""
     *given, result = inner
     if result == 1 and all(s in {0, 1} for s in given) and (len(given) > 1 or given == [1]):
         kinds = "".join("u" if s == 1 else "s" for s in given)
@@ -224,7 +224,7 @@ def _kinds(inner: Sequence[int]) -> str:
 
 
 def _of_several(count: int) -> tuple[Grid, Grid]:
-    """Return the grid and the threadgroup for threads that take several elements each: `first_of_several`."""
+    """Return the grid and the threadgroup for threads that take several elements each, as in `first_of_several`."""
     return (-(-count // (_SEVERAL * LANES)) * LANES, 1, 1), (_GROUP, 1, 1)
 
 

@@ -10,5 +10,5 @@ Record = np.ndarray[tuple[int], np.dtype[np.uint8]]
 
 
 def record(packed: bytes) -> Record:
-    """Return bytes as an engine takes them."""
+    """Return bytes in the form that engines take."""
     return np.frombuffer(bytearray(packed), np.uint8)

@@ -1,6 +1,7 @@
-"""How a product is computed: which kernels suit its shapes and strides.
+"""Plan a product: choose the kernels for its shapes and strides.
 
-Those of ``matmul.metal`` and ``dots.metal``; on a GPU also of ``tiles.metal`` and ``matrix_tiles.metal``.
+The kernels are those of ``matmul.metal`` and ``dots.metal``, on a GPU also of ``tiles.metal`` and
+``matrix_tiles.metal``.
 """
 
 from __future__ import annotations
@@ -29,11 +30,11 @@ Starts = np.ndarray[Any, np.dtype[np.int64]]
 ROWS = 6  # that matmul_panels takes at once
 FEW = 4  # rows that matmul_few and dots take
 EACH = 8  # dot products that a SIMD-group of pair_dots makes
-A, B, C = 0, 1, 2  # places of a plan's memory; scratch follows
+A, B, C = 0, 1, 2  # indices of a plan's memory; scratch buffers follow
 
 # Where one method becomes slower than another on a two-core AVX-512 CPU; the result is right either way.
 SMALL = 1 << 19  # bytes of B that stay in cache, and bytes of …
-CLOSE = 1 << 9  # … one row of it, so that a panel is read where it lies
+CLOSE = 1 << 9  # … one row of it, so that a panel is read in place
 SKINNY = 48  # rows that do not repay packing
 DOT = 64  # terms of a dot product that repay the sum over lanes
 MANY = 256  # dot products that keep every SIMD-group busy
@@ -44,7 +45,7 @@ STRIP, DEEP = 256, 4096  # K is split for parts of B, or of A and B, to stay in 
 
 
 class Tile(NamedTuple):
-    """A size of tile on a GPU: its kernels' prefix, its threads, and what part of the places it must fill."""
+    """A size of tile on a GPU: its kernels' prefix, its threads, and the part of `tile_places` that it must fill."""
 
     name: str
     rows: int
@@ -63,8 +64,8 @@ COLUMN_THREADS = 256  # how many threads it has,
 COLUMN_GROUPS = 8  # and how many of them for each of a GPU's places fill it
 STRIPS = {2: 32, 4: 8}  # how deep a strip of a tile is, by the bytes of an element
 
-# A dtype's name in the kernels, and its accumulator's bytes where that is another. A signed integer goes as the
-# unsigned one of its size: the bits of a product are the same.
+# A dtype's name in the kernels, and its accumulator's bytes where that is another. A signed integer is treated as
+# unsigned: the bits of a product are the same.
 _KINDS = {
     "bool": "bool", "float32": "float", "float16": "half", "bfloat16": "bfloat16",
     "int8": "uchar", "int16": "ushort", "int32": "uint", "int64": "ulong",
@@ -87,7 +88,7 @@ class Strided(NamedTuple):
     offset: int
 
     def without(self, *axes: int) -> Strided:
-        """Leave out axes of one element."""
+        """Remove axes of one element."""
         gone = {d % len(self.shape) for d in axes}
         shape, strides = (tuple(v for d, v in enumerate(of) if d not in gone) for of in (self.shape, self.strides))
         return Strided(shape, strides, self.offset)
@@ -100,12 +101,12 @@ class ProductStep(NamedTuple):
     ----------
     kernel : str
     places : tuple of int
-        Which memory its first buffers are: 0 and 1 the factors, 2 the product, from 3 on scratch.
+        The memory of its first buffers: 0 and 1 the factors, 2 the product, 3 and up scratch.
     records : tuple of numpy.ndarray
         The buffers after them.
     grid, threadgroup : tuple of 3 int
     ways : tuple of 2 str
-        Of a kernel of tiles: how the factors are read, as ``tile_loads.h`` says it.
+        For a kernel of tiles: how the factors are read, in the terms of ``tile_loads.h``.
     """
 
     kernel: str
@@ -117,27 +118,27 @@ class ProductStep(NamedTuple):
 
 
 class ProductPlan(NamedTuple):
-    """Dispatches in their order, and the bytes of each scratch memory they need."""
+    """Dispatches in order, and the bytes of each scratch buffer."""
 
     steps: tuple[ProductStep, ...]
     scratch: tuple[int, ...]
 
 
 class Matrices(NamedTuple):
-    """Matrices of one shape in one memory, in elements.
+    """Matrices of the same shape in one memory, in elements.
 
     Attributes
     ----------
     place : int
     rows, columns : int
     row, column : int
-        From one row, and from one column, to the next.
+        The strides from one row, and from one column, to the next.
     starts : numpy.ndarray of int64
         Where each one starts.
     order : numpy.ndarray of int64
-        Which of them each product of the batch takes.
+        The matrix that each product of the batch uses.
     panel : int
-        From one panel of 32 columns to the next.
+        The stride from one panel of 32 columns to the next.
     aligned : bool
         Whether the memory starts where a vector of four may.
     """
@@ -154,7 +155,7 @@ class Matrices(NamedTuple):
 
     @property
     def transposed(self) -> Matrices:
-        """The same with rows for columns."""
+        """The same with rows and columns exchanged."""
         return self._replace(rows=self.columns, columns=self.rows, row=self.column, column=self.row)
 
 
@@ -164,24 +165,24 @@ def plan_product(
 ) -> ProductPlan:  # fmt: skip
     """Plan the product of matrices (…, M, K) and (…, K, N), none of the lengths 0, over a batch.
 
-    `aligned` says whether each factor's memory starts at a multiple of 16 bytes.
+    `aligned` states whether each factor's memory starts at a multiple of 16 bytes.
     """
     one, other = _factors(a, b, batch)
     return _Planner(dtype, device).product(one._replace(aligned=aligned[A]), other._replace(aligned=aligned[B]))
 
 
 def plan_widened(a: Strided, b: Strided, batch: Shape, dtype: str) -> ProductPlan:
-    """Plan such a product of 16-bit floats where a has been made float: contiguous, and of `ROWS` rows or more."""
+    """Plan such a product of 16-bit floats if `a` was converted to float: contiguous, with at least `ROWS` rows."""
     return _Planner(dtype).widened(*_factors(a, b, batch))
 
 
 def plan_windows(
     a: Strided, images: Strided, places: int, window: Record, dtype: str, device: Device, *, aligned: bool
 ) -> ProductPlan | None:  # fmt: skip
-    """Plan the products of weights (groups, O, K) with the windows of images (N, groups, C, …) that lie without gaps.
+    """Plan the products of weights (groups, O, K) with the windows of contiguous images (N, groups, C, …).
 
-    Nothing where a window's element does not have whole strips of channels, and where there are few outputs.
-    `places` are those of a window in an image; `window` is what ``tile_loads.h`` calls Window.
+    Return nothing if a window's element does not have full strips of channels, or if there are few outputs. `places`
+    are the positions of a window in an image; `window` is Window in ``tile_loads.h``.
     """
     batch, groups, channels = images.shape[:3]
     kind = _KINDS[dtype]
@@ -265,7 +266,7 @@ def _places(offset: int, strides: Sequence[int], shape: Sequence[int]) -> Starts
 
 
 def _pairs(a: Matrices, b: Matrices) -> Starts:
-    """Return where each product's two factors start, side by side."""
+    """Return the offsets of each product's two factors, interleaved."""
     found = np.empty((len(a.order), 2), np.int64)
     for i, x in enumerate((a, b)):
         found[:, i] = x.starts if len(x.starts) == len(x.order) else x.starts[x.order]
@@ -285,7 +286,7 @@ class _Planner:
 
     def product(self, a: Matrices, b: Matrices) -> ProductPlan:
         """Choose the kernel."""
-        along = a.column == b.row == 1  # both lie along K
+        along = a.column == b.row == 1  # both are contiguous along K
         if (b.columns == 1 and not along) or (a.rows == 1 and along):
             a, b = b.transposed, a.transposed  # C is a vector: its transpose has the same layout
         if along and min(a.rows, b.columns) <= LANES // 2 and a.columns >= DOT:
@@ -305,7 +306,7 @@ class _Planner:
         return self.run("matmul_panels" if along else "matmul", a, self._packed(b, f"pack_{self.size}"))
 
     def widened(self, a: Matrices, b: Matrices) -> ProductPlan:
-        """Multiply after a was converted to float; b is converted as it is packed, and the result is rounded."""
+        """Multiply after `a` was converted to float; `b` is converted as it is packed, and the result is rounded."""
         self.size, self.wide = _WIDENED[self.kind], True
         return self.run("matmul_panels", a, self._packed(b, f"pack_{self.kind}"))
 
@@ -350,7 +351,7 @@ class _Planner:
         return self._multiply(f"{tile.name}{form}", a, b, shape, grid, tile.threads, ways, more)
 
     def _tiles(self, ways: tuple[str, str]) -> tuple[str, tuple[Tile, ...]]:
-        """Return the kernels that read factors so, and the sizes of their tiles."""
+        """Return the kernels that read factors in this way, and the sizes of their tiles."""
         if self.kind not in _WIDENED:
             return "tiles", TILES
         if "WINDOWS" in ways:
@@ -429,7 +430,7 @@ class _Planner:
 
 
 def _whole(x: Matrices, several: int, *numbers: int) -> bool:
-    """Say whether a factor begins where some elements may be read at once, and these numbers are multiples of them."""
+    """Return whether a factor is aligned for reads of several elements, and these numbers are multiples of that."""
     return x.aligned and not any(n % several for n in numbers) and not (x.starts % several).any()
 
 
@@ -440,7 +441,7 @@ def _by_fours(x: Matrices) -> bool:
 
 
 def _way(x: Matrices, several: int) -> str:
-    """Say how the lines of a factor, rows of A or columns of B, are read: see ``tile_loads.h``."""
+    """Return how the lines of a factor, rows of A or columns of B, are read: see ``tile_loads.h``."""
     if x.column == 1 and _whole(x, several, x.columns, x.row):
         return "WIDE_ALONG"
     return "WIDE_ACROSS" if x.row == 1 and _whole(x, several, x.rows, x.column) else "ANY"

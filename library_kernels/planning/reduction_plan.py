@@ -1,4 +1,4 @@
-"""How a reduction is split into dispatches: from shape, strides and axes to the records of ``reduce.metal``."""
+"""Split a reduction into dispatches: from shape, strides and axes to the records of ``reduce.metal``."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ __all__ = [
 ]
 
 _BLOCK = 4096  # a stretch is a multiple of what a SIMD-group adds up before it joins the total
-_ALONE = 512  # reductions for which a thread goes through more than a few elements by itself
-_LAID_OUT = 1024  # columns that narrow rows are laid end to end for
+_ALONE = 512  # reductions from which a thread goes through more than a few elements by itself
+_LAID_OUT = 1024  # columns to which narrow rows are laid end to end
 
 _FORMAT = struct.Struct("<4q7If")
 
@@ -45,7 +45,7 @@ class ReductionStep(NamedTuple):
         The bytes of the kernel's ``Reduction``.
     grid, threadgroup : tuple of 3 int
     outputs : int
-        Elements that it writes, without gaps.
+        Elements that it writes, contiguous.
     """
 
     kernel: str
@@ -56,7 +56,7 @@ class ReductionStep(NamedTuple):
 
 
 class _Form(NamedTuple):
-    """A reduction in the form that the kernels know: outer × length × width, one unit stride among the last two."""
+    """A reduction in the kernels' form: outer × length × width, with a unit stride in one of the last two."""
 
     offset: int
     outer: int
@@ -82,12 +82,12 @@ def plan_reduction(
         The number that `finish` gets.
     device : Device
     own : bool
-        Whether each reduction has a value of its own that `load` needs.
+        Whether each reduction has its own value for `load`.
 
     Returns
     -------
     tuple of ReductionStep, or None
-        None when the view must be copied first: its kept axes, then those that are reduced, without gaps.
+        None if the view must first be copied: its kept axes, then the reduced ones, contiguous.
     """
     axes, offset = _forward(axes, offset)
     kept = merged(a for a in axes if not a.gone)
@@ -238,7 +238,7 @@ def _each(form: _Form, scale: float, *, own: bool) -> Made:
 
 
 def _rest(form: _Form, parts: int) -> _Form | None:
-    """Return the reduction over the partial results of `parts` stretches; None when there is only one."""
+    """Return the reduction over the partial results of `parts` stretches, or None if there is only one."""
     return None if parts == 1 else _Form(0, form.outer, parts * form.width, parts, form.width, form.width)
 
 

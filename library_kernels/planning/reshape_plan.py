@@ -1,4 +1,4 @@
-"""When an array can be viewed in another shape without a copy."""
+"""Determine whether an array can be viewed in another shape without a copy."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ Shape = tuple[int, ...]
 
 
 def reshaped(shape: Shape, strides: Shape, to: Shape, itemsize: int) -> Shape | None:
-    """Return the strides of a view in another shape of as many elements; None when only a copy can have that shape.
+    """Return the strides of a view in another shape with the same number of elements; None if a copy is needed.
 
-    Axes of both shapes are paired into groups of as many elements; within a group the given axes must be
+    Axes of both shapes are paired into groups with the same number of elements; within a group the given axes must be
     contiguous with each other. Source: the idea is that of NumPy's ``reshape``, "Internal memory layout of an ndarray".
     """
     if 0 in to:
@@ -41,7 +41,7 @@ def reshaped(shape: Shape, strides: Shape, to: Shape, itemsize: int) -> Shape | 
 
 
 def _spread(found: Shape, sizes: Shape, step: int) -> Shape:
-    """Return the strides of axes that fill a stretch whose elements lie `step` apart."""
+    """Return the strides of axes that fill a stretch whose elements are `step` apart."""
     strides = list(found)
     for n in reversed(sizes):
         strides.insert(len(found), step)

@@ -1,4 +1,4 @@
-"""How long rows and columns are split into stretches, so that there are enough SIMD-groups to fill a device.
+"""Split long rows and columns into stretches, so that there are enough SIMD-groups to fill a device.
 
 Reductions, arg-reductions, scans and softmax share these splits.
 """
@@ -13,8 +13,8 @@ __all__ = ["FEW_TERMS", "TILE_BYTES", "Split", "split", "split_columns", "split_
 
 TILE_BYTES = 8192  # threadgroup memory for a tile of columns, as in reduce.metal
 FEW_TERMS = 32  # elements that a thread reduces by itself rather than a SIMD-group
-_RUN = 512  # elements of a row that a SIMD-group has in flight where loads are slow, as in scan.metal
-_DOWN = 64  # elements of a column that are worth a thread, where loads are slow
+_RUN = 512  # elements of a row that a SIMD-group has in flight if loads are slow, as in scan.metal
+_DOWN = 64  # elements of a column that are worth a thread if loads are slow
 
 
 class Split(NamedTuple):
@@ -46,5 +46,5 @@ def split_columns(count: int, tiles: int, least: int, groups: int) -> Split:
 
 
 def split_down(count: int, columns: int, device: Device) -> Split:
-    """Split `columns` columns of `count` elements into stretches for a thread each, of whole eights."""
+    """Split `columns` columns of `count` elements into stretches, one per thread, of multiples of eight."""
     return split(count, _DOWN, -(-device.rounds * device.simd_groups * LANES // columns), 8)

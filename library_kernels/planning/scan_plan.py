@@ -1,4 +1,4 @@
-"""How running sums and products are split into dispatches of ``scan.metal``. Numbers alone: no array is touched."""
+"""Split running sums and products into dispatches of ``scan.metal``. Only numbers are involved, no arrays."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _FORMAT = struct.Struct("<4q6I")
 
 
 class ScanPlan(NamedTuple):
-    """Three dispatches, or the last one alone when no scan is split.
+    """Three dispatches, or only the last if no scan is split.
 
     Attributes
     ----------
@@ -29,12 +29,12 @@ class ScanPlan(NamedTuple):
     totals : record, or None
         The reduction of each stretch to its total.
     record
-        Of the scan itself.
+        The record of the scan itself.
     grid, threadgroup : tuple of 3 int
-        Of the first and the last dispatch.
+        Those of the first and the last dispatch.
     scans : int
     parts : int
-        Stretches to a scan.
+        Stretches per scan.
     wide : bool
         Whether four elements may be read at once, if the memory is aligned for that.
     """
@@ -81,5 +81,5 @@ def plan_scan(
 
 
 def threads_of_totals(parts: int) -> int:
-    """Return the threads of the threadgroup that scans a row's totals, eight to a thread."""
+    """Return the threads of the threadgroup that scans a row's totals, eight per thread."""
     return LANES if parts <= _FEW else 1024

@@ -1,4 +1,4 @@
-"""Where the largest and the smallest element are: argmax, argmin."""
+"""The positions of the largest and the smallest element: argmax, argmin."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ def _place_of(who: str, order: str, x: Any, axis: Any, *, keepdims: bool) -> Arr
 @op("reduction", reference=np.argmax, dtypes=ALL, kernels=("reduce.metal", "argreduce.metal"),
     numpy=(np.argmax,))  # fmt: skip
 def argmax(x: Array, /, axis: int | None = None, *, keepdims: bool = False) -> Array:
-    """Where the largest element is: the first one, or the first NaN.
+    """Return the index of the largest element, the first if there are several, or of the first NaN.
 
     Parameters
     ----------
     x : Array
     axis : int, optional
-        By default places are counted through the whole array, last axis fastest.
+        By default the index counts through the entire array, last axis fastest.
     keepdims : bool
         Whether the axes stay, with length 1.
 
@@ -59,7 +59,7 @@ def argmax(x: Array, /, axis: int | None = None, *, keepdims: bool = False) -> A
     Raises
     ------
     ValueError
-        When there is nothing to choose from.
+        If there are no elements.
     """
     return _place_of("argmax", "Largest", x, axis, keepdims=keepdims)
 
@@ -67,5 +67,5 @@ def argmax(x: Array, /, axis: int | None = None, *, keepdims: bool = False) -> A
 @op("reduction", reference=np.argmin, dtypes=ALL, kernels=("reduce.metal", "argreduce.metal"),
     numpy=(np.argmin,))  # fmt: skip
 def argmin(x: Array, /, axis: int | None = None, *, keepdims: bool = False) -> Array:
-    """Where the smallest element is: the first one, or the first NaN. As `argmax` otherwise."""
+    """Return the index of the smallest element, the first if there are several, or of the first NaN; as `argmax`."""
     return _place_of("argmin", "Smallest", x, axis, keepdims=keepdims)

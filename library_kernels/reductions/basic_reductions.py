@@ -25,13 +25,13 @@ DType = np.dtype[Any]
 
 _BOOL, _INT, _FLOAT = np.dtype(np.bool_), np.dtype(np.int64), np.dtype(np.float32)
 _FILE = ("reduce.metal",)
-# Half a unit for each addition that an element passes through, fewer than 13 here. A 16-bit result is rounded once from
+# Half a unit for each addition that an element goes through, fewer than 13 here. A 16-bit result is rounded once from
 # such a total.
 TOTAL_TOLERANCE = {"float32": 6.0, "float16": 0.52, "bfloat16": 0.51}
 
 
 def total_dtype(dtype: DType, asked: Any, who: str) -> DType:
-    """Return the dtype that elements of a dtype are summed in (array API, ``sum``)."""
+    """Return the dtype in which elements of a dtype are summed (array API, ``sum``)."""
     if asked is not None:
         wanted = as_dtype(asked, who)
         if wanted == _BOOL:
@@ -75,8 +75,8 @@ def sum(x: Array, /, axis: Any = None, *, dtype: Any = None, keepdims: bool = Fa
     Returns
     -------
     Array
-        16-bit floats are summed in float32. The sum of no elements is 0. A float32 sum is at least as exact as NumPy's
-        pairwise one, as it adds blocks within blocks.
+        16-bit floats are summed in float32. The sum of no elements is 0. A float32 sum is at least as accurate as
+        NumPy's pairwise one, as it adds blocks within blocks.
     """
     return _added("sum", x, axis, dtype, keepdims=keepdims, start=0)
 
@@ -97,7 +97,7 @@ def _extreme(who: str, functor: str, x: Any, axis: Any, *, keepdims: bool) -> Ar
 
 @op("reduction", reference=np.max, dtypes=ALL, kernels=_FILE, numpy=(np.max, np.amax), aliases=("amax",))
 def max(x: Array, /, axis: Any = None, *, keepdims: bool = False) -> Array:
-    """Largest element; NaN when there is one.
+    """Largest element, or NaN if there is one.
 
     Parameters
     ----------
@@ -110,19 +110,19 @@ def max(x: Array, /, axis: Any = None, *, keepdims: bool = False) -> Array:
     Returns
     -------
     Array
-        Of x's dtype.
+        In x's dtype.
 
     Raises
     ------
     ValueError
-        When there is nothing to choose from.
+        If there are no elements.
     """
     return _extreme("max", "Maximum", x, axis, keepdims=keepdims)
 
 
 @op("reduction", reference=np.min, dtypes=ALL, kernels=_FILE, numpy=(np.min, np.amin), aliases=("amin",))
 def min(x: Array, /, axis: Any = None, *, keepdims: bool = False) -> Array:
-    """Smallest element; NaN when there is one. As `max` otherwise."""
+    """Smallest element, or NaN if there is one; as `max`."""
     return _extreme("min", "Minimum", x, axis, keepdims=keepdims)
 
 
@@ -153,7 +153,7 @@ def count_nonzero(x: Array, /, axis: Any = None, *, keepdims: bool = False) -> A
 
 
 def size_of_largest(x: Any, want: Any) -> Any:
-    """Size of an error that does not shrink with the result: where x is far from 0, or the result near it."""
+    """Return the size of an error that does not shrink with the result, if x is far from 0 or the result near it."""
     return np.maximum(np.abs(want), np.max(np.abs(x), initial=1.0))
 
 
@@ -179,7 +179,7 @@ def logsumexp(x: Array, /, axis: Any = None, *, keepdims: bool = False) -> Array
     Returns
     -------
     Array
-        Of x's dtype for floats, else float32. -∞ where there are no elements.
+        In x's dtype for floats, otherwise float32. -∞ if there are no elements.
     """
     x = as_array("logsumexp", x)
     axes = axes_of("logsumexp", axis, x.ndim)
@@ -193,7 +193,7 @@ def logsumexp(x: Array, /, axis: Any = None, *, keepdims: bool = False) -> Array
 @op("reduction", reference=np.ptp, dtypes=NUMERIC, kernels=("reduce.metal",), flops=2, numpy=(np.ptp,),
     tolerance={"float32": 0.5, "float16": 0.5, "bfloat16": 0.5}, cite="NumPy, ``ptp``")  # fmt: skip
 def ptp(x: Array, /, axis: Any = None, *, keepdims: bool = False) -> Array:
-    """Largest element less the smallest one; integers wrap. Parameters and errors as for `max`; two passes."""
+    """Largest minus smallest element; integers wrap. Parameters and errors as for `max`; two passes."""
     most = max(x, axis=axis, keepdims=keepdims)
     made: Array = BY_NAME["subtract"](most, min(x, axis=axis, keepdims=keepdims))
     return made

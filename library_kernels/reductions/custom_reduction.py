@@ -1,4 +1,4 @@
-"""Reductions of the user's own, each made from a way to combine two values."""
+"""User-defined reductions, each from an expression that combines two values."""
 
 from __future__ import annotations
 
@@ -29,23 +29,23 @@ _BEFORE = {"return Part(", "return Part(bool(", "return A(", "return Acc("}
 def reduction(
     combine: str, /, *, init: float, map: str = "x", finish: str = "a", dtype: Any = None, name: str = "reduction"
 ) -> Reduction:
-    """Make a reduction from a way to combine two values; like `sum`, it works over any axes of any array.
+    """Create a reduction from an expression that combines two values; like `sum`, it works over any axes of any array.
 
     Parameters
     ----------
     combine : str
-        MSL, of ``a`` and ``b``: associative and commutative, such as ``"a + b"`` or ``"max(a, b)"``.
+        MSL on ``a`` and ``b``, associative and commutative, such as ``"a + b"`` or ``"max(a, b)"``.
     init : number
         The identity of `combine`: 0 for a sum. Also the result for no elements. Integers have no infinities: for them
-        ``-inf`` is the least of the dtype, where a maximum starts from, and ``inf`` the largest.
+        ``-inf`` is the dtype's least number, from which a maximum starts, and ``inf`` the largest.
     map : str, optional
-        MSL, of ``x``: the transformation of an element before it is combined.
+        MSL on ``x``: the transformation of an element before it is combined.
     finish : str, optional
-        MSL, of ``a``, the total, and ``n``, the number of elements, a float: what the result is.
+        MSL on the total ``a`` and the number of elements ``n``, a float: the result.
     dtype : dtype, optional
-        What is combined and what comes out; by default x's dtype, and int64 or uint64 for bool and integers.
+        The dtype of the computation and the result; by default x's, and int64 or uint64 for bool and integers.
     name : str, optional
-        How messages name it.
+        Its name in messages.
 
     Returns
     -------
@@ -55,9 +55,9 @@ def reduction(
     Raises
     ------
     CompileError
-        When an expression is not valid MSL, with the place in it.
+        If an expression is not valid MSL, with the position in it.
     ArgumentError
-        When `init` is not a number or does not fit the dtype, here or in a call, or `name` is not an identifier.
+        If `init` is not a number or does not fit the dtype, here or in a call, or `name` is not an identifier.
 
     Notes
     -----
@@ -76,7 +76,7 @@ def reduction(
 
 
 class Reduction:
-    """A reduction of a user's own; see `reduction`.
+    """A user's reduction; see `reduction`.
 
     Attributes
     ----------
@@ -117,13 +117,13 @@ class Reduction:
         return Array(made.block, result, shape, None, 0)
 
     def check(self) -> None:
-        """Compile the kernels for floats, else for integers, and report errors at their place in the expressions.
+        """Compile the kernels for floats, else for integers, and report errors at their position in the expressions.
 
         Raises
         ------
         CompileError
         ArgumentError
-            When `init` is a number of none of them.
+            If `init` fits none of them.
         """
         wrong: CompileError | ArgumentError | None = None
         for dtype in (_FLOAT, _INT, _UINT):  # some expressions are valid for integers only
@@ -159,7 +159,7 @@ class Reduction:
         Raises
         ------
         ArgumentError
-            When it is none.
+            If it is not one.
         """
         init = self.init
         if is_float(dtype):
@@ -213,7 +213,7 @@ class Reduction:
 
 
 def _literal(value: float) -> str:
-    """Write a number as MSL: an integer as such, so that 64 bits keep theirs."""
+    """Return a number as an MSL literal: integers as such, so that 64 bits keep their value."""
     if isinstance(value, int):
         return f"Acc({value % 2**64}ul)"  # wraps to the negative value
     if math.isnan(value):

@@ -1,6 +1,6 @@
-"""Reductions and scans that leave NaN out. Of integers and bool they are the plain ones.
+"""Reductions and scans that ignore NaN. For integers and bool they are the plain ones.
 
-Sums, products and extrema are one pass with a monoid of their own.
+Sums, products and extrema take one pass with their own monoid.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ OF_FLOATS NanMinimum : Monoid<T, R, Part, Acc> {
 
 
 def quiet(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Keep NumPy from warning of slices that are all NaN."""
+    """Suppress NumPy's warnings about slices that are all NaN."""
 
     @functools.wraps(function)
     def reference(x: Any, *args: Any, **options: Any) -> Any:
@@ -81,7 +81,7 @@ def nan_folded(
     x: Array, axis: Any, functor: str, result: DType, *, who: str, keepdims: bool, acc: str = "float",
     nothing: Any = 0, **given: Any,
 ) -> Array:  # fmt: skip
-    """Reduce by one of the monoids above, which leave NaN out."""
+    """Reduce by one of the monoids above, which ignore NaN."""
     part = acc.replace("long", "int")
     monoid = Monoid(functor, tag(x.dtype), tag(result), part, acc, _TEXT)
     axes = axes_of(who, axis, x.ndim)
@@ -101,14 +101,14 @@ def _added(who: str, functor: str, plain: Any, start: int, x: Any, axis: Any, dt
 @op("reduction", reference=quiet(np.nansum), dtypes=ALL, kernels=_FILE, numpy=(np.nansum,),
     tolerance=basic_reductions.TOTAL_TOLERANCE, cite="NumPy, ``nansum``")  # fmt: skip
 def nansum(x: Array, /, axis: Any = None, *, dtype: Any = None, keepdims: bool = False) -> Array:
-    """Sum of the elements that are not NaN; parameters and dtypes as for `sum`. Of none it is 0."""
+    """Sum of the elements that are not NaN, 0 if there are none; parameters and dtypes as for `sum`."""
     return _added("nansum", "NanSum", basic_reductions.sum, 0, x, axis, dtype, keepdims=keepdims)
 
 
 @op("reduction", reference=quiet(np.nanprod), dtypes=ALL, kernels=_FILE, numpy=(np.nanprod,),
     tolerance=basic_reductions.prod.row.tolerance, cite="NumPy, ``nanprod``")  # fmt: skip
 def nanprod(x: Array, /, axis: Any = None, *, dtype: Any = None, keepdims: bool = False) -> Array:
-    """Product of the elements that are not NaN; parameters and dtypes as for `sum`. Of none it is 1."""
+    """Product of the elements that are not NaN, 1 if there are none; parameters and dtypes as for `sum`."""
     return _added("nanprod", "NanProduct", basic_reductions.prod, 1, x, axis, dtype, keepdims=keepdims)
 
 
@@ -122,13 +122,13 @@ def _extreme(who: str, functor: str, plain: Any, x: Any, axis: Any, *, keepdims:
 
 @op("reduction", reference=quiet(np.nanmax), dtypes=ALL, kernels=_FILE, numpy=(np.nanmax,), cite="NumPy, ``nanmax``")
 def nanmax(x: Array, /, axis: Any = None, *, keepdims: bool = False) -> Array:
-    """Largest element that is not NaN; NaN where all are. Parameters and errors as for `max`."""
+    """Largest element that is not NaN, or NaN if all are; parameters and errors as for `max`."""
     return _extreme("nanmax", "NanMaximum", basic_reductions.max, x, axis, keepdims=keepdims)
 
 
 @op("reduction", reference=quiet(np.nanmin), dtypes=ALL, kernels=_FILE, numpy=(np.nanmin,), cite="NumPy, ``nanmin``")
 def nanmin(x: Array, /, axis: Any = None, *, keepdims: bool = False) -> Array:
-    """Smallest element that is not NaN; NaN where all are. Parameters and errors as for `max`."""
+    """Smallest element that is not NaN, or NaN if all are; parameters and errors as for `max`."""
     return _extreme("nanmin", "NanMinimum", basic_reductions.min, x, axis, keepdims=keepdims)
 
 
@@ -145,19 +145,19 @@ def _place(who: str, plain: Any, worst: float, x: Any, axis: Any, *, keepdims: b
 
 @op("reduction", reference=np.nanargmax, dtypes=ALL, kernels=("argreduce.metal",), cite="NumPy, ``nanargmax``")
 def nanargmax(x: Array, /, axis: int | None = None, *, keepdims: bool = False) -> Array:
-    """Where the largest element is that is not NaN: the first one; as `argmax`, in two passes.
+    """Return the index of the largest element that is not NaN, as `argmax`, in two passes.
 
     Raises
     ------
     ValueError
-        When there is nothing to choose from, or only NaN.
+        If there are no elements, or only NaN.
     """
     return _place("nanargmax", arg_reductions.argmax, -math.inf, x, axis, keepdims=keepdims)
 
 
 @op("reduction", reference=np.nanargmin, dtypes=ALL, kernels=("argreduce.metal",), cite="NumPy, ``nanargmin``")
 def nanargmin(x: Array, /, axis: int | None = None, *, keepdims: bool = False) -> Array:
-    """Where the smallest element is that is not NaN: the first one; errors as for `nanargmax`."""
+    """Return the index of the smallest element that is not NaN; errors as for `nanargmax`."""
     return _place("nanargmin", arg_reductions.argmin, math.inf, x, axis, keepdims=keepdims)
 
 
@@ -174,12 +174,12 @@ def _running(plain: Any, start: float, x: Any, axis: int | None, dtype: Any) -> 
 @op("scan", reference=np.nancumsum, dtypes=ALL, kernels=("scan.metal",),
     tolerance=scans.cumulative_sum.row.tolerance, cite="NumPy, ``nancumsum``")  # fmt: skip
 def nancumsum(x: Array, /, axis: int | None = None, *, dtype: Any = None) -> Array:
-    """Running sums with NaN taken as 0; without an axis, of the elements as one row. Two passes."""
+    """Running sums with NaN as 0, without an axis over the elements as one row; two passes."""
     return _running(scans.cumulative_sum, 0.0, x, axis, dtype)
 
 
 @op("scan", reference=np.nancumprod, dtypes=ALL, kernels=("scan.metal",),
     tolerance=scans.cumulative_prod.row.tolerance, cite="NumPy, ``nancumprod``")  # fmt: skip
 def nancumprod(x: Array, /, axis: int | None = None, *, dtype: Any = None) -> Array:
-    """Running products with NaN taken as 1; without an axis, of the elements as one row. Two passes."""
+    """Running products with NaN as 1, without an axis over the elements as one row; two passes."""
     return _running(scans.cumulative_prod, 1.0, x, axis, dtype)

@@ -70,11 +70,11 @@ def cumulative_sum(x: Array, /, axis: int | None = None, *, dtype: Any = None, i
     ----------
     x : Array
     axis : int, optional
-        May be left out when there is only one.
+        May be omitted if there is only one.
     dtype : dtype, optional
         By default x's for floats, and int64 or uint64 for integers and bool.
     include_initial : bool
-        Whether the result starts with 0: it is longer by one then.
+        Whether the result starts with 0, which makes it longer by one.
 
     Returns
     -------
@@ -84,7 +84,7 @@ def cumulative_sum(x: Array, /, axis: int | None = None, *, dtype: Any = None, i
     Raises
     ------
     ValueError
-        When there are several axes and none is named.
+        If there are several axes and none is named.
     """
     return _running("cumulative_sum", "Sum", x, axis, dtype, include_initial=include_initial)
 
@@ -93,14 +93,14 @@ def cumulative_sum(x: Array, /, axis: int | None = None, *, dtype: Any = None, i
     kernels=("reduce.metal", "scan.metal"), numpy=(np.cumprod, *_also("cumulative_prod")), aliases=("cumprod",),
     tolerance={"float32": 120.0, "float16": 0.6, "bfloat16": 0.52})  # six times √1025 roundings of 0.58  # fmt: skip
 def cumulative_prod(x: Array, /, axis: int | None = None, *, dtype: Any = None, include_initial: bool = False) -> Array:
-    """Product of each element and all before it along an axis; with `include_initial` 1 comes first.
+    """Product of each element and all before it along an axis; with `include_initial` it starts with 1.
 
     As `cumulative_sum` otherwise.
     """
     return _running("cumulative_prod", "Product", x, axis, dtype, include_initial=include_initial)
 
 
-# As reduce.metal's Maximum and Minimum, of plain floats: a scan looks at every total on its way.
+# As reduce.metal's Maximum and Minimum, of plain floats: a scan reads every intermediate total.
 _TEXT = """
 template <typename T, typename R, typename Part, typename Acc> struct RunningMaximum : Maximum<T, R, Part, Acc> {
     using part = Part;
@@ -126,13 +126,13 @@ def _running_extreme(who: str, functor: str, x: Any, axis: int | None) -> Array:
 @op("scan", reference=lambda x, axis=None: np.maximum.accumulate(x if axis is not None else x.reshape(-1), axis or 0),
     dtypes=NUMERIC, kernels=("scan.metal",), cite="PyTorch, ``cummax``")  # fmt: skip
 def cummax(x: Array, /, axis: int | None = None) -> Array:
-    """Largest of each element and all before it along an axis; NaN from the first one on.
+    """Largest of each element and all before it along an axis; NaN from the first NaN on.
 
     Parameters
     ----------
     x : Array
     axis : int, optional
-        Left out, the elements are taken as one row.
+        By default the elements are taken as one row.
 
     Returns
     -------
@@ -145,7 +145,7 @@ def cummax(x: Array, /, axis: int | None = None) -> Array:
 @op("scan", reference=lambda x, axis=None: np.minimum.accumulate(x if axis is not None else x.reshape(-1), axis or 0),
     dtypes=NUMERIC, kernels=("scan.metal",), cite="PyTorch, ``cummin``")  # fmt: skip
 def cummin(x: Array, /, axis: int | None = None) -> Array:
-    """Smallest of each element and all before it along an axis; NaN from the first one on. As `cummax`."""
+    """Smallest of each element and all before it along an axis; NaN from the first NaN on. As `cummax`."""
     return _running_extreme("cummin", "RunningMinimum", x, axis)
 
 
@@ -153,16 +153,16 @@ def cummin(x: Array, /, axis: int | None = None) -> Array:
 def diff(
     x: Array, /, *, axis: int = -1, n: int = 1, prepend: Array | None = None, append: Array | None = None
 ) -> Array:
-    """Return the differences of neighbours along an axis, taken n times.
+    """Return the differences of neighbours along an axis, repeated n times.
 
     Parameters
     ----------
     x : Array
     axis : int
     n : int
-        How often.
+        The number of times.
     prepend, append : Array, optional
-        The values before and after it along the axis.
+        Values to put before and after x along the axis.
 
     Raises
     ------

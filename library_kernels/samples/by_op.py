@@ -43,7 +43,7 @@ _BENCH: dict[str, Bench] = {name: bench for file in _FILES for name, bench in fi
 
 
 def samples_of(op: Op) -> Samples | None:
-    """Return the generator of an op's test calls; None if there is none."""
+    """Return the generator of an op's test calls, or None."""
     found = _SAMPLES.get(op.name)
     if found is None and isinstance(op, Elementwise):
         return lambda rng, dtype: samples_of_row(rng, dtype, _masks(op), op.domain)
@@ -51,7 +51,7 @@ def samples_of(op: Op) -> Samples | None:
 
 
 def bench_of(op: Op) -> Bench | None:
-    """Return the generator of an op's timed call; None for an op that is not timed."""
+    """Return the generator of an op's timed call, or None if the op is not timed."""
     found = _BENCH.get(op.name)
     if found is None and isinstance(op, Elementwise):
         dtype = "float32" if "f" in op.kinds else "int32"

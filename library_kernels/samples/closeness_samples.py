@@ -1,4 +1,4 @@
-"""What comparisons of whole arrays, and nan_to_num, are tested and timed with."""
+"""Samples for comparisons of arrays and for nan_to_num."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What einsum, dot, inner and kron are tested and timed with."""
+"""Samples for einsum, dot, inner and kron."""
 
 from __future__ import annotations
 

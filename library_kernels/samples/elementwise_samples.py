@@ -1,4 +1,4 @@
-"""What elementwise ops are tested and timed with, made from their rows: edges, random bits, the domain; every size."""
+"""Samples for elementwise ops, made from their rows: edge cases, random bits, the domain; every size."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ Host = np.ndarray[Any, Any]
 
 _SIZES = (0, 1, 31, 32, 33, 255, 256, 257, 1023, 1024, 1025)
 _SHAPE = (37, 65)
-_DOMAIN = (-10.0, 10.0)  # where a row does not say another
+_DOMAIN = (-10.0, 10.0)  # unless a row states another
 _SCALARS = {"b": True, "i": 3, "f": 0.75}
-_BROADCAST = {"bool", "float32", "int32"}  # each is a kernel more to compile: for all dtypes that would be minutes
+_BROADCAST = {"bool", "float32", "int32"}  # each takes another kernel to compile: for all dtypes that would be minutes
 
 
 def edges(dtype: DType) -> Host:
-    """Return the values of a dtype where ops go wrong: its limits, zeros, halves, and for floats NaN and the like."""
+    """Return a dtype's values at which ops tend to go wrong: limits, zeros, halves, and for floats NaN and the like."""
     if dtype == np.bool_:
         return np.array([False, True])
     if not is_float(dtype):
@@ -36,14 +36,14 @@ def edges(dtype: DType) -> Host:
     some = [0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0, np.pi, 10.0, 100.0, 1e-3, 0.99, np.inf]
     limits = [float(info.max), float(info.tiny), float(info.smallest_subnormal), float(info.eps)]
     found = np.array([*some, *limits, float(info.tiny) * 0.75, float(info.max) / 2])
-    with np.errstate(over="ignore"):  # half of what float64 rounds to may be beyond the largest
+    with np.errstate(over="ignore"):  # rounded from float64, half of them may exceed the largest
         return np.concatenate([found, -found, [np.nan]]).astype(dtype)
 
 
 def elementwise_samples(
     rng: np.random.Generator, dtype: str, masks: tuple[bool, ...], domain: tuple[float, float]
 ) -> list[Sample]:
-    """Return samples for an op with one operand for each of `masks`: bool where it is True, else of the dtype."""
+    """Return samples for an op with one operand for each of `masks`: bool if it is True, else of the dtype."""
     kinds = [np.dtype(np.bool_) if mask else as_dtype(dtype) for mask in masks]
     every = [_few(edges(k), len(kinds)) for k in kinds]
     crossed = [np.array(c, k) for c, k in zip(zip(*itertools.product(*every), strict=True), kinds, strict=True)]
@@ -87,7 +87,7 @@ def _bits(rng: np.random.Generator, dtype: DType, n: int) -> Host:
 
 
 def _few(values: Host, operands: int) -> Host:
-    """Take fewer edges where all their combinations are tried."""
+    """Return fewer edge cases if all their combinations are tried."""
     most = {1: len(values), 2: len(values), 3: 12}[operands]
     return values[:: -(-len(values) // most)]
 

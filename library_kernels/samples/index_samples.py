@@ -1,4 +1,4 @@
-"""What the ops that sort, search, gather and scatter are tested and _timed with."""
+"""Samples for the ops that sort, search, gather and scatter."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Shape = tuple[int, ...]
 
 
 def _rows(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
-    """Sizes where the method changes, ties, and values with unusual order: NaN, infinities, both zeros, the limits."""
+    """Yield sizes where the method changes, ties, and values of unusual order: NaN, infinities, both zeros, limits."""
     for shape in ((0,), (1,), (5, 0), (7, 5), (3, 31), (40, 32), (5, 33), (2, 257), (2049,), (2, 5000), (17, 2100)):
         x = _odd_values(rng, dtype, math.prod(shape)).reshape(shape)
         yield Sample((x,))
@@ -29,7 +29,7 @@ def _rows(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
 
 
 def _odd_values(rng: np.random.Generator, dtype: str, n: int) -> Any:
-    """Return n values of random bits, a third of them from the edges of the dtype, so that there are ties."""
+    """Return n values of random bits, a third of them the dtype's edge cases, so that there are ties."""
     kind = as_dtype(dtype)
     size = kind.itemsize
     some = rng.integers(0, 256, n * size, dtype=np.uint8)
@@ -63,17 +63,17 @@ def _zeros_among(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
 
 
 def _plain_values(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
-    """Values without NaN, with many ties, on which NumPy's unique and the standard's agree."""
+    """Yield values without NaN, with many ties, on which NumPy's unique and the standard's agree."""
     for sample in _zeros_among(rng, dtype):
         x = sample.args[0]
         if is_float(x.dtype):
-            with np.errstate(invalid="ignore"):  # bfloat16 tells of every NaN
+            with np.errstate(invalid="ignore"):  # bfloat16 warns of every NaN
                 x = np.where(np.isnan(x), x.dtype.type(1), x)
         yield Sample((x,))
 
 
 def _whole_numbers(rng: np.random.Generator, dtype: str, shape: Shape) -> Any:
-    """Return small whole numbers, whose sums are exact in every dtype."""
+    """Return small integers, whose sums are exact in every dtype."""
     return rng.integers(0, 3, shape).astype(as_dtype(dtype))
 
 

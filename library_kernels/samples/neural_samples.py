@@ -1,4 +1,4 @@
-"""What the functions of neural networks are tested and timed with."""
+"""Samples for the functions of neural networks."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def _pools(axes: int, *, most: bool) -> Samples:
             cases += [(3, {"dilation": 2}), (2, {"dilation": 3, "stride": 1, "padding": 1})] if most else []
             cases += [] if most else [(3, {"padding": 1, "count_include_pad": False, "stride": 2, "ceil_mode": True})]
             cases += [((3, 2), {"stride": (2, 3), "padding": (1, 0)})] if axes == 2 else []
-        wide = _normal(rng, dtype, 2, 3, *(9, 203)[2 - axes :])  # more places side by side than a SIMD-group has lanes
+        wide = _normal(rng, dtype, 2, 3, *(9, 203)[2 - axes :])  # more adjacent positions than a SIMD-group has lanes
         for size, options in cases:
             yield Sample((x, size), options)
             yield Sample((wide, size), options)
@@ -217,7 +217,7 @@ def _dense(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
 
 
 def _near_steps(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
-    """Blocks whose steps are powers of two, and elements that no dtype's rounding moves to another step."""
+    """Return blocks whose steps are powers of two, with elements that no dtype's rounding moves to another step."""
     for shape, bits, symmetric in (
         ((3, 64), 4, False), ((2, 1, 32), 4, True), ((5, 96), 8, False), ((32,), 8, True), ((0, 32), 4, False),
         ((2, 0), 8, True),

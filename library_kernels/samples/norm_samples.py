@@ -1,4 +1,4 @@
-"""What softmax and the norms are tested and timed with."""
+"""Samples for softmax and the norms."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["BENCH", "SAMPLES"]
 
 
 def _logits(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
-    """Rows of all lengths, along every axis; large numbers; infinities, of which -∞ has no part in the sum."""
+    """Yield rows of all lengths, along every axis; large numbers; infinities, where -∞ adds nothing to the sum."""
     kind = as_dtype(dtype)
 
     def make(*shape: int) -> Any:
@@ -33,7 +33,7 @@ def _logits(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
 
 
 def _normed(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
-    """Rows of all lengths, with and without weights; a mean far from 0."""
+    """Yield rows of all lengths, with and without weights; a mean far from 0."""
     kind = as_dtype(dtype)
     for shape in ((1,), (7, 31), (5, 32), (3, 4, 33), (2, 257), (4, 1025), (0, 3), (3, 0)):
         x = rng.uniform(-2, 2, shape).astype(kind)
@@ -46,7 +46,7 @@ def _normed(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
 
 
 def _root(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
-    """As `_normed`, without the bias."""
+    """Yield samples as `_normed`, without the bias."""
     return (s for s in _normed(rng, dtype) if len(s.args) < 3)
 
 

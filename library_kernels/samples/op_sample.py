@@ -1,4 +1,4 @@
-"""The record of one call to test or time an op with, and random numbers for it."""
+"""The record of one call that tests or times an op, and random numbers for it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["Bench", "Sample", "Samples", "bits", "floats", "small"]
 
 
 class Sample(NamedTuple):
-    """One call to test an op with: NumPy arrays, which the test turns into arrays of every layout.
+    """One call that tests an op: NumPy arrays, which the test turns into arrays of every layout.
 
     Attributes
     ----------
@@ -28,8 +28,8 @@ class Sample(NamedTuple):
     options: Mapping[str, Any] = MappingProxyType({})
 
 
-Samples = Callable[[np.random.Generator, str], Iterable[Sample]]  # of a generator and a dtype's name
-Bench = Callable[[np.random.Generator, int], Sample]  # of a generator and about how many elements
+Samples = Callable[[np.random.Generator, str], Iterable[Sample]]  # from a generator and a dtype's name
+Bench = Callable[[np.random.Generator, int], Sample]  # from a generator and an approximate number of elements
 
 
 def floats(rng: np.random.Generator, n: int) -> Sample:
@@ -38,7 +38,7 @@ def floats(rng: np.random.Generator, n: int) -> Sample:
 
 
 def small(rng: np.random.Generator, dtype: str, shape: tuple[int, ...], most: int = 4) -> Any:
-    """Return small whole numbers: sums of their products are exact, and there are ties among them."""
+    """Return small integers: sums of their products are exact, and there are ties."""
     return rng.integers(0, 2 if dtype == "bool" else most, shape).astype(as_dtype(dtype))
 
 

@@ -1,4 +1,4 @@
-"""What the ops that multiply are tested and timed with."""
+"""Samples for the ops that multiply."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _numbers(rng: np.random.Generator, shape: Shape, dtype: str) -> np.ndarray[A
 
 
 def _cases(*given: tuple[Any, ...]) -> Callable[[np.random.Generator, str], Iterator[Sample]]:
-    """Make samples: of two shapes each, and options."""
+    """Return samples of two shapes each, and options."""
 
     def samples(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
         for one, other, *options in given:

@@ -1,4 +1,4 @@
-"""What reductions and scans are tested with: every way to cut an array, and the values that matter to each."""
+"""Samples for reductions and scans: every way to split an array, and the values that matter to each."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _SIZES = (1, 31, 32, 33, 255, 256, 257, 1023, 1024, 1025)
 def shaped(dtype: str, make: Made, *, empty: bool = True) -> Iterator[Sample]:
     """Yield samples of all shapes and axes; ``make(size)`` returns the values as one row.
 
-    Every kernel of an op is built for float32; for other dtypes those that matter most, since a build takes its time.
+    Every kernel of an op is built for float32; for other dtypes only the most important ones, because builds take time.
     """
     matrix = make(37 * 65).reshape(37, 65)
     for axis in (None, 0, 1):
@@ -50,22 +50,22 @@ def _intricate(make: Made, matrix: Host) -> Iterator[Sample]:
 
 
 def positive(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
-    """Numbers whose sum does not cancel; integers of any size, which wrap."""
+    """Return numbers whose sum does not cancel; integers of any size, which wrap."""
     return shaped(dtype, lambda n: _between(rng, dtype, n, 0.5, 1.5))
 
 
 def present(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
-    """As `positive`, but never empty."""
+    """Return numbers as `positive` does, but never empty arrays."""
     return shaped(dtype, lambda n: _between(rng, dtype, n, 0.5, 1.5), empty=False)
 
 
 def near_one(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
-    """Numbers whose product stays a number."""
+    """Return numbers whose product stays finite."""
     return shaped(dtype, lambda n: _between(rng, dtype, n, 0.99, 1.01))
 
 
 def wide(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
-    """Numbers of both signs; integers that are exact as float32."""
+    """Return numbers of both signs; integers that are exact as float32."""
     kind = as_dtype(dtype)
     if is_float(kind) or kind == np.bool_:
         return shaped(dtype, lambda n: _between(rng, dtype, n, -2, 2), empty=False)
@@ -73,7 +73,7 @@ def wide(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
 
 
 def extremes(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
-    """Numbers of any size, with the limits, infinities, and a NaN here and there."""
+    """Return numbers of any size, with the limits, infinities, and some NaN."""
     kind = as_dtype(dtype)
 
     def make(n: int) -> Host:
@@ -92,7 +92,7 @@ def extremes(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
 
 
 def extremes_along(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
-    """As `extremes`, over one axis or the whole array."""
+    """Yield samples as `extremes` does, over one axis or the entire array."""
     yield from along(extremes(rng, dtype))
     kind = as_dtype(dtype)
     for n in (40, 300, 5000):  # ties: the first counts
@@ -103,17 +103,17 @@ def extremes_along(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
 
 
 def along(samples: Iterator[Sample]) -> Iterator[Sample]:
-    """Leave out the samples that go over several axes."""
+    """Drop the samples over several axes."""
     return (s for s in samples if not isinstance(s.options.get("axis"), tuple))
 
 
 def runs(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
-    """Numbers for running sums along one axis."""
+    """Yield numbers for running sums along one axis."""
     return _running(dtype, lambda n: _between(rng, dtype, n, 0.5, 1.5))
 
 
 def runs_near_one(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
-    """Numbers for running products along one axis."""
+    """Yield numbers for running products along one axis."""
     return _running(dtype, lambda n: _between(rng, dtype, n, 0.99, 1.01))
 
 
@@ -131,7 +131,7 @@ def _running(dtype: str, make: Made) -> Iterator[Sample]:
 
 
 def few(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
-    """Zeros, and one number in ten that is not; all zeros; no zeros; NaN."""
+    """Yield zeros with one nonzero number in ten; all zeros; no zeros; NaN."""
     kind = as_dtype(dtype)
     yield from shaped(dtype, lambda n: (rng.integers(0, 10, n) == 0).astype(kind))
     for n in (33, 1025):

@@ -1,4 +1,4 @@
-"""What the ops that move elements or make arrays are tested and timed with."""
+"""Samples for the ops that move elements or create arrays."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _filled(rng: np.random.Generator, shape: Shape, dtype: str) -> np.ndarray[An
 
 
 def cases(*given: tuple[Any, ...]) -> Callable[[np.random.Generator, str], Iterator[Sample]]:
-    """Make samples: of a shape each, the arguments after the array, and the options in a dictionary at the end."""
+    """Return samples, each from a shape, the arguments after the array, and the options in a dictionary at the end."""
 
     def samples(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
         for shape, *rest in given:
@@ -57,7 +57,7 @@ def _steps(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
         ((1, 2), {"axis": 0}),
         ((4,), {"n": 0}),
     ):
-        x = np.cumsum(_filled(rng, shape, "int8") % 3, axis=-1)  # growing, so that unsigned differences fit
+        x = np.cumsum(_filled(rng, shape, "int8") % 3, axis=-1)  # increasing, so that unsigned differences fit
         yield Sample((x.astype(as_dtype(dtype)),), options)
 
 

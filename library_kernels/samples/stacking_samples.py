@@ -1,4 +1,4 @@
-"""What padding, splitting, stacking, flips, diagonals and triangles are tested and timed with."""
+"""Samples for padding, splitting, stacking, flips, diagonals and triangles."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _padded(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
     x = small(rng, dtype, (3, 4), 90)
     yield Sample((x, 1), {"constant_values": 1})
     yield Sample((x, 1), {"constant_values": ((0, 1), (1, 0))})
-    yield Sample((x[:2], 7), {"mode": "reflect"})  # more often than once
+    yield Sample((x[:2], 7), {"mode": "reflect"})  # more than once
     yield Sample((x[:1], 3), {"mode": "reflect"})
     yield Sample((x, 9), {"mode": "symmetric"})
     yield Sample((x, 0), {"mode": "edge"})

@@ -1,4 +1,4 @@
-"""What reductions that leave NaN out, quantiles, histograms and covariances are tested and timed with."""
+"""Samples for reductions that ignore NaN, quantiles, histograms and covariances."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _values(rng: np.random.Generator, dtype: str, n: int, low: float = 0.5, high
 
 
 def _holes(low: float, high: float, *, empty: bool = True, single: bool = True) -> Samples:
-    """Numbers of which one in five is NaN; rows of nothing but NaN."""
+    """Yield numbers of which one in five is NaN, and rows of only NaN."""
 
     def samples(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
         kind = as_dtype(dtype)

@@ -1,4 +1,4 @@
-"""Ops that change an array's shape or put arrays together: views, joins, splits, pads, repeats, flips.
+"""Ops that change an array's shape or join arrays: views, joins, splits, pads, repeats, flips.
 
-Input: arrays. Output: views of the same memory where strides allow it, else strided copies by ``copy.metal``.
+Input: arrays. Output: views of the same memory if strides allow it, else strided copies by ``copy.metal``.
 """

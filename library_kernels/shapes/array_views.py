@@ -1,4 +1,4 @@
-"""Ops that give views: the same memory with other axes. Nothing is moved, but where a reshape cannot be a view.
+"""Ops that return views: the same memory with other axes. Only a reshape that cannot be a view moves elements.
 
 Names and semantics: Python array API standard 2024.12, "Manipulation functions".
 """
@@ -35,7 +35,7 @@ Shape = tuple[int, ...]
     flops=0,
 )
 def reshape(x: Array, /, shape: int | Shape, *, copy: bool | None = None) -> Array:
-    """Return the elements in another shape: a view where the strides allow it, else a copy.
+    """Return the elements in another shape: a view if the strides allow it, else a copy.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ def reshape(x: Array, /, shape: int | Shape, *, copy: bool | None = None) -> Arr
     Raises
     ------
     ValueError
-        When the number of elements differs, or a view cannot be and ``copy=False``.
+        If the number of elements differs, or ``copy=False`` and no view is possible.
     """
     x = as_array("reshape", x)
     sizes = _closed(x, shape_of("reshape", shape, open_axis=True))
@@ -61,7 +61,7 @@ def reshape(x: Array, /, shape: int | Shape, *, copy: bool | None = None) -> Arr
 
 
 def _closed(x: Array, sizes: Shape) -> Shape:
-    """Work out the length that is left open."""
+    """Compute the length that is left open."""
     known = math.prod(n for n in sizes if n != -1)
     if -1 in sizes and known and x.size % known == 0:
         sizes = tuple(x.size // known if n == -1 else n for n in sizes)
@@ -84,7 +84,7 @@ def permute_dims(x: Array, /, axes: Shape | None = None) -> Array:
     Raises
     ------
     ValueError
-        When `axes` does not name each axis once.
+        If `axes` does not name each axis once.
     """
     x = as_array("permute_dims", x)
     order = tuple(reversed(range(x.ndim))) if axes is None else axes_of("permute_dims", axes, x.ndim)
@@ -110,7 +110,7 @@ def matrix_transpose(x: Array, /) -> Array:
     Raises
     ------
     ValueError
-        When there are fewer than two.
+        If there are fewer than two.
     """
     return as_array("matrix_transpose", x).mT
 
@@ -134,7 +134,7 @@ def moveaxis(x: Array, source: int | Shape, destination: int | Shape, /) -> Arra
     Raises
     ------
     ValueError
-        When `source` and `destination` are not as many.
+        If `source` and `destination` differ in number.
     """
     x = as_array("moveaxis", x)
     taken, put = axes_of("moveaxis", source, x.ndim), axes_of("moveaxis", destination, x.ndim)
@@ -158,7 +158,7 @@ def expand_dims(x: Array, /, axis: int | Shape = 0) -> Array:
     Raises
     ------
     numpy.exceptions.AxisError
-        When it would be out of range.
+        If it would be out of range.
     """
     x = as_array("expand_dims", x)
     count = len(tuple(axis)) if isinstance(axis, Iterable) else 1
@@ -176,12 +176,12 @@ def expand_dims(x: Array, /, axis: int | Shape = 0) -> Array:
     flops=0,
 )
 def squeeze(x: Array, /, axis: int | Shape | None = None) -> Array:
-    """Return a view without axes of one element: those that are named, by default all such.
+    """Return a view without the named axes of one element, by default without all such axes.
 
     Raises
     ------
     ValueError
-        When a named axis has another length.
+        If a named axis has another length.
     """
     x = as_array("squeeze", x)
     gone = [d for d, n in enumerate(x.shape) if n == 1] if axis is None else axes_of("squeeze", axis, x.ndim)
@@ -198,12 +198,12 @@ def squeeze(x: Array, /, axis: int | Shape | None = None) -> Array:
     flops=0,
 )
 def broadcast_to(x: Array, /, shape: Shape) -> Array:
-    """Return a view of a larger shape, in which elements are repeated but not copied.
+    """Return a view in a larger shape, in which elements are repeated but not copied.
 
     Raises
     ------
     ValueError
-        When the array does not broadcast to it.
+        If the array does not broadcast to it.
     """
     x = as_array("broadcast_to", x)
     sizes = shape_of("broadcast_to", shape)
@@ -216,14 +216,14 @@ def broadcast_to(x: Array, /, shape: Shape) -> Array:
 
 @op("moving", reference=np.broadcast_arrays, dtypes=ALL, flops=0)
 def broadcast_arrays(*arrays: Any) -> list[Array]:
-    """Return views of all arrays in the shape that they broadcast to, in a list (array API 2024.12).
+    """Return views of all arrays in their broadcast shape, in a list (array API 2024.12).
 
     Numbers and sequences of numbers are taken as arrays.
 
     Raises
     ------
     ValueError
-        When they do not broadcast.
+        If they do not broadcast.
     """
     first = next((a for a in arrays if isinstance(a, Array)), None)
     device = None if first is None else first.device
@@ -266,6 +266,6 @@ def diagonal(x: Array, /, offset: int = 0, axis1: int = -2, axis2: int = -1) -> 
 
 @op("moving", reference=np.ravel, dtypes=ALL, flops=0, cite="NumPy, ``ravel``")
 def ravel(x: Array, /) -> Array:
-    """Return the elements as one row: a view where the strides allow it, else a copy."""
+    """Return the elements as one row: a view if the strides allow it, else a copy."""
     row: Array = reshape(x, -1)
     return row

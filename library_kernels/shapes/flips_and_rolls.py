@@ -30,7 +30,7 @@ def flip(x: Array, /, axis: int | Shape | None = None) -> Array:
     x = as_array("flip", x)
     axes = axes_of("flip", axis, x.ndim)
     turned = (slice(None, None, -1) if d in axes else slice(None) for d in range(x.ndim))
-    return x.viewed(x.host[(*turned, ...)])  # the ellipsis keeps it an array where it has no axes
+    return x.viewed(x.host[(*turned, ...)])  # the ellipsis keeps it an array if it has no axes
 
 
 @op("moving", reference=np.fliplr, dtypes=ALL, flops=0, numpy=(np.fliplr,), cite="NumPy, ``fliplr``")
@@ -49,12 +49,12 @@ def flipud(x: Array, /) -> Array:
 
 @op("moving", reference=np.rot90, dtypes=ALL, flops=0, numpy=(np.rot90,), cite="NumPy, ``rot90``")
 def rot90(x: Array, /, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
-    """Return a view turned by k right angles in the plane of two axes, from the first towards the second.
+    """Return a view rotated by k right angles in the plane of two axes, from the first towards the second.
 
     Raises
     ------
     ValueError
-        When the axes are one and the same.
+        If the axes are the same.
     """
     x = as_array("rot90", x)
     one, two = (axis_of("rot90", a, x.ndim) for a in axes)
@@ -84,14 +84,14 @@ def roll(x: Array, /, shift: int | Shape, axis: int | Shape | None = None) -> Ar
     ----------
     x : Array
     shift : int or tuple of int
-        How far, for each axis.
+        How far to move along each axis.
     axis : int or tuple of int, optional
-        Left out, the elements are taken as one row.
+        By default the elements are taken as one row.
 
     Raises
     ------
     ValueError
-        When there are not as many shifts as axes.
+        If the numbers of shifts and axes differ.
     """
     x = as_array("roll", x)
     if axis is None:
@@ -107,7 +107,7 @@ def roll(x: Array, /, shift: int | Shape, axis: int | Shape | None = None) -> Ar
 
 
 def _rolled(x: Array, moves: list[tuple[int, int]]) -> Array:
-    """Copy each of the parts that the moves cut the array into to its place."""
+    """Copy each of the parts into which the shifts split the array to its new position."""
     out = empty(x.shape, x.dtype, x.engine)
     by = [0] * x.ndim
     for axis, shift in moves:

@@ -35,12 +35,12 @@ _TOGETHER = {2, 3, 4}  # arrays that interleave.metal takes at once
     flops=0,
 )
 def concat(arrays: Sequence[Array], /, axis: int | None = 0) -> Array:
-    """Join arrays along an existing axis; None joins their elements along one axis.
+    """Join arrays along an existing axis; None joins their flattened elements.
 
     Raises
     ------
     ValueError
-        When nothing is given, or the other axes differ.
+        If nothing is given, or the other axes differ.
     """
     given = _several("concat", arrays)
     if axis is None:
@@ -86,12 +86,12 @@ def _made(who: str, given: list[Array], shape: tuple[int, ...]) -> Array:
     flops=0,
 )
 def stack(arrays: Sequence[Array], /, axis: int = 0) -> Array:
-    """Join arrays of one shape along a new axis.
+    """Join arrays of the same shape along a new axis.
 
     Raises
     ------
     ValueError
-        When nothing is given, or the shapes differ.
+        If nothing is given, or the shapes differ.
     """
     given = _several("stack", arrays)
     shape = given[0].shape

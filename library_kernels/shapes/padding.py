@@ -1,4 +1,4 @@
-"""Arrays made longer at their ends: pad."""
+"""Extending arrays at their ends: pad."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _pad(x: Any, widths: Any, mode: str = "constant", constant_values: Any = 0) 
 
 
 def _pairs(who: str, given: Any, rank: int) -> list[tuple[Any, Any]]:
-    """Read one value, one pair, or a pair for each axis."""
+    """Return a pair for each axis, from one value, one pair, or all pairs."""
     try:
         both = np.broadcast_to(np.asarray(given), (rank, 2))
     except ValueError:
@@ -41,22 +41,22 @@ def pad(x: Array, pad_width: Any, /, mode: str = "constant", *, constant_values:
     ----------
     x : Array
     pad_width : int, pair of int, or a pair for each axis
-        How many before and after.
+        The number of elements before and after.
     mode : {"constant", "edge", "reflect", "symmetric", "wrap", "empty"}
-        Numbers; the outermost element again; the array mirrored at its outermost element, or beyond it; the array
-        again; whatever the memory holds.
+        Numbers; the outermost element repeated; the array mirrored at its outermost element, or beyond it; the array
+        repeated; uninitialised memory.
     constant_values : number, pair, or a pair for each axis
         For ``constant``: the values before and after.
 
     Returns
     -------
     Array
-        ``constant`` is one copy; the other modes take elements by index, one axis after the other.
+        ``constant`` is one copy; the other modes take elements by index, one axis after another.
 
     Raises
     ------
     ValueError
-        For a negative width, an unknown mode, and where there is nothing to repeat.
+        For a negative width, an unknown mode, or if there is nothing to repeat.
     """
     x = as_array("pad", x)
     if mode not in _MODES:
@@ -79,7 +79,7 @@ def pad(x: Array, pad_width: Any, /, mode: str = "constant", *, constant_values:
 
 
 def _framed(out: Array, shape: tuple[int, ...], widths: list[tuple[int, int]], values: list[tuple[Any, Any]]) -> None:
-    """Write each axis' own numbers, later axes over earlier ones, as NumPy does."""
+    """Write each axis's numbers, later axes over earlier ones, as NumPy does."""
     for d, (n, (a, b), (low, high)) in enumerate(zip(shape, widths, values, strict=True)):
         lead = (slice(None),) * d
         for part, value, count in ((slice(0, a), low, a), (slice(a + n, a + n + b), high, b)):
@@ -108,4 +108,4 @@ def _repeated(x: Array, widths: list[tuple[int, int]], mode: str) -> Array:
     return x if x.contiguous and any(map(any, widths)) else x.copy()
 
 
-# ---- Taken apart -----------------------------------------------------------------------------------------------------
+# ---- Splitting -----------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Elements and whole arrays repeated: repeat, tile."""
+"""Repeating elements and arrays: repeat, tile."""
 
 from __future__ import annotations
 
@@ -33,20 +33,20 @@ _MOST = 2**32  # threads along one axis of a grid
     flops=0,
 )
 def repeat(x: Array, repeats: Any, /, axis: int | None = None) -> Array:
-    """Repeat each element, right after itself.
+    """Repeat each element directly after itself.
 
     Parameters
     ----------
     x : Array
     repeats : int or Array of int
-        How often; an array says it for each element along the axis.
+        The number of repetitions, or an array with one for each element along the axis.
     axis : int, optional
-        Left out, the elements are taken as one row.
+        By default the elements are taken as one row.
 
     Raises
     ------
     ValueError
-        For a negative number, or an array of another length than the axis.
+        For a negative number, or an array whose length differs from the axis's.
     """
     x = as_array("repeat", x)
     if axis is None:
@@ -73,7 +73,7 @@ def repeat(x: Array, repeats: Any, /, axis: int | None = None) -> Array:
 
 
 def _by_counts(x: Array, counts: np.ndarray[Any, Any], along: int) -> Array:
-    """Repeat each element by its own count: the positions are computed on the host, one for each result element."""
+    """Repeat each element by its own count; the host computes the source position of each result element."""
     if counts.shape != (x.shape[along],) or counts.dtype.kind not in "iu" or (counts < 0).any():
         raise ValueError(
             f"repeat: needs {x.shape[along]} whole numbers, 0 or more; got {counts.dtype} of shape {counts.shape}."
@@ -91,13 +91,13 @@ def _by_counts(x: Array, counts: np.ndarray[Any, Any], along: int) -> Array:
     flops=0,
 )
 def tile(x: Array, repetitions: int | tuple[int, ...], /) -> Array:
-    """Repeat a whole array along its axes.
+    """Repeat an array along its axes.
 
     Parameters
     ----------
     x : Array
     repetitions : int or tuple of int
-        How often along each axis; the shorter of shape and repetitions is filled up with ones on the left.
+        The number of repetitions along each axis; the shorter of shape and repetitions is padded with ones on the left.
 
     Raises
     ------

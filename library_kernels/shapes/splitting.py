@@ -1,4 +1,4 @@
-"""Arrays taken apart, as views: split and NumPy's variants, unstack."""
+"""Splitting arrays into views: split and NumPy's variants, unstack."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def unstack(x: Array, /, axis: int = 0) -> tuple[Array, ...]:
     Raises
     ------
     ValueError
-        When it has no axes.
+        If it has no axes.
     """
     x = as_array("unstack", x)
     if not x.ndim:
@@ -42,7 +42,7 @@ def unstack(x: Array, /, axis: int = 0) -> tuple[Array, ...]:
 @op("moving", reference=lambda x, parts, axis=0: tuple(np.array_split(x, parts, axis)), dtypes=ALL, flops=0,
     numpy=(np.array_split,), cite="NumPy, ``array_split``")  # fmt: skip
 def array_split(x: Array, indices_or_sections: Any, /, axis: int = 0) -> tuple[Array, ...]:
-    """Split an array along an axis into views: a number of parts, the first ones longer by one, or at indices."""
+    """Split an array along an axis into views: into a number of parts, the first ones longer by one, or at indices."""
     x = as_array("array_split", x)
     along = axis_of("array_split", axis, x.ndim)
     n = x.shape[along]
@@ -76,13 +76,13 @@ def split(x: Array, indices_or_sections: Any, /, axis: int = 0) -> tuple[Array, 
     ----------
     x : Array
     indices_or_sections : int or sequence of int
-        How many parts, or where to cut.
+        The number of parts, or the indices at which to split.
     axis : int
 
     Raises
     ------
     ValueError
-        When they would not be equal.
+        If they would not be equal.
     """
     return _equal_parts("split", x, indices_or_sections, axis)
 
@@ -90,7 +90,7 @@ def split(x: Array, indices_or_sections: Any, /, axis: int = 0) -> tuple[Array, 
 @op("moving", reference=lambda x, parts: tuple(np.hsplit(x, parts)), dtypes=ALL, flops=0, numpy=(np.hsplit,),
     cite="NumPy, ``hsplit``")  # fmt: skip
 def hsplit(x: Array, indices_or_sections: Any, /) -> tuple[Array, ...]:
-    """As `split`, along the second axis; of an array of one, along that."""
+    """As `split`, along the second axis, or the only one."""
     return _equal_parts("hsplit", x, indices_or_sections, 1 if np.ndim(x) > 1 else 0)
 
 

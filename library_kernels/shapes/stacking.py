@@ -1,4 +1,4 @@
-"""Arrays put together by NumPy's names: hstack, vstack, append and others; atleast_1d, atleast_2d, atleast_3d."""
+"""Joining arrays by NumPy's names: hstack, vstack, append and others; atleast_1d, atleast_2d, atleast_3d."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = [
 
 
 def _deep(who: str, arrays: Any, rank: int, *, after: int = 0) -> Any:
-    """Give arrays at least `rank` axes: new ones first, except the last `after` of them, which come last."""
+    """Return arrays with at least `rank` axes: new ones first, except the last `after` of them, which come last."""
     made = []
     for given in arrays:
         x = given if isinstance(given, Array) else as_array(who, np.asarray(given))
@@ -92,7 +92,7 @@ def column_stack(arrays: Sequence[Array], /) -> Array:
 @op("moving", reference=np.append, dtypes=ALL, kernels=("copy.metal",), flops=0, numpy=(np.append,),
     cite="NumPy, ``append``")  # fmt: skip
 def append(x: Array, values: Any, /, axis: int | None = None) -> Array:
-    """Return an array with values after it along an axis; without one, the elements of both as one row."""
+    """Return an array with values appended along an axis; without one, the elements of both as one row."""
     joined: Array = concat(_deep("append", (x, values), 0), axis=axis)
     return joined
 

@@ -37,9 +37,9 @@ def searchsorted(
     x2 : Array
         The values.
     side : {"left", "right"}
-        Before those that are equal, or after them.
+        Before equal elements, or after them.
     sorter : Array of integers, optional
-        What sorts x1, when it is not sorted: its `argsort`.
+        The `argsort` of x1, if x1 is not sorted.
 
     Returns
     -------
@@ -49,7 +49,7 @@ def searchsorted(
     Raises
     ------
     IndexError
-        When the sorter has an index that is out of bounds.
+        If the sorter has an index out of bounds.
     """
     if side not in {"left", "right"}:
         raise ValueError(f"searchsorted: side is 'left' or 'right'; got {side!r}.")
@@ -68,13 +68,13 @@ def searchsorted(
     if out.size:
         kernels = program("search.metal", x1.engine, KIND=order_of(dtype), DESCENDING=False)
         settings = {"n": x1.size, "right": int(side == "right")}
-        sorted_bits = as_bits(x1 if x1.size else x2)  # a kernel is given no empty array
+        sorted_bits = as_bits(x1 if x1.size else x2)  # kernels take no empty arrays
         dispatch(kernels[f"searchsorted_{width(dtype)}"], sorted_bits, as_bits(x2), out, settings, grid=out.size)
     return out
 
 
 def _numbers_among(x1: Array, values: Any, side: Any, sorter: Any) -> Array:
-    """Search for Python numbers: they do not affect the dtype, and one beyond x1's range lies beyond all of x1."""
+    """Search for Python numbers: they do not affect the dtype, and one beyond the dtype's range is beyond all of x1."""
     data = np.asarray(values)
     if data.dtype.kind not in "biufO" or (data.dtype.kind == "O" and not all(type(v) is int for v in data.flat)):
         return cast("Array", searchsorted(x1, asarray(values, device=x1.device), side, sorter))  # raises

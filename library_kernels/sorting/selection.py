@@ -50,12 +50,12 @@ def topk(x: Array, k: int, /, axis: int = -1, *, largest: bool = True) -> TopK:
     -------
     values : Array
     indices : Array
-        int64. Few of many are selected; otherwise the whole axis is sorted, which is then faster.
+        int64. Few of many are selected; otherwise the entire axis is sorted, which is then faster.
 
     Raises
     ------
     ValueError
-        When the axis has fewer than k elements.
+        If the axis has fewer than k elements.
     """
     x = as_array("topk", x)
     along = axis_of("topk", axis, x.ndim)
@@ -87,12 +87,12 @@ def _checked(who: str, x: Any, kth: Any, axis: int | None) -> tuple[Array, int]:
 def partition(x: Array, kth: Any, /, axis: int | None = -1) -> Array:
     """Return the elements with the k-th in its sorted position: none before it is larger, none after it smaller.
 
-    The result is fully sorted, which meets that condition.
+    The result is fully sorted, which satisfies this condition.
 
     Raises
     ------
     ValueError
-        When `kth` is out of bounds.
+        If `kth` is out of bounds.
     """
     x, at = _checked("partition", x, kth, axis)
     made: Array = sort(x, axis=at)
@@ -102,7 +102,7 @@ def partition(x: Array, kth: Any, /, axis: int | None = -1) -> Array:
 @op("sorting", reference=lambda x, kth, axis=-1: np.argsort(x, axis, kind="stable"), dtypes=ALL,  # noqa: ARG005
     kernels=("sort.metal",), flops=0, numpy=(np.argpartition,), cite="NumPy, ``argpartition``")  # fmt: skip
 def argpartition(x: Array, kth: Any, /, axis: int | None = -1) -> Array:
-    """Return the indices that `partition` would put the elements in order by, int64."""
+    """Return the indices that order the elements as `partition` does, int64."""
     x, at = _checked("argpartition", x, kth, axis)
     order: Array = argsort(x, axis=at)
     return order

@@ -32,21 +32,21 @@ def _isin(x: Any, other: Any, *, invert: bool = False) -> Any:
 @op("sets", reference=_isin, dtypes=ALL, kernels=_FILES, flops=0, numpy=(np.isin,),
     cite="Python array API standard 2025.12, ``isin``")  # fmt: skip
 def isin(x1: Any, x2: Any, /, *, invert: bool = False) -> Array:
-    """Whether each element is among those of another array.
+    """Whether each element is in another array.
 
     Parameters
     ----------
     x1 : Array
-        Whose elements are looked for.
+        The elements to look for.
     x2 : Array or sequence of numbers
-        The others; sorted first, so that each is found by halving.
+        The elements to search, sorted first for binary search.
     invert : bool
-        Whether it is not among them.
+        Whether to return the opposite.
 
     Returns
     -------
     Array
-        bool, of x1's shape. NaN is among none.
+        bool, of x1's shape. NaN is in no array.
     """
     first = x1 if isinstance(x1, Array) else None
     device = first.device if first is not None else x2.device if isinstance(x2, Array) else None
@@ -104,7 +104,7 @@ def setdiff1d(x1: Array, x2: Array, /) -> Array:
 @op("sets", reference=np.setxor1d, dtypes=ALL, kernels=_FILES, flops=0, numpy=(np.setxor1d,),
     cite="NumPy, ``setxor1d``")  # fmt: skip
 def setxor1d(x1: Array, x2: Array, /) -> Array:
-    """Return the values that are in just one of two arrays, each once, sorted."""
+    """Return the values that are in exactly one of two arrays, each once, sorted."""
     a, b = _both("setxor1d", x1, x2)
     found: Array = sort(concat([a[isin(a, b, invert=True)], b[isin(b, a, invert=True)]]))
     return found

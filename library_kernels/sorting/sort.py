@@ -17,7 +17,7 @@ __all__ = ["argsort", "sort"]
 
 
 def _argsorted(x: Any, axis: int = -1, *, descending: bool = False) -> Any:
-    """NumPy's stable argsort; in descending order equal elements still keep their order, and NaN comes first."""
+    """Return NumPy's stable argsort; in descending order equal elements still keep their order, and NaN comes first."""
     if not descending:
         return np.argsort(x, axis=axis, kind="stable")
     turned = np.flip(x, axis)
@@ -63,12 +63,12 @@ def sort(  # `stable` is the array API's
     descending : bool
         From the largest to the smallest.
     stable : bool
-        Equal elements keep their order either way: the sort is always stable.
+        Ignored: the sort is always stable.
 
     Returns
     -------
     Array
-        Of x's shape and dtype. NaN is larger than every number, as in NumPy; -0.0 is equal to 0.0.
+        Of x's shape and dtype. NaN is larger than every number, as in NumPy; -0.0 equals 0.0.
 
     Notes
     -----
@@ -92,7 +92,7 @@ def argsort(  # `stable` is the array API's
     descending : bool
         From the largest to the smallest; equal elements still keep their order.
     stable : bool
-        Equal elements keep their order either way.
+        Ignored: equal elements always keep their order.
 
     Returns
     -------

@@ -28,7 +28,7 @@ __all__ = [
 _KERNELS = ("search.metal", "sort.metal", "sort_serial.metal", "radix.h", "order.h")
 _VALUES = ("search.metal", "thin_serial.metal", *_KERNELS[1:])
 _INT64, _UINT32 = np.dtype(np.int64), np.dtype(np.uint32)
-_LITTLE, _MOST = 1 << 17, 1 << 31  # from this many elements on it pays to search for duplicates before the sort
+_LITTLE, _MOST = 1 << 17, 1 << 31  # from this many elements it pays off to drop duplicates before the sort
 _SAMPLES, _SAMPLE = 16, 4096  # tiles sampled for an estimate, and elements per tile
 _TILE = 1 << 18
 
@@ -61,7 +61,7 @@ class _Runs(NamedTuple):
 
     values: Array
     starts: Array
-    order: Array  # None unless it was asked for
+    order: Array  # None unless requested
     kept: Kept
     what: str
     shape: tuple[int, ...]
@@ -75,11 +75,11 @@ class _Runs(NamedTuple):
         return out
 
     def indices(self) -> Array:
-        """Return where each value first occurs: the sort is stable."""
+        """Return the index of each value's first occurrence, since the sort is stable."""
         return converted(gather("unique", self.order, self.starts, 0), _INT64)
 
     def inverse(self) -> Array:
-        """Return the number of the run that each element is in."""
+        """Return the index of each element's run."""
         out = empty(self.shape, _INT64, self.starts.engine)
         if out.size:
             name = f"keep_inverse_{self.what}_{width(self.kept.bits.dtype)}"
@@ -104,7 +104,7 @@ def _values(who: str, x: Any, *, equal_nan: bool = False) -> Array:
 
 
 def _thinned(x: Array) -> Array:
-    """Drop most of the duplicates of a row before it is sorted, if there are many and that is fast."""
+    """Drop most duplicates of a row before it is sorted, if there are many and this is fast."""
     if not x.engine.caps.serial or not _LITTLE <= x.size < _MOST:
         return x
     sample = {"n": x.size, "tile": _SAMPLE, "step": x.size // _SAMPLES}

@@ -1,4 +1,4 @@
-"""Weighted means, covariances and correlations: one or two products and reductions each."""
+"""Weighted means, covariances and correlations, each from one or two products and reductions."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def average(
     x: Array, /, axis: int | None = None, *, weights: Array | None = None, returned: bool = False,
     keepdims: bool = False,
 ) -> Any:  # fmt: skip
-    """Mean in which elements weigh more or less: Σ w x / Σ w.
+    """Weighted mean: Σ w x / Σ w.
 
     Parameters
     ----------
@@ -48,14 +48,14 @@ def average(
     weights : Array, optional
         Of x's shape, or as long as the axis; by default all are 1.
     returned : bool
-        Also return Σ w.
+        Whether to return Σ w, too.
     keepdims : bool
         Whether the axes stay, with length 1.
 
     Returns
     -------
     Array, or tuple of Array
-        Of x's dtype for floats, else float32; NaN where the weights sum to 0.
+        In x's dtype for floats, otherwise float32; NaN where the weights sum to 0.
 
     Raises
     ------
@@ -95,24 +95,24 @@ def _square(x: Any, *rest: Any) -> Any:
 def cov(
     x: Array, y: Array | None = None, /, *, rowvar: bool = True, bias: bool = False, ddof: int | None = None
 ) -> Array:
-    """Covariances of variables: a matrix, of one variable its variance.
+    """Return the covariance matrix of variables, or the variance of a single variable.
 
     Parameters
     ----------
     x : Array (variables, observations) or (observations,)
     y : Array, optional
-        More variables, of as many observations.
+        More variables, with the same number of observations.
     rowvar : bool
         False: variables are columns.
     bias : bool
-        Divide by the number of observations, not by one less.
+        Whether to divide by the number of observations instead of one less.
     ddof : int, optional
-        What to subtract from that number; before `bias`.
+        The number to subtract from that; takes precedence over `bias`.
 
     Returns
     -------
     Array (variables, variables)
-        Of the dtype of floats, else float32; summed in float32 about the means. NaN for too few observations.
+        In the dtype of floats, otherwise float32; summed in float32 around the means. NaN for too few observations.
 
     Raises
     ------
@@ -154,7 +154,7 @@ def _corr(x: Any, y: Any = None, **options: Any) -> Any:
     tolerance=_TOLERANCE, size=lambda *given: np.maximum(np.abs(given[-1]), 1.0),
     cite="NumPy, ``corrcoef``")  # fmt: skip
 def corrcoef(x: Array, y: Array | None = None, /, *, rowvar: bool = True) -> Array:
-    """Correlations of variables: `cov`, whose parameters it has, divided by the standard deviations; within [-1, 1]."""
+    """Return the correlations of variables: `cov` divided by the standard deviations, within [-1, 1]."""
     own = floating(as_array("corrcoef", x).dtype)
     spread = cov(*(None if a is None else converted(as_array("corrcoef", a), np.dtype(np.float32)) for a in (x, y)),
                  rowvar=rowvar)  # fmt: skip

@@ -1,6 +1,6 @@
 """Counting: bincount, histogram, digitize.
 
-`histogram` and `bincount` are one kernel and a sum over its rows; with weights, a search and `scatter_add`.
+`histogram` and `bincount` take one kernel and a sum over its rows; with weights, a search and `scatter_add`.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ Host = np.ndarray[Any, Any]
 
 _FLOAT, _INT64, _UINT32 = np.dtype(np.float32), np.dtype(np.int64), np.dtype(np.uint32)
 _COUNTERS, _THREADS, _LEAST = 1 << 22, 4096, 1 << 12  # counters of all rows; threads; numbers that are worth a thread
-_CORES = 64  # threads that are enough where each is a core
+_CORES = 64  # threads that suffice if each is a core
 
 
 def _rows(x: Array, bins: int) -> tuple[Array, dict[str, Any]]:
-    """Return a row of counters for each thread, and which numbers each counts."""
+    """Return a row of counters for each thread, and each thread's range of numbers."""
     most = _CORES if x.engine.caps.serial else _THREADS
     threads = max(1, min(most, _COUNTERS // bins, -(-x.size // _LEAST)))
     stretch = -(-x.size // threads)
@@ -61,11 +61,11 @@ def bincount(x: Array, /, weights: Array | None = None, minlength: int = 0) -> A
     Parameters
     ----------
     x : Array of integers
-        Of one axis; none below 0.
+        One-dimensional; none below 0.
     weights : Array, optional
-        Added up for each number instead of 1; of x's shape. Floats are added in their order, as float32.
+        Weights to add for each number in place of 1; of x's shape. Floats are added in order, as float32.
     minlength : int
-        The least length of the result.
+        The minimum length of the result.
 
     Returns
     -------
@@ -113,7 +113,7 @@ def _weighed(places: Array, weights: Any, bins: int) -> Array:
 
 
 def _edges(who: str, x: Array, bins: Any, limits: Any) -> tuple[Host, bool]:
-    """Return the edges as float32, and whether they are equally far apart."""
+    """Return the edges as float32, and whether they are equally spaced."""
     if isinstance(bins, str):
         raise TypeError(f"{who}: bins={bins!r} is not supported. Pass a number, or edges from np.histogram_bin_edges.")
     if isinstance(bins, Iterable):
@@ -138,7 +138,7 @@ def _edges(who: str, x: Array, bins: Any, limits: Any) -> tuple[Host, bool]:
 
 
 def _edges_reference(x: Any, bins: Any = 10, range: Any = None) -> Any:
-    """NumPy's edges by float64, rounded once: of float32 data NumPy computes them in float32."""
+    """Return NumPy's edges computed in float64 and rounded once; for float32 data NumPy computes them in float32."""
     return np.histogram_bin_edges(x.astype(np.float64), bins, range).astype(np.float32)
 
 
@@ -151,7 +151,7 @@ def _counts_reference(x: Any, bins: Any = 10, range: Any = None, **options: Any)
     numpy=(np.histogram_bin_edges,), size=lambda _, *rest: np.maximum(np.abs(rest[-1]), np.abs(rest[-1]).max()),
     cite="NumPy, ``histogram_bin_edges``")  # fmt: skip
 def histogram_bin_edges(x: Array, /, bins: Any = 10, range: tuple[float, float] | None = None) -> Array:
-    """Return the edges of the bins that `histogram` counts in, as float32; parameters as there."""
+    """Return the edges of `histogram`'s bins, as float32; parameters as for `histogram`."""
     x = as_array("histogram_bin_edges", x)
     return asarray(_edges("histogram_bin_edges", x, bins, range)[0], device=x.device)
 
@@ -163,32 +163,33 @@ def histogram(
     x: Array, /, bins: Any = 10, range: tuple[float, float] | None = None, *, density: bool = False,
     weights: Array | None = None,
 ) -> tuple[Array, Array]:  # fmt: skip
-    """Count the elements that lie between each two edges.
+    """Count the elements between each two edges.
 
     Parameters
     ----------
     x : Array
         Of any shape; compared as float32, so integers beyond 2^24 are rounded.
     bins : int or sequence of float
-        How many bins of one width, or their edges.
+        The number of bins of equal width, or the edges.
     range : tuple of float, optional
-        From where to where, with `bins` a number; by default from the least to the largest element.
+        The range of the bins if `bins` is a number; by default from the least to the largest element.
     density : bool
-        Divide by the number of elements counted and by each bin's width: the areas sum to 1.
+        Whether to divide by the number of elements counted and by each bin's width, so that the areas sum to 1.
     weights : Array, optional
-        Added up instead of 1 for each element; of x's shape.
+        Weights to add for each element in place of 1; of x's shape.
 
     Returns
     -------
     counts : Array
         int64; float32 with weights or density.
     edges : Array
-        float32, one more. Each bin has its lower edge, the last one both. Elements outside, and NaN, are not counted.
+        float32, one more. Each bin includes its lower edge, the last one both. Elements outside, and NaN, are not
+        counted.
 
     Raises
     ------
     ValueError
-        For edges that fall, no bins, a range that is not finite, weights of another shape.
+        For decreasing edges, no bins, a range that is not finite, or weights of another shape.
     """
     x = as_array("histogram", x)
     host, uniform = _edges("histogram", x, bins, range)
@@ -212,7 +213,7 @@ def _between(numbers: Array, edges: Array, host: Host, uniform: bool) -> Array:
     rows, counting = _rows(numbers, bins)
     with np.errstate(over="ignore"):
         scale = float(np.float32(bins / (float(host[-1]) - float(host[0]))))
-    even = uniform and math.isfinite(scale) and bins < 1 << 20  # beyond, one guess may be two bins off
+    even = uniform and math.isfinite(scale) and bins < 1 << 20  # beyond, a guess may be off by two bins
     counting |= {"uniform": int(even), "scale": scale if even else 0.0}
     kernel = program("bincount_serial.metal", numbers.engine).count_between
     dispatch(kernel, numbers, edges, rows, counting, grid=rows.shape[0], threadgroup=1)
@@ -237,15 +238,15 @@ def _digitize_reference(x: Any, bins: Any, right: bool = False) -> Any:
 @op("searching", reference=_digitize_reference, dtypes=NUMERIC, kernels=("search.metal",), flops=0,
     numpy=(np.digitize,), cite="NumPy, ``digitize``")  # fmt: skip
 def digitize(x: Array, bins: Any, /, right: bool = False) -> Array:
-    """Return the number of the bin that each element falls into: 0 before the first edge.
+    """Return the index of each element's bin, 0 before the first edge.
 
     Parameters
     ----------
     x : Array
     bins : sequence of numbers or Array
-        The edges, rising or falling.
+        The edges, increasing or decreasing.
     right : bool
-        Whether a bin has its upper edge rather than its lower one.
+        Whether a bin includes its upper edge rather than its lower one.
 
     Returns
     -------
@@ -255,7 +256,7 @@ def digitize(x: Array, bins: Any, /, right: bool = False) -> Array:
     Raises
     ------
     ValueError
-        For edges that neither rise nor fall.
+        For edges that neither increase nor decrease.
     """
     x = as_array("digitize", x)
     edges = bins if isinstance(bins, Array) else asarray(bins, device=x.device)

@@ -31,14 +31,14 @@ _FLOAT = np.dtype(np.float32)
 _FILE = ("reduce.metal",)
 _SPREADS = ("reduce.metal", "spread.metal")
 _TOLD = struct.Struct("<Q4If4x")  # as in spread.metal
-_THREADS = 256  # of its threadgroups
+_THREADS = 256  # in each of its threadgroups
 _HELD = (4, 16)  # elements that one of its threads has
 _CHUNK = 12  # bytes of a chunk's record
 _SPREAD = {"float32": 10.0, "float16": 0.6, "bfloat16": 0.52}
 
 
 def _square(x: Any, want: Any) -> Any:
-    """Size of a variance's error: the mean is rounded, and so is off by 2^-24 of it."""
+    """Return the size of a variance's error: the rounded mean has an error of 2^-24 of it."""
     return np.maximum(want, np.max(np.abs(x), initial=0.0) ** 2 * 2.0**-23)
 
 
@@ -67,15 +67,15 @@ def mean(x: Array, /, axis: Any = None, *, keepdims: bool = False) -> Array:
     Returns
     -------
     Array
-        Of x's dtype for floats, else float32; integers of up to 32 bits are summed
-        exactly. NaN where there are no elements.
+        In x's dtype for floats, otherwise float32; integers of up to 32 bits are summed exactly. NaN if there are no
+        elements.
     """
     x = as_array("mean", x)
     return _mean(x, axes_of("mean", axis, x.ndim), floating(x.dtype), keepdims=keepdims)
 
 
 def _spread(who: str, functor: str, x: Any, axis: Any, correction: float, *, keepdims: bool) -> Array:
-    """Mean first, then the squares of the distances from it: a difference of squares would cancel."""
+    """Compute the mean, then the squared distances from it, since a difference of squares would cancel."""
     x = as_array(who, x)
     axes = axes_of(who, axis, x.ndim)
     result = floating(x.dtype)
@@ -89,7 +89,7 @@ def _spread(who: str, functor: str, x: Any, axis: Any, correction: float, *, kee
 
 
 def _once(x: Array, axes: Axes, count: int) -> bool:
-    """Say whether each element is best read once: on a GPU, floats of long rows that follow each other."""
+    """Return whether each element should be read only once: on a GPU, for floats in long contiguous rows."""
     if not (is_float(x.dtype) and _THREADS <= count < 1 << 32 and x.size and device_of(x.engine.caps).waits):
         return False
     return x.contiguous and sorted(axes) == list(range(x.ndim - len(axes), x.ndim))
@@ -145,7 +145,7 @@ def var(x: Array, /, axis: Any = None, *, correction: float = 0.0, keepdims: boo
     Returns
     -------
     Array
-        Of x's dtype for floats, else float32. NaN where there are no elements.
+        In x's dtype for floats, otherwise float32. NaN if there are no elements.
     """
     return _spread("var", "Variance", x, axis, correction, keepdims=keepdims)
 
@@ -153,5 +153,5 @@ def var(x: Array, /, axis: Any = None, *, correction: float = 0.0, keepdims: boo
 @op("reduction", reference=np.std, dtypes=ALL, kernels=_SPREADS, numpy=(np.std,), tolerance=_SPREAD,
     size=size_of_largest, flops=3)  # fmt: skip
 def std(x: Array, /, axis: Any = None, *, correction: float = 0.0, keepdims: bool = False) -> Array:
-    """Standard deviation: the square root of `var`, whose parameters it has."""
+    """Standard deviation: the square root of `var`, with the same parameters."""
     return _spread("std", "Deviation", x, axis, correction, keepdims=keepdims)

@@ -1,4 +1,4 @@
-"""Means, variances and standard deviations that leave NaN out. Of integers and bool they are the plain ones.
+"""Means, variances and standard deviations that ignore NaN. For integers and bool they are the plain ones.
 
 Means take two passes (sum and count), variances three.
 """
@@ -33,7 +33,7 @@ def _count(who: str, x: Array, axis: Any, *, keepdims: bool) -> Array:
     size=lambda x, want: np.maximum(np.abs(want), np.nanmax(np.abs(x), initial=1.0)),
     cite="NumPy, ``nanmean``")  # fmt: skip
 def nanmean(x: Array, /, axis: Any = None, *, dtype: Any = None, keepdims: bool = False) -> Array:
-    """Arithmetic mean of the elements that are not NaN; NaN where there are none. Parameters as for `mean`.
+    """Arithmetic mean of the elements that are not NaN, or NaN if there are none. Parameters as for `mean`.
 
     `dtype` converts the elements first.
     """
@@ -51,7 +51,7 @@ def _cast(who: str, x: Any, dtype: Any) -> Array:
 
 
 def _variance(who: str, x: Any, axis: Any, correction: float, *, keepdims: bool) -> Array:
-    """Mean first, then the squares of the distances from it, over how many there are."""
+    """Compute the mean, then the squared distances from it, divided by the number of elements."""
     x = as_array(who, x)
     if not is_float(x.dtype):
         plain: Array = moments.var(x, axis=axis, correction=correction, keepdims=keepdims)
@@ -71,7 +71,7 @@ def nanvar(
     x: Array, /, axis: Any = None, *, dtype: Any = None, correction: float = 0.0, keepdims: bool = False,
     ddof: float | None = None,
 ) -> Array:  # fmt: skip
-    """Variance of the elements that are not NaN; NaN where no more than `correction` are. Parameters as for `var`.
+    """Variance of the elements that are not NaN, or NaN if at most `correction` are. Parameters as for `var`.
 
     `dtype` converts the elements first; `ddof` is NumPy's name for `correction`.
     """
@@ -87,6 +87,6 @@ def nanstd(
     x: Array, /, axis: Any = None, *, dtype: Any = None, correction: float = 0.0, keepdims: bool = False,
     ddof: float | None = None,
 ) -> Array:  # fmt: skip
-    """Standard deviation of the elements that are not NaN: the square root of `nanvar`, whose parameters it has."""
+    """Standard deviation of the elements that are not NaN: the square root of `nanvar`, with the same parameters."""
     x, correction = _cast("nanstd", x, dtype), correction if ddof is None else ddof
     return converted(_SQRT(_variance("nanstd", x, axis, correction, keepdims=keepdims)), floating(x.dtype))

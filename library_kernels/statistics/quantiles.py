@@ -1,7 +1,7 @@
 """Medians and quantiles: a sort along the axes, two gathers and an interpolation.
 
-The sort is most of the time. A selection of one place would touch less, but a radix sort is some passes over the memory
-whatever the order, and several quantiles share it.
+The sort takes most of the time. Selecting one position would access less, but a radix sort takes a few passes over
+memory for any order, and several quantiles share it.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _METHODS = (
 
 
 class _Places(NamedTuple):
-    """The two sorted elements around each quantile, and the distance from the first: float64, of one shape."""
+    """The two sorted elements around each quantile, and the distance from the first: float64, of the same shape."""
 
     low: Host
     high: Host
@@ -55,7 +55,7 @@ class _Places(NamedTuple):
 
 
 def _places(q: Host, n: Host, method: str) -> _Places:
-    """Work out the places of quantiles among n elements each."""
+    """Compute the positions of quantiles among n elements each."""
     if method in _CONTINUOUS:
         alpha, beta = _CONTINUOUS[method]
         at = n * q + alpha + q * (1 - alpha - beta) - 1
@@ -86,7 +86,7 @@ def _quiet(function: Any) -> Any:
 
 
 def _size(x: Any, *rest: Any) -> Any:
-    """Size of an interpolation's error: that of the elements."""
+    """Return the size of an interpolation's error, which is that of the elements."""
     finite = np.where(np.isfinite(x), np.abs(x), 0)
     return np.maximum(np.abs(rest[-1]), np.max(finite, initial=0.0))
 
@@ -114,7 +114,7 @@ def _quantile(who: str, x: Any, q: Any, axis: Any, method: str, *, keepdims: boo
     low, high, part = (np.broadcast_to(f, (*shape, shares.size)) for f in found)
     low, high = (take_along_axis(rows, asarray(i.astype(np.int64), device=x.device)) for i in (low, high))
     made = _between(low, high, asarray(part.astype(np.float32), device=x.device))
-    last = rows[..., -1:]  # where there is a NaN, the last
+    last = rows[..., -1:]  # if there is a NaN, the last
     missing = asarray(there[..., None] == 0, device=x.device) if skip_nan else _ISNAN(last)
     made = _WHERE(missing, math.nan, made)
     made = made.viewed(np.moveaxis(made.host, -1, 0))
@@ -122,14 +122,14 @@ def _quantile(who: str, x: Any, q: Any, axis: Any, method: str, *, keepdims: boo
 
 
 def _there(rows: Array, n: int, *, skip_nan: bool) -> Host:
-    """Count the elements of each row that are not NaN; not looked at where NaN is to win."""
+    """Count the elements of each row that are not NaN, unless NaN should win."""
     if not skip_nan or not is_float(rows.dtype):
         return np.full(rows.shape[:-1], float(n))
     return n - np.asarray(total(_ISNAN(rows), axis=-1).read(), np.float64)
 
 
 def _between(low: Array, high: Array, part: Array) -> Array:
-    """Interpolate in float32; two that are equal, infinities among them, are themselves."""
+    """Interpolate in float32; between equal elements, even infinities, return that element."""
     low, high = converted(low, _FLOAT), converted(high, _FLOAT)
     same = BY_NAME["logical_or"](_EQUAL(low, high), _EQUAL(part, 0.0))
     return _WHERE(same, low, _LERP(low, high, part))  # type: ignore[no-any-return]
@@ -146,7 +146,7 @@ def _row(reference: Any, numpy: Any, name: str) -> Callable[[Callable[..., Any]]
 
 @_row(_median, np.median, "median")
 def median(x: Array, /, axis: Any = None, *, keepdims: bool = False) -> Array:
-    """Middle element of the sorted ones, or the mean of the two in the middle; NaN when there is one.
+    """Middle of the sorted elements, or the mean of the two in the middle; NaN if there is one.
 
     Parameters
     ----------
@@ -159,14 +159,14 @@ def median(x: Array, /, axis: Any = None, *, keepdims: bool = False) -> Array:
     Returns
     -------
     Array
-        Of x's dtype for floats, else float32. NaN where there are no elements.
+        In x's dtype for floats, otherwise float32. NaN if there are no elements.
     """
     return _quantile("median", x, 0.5, axis, "linear", keepdims=keepdims, skip_nan=False)
 
 
 @_row(np.nanmedian, np.nanmedian, "nanmedian")
 def nanmedian(x: Array, /, axis: Any = None, *, keepdims: bool = False) -> Array:
-    """As `median`, of the elements that are not NaN; NaN where there are none."""
+    """As `median`, for the elements that are not NaN; NaN if there are none."""
     return _quantile("nanmedian", x, 0.5, axis, "linear", keepdims=keepdims, skip_nan=True)
 
 
@@ -174,7 +174,7 @@ def nanmedian(x: Array, /, axis: Any = None, *, keepdims: bool = False) -> Array
 def quantile(
     x: Array, /, q: Any, axis: Any = None, *, method: str = "linear", keepdims: bool = False
 ) -> Array:
-    """Where parts of the sorted elements lie: at q = 0 the least, at 1/2 the median; NaN when there is one.
+    """Quantiles of the sorted elements: at q = 0 the least, at 1/2 the median; NaN if there is one.
 
     Parameters
     ----------
@@ -184,20 +184,20 @@ def quantile(
     axis : int or tuple of int, optional
         By default all axes.
     method : str
-        What is taken between two elements; NumPy's methods by NumPy's names, by default ``linear``.
+        How to interpolate between two elements: NumPy's methods by NumPy's names, by default ``linear``.
     keepdims : bool
         Whether the axes stay, with length 1.
 
     Returns
     -------
     Array
-        q's shape, then the axes that are left; of x's dtype for floats, else float32. Interpolated in float32; between
-        an infinity and itself it is that.
+        With q's shape, then the remaining axes; in x's dtype for floats, otherwise float32. Interpolated in float32;
+        between two equal infinities it is that infinity.
 
     Raises
     ------
     ValueError
-        For a q outside, and for an unknown method.
+        For a q outside [0, 1], or an unknown method.
     """
     return _quantile("quantile", x, q, axis, method, keepdims=keepdims, skip_nan=False)
 
@@ -206,7 +206,7 @@ def quantile(
 def nanquantile(
     x: Array, /, q: Any, axis: Any = None, *, method: str = "linear", keepdims: bool = False
 ) -> Array:
-    """As `quantile`, of the elements that are not NaN; NaN where there are none. It waits to count them."""
+    """As `quantile`, for the elements that are not NaN; NaN if there are none. It waits to count them."""
     return _quantile("nanquantile", x, q, axis, method, keepdims=keepdims, skip_nan=True)
 
 
@@ -219,7 +219,7 @@ def _hundredths(q: Any) -> Any:
 def percentile(
     x: Array, /, q: Any, axis: Any = None, *, method: str = "linear", keepdims: bool = False
 ) -> Array:
-    """As `quantile`, for a q of hundredths: between 0 and 100."""
+    """As `quantile`, for q in percent, between 0 and 100."""
     return _quantile("percentile", x, _hundredths(q), axis, method, keepdims=keepdims, skip_nan=False)
 
 
@@ -227,5 +227,5 @@ def percentile(
 def nanpercentile(
     x: Array, /, q: Any, axis: Any = None, *, method: str = "linear", keepdims: bool = False
 ) -> Array:
-    """As `nanquantile`, for a q of hundredths: between 0 and 100."""
+    """As `nanquantile`, for q in percent, between 0 and 100."""
     return _quantile("nanpercentile", x, _hundredths(q), axis, method, keepdims=keepdims, skip_nan=True)

@@ -1,13 +1,13 @@
 """Arrays on an engine: memory, views, and the protocols of NumPy and of other libraries.
 
-Input: data, or shapes to allocate, and an engine. Output: `Array`, and dispatches started in order (``stream``),
-which reading an array waits for. Nothing is computed here and no kernel is known: an operator or a method looks its
-function up in ``implementations``, which is filled from above. Below, only the engine's protocol is used.
+Input: data, or shapes to allocate, and an engine. Output: `Array`, and dispatches started in order (``stream``), for
+which reading an array waits. Nothing is computed here, and no kernel is known: an operator or a method looks up its
+function in ``implementations``, which is filled from above. Of the layers below, only the engine's protocol is used.
 
 promotion.py, dtype_info.py
     The dtypes, how they promote, and queries about them.
 memory_pool.py
-    Blocks of an engine's memory, pooled; who else is looking at them.
+    Blocks of an engine's memory, pooled, and their other users.
 stream.py
     Dispatches in flight: started in order, waited for when their results are read.
 core.py

@@ -23,18 +23,18 @@ Shape = tuple[int, ...]
 
 
 class Array(Operators, Methods, Protocols):
-    """An array on an engine, which looks and feels like NumPy's.
+    """An array on an engine, used like NumPy's.
 
-    Made by `metalnb.array`, `metalnb.asarray` and the other creation functions, not by calling the class. Operators,
-    ``np.exp(a)`` and every function of `metalnb` start a dispatch and return a new array at once; reading the array
-    (printing it, taking an item, passing it to NumPy) waits for the dispatch.
+    Create it by `metalnb.array`, `metalnb.asarray` and the other creation functions, not by calling the class.
+    Operators, ``np.exp(a)`` and every function of `metalnb` start a dispatch and return a new array immediately;
+    reading the array (printing it, taking an item, passing it to NumPy) waits for the dispatch.
 
     Attributes
     ----------
     dtype : numpy.dtype
     shape : tuple of int
     strides : tuple of int
-        Bytes from one element to the next along each axis, as NumPy has them.
+        Bytes from one element to the next along each axis, as in NumPy.
     offset : int
         Bytes from the start of the block to the first element.
     block : Block
@@ -67,7 +67,7 @@ def copy_of(host: np.ndarray[Any, Any], dtype: np.dtype[Any], engine: Engine | N
         return made
     made.block.settle()
     if host.dtype == np.bool_:
-        np.not_equal(host.view(np.uint8), 0, out=made.host, casting="unsafe")  # as all of NumPy reads such bytes
+        np.not_equal(host.view(np.uint8), 0, out=made.host, casting="unsafe")  # as NumPy always reads such bytes
     else:
         made.host[...] = host
     made.block.flush()

@@ -1,4 +1,4 @@
-"""Arrays from other data: NumPy's arrays, buffers, lists, scalars, and whatever speaks DLPack."""
+"""Arrays from other data: NumPy arrays, buffers, lists, scalars, and objects that support DLPack."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ def asarray(obj: Any, /, *, dtype: Any = None, device: str | None = None, copy: 
     ----------
     obj : Array, numpy.ndarray, buffer, nested sequence or scalar
         A NumPy array (or any buffer) that is C-contiguous, aligned and writable is not copied: both see the same
-        memory; an array of CuPy's or PyTorch's on an NVIDIA GPU is shared with the engine ``cuda`` in the same way.
-        Python's floats become float32, its integers int64. The bytes of bool must be 0 and 1, as NumPy
-        makes them: shared memory is not checked (a copy turns every other byte into 1).
+        memory; a CuPy or PyTorch array on an NVIDIA GPU is shared with the engine ``cuda`` in the same way. Python
+        floats become float32, integers int64. The bytes of bool must be 0 or 1, as in NumPy: shared memory is not
+        checked (a copy turns every other byte into 1).
     dtype : dtype, optional
         By default the data's own. float64 data needs an explicit dtype: nothing is narrowed silently.
     device : str, optional
         The name of an engine; by default the one in use.
     copy : bool, optional
-        True: always; False: never, an error when needed; None: when needed.
+        True: always; False: never, which is an error if one is needed; None: if needed.
 
     Returns
     -------
@@ -76,17 +76,17 @@ def asarray(obj: Any, /, *, dtype: Any = None, device: str | None = None, copy: 
 
 
 def array(obj: Any, /, dtype: Any = None, *, device: str | None = None, copy: bool | None = True) -> Array:
-    """Return an array with memory of its own; as `asarray`, but by default it copies."""
+    """Return an array with its own memory; as `asarray`, but by default it copies."""
     return asarray(obj, dtype=dtype, device=device, copy=copy)
 
 
 def from_dlpack(x: Any, /, *, device: str | None = None, copy: bool | None = None) -> Array:
-    """Return another library's array, taken over by DLPack; memory is shared where possible.
+    """Return another library's array, imported by DLPack; memory is shared where possible.
 
     Parameters
     ----------
     x : object
-        What has ``__dlpack__`` and ``__dlpack_device__``.
+        An object with ``__dlpack__`` and ``__dlpack_device__``.
     device : str, optional
         The name of an engine.
     copy : bool, optional
@@ -95,7 +95,7 @@ def from_dlpack(x: Any, /, *, device: str | None = None, copy: bool | None = Non
     Raises
     ------
     BufferError
-        When the other library cannot give it to the CPU, or NumPy has no such dtype.
+        If the other library cannot export it to the CPU, or NumPy has no such dtype.
     ValueError
         When ``copy=False`` and a copy is needed.
     """
@@ -124,7 +124,7 @@ def _adopted(obj: Any, engine: Any) -> Array:
     Raises
     ------
     ValueError
-        When its elements are not contiguous.
+        If its elements are not contiguous.
     """
     told = obj.__cuda_array_interface__
     dtype, shape = as_dtype(np.dtype(told["typestr"]), "asarray"), tuple(told["shape"])
@@ -153,10 +153,10 @@ def _again(given: Array, wanted: DType | None, engine: Engine, copy: bool | None
 
 
 def _as_numpy(obj: Any, wanted: DType | None) -> tuple[np.ndarray[Any, Any], bool]:
-    """Return the data as a NumPy array, and whether it is the given memory. Python's numbers have no size."""
+    """Return the data as a NumPy array, and whether it is the given memory. Python numbers have no fixed size."""
     if is_masked(obj):
         raise TypeError("asarray: arrays have no mask. Pass x.filled(…).")
-    if isinstance(obj, float):  # NumPy's float64 scalars among them
+    if isinstance(obj, float):  # including NumPy's float64 scalars
         return np.asarray(obj, wanted or _FLOAT32), False
     if isinstance(obj, (list, tuple, bool, int)):
         return _numbers(obj, wanted), False
@@ -217,4 +217,4 @@ def _why(data: np.ndarray[Any, Any], *, fits: bool, own: bool) -> str:
         return f"the dtype {data.dtype} must be converted"
     if not data.flags.writeable:
         return "the memory is read-only"
-    return "the memory is not C-contiguous and aligned, or empty, or the engine has memory of its own"
+    return "the memory is not C-contiguous and aligned, or empty, or the engine has its own memory"

@@ -19,7 +19,7 @@ Shape = tuple[int, ...]
 
 
 class ArrayForm:
-    """Everything that a plan depends on: dtype, shape, strides, offset and engine. Plans are found by it."""
+    """Everything that a plan depends on: dtype, shape, strides, offset and engine. It is the key of plans."""
 
     __slots__ = ("contiguous", "strides")
 
@@ -82,7 +82,7 @@ class Core:
 
     @property
     def engine(self) -> Engine:
-        """The engine whose memory it is."""
+        """The engine of its memory."""
         return self.block.engine
 
     @property
@@ -92,11 +92,11 @@ class Core:
 
     @property
     def host(self) -> np.ndarray[Any, Any]:
-        """The same memory as a NumPy array, **without waiting**: for its shape, not for its elements."""
+        """The same memory as a NumPy array, **without waiting**: only for its shape, not for its elements."""
         return np.ndarray(self.shape, self.dtype, self.block.host, self.offset, self.strides)
 
     def viewed(self, host: np.ndarray[Any, Any]) -> Self:
-        """Return the array for a NumPy view of `host`: every view is made this way."""
+        """Return the array for a NumPy view of `host`, as all views are made."""
         block = self.block
         start: int = block.host.__array_interface__["data"][0]
         offset = host.__array_interface__["data"][0] - start if host.size else 0
@@ -112,7 +112,7 @@ class Core:
         Returns
         -------
         numpy.ndarray
-            Same shape, strides and dtype. A copy, when the engine's memory is not the host's.
+            Same shape, strides and dtype. A copy if the engine's memory is not the host's.
         """
         if not self.engine.caps.shared:
             return self.read().copy()
@@ -125,7 +125,7 @@ class Core:
         return seen.view(self.dtype) if seen.dtype != self.dtype else seen
 
     def read(self) -> np.ndarray[Any, Any]:
-        """Wait, and return a NumPy view to read now: later dispatches are not waited for, as they are with `numpy`."""
+        """Wait, and return a NumPy view to read now; unlike with `numpy`, later dispatches are not waited for."""
         self.block.settle()
         return self.host
 
@@ -140,7 +140,7 @@ def form_of(dtype: np.dtype[Any], shape: Shape, strides: Shape, offset: int, eng
     return _form(dtype, shape, strides, offset, engine)
 
 
-@functools.lru_cache(4096)  # an evicted form stays valid: an equal array gets a new one and is planned again
+@functools.lru_cache(4096)  # an evicted form remains valid: an equal array gets a new one and is planned again
 def _form(dtype: np.dtype[Any], shape: Shape, strides: Shape, _offset: int, _engine: Any) -> ArrayForm:
     return ArrayForm(dtype, shape, strides)
 
@@ -157,7 +157,7 @@ def contiguous_strides(shape: Shape, itemsize: int) -> Shape:
 
 
 def _is_whole(shape: Shape, strides: Shape, whole: Shape) -> bool:
-    """Return whether strides visit memory as `whole` does; along an axis of one element the stride does not matter."""
+    """Return whether strides visit memory as `whole` does; the stride of an axis of one element does not matter."""
     if strides == whole or 0 in shape:
         return True
     return all(n == 1 or s == w for n, s, w in zip(shape, strides, whole, strict=True))

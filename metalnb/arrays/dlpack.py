@@ -1,4 +1,4 @@
-"""DLPack for NumPy, with bfloat16, which NumPy does not know: it goes through as 16-bit integers.
+"""DLPack for NumPy, with bfloat16, which NumPy lacks: it is passed as 16-bit integers.
 
 Source: DLPack 1.1, ``dlpack.h``: the layout of ``DLManagedTensor`` and ``DLManagedTensorVersioned``.
 """
@@ -28,7 +28,7 @@ _pointer.argtypes, _pointer.restype = (ctypes.py_object, ctypes.c_char_p), ctype
 
 
 class _Lent:
-    """A capsule that NumPy takes over."""
+    """An exporter of a capsule that NumPy takes over."""
 
     def __init__(self, capsule: Any, device: tuple[int, int]) -> None:
         self._capsule, self._device = capsule, device
@@ -46,7 +46,7 @@ def taken(lender: Any) -> Host:
     Raises
     ------
     BufferError, RuntimeError
-        When it is not in the CPU's memory, or of a dtype that NumPy lacks.
+        If it is not in the CPU's memory, or has a dtype that NumPy lacks.
     """
     try:
         return np.from_dlpack(lender)
@@ -65,7 +65,7 @@ def given(host: Host, options: dict[str, Any]) -> Any:
     Raises
     ------
     BufferError
-        When NumPy cannot give it as the options ask.
+        If NumPy cannot export it with these options.
     """
     if host.dtype.name != "bfloat16":
         return host.__dlpack__(**options)
@@ -78,7 +78,7 @@ def given(host: Host, options: dict[str, Any]) -> Any:
 
 
 def _capsule_of(lender: Any) -> Any:
-    """Request a capsule that says whether the memory is writable, which libraries before DLPack 1.0 cannot say."""
+    """Request a capsule that states whether the memory is writable, which libraries before DLPack 1.0 cannot."""
     try:
         return lender.__dlpack__(max_version=(1, 0))
     except TypeError:
@@ -86,7 +86,7 @@ def _capsule_of(lender: Any) -> Any:
 
 
 def _code_of(capsule: Any) -> ctypes.c_uint8 | None:
-    """Return the code of a capsule's dtype, to be read and written in place."""
+    """Return the code of a capsule's dtype, for reading and writing in place."""
     for name, place in _CODES.items():
         if _is_valid(capsule, name):
             return ctypes.c_uint8.from_address(_pointer(capsule, name) + place)

@@ -111,7 +111,7 @@ def isdtype(dtype: Any, kind: Any) -> bool:
     Raises
     ------
     ValueError
-        For a kind that there is not.
+        For an unknown kind.
     """
     own = as_dtype(dtype, "isdtype")
     if isinstance(kind, tuple):
@@ -124,7 +124,7 @@ def isdtype(dtype: Any, kind: Any) -> bool:
 
 
 def can_cast(from_: Any, to: Any, /) -> bool:
-    """Return whether a dtype, or an array's, converts to another without loss: NumPy's rule "safe".
+    """Return whether a dtype, or an array's, converts to another without loss, by NumPy's rule "safe".
 
     Raises
     ------
@@ -142,7 +142,7 @@ def result_type(*arrays_and_dtypes: Any) -> np.dtype[Any]:
     ValueError
         Without arguments, or with only Python scalars.
     TypeError
-        When there is no such dtype.
+        If there is no such dtype.
     """
     scalars = [a for a in arrays_and_dtypes if type(a) in {bool, int, float}]
     strong = [_dtype_of(a, "result_type") for a in arrays_and_dtypes if type(a) not in {bool, int, float}]

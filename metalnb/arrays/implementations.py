@@ -19,7 +19,7 @@ class Implementations(dict[str, Callable[..., Any]]):
     Attributes
     ----------
     find : callable
-        Returns the function of a name.
+        Returns the function with a name.
     """
 
     find: Callable[[str], Callable[..., Any]]

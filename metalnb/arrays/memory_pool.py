@@ -1,4 +1,4 @@
-"""A pool of an engine's memory: blocks are reused, not allocated for each array."""
+"""A pool of an engine's memory: blocks are reused instead of being allocated for each array."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ __all__ = [
     "Block", "DeviceBlock", "Lease", "MemoryInfo", "Pool", "allocate", "borrow", "memory_info", "pool_of", "rounded",
 ]  # fmt: skip
 
-_NEVER: Any = object()  # in the place of the dispatch after which a window was filled
+_NEVER: Any = object()  # in place of the dispatch after which a window was filled
 _LEAST = 256
 _KEPT = 1 << 30  # bytes of free blocks that are kept for the next array
 
 
 class MemoryInfo(NamedTuple):
-    """What arrays hold of an engine's memory, in bytes.
+    """The memory of an engine that arrays use, in bytes.
 
     Attributes
     ----------
@@ -37,7 +37,7 @@ class MemoryInfo(NamedTuple):
     cached : int
         In free blocks, kept for later arrays; `clear_cache` returns them to the system.
     peak : int
-        The most that was ever in use at once.
+        The most that was in use at any time.
     """
 
     engine: str
@@ -53,25 +53,24 @@ class MemoryInfo(NamedTuple):
 
 
 class Block:
-    """A piece of memory that the engine can access, and the last dispatch that touches it.
+    """A piece of memory that the engine can access, and the last dispatch that uses it.
 
     Attributes
     ----------
     engine : Engine
     memory : object
-        The engine's own memory, or the memory borrowed: it has the buffer protocol.
+        The engine's own or borrowed memory, which has the buffer protocol.
     host : numpy.ndarray
-        The same bytes; to be touched only after `settle`.
+        The same bytes; access them only after `settle`.
     bound : object
-        What a dispatch is given for it: `Engine.bind` of those bytes.
+        The launch argument for it: `Engine.bind` of those bytes.
     viewers : int
-        How many others (NumPy, DLPack) may look at it at any moment: while there are any, every dispatch on it is
-        waited for.
+        The number of other users (NumPy, DLPack) that may read it at any moment; while there are any, every dispatch on
+        it is waited for.
     lent : bool
-        Whether another library of the same device may write to it, in the order of the engine's dispatches.
+        Whether another library on the same device may write to it, in the order of the engine's dispatches.
     ticket : Ticket or None
-        The last dispatch that touches it. An engine runs its dispatches in order, so those before it are done when it
-        is.
+        The last dispatch that uses it. An engine runs its dispatches in order, so earlier ones are done when it is.
     """
 
     __slots__ = ("__weakref__", "_pool", "bound", "engine", "host", "lent", "memory", "ticket", "viewers")
@@ -95,7 +94,7 @@ class Block:
         return self.viewers > 0
 
     def settle(self) -> None:
-        """Wait until the last dispatch that touches it is done.
+        """Wait until the last dispatch that uses it is done.
 
         Raises
         ------
@@ -113,7 +112,7 @@ class Block:
 
 
 class DeviceBlock(Block):
-    """A block that the host does not reach: `host` is a window, which `settle` fills and `flush` empties."""
+    """A block that the host cannot access: `host` is a window, which `settle` fills and `flush` writes back."""
 
     __slots__ = ("_fetched",)
 
@@ -134,14 +133,14 @@ class DeviceBlock(Block):
         self.engine.copy_in(self.memory, 0, self.host)
 
     def receive(self, data: np.ndarray[Any, Any]) -> None:
-        """Take the bytes of a contiguous array to the device, past `host`, which is filled when somebody looks."""
+        """Copy the bytes of a contiguous array to the device, bypassing `host`, which is filled when it is read."""
         super().settle()
         self.engine.copy_in(self.memory, 0, data.reshape(-1).view(np.uint8))
         self._fetched = _NEVER
 
 
 class Lease:
-    """Another library's hold on a block's memory: NumPy keeps it as the base of its array while it needs it."""
+    """Another library's hold on a block's memory, which NumPy keeps as its array's base as long as it needs it."""
 
     __slots__ = ("__array_interface__", "_block")
 
@@ -162,7 +161,7 @@ _Piece = tuple[Any, Any, Any, Any]  # memory, host, ticket and bound of a block
 
 
 class _Former:
-    """The last dispatch on memory that has been another array's: it is waited for, but its fault was that array's."""
+    """The last dispatch on memory that belonged to another array: it is waited for, but its fault was that array's."""
 
     __slots__ = ("_ticket",)
 
@@ -195,12 +194,12 @@ class Pool:
         Raises
         ------
         MemoryError
-            When there is not enough memory, even after the free blocks were returned to the system.
+            If there is not enough memory, even after returning the free blocks to the system.
         """
         return self.take(rounded(nbytes))
 
     def take(self, size: int) -> Block:
-        """Return a block of a size that `rounded` gave."""
+        """Return a block of a size returned by `rounded`."""
         with self._lock:
             free = self._free[size]
             if free:
@@ -249,7 +248,7 @@ _pools: dict[Engine, Pool] = {}
 
 @functools.lru_cache(4096)
 def rounded(nbytes: int) -> int:
-    """Round a size up, so that sizes near each other share blocks: to a quarter of its power of two."""
+    """Round a size up to a quarter of its power of two, so that similar sizes share blocks."""
     if nbytes <= _LEAST:
         return _LEAST
     step = max(1 << ((nbytes - 1).bit_length() - 3), 64)
@@ -270,21 +269,21 @@ def allocate(nbytes: int, engine: Engine | None = None) -> Block:
     Raises
     ------
     MemoryError
-        When there is not enough memory.
+        If there is not enough memory.
     """
     return pool_of(engine or engines.current()).give(nbytes)
 
 
 def borrow(data: Any, engine: Engine | None = None) -> Block:
-    """Return a block over memory that belongs to someone else: a C-contiguous NumPy array's."""
+    """Return a block over a C-contiguous NumPy array's memory."""
     host = data.reshape(-1).view(np.uint8)
     block = Block(engine or engines.current(), host, host, None)
-    block.viewers = 1  # for good: its owner may read or write it at any moment
+    block.viewers = 1  # permanent: its owner may read or write it at any moment
     return block
 
 
 def memory_info(engine: str | None = None) -> MemoryInfo:
-    """Return how much of an engine's memory arrays hold.
+    """Return how much of an engine's memory arrays use.
 
     Parameters
     ----------

@@ -15,7 +15,7 @@ __all__ = ["Methods"]
 
 
 def _many(given: tuple[Any, ...]) -> tuple[int, ...]:
-    """Read ``f(2, 3)`` like ``f((2, 3))``."""
+    """Return the arguments of ``f(2, 3)`` like those of ``f((2, 3))``."""
     return tuple(given[0]) if len(given) == 1 and hasattr(given[0], "__iter__") else given
 
 
@@ -36,14 +36,14 @@ class Methods(OpMethods):
         return zeros
 
     def round(self, decimals: int = 0, *, out: Self | None = None) -> Self:
-        """Return it rounded to decimals, as NumPy's method does: halves go to the even one.
+        """Return it rounded to decimals, as NumPy's method does: halves go to the even neighbour.
 
         With decimals it is scaled by a power of ten, rounded and scaled back, in its own dtype.
 
         Raises
         ------
         TypeError
-            For integers before the point: negative decimals of an integer array.
+            For negative decimals of an integer array.
         """
         if decimals == 0 or kind_of(self.dtype) != "f":
             if decimals < 0:
@@ -63,7 +63,7 @@ class Methods(OpMethods):
         Raises
         ------
         ValueError
-            When it has other than two axes (array API).
+            If it does not have two axes (array API).
         """
         if len(self.shape) != 2:
             raise ValueError(f"T: needs 2 axes; got shape {self.shape}. Use x.mT, or mnb.permute_dims(x, axes).")
@@ -76,7 +76,7 @@ class Methods(OpMethods):
         Raises
         ------
         ValueError
-            When it has fewer than two axes.
+            If it has fewer than two axes.
         """
         if len(self.shape) < 2:
             raise ValueError(f"mT: needs at least 2 axes; got shape {self.shape}.")
@@ -95,7 +95,7 @@ class Methods(OpMethods):
         return self.read().tobytes()
 
     def copy(self) -> Self:
-        """Return an array of the same elements with memory of its own."""
+        """Return an array with the same elements and its own memory."""
         copied: Self = implementations["astype"](self, self.dtype)
         return copied
 
@@ -130,7 +130,7 @@ class Methods(OpMethods):
         return found
 
     def sort(self, axis: int = -1, *, descending: bool = False, stable: bool = True) -> None:
-        """Sort in place, as NumPy's method does; `metalnb.sort` gives a sorted copy."""
+        """Sort in place, as NumPy's method does; `metalnb.sort` returns a sorted copy."""
         whole: Any = self
         whole[...] = implementations["sort"](self, axis=axis, descending=descending, stable=stable)
 
@@ -140,16 +140,16 @@ class Methods(OpMethods):
         whole[...] = value
 
     def view(self, dtype: Any = None) -> Self:
-        """Return a view that reads the same bytes as another dtype; for bool, a copy: whether each element is not 0.
+        """Return a view that reads the same bytes as another dtype; for bool a copy of whether each element is not 0.
 
         Raises
         ------
         ValueError
-            When the sizes do not fit, as in NumPy.
+            If the sizes do not fit, as in NumPy.
         """
         wanted = self.dtype if dtype is None else as_dtype(dtype, "view")
         if wanted == self.dtype or wanted.kind != "b":
             return self.viewed(self.host.view(wanted))
-        # Kernels take the byte of a bool for 0 or 1.
+        # Kernels assume that a bool's byte is 0 or 1.
         truth: Self = implementations["not_equal"](self.viewed(self.host.view(np.uint8)), 0)
         return truth

@@ -1,4 +1,4 @@
-"""The methods of an array that are ops: each calls the op of its name, with NumPy's habits of calling it.
+"""The methods of an array that are ops: each calls the op of the same name, with NumPy's calling conventions.
 
 Type checkers read ``op_methods.pyi``, which `make docs` writes from the signatures of the ops.
 """
@@ -20,7 +20,7 @@ def _named(method: Any, name: str, op: str) -> Any:
 
 
 def _over(op: str, name: str | None = None) -> Any:
-    """Make the method of a reduction: NumPy lets the axis go by position, the array API by name only."""
+    """Make the method of a reduction: NumPy accepts the axis by position, the array API only by name."""
 
     def method(self: Any, axis: Any = None, **options: Any) -> Any:
         return implementations[op](self, axis=axis, **options)

@@ -1,5 +1,5 @@
 # Written by tests/public_stub.py from the signatures of the ops (`make docs`). Do not edit.
-"""The methods of an array that are ops: each calls the op of its name, with NumPy's habits of calling it.
+"""The methods of an array that are ops: each calls the op of the same name, with NumPy's calling conventions.
 
 Type checkers read ``op_methods.pyi``, which `make docs` writes from the signatures of the ops.
 """

@@ -1,4 +1,4 @@
-"""Python's operators on arrays: each one is the op of the library that is named here."""
+"""Python's operators on arrays: each is the library op named here."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def _matmul_in_place(self: Any, other: Any) -> Any:
 
 
 class Operators(Core):
-    """What ``+`` and the other operators do on an `Array`. Names: Python array API standard, "Operators"."""
+    """The operators of an `Array`, such as ``+``. Names: Python array API standard, "Operators"."""
 
     __slots__ = ()
 
@@ -83,7 +83,7 @@ class Operators(Core):
 
     __lt__, __le__ = _binary("less"), _binary("less_equal")
     __gt__, __ge__ = _binary("greater"), _binary("greater_equal")
-    # Arrays of bool, as NumPy's.
+    # Arrays of bool, as in NumPy.
     __eq__, __ne__ = _binary("equal"), _binary("not_equal")  # type: ignore[assignment]
 
 

@@ -43,7 +43,7 @@ def bfloat16() -> DType:
     Raises
     ------
     TypeError
-        When the package is not installed.
+        If the package is not installed.
     """
     try:
         import ml_dtypes
@@ -59,7 +59,7 @@ def as_dtype(given: Any, who: str = "dtype") -> DType:
     Raises
     ------
     TypeError
-        When arrays cannot have it.
+        If arrays cannot have it.
     """
     if given is int:
         return np.dtype(np.int64)
@@ -95,7 +95,7 @@ def is_integer(dtype: DType) -> bool:
 
 
 def floating(dtype: DType) -> DType:
-    """Return the floating dtype used for a dtype where only floats will do: float32 for integers and bool."""
+    """Return the floating dtype for a dtype where floats are required: float32 for integers and bool."""
     return dtype if is_float(dtype) else np.dtype(np.float32)
 
 
@@ -109,19 +109,19 @@ def weak(value: Any, dtype: DType) -> DType:
 
 @functools.cache
 def common(one: DType, other: DType, who: str = "result_type") -> DType:
-    """Promote two dtypes: the array API's table within a kind; of an integer and a float, the float.
+    """Promote two dtypes: by the array API's table within a kind; for an integer and a float, to the float.
 
     Raises
     ------
     TypeError
-        For uint64 with a signed integer: no integer dtype holds both.
+        For uint64 with a signed integer, since no integer dtype contains both.
     """
     if one == other:
         return one
     kinds = {kind_of(one), kind_of(other)}
     if "f" in kinds:
         floats = [d for d in (one, other) if is_float(d)]
-        # float16 and bfloat16 hold different numbers; float32 is the least that holds both.
+        # float16 and bfloat16 have different numbers; float32 is the smallest dtype with both.
         return floats[0] if len(floats) == 1 or floats[0] == floats[1] else np.dtype(np.float32)
     found = np.promote_types(one, other)
     if found.kind == "f":

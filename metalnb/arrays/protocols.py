@@ -1,4 +1,4 @@
-"""How arrays work with Python and other libraries: items, NumPy's protocols, DLPack, the array API's namespace."""
+"""Arrays' protocols for Python and other libraries: items, NumPy's protocols, DLPack, the array API's namespace."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ class Protocols(Core):
 
     __slots__ = ()
 
-    __array_priority__ = 100  # Dask asks for it: of two arrays in a product ours decides
+    __array_priority__ = 100  # used by Dask: in an operation on two arrays, ours takes precedence
 
     def __array_namespace__(self, *, api_version: str | None = None) -> Any:
         """Return the namespace of its functions: metalnb (array API 2024.12)."""
         if api_version not in {None, "2021.12", "2022.12", "2023.12", "2024.12"}:
             raise ValueError(f"metalnb follows the array API 2024.12; got api_version={api_version!r}")
-        return importlib.import_module("metalnb")  # by its name: it stands above this layer
+        return importlib.import_module("metalnb")  # by its name: it is above this layer
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
         if dtype is not None and np.dtype(dtype) != self.dtype:
@@ -39,7 +39,7 @@ class Protocols(Core):
                 raise ValueError(f"a view of a {self.dtype} array as {np.dtype(dtype)} needs a copy")
             return self.read().astype(dtype)
         if copy is False and not self.engine.caps.shared:
-            raise ValueError(f"memory of engine {self.device!r} is not the host's: to look at it needs a copy")
+            raise ValueError(f"memory of engine {self.device!r} is not the host's: accessing it needs a copy")
         return self.read().copy() if copy else self.numpy()
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
@@ -51,7 +51,7 @@ class Protocols(Core):
     def __metal_memory__(self) -> np.ndarray[Any, Any]:
         """Return the memory to bind as a kernel's argument."""
         if self.offset and not self.engine.caps.offsets:
-            self.block.settle()  # the engine copies an array that does not start where its buffer does
+            self.block.settle()  # the engine copies an array that does not start at its buffer's start
         return self.host
 
     def __metal_zeros__(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
@@ -61,15 +61,15 @@ class Protocols(Core):
     def __metal_start__(
         self, binary: Any, arguments: Sequence[Any], grid: Grid, threadgroup: Grid, all_of_them: Sequence[Any]
     ) -> Ticket:
-        """Start a kernel that touches some arrays."""
+        """Start a kernel that uses some arrays."""
         ticket = start(self.engine, binary, arguments, grid, threadgroup, [a.block for a in all_of_them])
         if not self.engine.caps.offsets and any(a.offset for a in all_of_them):
-            ticket.wait()  # such a copy is copied back when the dispatch is done
+            ticket.wait()  # such a copy is copied back after the dispatch
         return ticket
 
     @property
     def __array_interface__(self) -> dict[str, Any]:
-        """NumPy's array interface, version 3: this memory, and a hold on it for as long as somebody looks.
+        """NumPy's array interface, version 3: this memory, kept alive for as long as it is used.
 
         Device memory has none, nor has bfloat16: ``__array__`` copies the former and names the latter.
         """
@@ -102,7 +102,7 @@ class Protocols(Core):
         }
 
     def __buffer__(self, _flags: int, /) -> memoryview:
-        if not self.engine.caps.shared:  # NumPy asks for a buffer first, and would take a copy for the memory itself
+        if not self.engine.caps.shared:  # NumPy asks for a buffer first, and would mistake a copy for the memory itself
             raise BufferError(f"memory of engine {self.device!r} is not the host's. Pass x.numpy(), a copy.")
         return memoryview(self.numpy())  # type: ignore[arg-type]  # NumPy 2.4 says so from Python 3.12 on
 
@@ -119,7 +119,7 @@ class Protocols(Core):
     ) -> Any:
         """Export the array to another library, without a copy unless requested (DLPack 1.0).
 
-        `stream` must be None: memory that the CPU reaches has no streams.
+        `stream` must be None: memory that the CPU can access has no streams.
         """
         if stream is not None:
             raise BufferError(f"__dlpack__: the CPU has no streams; got stream={stream!r}. Pass None.")
@@ -127,7 +127,7 @@ class Protocols(Core):
         return given(self.numpy(), {name: value for name, value in options.items() if value is not None})
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        """Return its device in DLPack's terms: memory that the CPU reaches."""
+        """Return its device in DLPack's terms: memory that the CPU can access."""
         return self.host.__dlpack_device__()
 
     def __getitem__(self, key: Any) -> Self:
@@ -152,7 +152,7 @@ class Protocols(Core):
     def __contains__(self, value: Any) -> bool:
         try:
             found: Any = self == value
-        except OverflowError:  # a number that the dtype cannot hold
+        except OverflowError:  # a number that the dtype cannot represent
             return False
         return bool(found if isinstance(found, bool) else found.any())
 
@@ -202,7 +202,7 @@ class Protocols(Core):
 
 
 def is_basic(key: Any) -> bool:
-    """Return whether an index gives a view: it holds only integers, slices, ``...`` and None."""
+    """Return whether an index yields a view: it has only integers, slices, ``...`` and None."""
     parts = key if isinstance(key, tuple) else (key,)
     return all(
         k is None

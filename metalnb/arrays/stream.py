@@ -1,4 +1,4 @@
-"""Dispatches in flight: each engine runs them in the order in which they were started; reading waits for them."""
+"""Dispatches in flight: each engine runs them in the order of their start; reading waits for them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["clear_cache", "start", "synchronize"]
 
-_MOST = 64  # dispatches in flight at once: the memory they use cannot be freed before they are done
+_MOST = 64  # dispatches in flight at once: the memory that they use cannot be freed before they are done
 
 _under_way: defaultdict[str, deque[Ticket]] = defaultdict(deque)
 _lock = threading.Lock()  # so that a block's ticket is that of the last dispatch started
@@ -32,7 +32,7 @@ def start(
     threadgroup: Grid,
     blocks: Iterable[Block],
 ) -> Ticket:
-    """Start a dispatch that touches some arrays' blocks; wait only if another library may be looking at one of them.
+    """Start a dispatch that uses some arrays' blocks; wait only if another library may be reading one of them.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ def start(
     Raises
     ------
     KernelFault
-        When this dispatch, or one before it that is waited for now, failed.
+        If this dispatch, or one before it that is waited for now, failed.
     """
     seen = False
     with _lock:
@@ -53,7 +53,7 @@ def start(
             if block.viewers > 0:  # read after the ticket is set: a new viewer counts itself, then waits for it
                 seen = True
         if getattr(ticket, "done", False):
-            return ticket  # and with it all that was started before
+            return ticket  # and with it everything that was started before
         oldest = None
         if not seen:
             queue = _under_way[engine.name]
@@ -80,7 +80,7 @@ def synchronize(engine: str | None = None) -> None:
     Raises
     ------
     KernelFault
-        When one of them failed.
+        If one of them failed.
     """
     name = engines.named(engine).name
     with _lock:
@@ -91,7 +91,7 @@ def synchronize(engine: str | None = None) -> None:
 
 
 def clear_cache(engine: str | None = None) -> None:
-    """Free the memory kept from arrays that are gone.
+    """Free the memory kept from deleted arrays.
 
     Parameters
     ----------

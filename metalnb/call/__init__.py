@@ -2,6 +2,6 @@
 
 Input: a compiled kernel and a caller's arguments. Output: a checked `Dispatch`; the order is compile, bind, launch.
 ``kernel.py`` is the callable; ``binding.py`` and ``packing.py`` turn values into memory, ``grids.py``, ``outputs.py``
-and ``threadgroup_memory.py`` fill in what the caller leaves out. Engines are used through ``engine/base.py`` alone,
-arrays through ``engine_arrays.py``; nothing here reads MSL's text or knows the program that a kernel is one of.
+and ``threadgroup_memory.py`` fill in what the caller omits. Engines are used only through ``engine/base.py``, arrays
+through ``engine_arrays.py``; nothing here reads MSL or knows a kernel's program.
 """

@@ -1,4 +1,4 @@
-"""Structs that hold pointers (MSL 2.13, argument buffers): the arrays that a caller gives for them."""
+"""Structs with pointers (MSL 2.13, argument buffers): the arrays that a caller passes for them."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def address(value: Any, label: str) -> int:
     Raises
     ------
     ArgumentError
-        For anything but an array of an engine that follows pointers.
+        For anything but an array on an engine that follows pointers.
     """
     if not is_resident(value):
         message = f"{label}: it takes an array that lives on engine 'metal' or 'cpu'; got {type(value).__name__}"
@@ -61,5 +61,5 @@ def address(value: Any, label: str) -> int:
 
 
 def pointed(data: bytes, value: Any) -> Pointed:
-    """Return a struct's bytes with the memory that its addresses lead to."""
+    """Return a struct's bytes with the memory that its addresses point to."""
     return Pointed(data, tuple(array.__metal_memory__() for array in arrays_of(value)))

@@ -23,15 +23,15 @@ __all__ = ["Binder", "Memory", "Slot"]
 Array = np.ndarray[Any, np.dtype[Any]]
 Memory = Array | bytearray
 
-# Scalars that need no more than the standard library to be packed: this is the hot path of a small dispatch.
-# A format of a fixed size, since a native one takes 1e39 for an infinite float.
+# Scalars that only the standard library is needed to pack, on the hot path of small dispatches. The formats have fixed
+# sizes, since a native one turns 1e39 into an infinite float.
 _PLAIN = {c: f"<{c}" for c in "bBhHiIqQef"} | {"l": "<q", "L": "<Q"}
 _OPTIONS = ("grid", "groups", "threadgroup", "shapes", "threadgroup_memory", "timeout")
 _EXACT = frozenset({int, float, np.float32, np.float64, np.int32, np.int64, np.uint32})
 
 
 class Slot:
-    """One buffer parameter, with all that is needed to check an argument for it fast.
+    """A buffer parameter, with everything needed to check its arguments quickly.
 
     Attributes
     ----------
@@ -43,7 +43,7 @@ class Slot:
     opaque : bool
         True for ``void*``: any dtype will do.
     points : bool
-        True for a struct that holds pointers.
+        True for a struct with pointers.
     """
 
     __slots__ = (
@@ -111,7 +111,7 @@ class Slot:
             try:
                 return bytearray(self._pack(value))
             except (struct.error, OverflowError):
-                pass  # does not fit: worded below
+                pass  # does not fit: reported below
         if self._record is not None and type(value) is dict:
             names, packer = self._record
             if value.keys() == names.keys() and all(type(v) in _EXACT for v in value.values()):
@@ -142,7 +142,7 @@ class Slot:
         count = math.prod(inner)
         layout = self.param.type.layout
         padded = layout is not None and layout.shape[-1:] == (3,) and layout.stride[-1:] == (4,)
-        # Rows of numbers may be meant to be 3 to an element where these are padded to 4.
+        # Rows of numbers may be meant as 3 per element where elements are padded to 4.
         if array.ndim and array.shape[-1] % count == 0 and (array.ndim == 1 or not padded):
             return (*array.shape[:-1], array.shape[-1] // count)
         last = ", ".join(map(str, inner))
@@ -218,7 +218,7 @@ class Binder:
         self.points = any(slot.points for slot in self.slots)
 
     def bind(self, args: tuple[Any, ...], named: Mapping[str, Any]) -> list[Memory | None]:
-        """Bind a call; None stands for a writable buffer that was left out.
+        """Bind a call; None means a writable buffer that was left out.
 
         Raises
         ------
@@ -236,7 +236,7 @@ class Binder:
             if i is None:
                 raise ArgumentError(self._unknown(name))
             if i < len(args):
-                twice = "is given twice, by position and by name"
+                twice = "is passed twice, by position and by name"
                 message = f"{self.signature.name}: argument {name!r} {twice}. {self._usage()}"
                 raise ArgumentError(message)
             bound[i] = slots[i].bind(value)
@@ -257,10 +257,10 @@ class Binder:
         for param in self.signature.threadgroup:
             if param.name == name:
                 label = f"{self.signature.name}: argument {name!r} {param.attribute} is {param.spelling}"
-                cure = f"Leave it out, or say how large: threadgroup_memory={{{name!r}: bytes}}."
+                cure = f"Leave it out, or pass its size: threadgroup_memory={{{name!r}: bytes}}."
                 return f"{label}; the launch allocates it. {cure}"
         for param in self.signature.buffers:
-            if param.name == name:  # of a buffer that is there the place is known
+            if param.name == name:  # the position of an existing buffer is known
                 label = f"{self.signature.name}: argument {name!r} {param.attribute}"
                 return f"{label} is not there: {param.gate} is false. Give the kernel its constants with specialize(…)."
         import difflib

@@ -1,4 +1,4 @@
-"""Arrays that live on an engine, as a kernel sees them: all that this package knows of `metalnb.Array`."""
+"""Arrays on an engine, from a kernel's view: all that this package knows about `metalnb.Array`."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ _OTHERS = frozenset({np.ndarray, int, float, np.float32, np.int32, np.uint32, di
 
 
 class Resident(Protocol):
-    """An array in an engine's memory; its dispatches are waited for only when somebody reads it."""
+    """An array in an engine's memory; its dispatches are waited for only when it is read."""
 
     @property
     def engine(self) -> Engine:
-        """Whose memory it is."""
+        """The engine of its memory."""
         ...
 
     def formed(self) -> Any:
-        """Return an object that is the same for arrays which differ in nothing but their elements."""
+        """Return an object that is the same for arrays that differ only in their elements."""
         ...
 
     def __metal_memory__(self) -> np.ndarray[Any, Any]:
@@ -39,7 +39,7 @@ class Resident(Protocol):
     def __metal_start__(
         self, binary: Any, arguments: Sequence[Any], grid: Grid, threadgroup: Grid, all_of_them: Sequence[Any]
     ) -> Ticket:
-        """Start a dispatch that touches some of them, this one first."""
+        """Start a dispatch that uses some of them, this one first."""
         ...
 
     def read(self) -> np.ndarray[Any, Any]:

@@ -29,18 +29,18 @@ _LIMIT = 2**32 - 1
 
 
 def dimensions(grid: Grid) -> int:
-    """Count a grid's dimensions, without those at the end that are 1."""
+    """Return a grid's number of dimensions, without trailing ones of length 1."""
     return 3 if grid[2] > 1 else 2 if grid[1] > 1 else 1
 
 
 def position_width(signature: Signature) -> int:
-    """Number of dimensions that the kernel's own position inputs distinguish; 3 when it has none."""
+    """Return the number of dimensions that the kernel's position inputs distinguish; 3 if it has none."""
     widths = [i.width for i in signature.inputs if "position_in" in i.attribute]
     return max(widths, default=_DIMENSIONS)
 
 
 def check_grid(signature: Signature, grid: Any) -> Grid:
-    """Check a caller's grid, and fill it up to three dimensions.
+    """Check a caller's grid, and extend it to three dimensions.
 
     Raises
     ------
@@ -85,7 +85,7 @@ def grid_of_shape(signature: Signature, shape: tuple[int, ...]) -> Grid:
     Raises
     ------
     LaunchError
-        When the kernel's positions cannot tell the shape's axes apart and it cannot be taken as one long row.
+        If the kernel's positions cannot distinguish the shape's axes, and it cannot be taken as one long row.
     """
     width = position_width(signature)
     if width == 1:
@@ -101,7 +101,7 @@ def grid_of_shape(signature: Signature, shape: tuple[int, ...]) -> Grid:
 
 
 def check_shape(kernel: str, name: str, given: Any) -> Shape:
-    """Check the shape that a caller gives for a buffer left out.
+    """Check the shape that a caller passes for an omitted buffer.
 
     Raises
     ------
@@ -127,12 +127,12 @@ def grid_of_call(
     signature : Signature
     slots : sequence of Slot
     bound : sequence
-        The memory for each slot, None where it was left out.
+        The memory for each slot, None if it was left out.
     grid : int or tuple of int or None
-        The caller's. By default the shape of the first writable array, else of the first array, else of the first
+        The caller's grid. By default the shape of the first writable array, else of the first array, else of the first
         output.
     shapes : mapping of str to shape
-        Of outputs.
+        Shapes of outputs.
 
     Raises
     ------
@@ -158,7 +158,7 @@ def grid_of_call(
 
 
 def _warn_of_grid(signature: Signature, name: str, threads: int, arrays: list[tuple[Slot, Any]]) -> None:
-    """Warn when the grid has the shape of a histogram's bins, but the data that threads go through is longer."""
+    """Warn if the grid has the shape of a histogram's bins, but the threads' data is longer."""
     for slot, array in arrays:
         count = array.size // slot.components
         if slot.param.every and count > threads:
@@ -169,7 +169,7 @@ def _warn_of_grid(signature: Signature, name: str, threads: int, arrays: list[tu
 
 
 def default_threadgroup(signature: Signature, grid: Grid, most: int = MAX_THREADS) -> Grid:
-    """Choose a threadgroup: 256 threads (or the kernel's own maximum), 32 wide where there is more than one row."""
+    """Choose a threadgroup: 256 threads (or the kernel's maximum), 32 wide if there is more than one row."""
     budget = min(signature.max_threads or _DEFAULT, most)
     flat = grid[1] == grid[2] == 1
     x = max(1, min(grid[0], budget if flat else _SIMD, budget))
@@ -192,7 +192,7 @@ def check_threadgroup(
     tuned : mapping of int to tuple of 3 int, optional
         Threadgroups to choose, by the number of the grid's dimensions.
     most : int, optional
-        The most threads that the compiled kernel runs with.
+        The most threads with which the compiled kernel runs.
 
     Raises
     ------

@@ -33,7 +33,7 @@ _VALIDATION = "metalnb.validation.run"
 
 
 class Dispatch(NamedTuple):
-    """A call made ready: compiled, checked and bound, but not started. It can be run again and again.
+    """A prepared call: compiled, checked and bound, but not started. It can be run repeatedly.
 
     Attributes
     ----------
@@ -49,9 +49,9 @@ class Dispatch(NamedTuple):
     residents : tuple of Array
         The arrays among the arguments that live on the engine: reading one waits for the dispatch.
     waits : bool
-        Whether `run` waits for the dispatch: memory of NumPy's can be read at any moment.
+        Whether `run` waits for the dispatch, because NumPy memory can be read at any moment.
     timeout : float or None
-        The seconds that it may run, where the engine can stop it; None leaves it to `metalnb.timeout`.
+        The time limit in seconds, if the engine can stop it; None leaves it to `metalnb.timeout`.
     made : tuple of str
         The names of the outputs.
     """
@@ -68,7 +68,7 @@ class Dispatch(NamedTuple):
     made: tuple[str, ...] = ()
 
     def launch(self) -> Ticket | None:
-        """Start it; return None when the grid is empty.
+        """Start it; return None if the grid is empty.
 
         Keep the ticket: destroying it may block until the dispatch is done.
         """
@@ -81,7 +81,7 @@ class Dispatch(NamedTuple):
             ticket = self._start()
         else:
             ticket = self.kernel.engine.launch(self.binary, self.arguments, self.grid, self.threadgroup)
-        if self.made and hasattr(ticket, "made"):  # of an engine that checks accesses
+        if self.made and hasattr(ticket, "made"):  # from an engine that checks accesses
             ticket.made = self.made
         return ticket
 
@@ -91,7 +91,7 @@ class Dispatch(NamedTuple):
         try:
             return first.__metal_start__(self.binary, self.arguments, self.grid, self.threadgroup, self.residents)
         except KernelFault as fault:
-            if str(fault).startswith(f"{self.kernel.name}, "):  # and not of a dispatch before it
+            if str(fault).startswith(f"{self.kernel.name}, "):  # not of a dispatch before it
                 raise fault.left_out(self.made) from None
             raise
 
@@ -116,13 +116,13 @@ class Kernel:
     *args, **named
         One for each buffer parameter. ``device const T*`` and ``constant T*`` take arrays, which are never copied.
         ``device const T&`` and ``constant T&`` take a scalar, a sequence of components, or an array of one element;
-        for a struct a dict, a dataclass or a NumPy record, and in it for an array of structs a list of them.
+        for a struct they take a dict, a dataclass or a NumPy record, with lists of these for arrays of structs.
         A buffer that the kernel may write can be left out: it is then allocated and returned.
     grid : int or tuple of int, optional
         Total threads, x first (Metal's ``dispatchThreads``). By default the shape of the first writable array
         given, else of the first array; the last axis is x.
     groups : int or tuple of int, optional
-        In place of ``grid``: how many threadgroups, all of them whole (Metal's ``dispatchThreadgroups``).
+        In place of ``grid``: the number of threadgroups, all of full size (Metal's ``dispatchThreadgroups``).
     threadgroup : int or tuple of int, optional
         Threads in a threadgroup, at most 1024. By default what `tune` found and ``apply`` kept for this kernel on
         this device, else 256 threads.
@@ -131,20 +131,20 @@ class Kernel:
     threadgroup_memory : mapping of str to int, optional
         Bytes for each ``threadgroup`` parameter; by default one element for each thread of the group.
     timeout : float, optional
-        Seconds after which a checked kernel is stopped, see `compile`; by default what `metalnb.timeout` says.
+        Seconds after which a checked kernel is stopped, see `compile`; by default the limit set by `metalnb.timeout`.
 
     Returns
     -------
     None, array or tuple of arrays
         The buffers that were left out: NumPy's arrays, or `metalnb.Array` when one of the arguments is one. In that
-        case the call returns at once, and reading an output waits for it.
+        case the call returns immediately, and reading an output waits for it.
 
     Raises
     ------
     ArgumentError, LaunchError
         Before anything runs.
     KernelFault
-        When the kernel failed.
+        If the kernel failed.
     """
 
     def __init__(self, unit: Unit, engine: Engine, reflection: Reflection, program: Any) -> None:
@@ -153,7 +153,7 @@ class Kernel:
         self.engine = engine
         self.reflection = reflection
         self.signature = signature
-        self.program = program  # which stands above this module
+        self.program = program  # which is above this module
         self.__name__ = self.__qualname__ = signature.name
         self.__doc__ = _docstring(signature)
         present = tuple(p for p in signature.buffers if not unit.absent(p))
@@ -166,7 +166,7 @@ class Kernel:
 
     @functools.cached_property
     def _binder(self) -> Binder:
-        # Made at the first call: of a cell's kernels only one with a bfloat buffer asks for the package of its dtype.
+        # Made at the first call, so that only a kernel with a bfloat buffer needs the package of its dtype.
         return Binder(self.signature, self._present, self.reflection)
 
     @functools.cached_property
@@ -183,13 +183,13 @@ class Kernel:
         return tuned.key_of(self.program.recipe.content, self.signature.name, self.engine.caps.device)
 
     def keep_threadgroup(self, grid: Grid, threadgroup: Grid | None) -> None:
-        """Take a threadgroup by default from now on, in later sessions too, for grids of as many dimensions.
+        """Use a threadgroup by default from now on, also in later sessions, for grids of as many dimensions.
 
         Parameters
         ----------
         grid : tuple of 3 int
         threadgroup : tuple of 3 int or None
-            None goes back to metalnb's own default, for every grid.
+            None restores metalnb's own default for every grid.
         """
         if threadgroup is None:
             tuned.forget(self._tuned_key)
@@ -228,7 +228,7 @@ class Kernel:
         return made
 
     def on(self, engine: str) -> Kernel:
-        """Return this kernel for another engine, of the same text and options.
+        """Return this kernel for another engine, with the same source and options.
 
         Examples
         --------
@@ -239,7 +239,7 @@ class Kernel:
 
     @property
     def binary(self) -> Any:
-        """The kernel compiled for its engine: the first step of every call, which takes time in the first one only."""
+        """The kernel compiled for its engine: the first step of every call, which takes time only in the first one."""
         if self._binary is None:
             with self._lock:
                 if self._binary is None:
@@ -247,7 +247,7 @@ class Kernel:
         return self._binary
 
     def __call__(self, /, *args: Any, **named: Any) -> Any:
-        """Run the kernel; see the class for what a call takes and returns."""
+        """Run the kernel; the class describes the arguments and results."""
         if self.before_call is not None:
             self.before_call(self, args, named)
         known = self._known.arguments(args, named)
@@ -267,7 +267,7 @@ class Kernel:
         return result
 
     def prepare(self, /, *args: Any, **call: Any) -> Dispatch:
-        """Compile the kernel if need be, then check and bind a call; parameters as for the call. Nothing runs yet."""
+        """Compile the kernel if necessary, then check and bind a call; parameters as for the call. Nothing runs yet."""
         ready = self.rehearse(*args, **call)
         if 0 not in ready.grid:
             bound = ready.arguments if self._simple else [ready.arguments[place] for place in self._places]
@@ -286,7 +286,7 @@ class Kernel:
         timeout: float | None = None,
         **named: Any,
     ) -> Dispatch:
-        """Bind a call for a run that watches each access: as `prepare`, but an array may be too short for the grid."""
+        """Bind a call for a run that watches every access: as `prepare`, but arrays may be too short for the grid."""
         refuse_options(self.signature, shapes, threadgroup_memory)
         if timeout is not None:
             check_limit(self.unit, self.engine, timeout)
@@ -321,7 +321,7 @@ class Kernel:
         return Dispatch(self, binary, arguments, sizes, group, outputs, (*held, *made), not alone, timeout, left_out)
 
     def check(self, /, *args: Any, expected: Any, **options: Any) -> Any:
-        """Run a call watched and hold its outputs against ``expected``: short for `validate` with these arguments.
+        """Run a watched call and compare its outputs with ``expected``; short for `validate` with these arguments.
 
         Examples
         --------
@@ -333,11 +333,11 @@ class Kernel:
         >>> half.check(np.arange(100, dtype=np.float32), expected=lambda x: x / 2).ok
         True
         """
-        run = importlib.import_module(_VALIDATION)  # which stands above this module
+        run = importlib.import_module(_VALIDATION)  # which is above this module
         return run.validate(self, *args, expected=expected, **options)
 
     def _held(self, args: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[Any, ...]:
-        """Return the engine's arrays that a call may touch: its arguments, and those its structs point at."""
+        """Return the engine's arrays that a call may access: its arguments, and those that its structs point to."""
         held = residents((*args, *named.values()))
         if any(array.engine is not self.engine for array in held):
             self._refuse_engine(args, named)
@@ -356,7 +356,7 @@ class Kernel:
                 refuse_engine(self.signature.name, name, value.engine.name, self.engine.name)
 
     def _arguments(self, bound: list[Memory | None], group: Grid, memory: Mapping[str, int]) -> list[Any]:
-        """Put threadgroup memory and absent parameters among the buffers."""
+        """Insert threadgroup memory and absent parameters among the buffers."""
         arguments: list[Any] = [None] * len(self.signature.params)
         for place, value in zip(self._places, bound, strict=True):
             arguments[place] = value
@@ -365,7 +365,7 @@ class Kernel:
         return arguments
 
     def _check_buffers(self, bound: list[Any], threads: int, *, every: bool) -> None:
-        """Refuse a buffer that is empty or, of an element for ``every`` thread along x, certainly too short."""
+        """Refuse a buffer that is empty or, with an element for ``every`` thread along x, certainly too short."""
         for slot, array in zip(self._binder.slots, bound, strict=True):
             if slot.takes_array and array.size < (threads * slot.components if every and slot.param.every else 1):
                 slot.refuse_short(array, threads)
@@ -375,7 +375,7 @@ class Kernel:
 
     @property
     def card(self) -> Card:
-        """What a notebook shows of the kernel."""
+        """The notebook's description of the kernel."""
         caps = self.engine.caps
         return Card(
             self.signature, self.reflection, self.engine.name, caps.device, self.unit.math,
@@ -396,7 +396,7 @@ class Kernel:
             return 0
         try:
             declared: int = self.binary.threadgroup_bytes
-        except MetalnbError:  # it is for the call to raise it, not for the display
+        except MetalnbError:  # the call raises it, not the display
             return 0
         return declared
 

@@ -21,17 +21,17 @@ _NUMBERS = frozenset({int, float, np.float32, np.float64, np.int32, np.int64, np
 
 
 class _Known(NamedTuple):
-    """A call that was checked.
+    """A checked call.
 
     Attributes
     ----------
     grid, threadgroup : tuple of 3 int
     numbers : tuple of _Number
-        Its arguments that are numbers.
+        Its numeric arguments.
     residents : tuple of int
-        The places of arrays that live on the engine.
+        The positions of arrays on the engine.
     waits : bool
-        Whether it has arrays of NumPy's too.
+        Whether it also has NumPy arrays.
     """
 
     grid: Grid
@@ -63,8 +63,8 @@ class _Number:
 class KnownCalls:
     """The calls of one kernel that passed all checks, by their arguments' properties.
 
-    Only calls are kept with no options but ``grid`` and ``threadgroup``, whose arguments are all given, by position, as
-    numbers and as arrays of NumPy's or of an engine that need no more than to be handed over: contiguous, aligned and
+    Only calls are kept that have no options except ``grid`` and ``threadgroup``, and whose arguments are all passed by
+    position, as numbers and as NumPy's or an engine's arrays that can be bound directly: contiguous, aligned and
     writable.
 
     Parameters
@@ -110,7 +110,7 @@ class KnownCalls:
             if type(value) in _NUMBERS:
                 numbers.append(_Number(place, slot.bind))
             elif not slot.takes_array or value.size > threads * slot.components:
-                return  # packed as a value, or perhaps warned of: see `grid_of_call`
+                return  # packed as a value, or with a possible warning: see `grid_of_call`
             elif type(value) is not np.ndarray:
                 residents.append(place)
         if len(self._calls) >= _MOST:
@@ -119,7 +119,7 @@ class KnownCalls:
         self._calls[form] = _Known(grid, threadgroup, tuple(numbers), tuple(residents), waits)
 
     def clear(self) -> None:
-        """Forget all: a default has changed."""
+        """Forget all calls, because a default has changed."""
         self._calls.clear()
 
 

@@ -24,18 +24,18 @@ def make_outputs(
     shapes: Mapping[str, Any],
     held: tuple[Resident, ...],
 ) -> list[Any]:
-    """Make the outputs of a call, and bind them.
+    """Allocate the outputs of a call, and bind them.
 
     Parameters
     ----------
     slots : sequence of Slot
     bound : list
-        The memory for each slot; None, where it was left out, is filled in.
+        The memory for each slot; a None, for an omitted buffer, is filled in.
     shape : tuple of int
         In elements, for the outputs that ``shapes`` does not name.
     shapes : mapping of str to shape
     held : tuple of Resident
-        The call's arrays on the engine: when there are any, the outputs are such arrays too, except for records.
+        The call's arrays on the engine; if there are any, the outputs are such arrays too, except for records.
 
     Returns
     -------
@@ -55,7 +55,7 @@ def make_outputs(
 
 
 def _make(slot: Slot, shape: Shape, beside: Resident | None) -> tuple[Any, Memory]:
-    """Make one output, where another array lives or in NumPy's memory; return it and its memory."""
+    """Allocate one output, on another array's engine or in NumPy's memory; return it and its memory."""
     whole = slot.output_shape(shape)
     try:
         if beside is None:

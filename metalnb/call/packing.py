@@ -1,4 +1,4 @@
-"""Between Python's values and MSL's memory: dtypes of structs, and scalars, vectors and structs packed into bytes."""
+"""Convert Python values to MSL's memory: dtypes of structs, and scalars, vectors and structs packed into bytes."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ __all__ = ["check_constant", "described", "pack", "scalar", "struct_dtype", "typ
 def type_dtype(kind: Type, reflection: Reflection, *, single: bool = False) -> tuple[np.dtype[Any], tuple[int, ...]]:
     """Return the component dtype of a type and the shape that one value of it has in NumPy.
 
-    A 3-component vector keeps its fourth, unused component unless it is ``single`` (a struct's field, whose
-    padding the offsets hold).
+    A 3-component vector keeps its fourth, unused component unless it is ``single`` (a struct's field, whose padding is
+    in the offsets).
     """
     layout = kind.layout
     if layout is not None:
@@ -73,7 +73,7 @@ def scalar(kind: str, value: Any, label: str) -> np.ndarray[Any, np.dtype[Any]]:
     Raises
     ------
     ArgumentError
-        When it is not a number, has a fraction that an integer cannot hold, or is out of range.
+        If it is not a number, has a fraction that an integer cannot represent, or is out of range.
     """
     dtype = numpy_dtype(kind)
     if isinstance(value, np.ndarray):
@@ -82,7 +82,7 @@ def scalar(kind: str, value: Any, label: str) -> np.ndarray[Any, np.dtype[Any]]:
             raise ArgumentError(message)
         value = value[()]
     if isinstance(value, np.generic) and value.dtype.isbuiltin == 2 and value.dtype.kind in "Vf":
-        value = float(value)  # ml_dtypes' real numbers, bfloat16 among them: each is a float exactly
+        value = float(value)  # ml_dtypes' real numbers, including bfloat16: each is exactly a float
     if not isinstance(value, (bool, int, float, np.bool_, np.integer, np.floating)):
         message = f"{label}; got {described(value)}. Pass {'True or False' if kind == 'bool' else 'one number'}."
         raise ArgumentError(message)
@@ -114,7 +114,7 @@ def _integer(dtype: np.dtype[Any], value: Any, label: str) -> np.ndarray[Any, np
 
 
 def pack(kind: Type, value: Any, label: str, reflection: Reflection) -> np.ndarray[Any, np.dtype[Any]]:
-    """Pack one value of a type (what ``constant T&`` takes) into memory as the kernel sees it.
+    """Pack one value of a type (an argument for ``constant T&``) into memory as the kernel sees it.
 
     Raises
     ------
@@ -141,7 +141,7 @@ def pack(kind: Type, value: Any, label: str, reflection: Reflection) -> np.ndarr
 def _components(kind: Type, layout: Layout, value: Any, label: str) -> np.ndarray[Any, np.dtype[Any]]:
     """Pack a vector, a matrix or an array of them from a sequence of components."""
     wanted = kind.extents + layout.shape
-    given = np.asarray(value, object)  # whole numbers stay whole; `scalar` says of each whether it is a number
+    given = np.asarray(value, object)  # integers stay integers; `scalar` checks that each is a number
     if given.shape != wanted:
         numbers = f"{wanted[0]} numbers" if len(wanted) == 1 else f"numbers of shape {wanted}"
         message = f"{label}; got {described(value)}. Pass {numbers}."
@@ -153,7 +153,7 @@ def _components(kind: Type, layout: Layout, value: Any, label: str) -> np.ndarra
 
 
 def _fill_all(target: Any, record: Struct, value: Any, label: str, reflection: Reflection, at: str = "") -> None:
-    """Fill a record, or an array of records from nested sequences; ``at`` is the index in the whole array."""
+    """Fill a record, or an array of records from nested sequences; ``at`` is the index in the array."""
     shape = target.shape
     inner = f"{label}: element {at} is {record.name}{''.join(f'[{n}]' for n in shape)}" if at else label
     if not shape:

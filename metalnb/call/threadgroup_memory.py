@@ -16,15 +16,15 @@ _MULTIPLE = 16  # Metal takes multiples of 16 bytes
 
 
 def memory_sizes(signature: Signature, group: Grid, given: Mapping[str, Any]) -> dict[int, int]:
-    """Return the bytes for each threadgroup parameter, by its place in the signature.
+    """Return the bytes for each threadgroup parameter, by its position in the signature.
 
     Parameters
     ----------
     signature : Signature
     group : tuple of 3 int
-        The threadgroup: a parameter that is not given gets one element for each of its threads.
+        The threadgroup: a parameter without a size gets one element for each of its threads.
     given : mapping of str to int
-        Bytes that the caller asks for, by name.
+        Bytes requested by the caller, by name.
 
     Raises
     ------
@@ -59,7 +59,7 @@ def refuse_memory(signature: Signature, given: Iterable[str]) -> None:
 
 
 def check_memory(signature: Signature, declared: int, arguments: Iterable[Any], most: int) -> None:
-    """Check that the threadgroup memory that a kernel declares and that its arguments take fit together.
+    """Check that the threadgroup memory of a kernel's variables and arguments fits together.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Threadgroups that a sweep found best, kept on disk by the kernel's content and the device.
+"""The best threadgroups found by sweeps, kept on disk by the kernel's content and the device.
 
 A kernel has at most one for each number of dimensions of a grid.
 """
@@ -21,7 +21,7 @@ _KIND = "tuned"
 
 
 def key_of(content: tuple[Any, ...], kernel: str, device: str) -> str:
-    """Return the key of a kernel: all that its program is made from, its name, and the device's."""
+    """Return the key of a kernel: everything that its program is made from, its name, and the device's."""
     return cache.digest(repr(content), kernel, device)
 
 
@@ -38,12 +38,12 @@ def recall(key: str) -> dict[int, Grid]:
 
 
 def remember(key: str, grid: Grid, threadgroup: Grid) -> None:
-    """Keep a threadgroup for grids of as many dimensions."""
+    """Keep a threadgroup for grids with the same number of dimensions."""
     _keep(key, {**recall(key), dimensions(grid): threadgroup})
 
 
 def forget(key: str) -> None:
-    """Go back to the defaults."""
+    """Restore the defaults."""
     _keep(key, {})
 
 

@@ -1,9 +1,9 @@
 """Kernels over arrays that are larger than memory, or spread over workers: ``mnb.dask.map_blocks(kernel, x)``.
 
-Dask cuts arrays into blocks and runs functions on them, in threads, in processes or on other machines; here a kernel
+Dask splits arrays into blocks and runs functions on them, in threads, in processes or on other machines; here a kernel
 becomes such a function. Input: kernels or ops of ours, and Dask's arrays. Output: Dask arrays, not yet computed. A
-kernel travels as its text and options, and each worker compiles it once, from the cache on disk where workers share
-one. Dask is an extra (``pip install "metalnb[dask]"``), imported here and nowhere else.
+kernel is sent as its source and options, and each worker compiles it once, or takes it from the disk cache if workers
+share one. Dask is an extra (``pip install "metalnb[dask]"``), imported here and nowhere else.
 """
 
 from __future__ import annotations

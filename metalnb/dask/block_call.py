@@ -16,15 +16,15 @@ __all__ = ["BlockCall", "named_arguments", "output_of"]
 
 
 class BlockCall:
-    """A kernel with all of a call but its arrays. Pickled, it is the kernel's text: a worker compiles it once.
+    """A kernel with all of a call except its arrays. Pickled, it is the kernel's source, which a worker compiles once.
 
     Parameters
     ----------
     kernel : Kernel
     names : sequence of str
-        The parameters that the blocks are, in their order.
+        The parameters for the blocks, in order.
     values : mapping of str to value or callable
-        The other arguments; a callable is given the first block, and returns the argument.
+        The other arguments; a callable receives the first block and returns the argument.
     options : mapping of str to value or callable
         ``grid``, ``threadgroup``, ``shapes``, ``threadgroup_memory``; callables likewise.
     """
@@ -39,7 +39,7 @@ class BlockCall:
 
     @property
     def __name__(self) -> str:
-        """What Dask calls the layer in its graph and on its dashboard."""
+        """The layer's name in Dask's graph and on its dashboard."""
         return self.kernel.signature.name
 
     def __call__(self, *blocks: Any) -> Any:
@@ -51,7 +51,7 @@ class BlockCall:
 
 
 def _contiguous(block: Any) -> Any:
-    """Return a block as a kernel takes it: Dask cuts views."""
+    """Return a contiguous block for a kernel, since Dask's blocks are views."""
     if isinstance(block, np.ndarray):
         return np.ascontiguousarray(block)
     return block if block.contiguous else block.copy()
@@ -62,12 +62,12 @@ def _present(kernel: Kernel) -> list[Param]:
 
 
 def named_arguments(kernel: Kernel, args: tuple[Any, ...], named: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a call's arguments by the names of the parameters that they are for.
+    """Return a call's arguments by the names of their parameters.
 
     Raises
     ------
     ArgumentError
-        For too many arguments, a name that the kernel does not have, or one given twice.
+        For too many arguments, an unknown name, or a name given twice.
     """
     names = [p.name for p in _present(kernel)]
     if len(args) > len(names):
@@ -77,18 +77,18 @@ def named_arguments(kernel: Kernel, args: tuple[Any, ...], named: Mapping[str, A
         if name not in names:
             raise ArgumentError(f"{kernel.__name__}: no parameter {name!r}; there are: {', '.join(names)}")
         if name in given:
-            raise ArgumentError(f"{kernel.__name__}: {name!r} is given twice, by position and by name")
+            raise ArgumentError(f"{kernel.__name__}: {name!r} is passed twice, by position and by name")
         given[name] = value
     return given
 
 
 def output_of(kernel: Kernel, given: Mapping[str, Any]) -> np.dtype[Any]:
-    """Return the dtype of the one buffer that a call leaves out.
+    """Return the dtype of the single buffer that a call leaves out.
 
     Raises
     ------
     ArgumentError
-        When it leaves out none or several, as a Dask block is one array.
+        If it leaves out none or several, as a Dask block is one array.
     """
     left_out = [p for p in _present(kernel) if p.name not in given and p.writable]
     if len(left_out) != 1:

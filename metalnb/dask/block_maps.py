@@ -1,4 +1,4 @@
-"""`map_blocks` and `map_overlap`: a kernel on each block of Dask's arrays, by itself or with its neighbours' edges."""
+"""`map_blocks` and `map_overlap`: a kernel on each block of Dask arrays, alone or with its neighbours' edges."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ def map_blocks(kernel: Kernel, *args: Any, chunks: Any = None, **named: Any) -> 
     ----------
     kernel : Kernel
     *args, **named
-        As for a call of the kernel, by position or by name, where Dask's arrays stand for their blocks. Leave out the
-        one buffer that the kernel writes: it becomes the result. A scalar, or an option of the call (``grid``,
-        ``threadgroup``, ``shapes``, ``threadgroup_memory``), may be a function: it is given the first array's block,
+        As for a call of the kernel, by position or by name, with Dask arrays in place of their blocks. Leave out the
+        buffer that the kernel writes: it becomes the result. A scalar, or an option of the call (``grid``,
+        ``threadgroup``, ``shapes``, ``threadgroup_memory``), may be a function, which receives the first array's block
         and returns the value for it.
     chunks : tuple, optional
-        The result's blocks, as for `dask.array.map_blocks`, where they are not the first array's.
+        The result's blocks, as for `dask.array.map_blocks`, if they are not the first array's.
 
     Returns
     -------
     dask.array.Array
-        Of the output's dtype. Nothing is computed yet.
+        With the output's dtype. Nothing is computed yet.
 
     Raises
     ------
     ArgumentError
-        Before anything runs: no array of Dask's, or not one output.
+        Before anything runs: if there is no Dask array, or not exactly one output.
 
     Examples
     --------
@@ -62,7 +62,7 @@ def map_overlap(
     """Run a kernel on each block together with its neighbours' edges: stencils and filters.
 
     The kernel gets blocks that are ``depth`` larger on each side and computes all of each; the margins are cut off
-    afterwards. So its treatment of an array's border has no effect, except at the border of the whole array;
+    afterwards. So its treatment of an array's border has no effect, except at the border of the entire array;
     ``boundary`` sets the values beyond that.
 
     Parameters
@@ -102,6 +102,6 @@ def _prepared(kernel: Kernel, args: tuple[Any, ...], named: dict[str, Any]) -> t
 
 
 def _meta(arrays: list[da.Array], dtype: Any) -> Any:
-    """Return an empty array of the result's kind: NumPy's blocks stay NumPy's, and ours ours."""
+    """Return an empty array of the result's kind: NumPy's for NumPy's blocks, ours for ours."""
     first = arrays[0]
     return first._meta.astype(dtype) if not isinstance(first._meta, np.ndarray) else np.empty((0,) * first.ndim, dtype)  # noqa: SLF001

@@ -19,7 +19,7 @@ def reduce(
     op: Callable[..., Any], x: da.Array, axis: int | tuple[int, ...] | None = None, *, keepdims: bool = False,
     combine: Callable[..., Any] | None = None, dtype: Any = None, split_every: int | None = None,
 ) -> da.Array:  # fmt: skip
-    """Reduce an array of Dask's by an op of ours: each block by a kernel, then their results, a few at a time.
+    """Reduce a Dask array by one of our ops: each block by a kernel, then their results, a few at a time.
 
     Parameters
     ----------
@@ -31,16 +31,17 @@ def reduce(
         By default all.
     keepdims : bool, optional
     combine : callable, optional
-        What combines the blocks' results, where that is another op: for a sum of squares, `mnb.sum`. By default ``op``.
+        The op that combines the blocks' results if it is another one: for a sum of squares, `mnb.sum`. By default
+        ``op``.
     dtype : dtype, optional
         The dtype of the result; by default that of the op's result for one element.
     split_every : int, optional
-        How many results are taken together at each step of the tree; Dask's default is 4.
+        How many results are combined at each step of the tree; Dask's default is 4.
 
     Returns
     -------
     dask.array.Array
-        Its blocks are NumPy's when those of ``x`` are.
+        Its blocks are NumPy's if those of ``x`` are.
     """
     host = isinstance(x._meta, np.ndarray)  # noqa: SLF001
     step, later = (functools.partial(_step, each, host) for each in (op, combine or op))

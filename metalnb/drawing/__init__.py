@@ -1,8 +1,8 @@
 """Pictures for notebooks, from plain numbers: a transparent PNG with a description in words.
 
 There is one module per picture: the rounds of a tree, which thread reads what and when, how fast each version of a
-kernel was. ``canvas`` has what they share: the record of a picture, boxes in rows, and colours that suit a light page
-and a dark one. Nothing is run or measured here.
+kernel was. ``canvas`` has the shared parts: the record of a picture, boxes in rows, and colours that suit a light and a
+dark page. Nothing is run or measured here.
 """
 
 from __future__ import annotations

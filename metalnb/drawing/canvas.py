@@ -1,4 +1,4 @@
-"""What the pictures share: their record, the colours, and boxes in rows."""
+"""Shared by the pictures: their record, the colours, and boxes in rows."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ __all__ = ["COLOURS", "INCHES", "INK", "Picture", "cells", "colour", "png", "she
 
 INK = "#808488"  # a grey between the text colours of a light and a dark page
 COLOURS = ("#0d9488", "#7c3aed", "#db2777", "#d97706", "#2563eb", "#65a30d", "#dc2626", "#0891b2")
-INCHES = 0.36  # of a cell
-_CELL = 0.82  # of the space for it
+INCHES = 0.36  # size of a cell
+_CELL = 0.82  # fraction of its space that a cell fills
 _DPI = 110
 _MOST = 64  # cells in a row that can still be distinguished
 
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """A picture, and the same in words.
+    """A picture and its description in words.
 
     Attributes
     ----------
@@ -50,7 +50,7 @@ def within(asks: str, size: int, places: Sequence[int]) -> None:
 
 
 def colour(number: int) -> str:
-    """Return the colour of a thread, or of anything else that has a number."""
+    """Return the colour of a thread, or of anything else with a number."""
     return COLOURS[number % len(COLOURS)]
 
 

@@ -1,4 +1,4 @@
-"""Which parts of two matrices a threadgroup holds while it computes a tile of their product."""
+"""Draw the parts of two matrices that a threadgroup keeps while it computes a tile of their product."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _MOST = 32
 
 
 def tiles(size: int, tile: tuple[int, int, int], *, at: tuple[int, int] = (0, 0), step: int = 0) -> Picture:
-    """Draw a step of C = A·B by tiles: the tile of C that a threadgroup computes, and the tiles of A and B it holds.
+    """Draw a step of C = A·B by tiles: the tile of C that a threadgroup computes, and its tiles of A and B.
 
-    B stands above C and A to the left of it, so that a row of A and a column of B meet at their product.
+    B is above C and A to the left of it, so that a row of A and a column of B meet at their product.
 
     Parameters
     ----------
@@ -26,9 +26,9 @@ def tiles(size: int, tile: tuple[int, int, int], *, at: tuple[int, int] = (0, 0)
     tile : tuple of 3 int
         Rows and columns of C's tile, and the depth: columns of A's tile and rows of B's.
     at : tuple of 2 int, optional
-        Which tile of C: down, across.
+        The tile of C: down, across.
     step : int, optional
-        Which tiles along A's rows and B's columns; the earlier ones are done.
+        The tiles along A's rows and B's columns; the earlier ones are done.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Which thread, or which memory bank, owns each element of a matrix."""
+"""Draw which thread, or which memory bank, owns each element of a matrix."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def plane(owners: ArrayLike, *, word: str = "thread") -> Picture:
     owners : array_like of int, shape (R, C)
         The number of the owner; -1 for none.
     word : str, optional
-        What an owner is called.
+        The word for an owner.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""How fast each version of a kernel was."""
+"""Draw how fast each version of a kernel was."""
 
 from __future__ import annotations
 

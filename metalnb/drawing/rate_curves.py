@@ -1,4 +1,4 @@
-"""How a measured figure varies with a size, and the limits above it."""
+"""Draw how a measured figure varies with a size, and its limits."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LABELS = 12  # that fit below the axis
 _SIZE = (8.2, 3.5)  # inches
 _UNITS = ("B", "KiB", "MiB", "GiB")
 _WHOLE = 1000  # no decimals from here on
-_FEW = 2.5  # powers of ten: with fewer, there are grid lines between them too
+_FEW = 2.5  # powers of ten: with fewer, there are also grid lines between them
 
 
 def curves(

@@ -1,4 +1,4 @@
-"""Which thread reads which element, and when."""
+"""Draw which thread reads which element, and when."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def reads(places: ArrayLike, *, size: int | None = None, word: str = "thread", l
     size : int, optional
         Elements of the array; by default up to the last one that is read.
     word : str, optional
-        What a reader is called.
+        The word for a reader.
     loop : str, optional
         The variable that counts the steps, from 0; without one they are step 1, step 2, …
 

@@ -1,4 +1,4 @@
-"""The rounds of a tree reduction."""
+"""Draw the rounds of a tree reduction."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What runs when, and where everything waits."""
+"""Draw what runs when, and where everything waits."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""What runs kernels: the engines.
+"""The engines, which run kernels.
 
 Input: a kernel's text (a `Unit`), memory, arguments and grids. Output: a dispatch in flight. Nothing here knows NumPy's
-dtype rules, arrays or kernels as callables. A new engine is a module or room beside the others and a row in `REGISTRY`;
-``base.py`` is all that the rest of metalnb may use of it.
+dtype rules, arrays or callable kernels. A new engine is a package beside the others and a row in `REGISTRY`; the rest
+of metalnb may use it only through ``base.py``.
 """
 
 from __future__ import annotations

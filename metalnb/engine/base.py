@@ -1,6 +1,6 @@
 """The interface between metalnb and the engines that run its kernels: no NumPy semantics, arrays or display below it.
 
-An engine is a package in this folder that implements `Engine` and holds its target's text, headers and passes;
+An engine is a package in this folder that implements `Engine` and contains its target's texts, headers and passes;
 ``REGISTRY`` in ``engine_choice.py`` has a row for it. ``tests/engines/test_engine_conformance.py`` specifies what each
 engine must do.
 """
@@ -48,24 +48,24 @@ class Caps:
     precise : bool
         Whether kernels can be compiled with ``math="precise"``.
     serial : bool
-        Whether each thread has a core of its own, so that one thread working step by step is faster than the lanes of
-        a SIMD-group taking turns.
+        Whether each thread has its own core, so that one thread working sequentially is faster than the lanes of a
+        SIMD-group in lockstep.
     processors : int
-        The least number of threadgroups, of any size, that run at once: a GPU's processors; 0 when unknown.
+        The least number of threadgroups, of any size, that run at once: a GPU's processors; 0 if unknown.
     stops : bool
         Whether a checked kernel can be stopped: the ``timeout`` of a call.
     nominal : tuple of 2 float or None
         The device's memory bandwidth in B/s and its FLOP/s, as reported by its driver.
     last_cache : int
-        Bytes of the device's last-level cache; 0 when unknown.
+        Bytes of the device's last-level cache; 0 if unknown.
     pointers : bool
         Whether a struct may hold pointers (MSL 2.13, argument buffers); the engine is then an `Addressing` one.
     prints : bool
-        Whether what a kernel logs (MSL 6.17) is shown.
+        Whether kernels' log messages (MSL 6.17) are shown.
     matrices : frozenset of str
         The element types, in Metal's names, whose SIMD-group matrices are multiplied by dedicated hardware.
     copies : bool
-        Whether copies from device to threadgroup memory are asynchronous: threads compute meanwhile.
+        Whether copies from device to threadgroup memory are asynchronous, so that threads compute meanwhile.
     """
 
     device: str
@@ -93,11 +93,11 @@ class Binary(Protocol):
     Attributes
     ----------
     unit : Unit
-        What it was compiled from.
+        The unit that it was compiled from.
     threadgroup_bytes : int
         Threadgroup memory that the kernel declares.
     threads : int, optional
-        The largest threadgroup that it runs with; 1024 if not given.
+        The largest threadgroup that it can run with; 1024 if not given.
     facts : callable, optional
         Returns further lines of the kernel's card, each as a label and a text.
     """
@@ -114,17 +114,17 @@ class Ticket(Protocol):
     done : bool, optional
         True for a dispatch that had ended when `Engine.launch` returned; otherwise it may still be running.
     counted : bool, optional
-        True for one that need not be kept: the engine bounds how many are in flight, frees memory in their order, and
-        waiting for a later one waits for this one.
+        True if the ticket need not be kept: the engine limits the dispatches in flight and frees memory in their order,
+        and waiting for a later one waits for this one.
     elapsed : callable
-        Returns the seconds that the dispatch took: None while it runs, NaN when it failed. It is the device's time, or
-        without a device clock the time from the launch to the end of the wait (see `Stopwatch`). It holds neither the
-        ticket nor any memory.
+        Returns the seconds that the dispatch took: None while it runs, NaN if it failed. It is the device's time, or
+        without a device clock the time from the launch to the end of the wait (see `Stopwatch`). It keeps neither the
+        ticket nor any memory alive.
     """
 
     @property
     def elapsed(self) -> Callable[[], float | None]:
-        """The object that returns the dispatch's time."""
+        """The callable that returns the dispatch's time."""
         ...
 
     def wait(self) -> None:
@@ -133,7 +133,7 @@ class Ticket(Protocol):
         Raises
         ------
         KernelFault
-            When the kernel failed.
+            If the kernel failed.
         """
         ...
 
@@ -149,7 +149,7 @@ class Observation(NamedTuple):
     grid, threadgroup : tuple of 3 int
         Threads, x first.
     sizes : list of int
-        Bytes of each argument; 0 where it is not an array.
+        Bytes of each argument; 0 if it is not an array.
     elapsed : callable
         That of the dispatch's `Ticket`.
     """
@@ -194,7 +194,7 @@ class Engine(Protocol):
         ...
 
     def expect(self) -> None:
-        """Get ready to compile, as a new cell is being parsed. Must return at once, and not raise."""
+        """Prepare to compile, because a new cell is being parsed. Must return immediately and not raise."""
         ...
 
     def compile(self, unit: Unit) -> Binary:
@@ -203,7 +203,7 @@ class Engine(Protocol):
         Raises
         ------
         CompileError
-            When the target's compiler refuses it.
+            If the target's compiler refuses it.
         """
         ...
 
@@ -226,7 +226,7 @@ class Engine(Protocol):
     def bind(self, memory: Any) -> Any:
         """Return a faster form of an argument for `launch`: an array of bytes from `alloc`, or a constant record.
 
-        For memory that is passed many times. The form has the memory's ``nbytes`` and keeps the memory alive.
+        It is for memory that is passed many times. The form has the memory's ``nbytes`` and keeps the memory alive.
         """
         ...
 
@@ -242,7 +242,7 @@ class Engine(Protocol):
         ...
 
     def copy_within(self, target: Any, offset: int, source: Any, start: int, nbytes: int) -> None:
-        """Copy ``nbytes`` of device memory, from ``source`` at ``start`` to ``target`` at ``offset``; may overlap."""
+        """Copy ``nbytes`` of device memory from ``source`` at ``start`` to ``target`` at ``offset``; may overlap."""
         ...
 
     def launch(self, binary: Any, arguments: Sequence[Any], grid: Grid, threadgroup: Grid) -> Ticket:
@@ -281,7 +281,7 @@ class Clocked(Engine, Protocol):
         Raises
         ------
         KernelFault
-            When the kernel failed.
+            If the kernel failed.
         """
         ...
 
@@ -312,7 +312,7 @@ class Pointed(bytearray):
 
 
 class SharedMemory:
-    """The copies of an engine that shares the host's memory."""
+    """The copy methods of an engine that shares the host's memory."""
 
     def copy_in(self, memory: Any, offset: int, data: Bytes) -> None:
         """Copy bytes into an engine's memory."""
@@ -323,12 +323,12 @@ class SharedMemory:
         into[:] = np.frombuffer(memory, np.uint8)[offset : offset + into.size]
 
     def copy_within(self, target: Any, offset: int, source: Any, start: int, nbytes: int) -> None:
-        """Copy bytes from one piece of an engine's memory to another, or within one."""
+        """Copy bytes between two parts of an engine's memory, or within one."""
         self.copy_in(target, offset, np.frombuffer(source, np.uint8)[start : start + nbytes])
 
 
 def compiled(engine: Engine, unit: Unit) -> Binary:
-    """Compile a kernel from the needed part of its cell, or from all of it if the compiler misses something.
+    """Compile a kernel from the needed part of its cell, or from the entire cell if the compiler misses something.
 
     Raises
     ------
@@ -337,7 +337,7 @@ def compiled(engine: Engine, unit: Unit) -> Binary:
     try:
         return engine.compile(unit)
     except CompileError as error:
-        about = f"'{unit.signature.name}': "  # in the kernel itself: the whole cell would be refused as well
+        about = f"'{unit.signature.name}': "  # in the kernel itself: the entire cell would be refused as well
         whole = replace(unit, whole=True)
         if error.message.startswith(about) or unit.texts == whole.texts:
             raise

@@ -1,4 +1,4 @@
-"""Which engine runs: the one that the user chose, the one that the environment names, or the first that can."""
+"""Choose the engine: the one that the user chose, the one that the environment names, or the first that can run."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ REGISTRY = {
     "cpu": "metalnb.engine.cpu",
 }
 
-RENAMED = {"native": "cpu"}  # what texts and pickles may still name
+RENAMED = {"native": "cpu"}  # names that sources and pickles may still contain
 
 _lock = threading.RLock()
 _chosen: list[str] = []
@@ -37,7 +37,7 @@ def _open(name: str) -> Engine:
 
 
 def _split(name: str) -> tuple[str, str, str]:
-    """Cut a name into the engine's, which may hold a colon itself, the last colon, and the device's index."""
+    """Split a name into the engine's, which may contain a colon, the last colon, and the device's index."""
     return (name, "", "") if name in REGISTRY else name.rpartition(":")
 
 
@@ -78,7 +78,7 @@ def named(name: str | None = None) -> Engine:
     Raises
     ------
     EngineUnavailable
-        When there is no such engine or device, or it cannot run here.
+        If there is no such engine or device, or it cannot run here.
     """
     if name is None:
         return current()
@@ -93,7 +93,7 @@ def current() -> Engine:
     Raises
     ------
     EngineUnavailable
-        When none can run on this machine; the message has each one's reason.
+        If none can run on this machine; the message has each one's reason.
     """
     with _lock:
         if _chosen:
@@ -105,7 +105,7 @@ def current() -> Engine:
 
 
 def why_current() -> str:
-    """Return, as a part of a sentence, why `current` is the engine that it is."""
+    """Return the reason for `current`, as part of a sentence."""
     if _chosen:
         return "metalnb.use chose it"
     if os.environ.get("METALNB_ENGINE"):
@@ -133,13 +133,12 @@ def use(name: str | None) -> Engine:
     Parameters
     ----------
     name : str or None
-        One of `engines`, and for an engine with several devices which of them: ``"cuda:1"``. None goes back to the
-        default.
+        One of `engines`; for one of several devices with its index: ``"cuda:1"``. None restores the default.
 
     Raises
     ------
     EngineUnavailable
-        When it cannot run here, or has no such device; the choice stays as it was.
+        If it cannot run here, or has no such device; the choice then stays the same.
     """
     if name is None:
         _chosen.clear()

@@ -21,7 +21,7 @@ class EngineStatus:
     device : str
         The device's name, or an empty string.
     reason : str
-        Why it cannot run here and how to fix that; empty when it can.
+        Why it cannot run here and how to fix that; empty if it can.
     versions : tuple of (str, str)
         The name and version of each package or driver that it runs on.
     """
@@ -42,7 +42,7 @@ class EngineList(Rendered, dict[str, EngineStatus]):
     Attributes
     ----------
     chosen : str
-        The engine in use, with its device's index where there is one; empty when none can run.
+        The engine in use, with its device's index if it has one; empty if none can run.
     reason : str
         Why it is in use, or why none is.
     """

@@ -20,7 +20,7 @@ _lock = threading.Lock()
 
 
 class Observable:
-    """The `launch` of an engine that has observers: the engine itself implements ``start``."""
+    """Implements `launch` for an engine with observers; the engine implements ``start``."""
 
     observers: tuple[Observer, ...] = ()
 
@@ -88,5 +88,5 @@ class Stopwatch:
             self._seconds = math.nan if failed else took
 
     def __call__(self) -> float | None:
-        """Return the seconds; None before the wait has ended, NaN when the dispatch failed."""
+        """Return the seconds; None before the wait has ended, NaN if the dispatch failed."""
         return self._seconds

@@ -1,7 +1,7 @@
 """Stage NumPy's memory for a device that cannot access it: lend, copy in, bind and copy back.
 
-Shared by the engines of all such devices. It takes the arguments of a launch, and returns places in the device's memory
-and the results to copy back when the dispatch is done.
+Shared by the engines of all such devices. It takes the arguments of a launch, and returns positions in the device's
+memory and the results to copy back when the dispatch is done.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class DeviceMemory(np.ndarray[Any, np.dtype[np.uint8]]):
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where an argument lies: memory from the engine's ``alloc``, and an offset in bytes."""
+    """An argument's position: memory from the engine's ``alloc``, and an offset in bytes."""
 
     memory: Any
     offset: int = 0
@@ -68,7 +68,7 @@ class Result:
 
 
 def place_of(view: Any) -> Place | None:
-    """Return a view's place in device memory that the host cannot access; None for other memory."""
+    """Return a view's position in device memory that the host cannot access; None for other memory."""
     owner = view
     while type(owner) is not DeviceMemory:
         if not isinstance(owner, (np.ndarray, memoryview)):
@@ -92,16 +92,16 @@ class Pending(Protocol):
 
     @property
     def results(self) -> Sequence[Result]:
-        """Those still to be copied."""
+        """The results still to be copied back."""
         ...
 
     def wait(self) -> None:
-        """Wait, and copy them."""
+        """Wait, and copy them back."""
         ...
 
 
 class Staging:
-    """Finds or makes the place of each argument.
+    """Finds or creates each argument's position in device memory.
 
     The engine's own memory is bound where it is. All other memory is copied in; arguments with the same memory share
     one copy, as they do on a device that shares the process's memory.
@@ -120,7 +120,7 @@ class Staging:
         self._pending: weakref.WeakSet[Any] = weakref.WeakSet()
 
     def bind(self, kernel: str, given: Sequence[tuple[bool, Any]]) -> tuple[list[Place], list[Result]]:
-        """Return the place of each argument, and the results to copy back.
+        """Return the position of each argument, and the results to copy back.
 
         Parameters
         ----------
@@ -132,7 +132,7 @@ class Staging:
         Raises
         ------
         LaunchError
-            When an argument that is written partly overlaps another.
+            If an argument that is written partly overlaps another.
         """
         places: list[Place] = []
         results: list[Result] = []
@@ -144,7 +144,7 @@ class Staging:
             own = self.own(argument)
             if own is not None:
                 places.append(own)
-                if not self._engine.caps.offsets:  # a copied argument may be a part of it
+                if not self._engine.caps.offsets:  # a copied argument may be part of it
                     span = _span(_bytes(argument))
                     bound.add(span)
                     written |= {span} if writable else set()
@@ -169,13 +169,13 @@ class Staging:
         return places, results
 
     def taken(self, argument: Any) -> bytes:
-        """Return the bytes of the caller's memory as the earlier dispatches leave them."""
+        """Return the bytes of the caller's memory after the earlier dispatches."""
         if isinstance(argument, np.ndarray):
             self.settle(_bytes(argument))
         return bytes(_bytes(argument))
 
     def settle(self, view: Bytes, *, but: Any = None) -> None:
-        """Wait for the dispatches whose results will lie in any of these bytes, except those that bind ``but``."""
+        """Wait for the dispatches whose results go to any of these bytes, except those that bind ``but``."""
         span = _span(view)
         for pending in list(self._pending):
             if any(_overlap(span, _span(r.target)) and r.memory is not but for r in pending.results):
@@ -231,7 +231,7 @@ def _overlap(one: Span, other: Span) -> bool:
 
 
 def _bytes(argument: Any) -> Bytes:
-    """Return the bytes behind any dtype and shape; by NumPy's own view, as not every dtype has the buffer protocol."""
+    """Return an array's bytes, by a NumPy view, because not every dtype has the buffer protocol."""
     if isinstance(argument, np.ndarray):
         return np.asarray(argument).reshape(-1).view(np.uint8)
     return np.frombuffer(argument, np.uint8)

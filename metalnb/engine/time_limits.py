@@ -20,8 +20,8 @@ _default: list[float | None] = [None]
 _own = threading.local()
 
 
-class timeout:  # noqa: N801  (a function to those who call it)
-    """Limit each checked dispatch to some seconds; it is then stopped, and waiting for it raises a `KernelFault`.
+class timeout:  # noqa: N801  (used like a function)
+    """Limit the time of each checked dispatch; it is then stopped, and waiting for it raises a `KernelFault`.
 
     A kernel that is not checked, such as the library's, does not test the stop flag, and runs on.
     The limit applies from the call on, in all threads; used as a context manager, it applies to the block.
@@ -70,14 +70,14 @@ def check_limit(unit: Unit, engine: Engine, seconds: float) -> None:
         raise LaunchError(f"{name}: engine {engine.name!r} cannot stop a dispatch: leave timeout out.")
     if not unit.checked:
         message = (
-            f"{name}: timeout stops checked kernels only, which look whether they are to stop: compile the cell "
+            f"{name}: timeout only stops checked kernels, which test a stop flag: compile the cell "
             "without --unchecked, or with compile(…, checked=True)."
         )
         raise LaunchError(message)
 
 
 class call_limit:  # noqa: N801
-    """The limit of one call, in its thread; None keeps the current one."""
+    """Set the limit of one call, in its thread; None keeps the current one."""
 
     def __init__(self, seconds: float | None) -> None:
         self._seconds = seconds
@@ -92,6 +92,6 @@ class call_limit:  # noqa: N801
 
 
 def current_limit() -> float | None:
-    """Return the seconds that a dispatch started now may run; None for no limit."""
+    """Return the time limit in seconds of a dispatch started now; None for no limit."""
     own: Any = getattr(_own, "seconds", None)
     return _default[0] if own is None else own

@@ -34,16 +34,16 @@ class Unit:
     constants : mapping of Constant to value
         The function constants that have a value.
     undefined : tuple of Constant
-        Those that have none.
+        The function constants without a value.
     math : {"fast", "precise", "scalar"}
-        ``scalar`` is precise, and lets the device make scalar code of a kernel whose threadgroups have one thread.
-        Reserved for the library's kernels that synchronise, whose tests cover that code; a cell cannot select it.
+        ``scalar`` is precise, and lets the device compile a kernel whose threadgroups have one thread to scalar code.
+        Reserved for the library's kernels that synchronize, whose tests cover that code; a cell cannot select it.
     version : tuple of int
         The version of the language, as the cell sees it.
     checked : bool
-        Whether accesses must stay in the memory that the kernel is given; ignored by an engine that cannot ensure it.
+        Whether accesses must stay within the kernel's arguments; ignored by an engine that cannot ensure it.
     whole : bool
-        Whether the compiler gets all of the cell and its headers, even if the kernel seems to need only part.
+        Whether the compiler gets the entire cell and its headers, even if the kernel seems to need only part.
     """
 
     signature: Signature
@@ -81,7 +81,7 @@ class Unit:
 
 
 def literal(kind: str, value: Any) -> str:
-    """Write a scalar as MSL, ``literal("half", 0.5)`` -> ``(half)0x1p-1f``, or a vector, from a tuple."""
+    """Return a scalar as MSL, ``literal("half", 0.5)`` -> ``(half)0x1p-1f``, or a vector, from a tuple."""
     if isinstance(value, tuple):
         return f"{kind}({', '.join(literal(kind[:-1], v) for v in value)})"
     if kind == "bool":

@@ -2,9 +2,9 @@
 """Linear algebra by the array API's extension: ``mnb.linalg.solve(a, b)``.
 
 Input: matrices, or stacks of them, of any layout. Output: arrays on the same engine. Products and norms are ops of
-the kernel library (``matrix_norms``). Factorisations are LAPACK's, on the host (``factorizations``): where an engine's
-memory is the host's it reads the array in place, and elsewhere a copy of it. NumPy's LAPACK is used, which takes stacks
-and float32; `lu` alone needs SciPy, ``pip install 'metalnb[linalg]'``. float16 and bfloat16 are computed in float32 and
+the kernel library (``matrix_norms``). Factorisations use LAPACK on the host (``factorizations``), which reads the array
+in place if the engine's memory is the host's, and otherwise a copy. NumPy's LAPACK is used, which takes stacks and
+float32; only `lu` needs SciPy, ``pip install 'metalnb[linalg]'``. float16 and bfloat16 are computed in float32 and
 rounded once; integers are taken as float32.
 """
 
@@ -70,7 +70,7 @@ def cholesky(x: _ArrayLike, /, *, upper: _bool = False) -> Array:
     Raises
     ------
     numpy.linalg.LinAlgError
-        When one is not positive definite.
+        If one is not positive definite.
     """
 
 def cond(x: _ArrayLike, p: float | Literal['fro', 'nuc'] | None = None, /) -> Array:
@@ -82,7 +82,7 @@ def cross(x1: _ArrayLike, x2: _ArrayLike, /, *, axis: int = -1) -> Array:
     Raises
     ------
     ValueError
-        When the axis has another length.
+        If the axis has another length.
     """
 
 def det(x: _ArrayLike, /) -> Array:
@@ -94,11 +94,11 @@ def eigh(x: _ArrayLike, /) -> EighResult:
     Raises
     ------
     numpy.linalg.LinAlgError
-        When they are not found.
+        If the computation does not converge.
     """
 
 def eigvalsh(x: _ArrayLike, /) -> Array:
-    """Return the eigenvalues of symmetric matrices, rising; as `eigh`."""
+    """Return the eigenvalues of symmetric matrices in increasing order; as `eigh`."""
 
 def inv(x: _ArrayLike, /) -> Array:
     """Return the inverses of square matrices (…, M, M).
@@ -106,18 +106,18 @@ def inv(x: _ArrayLike, /) -> Array:
     Raises
     ------
     numpy.linalg.LinAlgError
-        When a matrix has no inverse.
+        If a matrix has no inverse.
     """
 
 def lstsq(x1: _ArrayLike, x2: _ArrayLike, /, *, rcond: float | None = None) -> tuple[Array, Array, int, Array]:
-    """Return X for which x1 X is nearest to x2; the squares of what is left; x1's rank; its singular values.
+    """Return the X that minimises |x1 X - x2|, the squared residuals, and x1's rank and singular values.
 
     Parameters
     ----------
     x1 : Array (M, N)
     x2 : Array (M,) or (M, K)
     rcond : float, optional
-        Singular values up to this part of the largest count as 0.
+        Singular values up to this fraction of the largest count as 0.
     """
 
 def lu(x: _ArrayLike, /) -> LUResult:
@@ -139,8 +139,8 @@ def matrix_norm(x: _ArrayLike, /, *, keepdims: _bool = False, ord: float | Liter
     keepdims : bool
         Whether the axes stay, with length 1.
     ord : {"fro", "nuc", 1, -1, 2, -2, inf, -inf}
-        The root of the squares' sum; the sum of the singular values; the largest or least sum of absolute values of a
-        column (1) or a row (inf); the largest or least singular value (2).
+        The square root of the sum of squares; the sum of the singular values; the largest or least sum of absolute
+        values of a column (1) or a row (inf); the largest or least singular value (2).
 
     Raises
     ------
@@ -154,7 +154,7 @@ def matrix_power(x: _ArrayLike, n: int, /) -> Array:
     Raises
     ------
     numpy.linalg.LinAlgError
-        For a negative n, where there is no inverse.
+        For a negative n if there is no inverse.
     """
 
 def matrix_rank(x: _ArrayLike, /, *, rtol: float | _ArrayLike | None = None) -> Array:
@@ -168,7 +168,7 @@ def norm(
 ) -> Array:
     """Return norms as NumPy's function of this name does: of vectors along one axis, of matrices in two.
 
-    Without an `ord` it is the root of the squares' sum, over all axes where none is named.
+    Without an `ord` it is the square root of the sum of squares, by default over all axes.
     """
 
 def pinv(x: _ArrayLike, /, *, rtol: float | _ArrayLike | None = None) -> Array:
@@ -188,7 +188,7 @@ def slogdet(x: _ArrayLike, /) -> SlogdetResult:
     """Return the signs of determinants of square matrices (…, M, M), and the logarithms of their absolute values."""
 
 def solve(x1: _ArrayLike, x2: _ArrayLike, /) -> Array:
-    """Return X of x1 X = x2.
+    """Return the solution X of x1 X = x2.
 
     Parameters
     ----------
@@ -198,7 +198,7 @@ def solve(x1: _ArrayLike, x2: _ArrayLike, /) -> Array:
     Raises
     ------
     numpy.linalg.LinAlgError
-        When a matrix has no inverse.
+        If a matrix has no inverse.
     """
 
 def svd(x: _ArrayLike, /, *, full_matrices: _bool = True) -> SVDResult:
@@ -213,8 +213,8 @@ def svd(x: _ArrayLike, /, *, full_matrices: _bool = True) -> SVDResult:
     Raises
     ------
     numpy.linalg.LinAlgError
-        When it is not found.
+        If the computation does not converge.
     """
 
 def svdvals(x: _ArrayLike, /) -> Array:
-    """Return the singular values of matrices (…, M, N), falling."""
+    """Return the singular values of matrices (…, M, N) in decreasing order."""

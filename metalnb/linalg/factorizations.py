@@ -20,7 +20,7 @@ Host = np.ndarray[Any, Any]
 
 
 class EighResult(NamedTuple):
-    """Eigenvalues, rising, and the eigenvectors as columns."""
+    """Eigenvalues in increasing order, and the eigenvectors as columns."""
 
     eigenvalues: Array
     eigenvectors: Array
@@ -41,7 +41,7 @@ class SlogdetResult(NamedTuple):
 
 
 class SVDResult(NamedTuple):
-    """Left singular vectors as columns, singular values, falling, right singular vectors as rows."""
+    """Left singular vectors as columns, singular values in decreasing order, right singular vectors as rows."""
 
     U: Array
     S: Array
@@ -83,7 +83,7 @@ def cholesky(x: Array, /, *, upper: bool = False) -> Array:
     Raises
     ------
     numpy.linalg.LinAlgError
-        When one is not positive definite.
+        If one is not positive definite.
     """
     host, x = _matrix("cholesky", x, square=True)
     made = np.linalg.cholesky(host)
@@ -108,14 +108,14 @@ def eigh(x: Array, /) -> EighResult:
     Raises
     ------
     numpy.linalg.LinAlgError
-        When they are not found.
+        If the computation does not converge.
     """
     host, x = _matrix("eigh", x, square=True)
     return EighResult(*(_given_back(part, x) for part in np.linalg.eigh(host)))
 
 
 def eigvalsh(x: Array, /) -> Array:
-    """Return the eigenvalues of symmetric matrices, rising; as `eigh`."""
+    """Return the eigenvalues of symmetric matrices in increasing order; as `eigh`."""
     host, x = _matrix("eigvalsh", x, square=True)
     return _given_back(np.linalg.eigvalsh(host), x)
 
@@ -126,7 +126,7 @@ def inv(x: Array, /) -> Array:
     Raises
     ------
     numpy.linalg.LinAlgError
-        When a matrix has no inverse.
+        If a matrix has no inverse.
     """
     host, x = _matrix("inv", x, square=True)
     return _given_back(np.linalg.inv(host), x)
@@ -179,20 +179,20 @@ def svd(x: Array, /, *, full_matrices: bool = True) -> SVDResult:
     Raises
     ------
     numpy.linalg.LinAlgError
-        When it is not found.
+        If the computation does not converge.
     """
     host, x = _matrix("svd", x)
     return SVDResult(*(_given_back(part, x) for part in np.linalg.svd(host, full_matrices)))
 
 
 def svdvals(x: Array, /) -> Array:
-    """Return the singular values of matrices (…, M, N), falling."""
+    """Return the singular values of matrices (…, M, N) in decreasing order."""
     host, x = _matrix("svdvals", x)
     return _given_back(np.linalg.svd(host, compute_uv=False), x)
 
 
 def solve(x1: Array, x2: Array, /) -> Array:
-    """Return X of x1 X = x2.
+    """Return the solution X of x1 X = x2.
 
     Parameters
     ----------
@@ -202,7 +202,7 @@ def solve(x1: Array, x2: Array, /) -> Array:
     Raises
     ------
     numpy.linalg.LinAlgError
-        When a matrix has no inverse.
+        If a matrix has no inverse.
     """
     host, a = _matrix("solve", x1, square=True)
     b = as_array("solve", x2)
@@ -215,14 +215,14 @@ def solve(x1: Array, x2: Array, /) -> Array:
 
 
 def lstsq(x1: Array, x2: Array, /, *, rcond: float | None = None) -> tuple[Array, Array, int, Array]:
-    """Return X for which x1 X is nearest to x2; the squares of what is left; x1's rank; its singular values.
+    """Return the X that minimises |x1 X - x2|, the squared residuals, and x1's rank and singular values.
 
     Parameters
     ----------
     x1 : Array (M, N)
     x2 : Array (M,) or (M, K)
     rcond : float, optional
-        Singular values up to this part of the largest count as 0.
+        Singular values up to this fraction of the largest count as 0.
     """
     host, a = _matrix("lstsq", x1)
     b = as_array("lstsq", x2)

@@ -33,7 +33,7 @@ def matrix_power(x: Array, n: int, /) -> Array:
     Raises
     ------
     numpy.linalg.LinAlgError
-        For a negative n, where there is no inverse.
+        For a negative n if there is no inverse.
     """
     x = as_array("matrix_power", x)
     power = operator.index(n)
@@ -64,8 +64,8 @@ def matrix_norm(x: Array, /, *, keepdims: bool = False, ord: float | Literal["fr
     keepdims : bool
         Whether the axes stay, with length 1.
     ord : {"fro", "nuc", 1, -1, 2, -2, inf, -inf}
-        The root of the squares' sum; the sum of the singular values; the largest or least sum of absolute values of a
-        column (1) or a row (inf); the largest or least singular value (2).
+        The square root of the sum of squares; the sum of the singular values; the largest or least sum of absolute
+        values of a column (1) or a row (inf); the largest or least singular value (2).
 
     Raises
     ------
@@ -94,7 +94,7 @@ def matrix_norm(x: Array, /, *, keepdims: bool = False, ord: float | Literal["fr
 def norm(x: Array, ord: float | Literal["fro", "nuc"] | None = None, axis: Any = None, keepdims: bool = False) -> Array:
     """Return norms as NumPy's function of this name does: of vectors along one axis, of matrices in two.
 
-    Without an `ord` it is the root of the squares' sum, over all axes where none is named.
+    Without an `ord` it is the square root of the sum of squares, by default over all axes.
     """
     x = as_array("norm", x)
     if ord is None:
@@ -127,7 +127,7 @@ def cross(x1: Array, x2: Array, /, *, axis: int = -1) -> Array:
     Raises
     ------
     ValueError
-        When the axis has another length.
+        If the axis has another length.
     """
     a, b = as_array("cross", x1), as_array("cross", x2)
     on(a.engine, "linalg.cross", b)

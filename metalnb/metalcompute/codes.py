@@ -10,14 +10,15 @@ __all__ = ["Code", "error", "failed"]
 
 
 class error(MetalnbError):  # noqa: N801  (metalcompute's name)
-    """What metalcompute raises."""
+    """The error that metalcompute raises."""
 
 
 class Code(IntEnum):
     """The return codes of metalcompute.swift.
 
-    Its numbers from `NOT_READY_TO_RUN` down are one off from those of metalcompute.c, which words them. So a user who
-    runs too early reads "Failed to make output buffer", and one whose pipeline fails "Cannot create command encoder".
+    Its numbers from `NOT_READY_TO_RUN` down are one off from those of metalcompute.c, which holds the messages. So a
+    user who runs too early reads "Failed to make output buffer", and a user whose pipeline fails reads "Cannot create
+    command encoder".
     """
 
     CANNOT_CREATE_DEVICE = -1
@@ -56,5 +57,5 @@ _TEXTS = {
 
 
 def failed(code: Code) -> error:
-    """Make the error of a return code."""
+    """Return the error for a return code."""
     return error(_TEXTS[code])

@@ -1,4 +1,4 @@
-"""What Metal does for metalcompute: a library from source, its functions, and the dispatch of one."""
+"""Metal's part in metalcompute: compile a library from source, find its functions, and dispatch one."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ _MOST = 1024  # maxTotalThreadsPerThreadgroup of a kernel that asks for no other
 
 
 def engine() -> Any:
-    """Return the engine that takes the GPU's place.
+    """Return the engine that stands in for the GPU.
 
     Raises
     ------
     error
-        When it cannot run here.
+        If it cannot run here.
     """
     try:
         return named("cpu")
@@ -42,7 +42,7 @@ def engine() -> Any:
 
 
 class Library:
-    """A program that the compiler has taken.
+    """A compiled program.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ class Library:
     Raises
     ------
     error
-        With the compiler's text.
+        With the compiler's message.
     """
 
     def __init__(self, source: str) -> None:
@@ -64,7 +64,7 @@ class Library:
             raise _compiler_error(refused) from None
 
     def function(self, name: str) -> PipelineFunction | None:
-        """Find a kernel by name; None when there is none."""
+        """Return a kernel by name; None if there is none."""
         signature = next((k for k in self.reflection.kernels if k.name == name), None)
         if signature is None:
             return None
@@ -87,7 +87,7 @@ def _front_end(source: str) -> tuple[Cell, Reflection]:
     try:
         return cell, reflect(cell, {}, made, _MSL)
     except CompileError as refused:
-        if refused.diagnostics != (no_kernel(cell),):  # a library may well be empty
+        if refused.diagnostics != (no_kernel(cell),):  # a library may be empty
             raise
         return cell, Reflection(())
 
@@ -113,7 +113,7 @@ class PipelineFunction:
     ----------
     unit : Unit
     specialised : bool
-        False when it asks for function constants, which metalcompute cannot give.
+        False if it needs function constants, which metalcompute cannot set.
     """
 
     def __init__(self, unit: Unit, *, specialised: bool) -> None:
@@ -127,7 +127,7 @@ class PipelineFunction:
                 raise _compiler_error(refused) from None
 
     def dispatch(self, count: int, buffers: Sequence[Buffer]) -> Ticket | None:
-        """Start whole threadgroups for ``count`` threads; None when there is nothing to wait for.
+        """Start whole threadgroups for ``count`` threads; None if there is nothing to wait for.
 
         Raises
         ------

@@ -12,7 +12,7 @@ from .codes import Code, failed
 __all__ = ["PADDING", "Buffer"]
 
 # After each buffer: a Metal buffer ends with its page (16 KiB), and a dispatch of whole threadgroups lets up to 1023
-# threads run beyond the count. Each may touch an element there, of at most 256 bytes (MSL's largest type has 64).
+# threads run beyond the count. Each may access an element there, of at most 256 bytes (MSL's largest type has 64).
 PADDING = 16384 + 1024 * 256
 
 Bytes = np.ndarray[Any, np.dtype[np.uint8]]
@@ -21,9 +21,9 @@ Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 class Buffer(np.ndarray[Any, np.dtype[np.uint8]]):
     """``dev.buffer(nbytes)``: shared memory with Python's buffer protocol, and nothing else.
 
-    Python 3.11 lets no class written in Python have the buffer protocol unless a base class brings it; NumPy's array
-    is the one whose view has the format ``B`` that metalcompute's has, so that ``memoryview(b).cast("f")`` works. All
-    else that an array can do is closed, as it would fail on the real thing.
+    In Python 3.11 a class written in Python has the buffer protocol only through a base class; NumPy's array
+    is the one whose view has the format ``B`` that metalcompute's has, so that ``memoryview(b).cast("f")`` works.
+    Everything else that an array can do is disabled, because it would fail in metalcompute.
 
     Attributes
     ----------
@@ -39,11 +39,11 @@ class Buffer(np.ndarray[Any, np.dtype[np.uint8]]):
         Raises
         ------
         error
-            When Metal makes no such buffer: for 0 bytes, or for more than the machine has.
+            If Metal cannot make such a buffer: for 0 bytes, or for more than the machine has.
         """
-        if nbytes < 1:  # metalcompute.swift, mc_sw_buf_open: makeBuffer gives nil
+        if nbytes < 1:  # metalcompute.swift, mc_sw_buf_open: makeBuffer returns nil
             raise failed(Code.COULD_NOT_MAKE_BUFFER)
-        try:  # pages of zeros, taken when they are touched
+        try:  # pages of zeros, allocated on first access
             pages = mmap.mmap(-1, nbytes + PADDING)
         except (ValueError, OverflowError, OSError):
             raise failed(Code.COULD_NOT_MAKE_BUFFER) from None
@@ -97,5 +97,5 @@ class Buffer(np.ndarray[Any, np.dtype[np.uint8]]):
 
 
 def _bytes_of(view: memoryview) -> Bytes:
-    """Return the bytes behind any format and shape."""
+    """Return the bytes of a buffer of any format and shape."""
     return np.ndarray(view.nbytes, np.uint8, buffer=view)

@@ -17,7 +17,7 @@ __all__ = ["Device", "chosen", "get_devices"]
 
 
 class metalcompute_device(NamedTuple):  # noqa: N801  (metalcompute.c, define_device_info_type)
-    """What `get_devices` returns for one device."""
+    """The record that `get_devices` returns for one device."""
 
     deviceName: str  # noqa: N815
     recommendedWorkingSetSize: int  # noqa: N815
@@ -26,18 +26,18 @@ class metalcompute_device(NamedTuple):  # noqa: N801  (metalcompute.c, define_de
 
 
 def get_devices(*_: Any) -> tuple[metalcompute_device, ...]:
-    """Return a record of each device. Metal's transfer rate is 0 for a built-in one."""
+    """Return a record for each device. Metal's transfer rate is 0 for a built-in one."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return (metalcompute_device(engine().caps.device, memory, 0, hasUnifiedMemory=True),)
 
 
 def chosen(args: tuple[Any, ...], what: str) -> Any:
-    """Return the device of an index: negative for the default one, and there is only the one.
+    """Return the device with an index; a negative one means the default. There is only one device.
 
     Raises
     ------
     error
-        When there is no such device.
+        If there is no such device.
     SystemError
         For anything but one integer: metalcompute.c continues after PyArg_ParseTuple has failed.
     """
@@ -76,12 +76,12 @@ class Device:
         Raises
         ------
         error
-            With the compiler's text.
+            With the compiler's message.
         """
         return Kernel(program)
 
     def buffer(self, given: Any, /) -> Buffer:
-        """Make a buffer: of a number of zero bytes, or with a copy of a Python buffer."""
+        """Make a buffer: a number of zero bytes, or a copy of a Python buffer."""
         return Buffer.holding(given)
 
 
@@ -102,7 +102,7 @@ class Kernel:
         Raises
         ------
         error
-            When the program has none of that name.
+            If the program has none of that name.
         """
         if not isinstance(name, str):
             raise TypeError(f"argument 2 must be str, not {type(name).__name__}")
@@ -122,7 +122,7 @@ class Function:
         return "metalcompute.Function"
 
     def __call__(self, *args: Any, **_: Any) -> Run:
-        # metalcompute.c, Run_init: the number of arguments is looked at first, then the count, then each buffer.
+        # metalcompute.c, Run_init: the number of arguments is checked first, then the count, then each buffer.
         if len(args) < 2:
             raise failed(Code.BUFFER_NOT_FOUND)
         count = _count(args[0])
@@ -131,7 +131,7 @@ class Function:
 
 
 def _count(first: Any) -> int:
-    """Read the count of threads: any number, cut to an integer (metalcompute.c: PyNumber_Check, PyNumber_Long)."""
+    """Read the thread count: any number, truncated (metalcompute.c: PyNumber_Check, PyNumber_Long)."""
     a_number = any(hasattr(first, word) for word in ("__index__", "__int__", "__float__", "__complex__"))
     if type(first) is Buffer or not a_number:
         raise failed(Code.COUNT_NOT_GIVEN)
@@ -159,7 +159,7 @@ class Run:
 
     def __del__(self) -> None:
         ticket = self.__dict__.pop("_ticket", None)
-        if ticket is not None and not sys.is_finalizing():  # then modules can no longer be imported
+        if ticket is not None and not sys.is_finalizing():  # by then modules can no longer be imported
             ticket.wait()
 
     @classmethod

@@ -43,12 +43,12 @@ def release() -> None:
 
 
 def compile(program: str, function_name: str, /) -> None:
-    """Compile a program and find a function in it. When that fails, the one before stays.
+    """Compile a program and find a function in it. If that fails, the previous one stays.
 
     Raises
     ------
     error
-        With the compiler's text, or when the function is not there.
+        With the compiler's message, or if there is no such function.
     """
     if not _state.device:
         raise failed(Code.NOT_READY_TO_COMPILE)
@@ -72,7 +72,7 @@ def run(given: Any, result: Any, count: int, /) -> None:
     target = _view(result, Code.UNSUPPORTED_OUTPUT_FORMAT)
     if target.readonly:
         raise failed(Code.UNSUPPORTED_OUTPUT_FORMAT)
-    # metalcompute.c, mc_py_1_run: the output's format is looked at last, and its error is the one that is reported
+    # metalcompute.c, mc_py_1_run: the output's format is checked last, and its error is the one reported
     for view, code in ((target, Code.UNSUPPORTED_OUTPUT_FORMAT), (source, Code.UNSUPPORTED_INPUT_FORMAT)):
         if view.format not in {"f", "B"}:
             raise failed(code)

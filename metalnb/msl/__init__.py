@@ -1,8 +1,8 @@
-"""The MSL front end: turns a cell's text into an edited text, signatures and diagnostics.
+"""The MSL front end: turns a cell's source into an edited source, signatures and diagnostics.
 
-`text` tokenises it, `rewrite` edits it into text that clang accepts, `libclang` parses the result, and `analysis` reads
-the syntax tree; `editor` serves a cell that is still being written. `signature` holds the records that the rest of
-metalnb sees. Nothing here depends on an engine, NumPy or a notebook. ``include`` is MSL's library as headers.
+`text` tokenises it, `rewrite` edits it into a form that clang accepts, `libclang` parses the result, and `analysis`
+reads the syntax tree; `editor` serves a cell that is still being written. `signature` has the records that the rest of
+metalnb uses. Nothing here depends on an engine, NumPy or a notebook. ``include`` is MSL's library as headers.
 ``target`` declares the primitives that these rely on, for libclang, which parses every cell; each engine that compiles
-with clang defines them in a header of its own, ``$TARGET``.
+with clang defines them in its own header, ``$TARGET``.
 """

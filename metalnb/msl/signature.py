@@ -75,18 +75,18 @@ class Param:
     index : int
         Of ``[[buffer(n)]]`` or ``[[threadgroup(n)]]``, explicit or assigned in order.
     position : int
-        Place in the kernel's parameter list, from 0.
+        Position in the kernel's parameter list, from 0.
     space : {"device", "constant", "threadgroup"}
     type : Type
         The type pointed at or referred to.
     const : bool
-        True when the kernel can only read it.
+        True if the kernel can only read it.
     reference : bool
         True for ``T&`` (one value), False for ``T*`` (an array of them).
     gate : str
         The function constant that decides whether it exists, or an empty string.
     every : bool
-        True when every thread of a 1-D grid is certain to access the element at its own position.
+        True if every thread of a 1-D grid is certain to access the element at its own position.
     use : {"none", "read", "write", "update", ""}
         How the kernel uses it, "update" for both read and write; "" when it cannot be determined.
     condition : str
@@ -119,7 +119,7 @@ class Param:
 
     @property
     def writable(self) -> bool:
-        """True when the kernel may write to it."""
+        """True if the kernel may write to it."""
         return self.space == "device" and not self.const
 
 
@@ -131,8 +131,8 @@ class Input:
     ----------
     name, attribute, type : str
     position : int
-        Place in the kernel's parameter list, from 0; for an input at program scope, that of the parameter that passes
-        it.
+        Position in the kernel's parameter list, from 0; for an input at program scope, that of the parameter that
+        passes it.
     scoped : bool
         Whether it is declared at program scope (MSL 5.9).
     """
@@ -156,7 +156,7 @@ class Constant:
     Attributes
     ----------
     optional : bool
-        True when the cell tests it with ``is_function_constant_defined``, and so works without a value.
+        True if the cell tests it with ``is_function_constant_defined``, and so works without a value.
     """
 
     name: str
@@ -177,14 +177,14 @@ class Signature:
     Attributes
     ----------
     name : str
-        The name it is bound under (``host_name`` for an instantiation).
+        The name under which it is bound (``host_name`` for an instantiation).
     function : str
-        How the cell's own text names it: ``saxpy``, ``copy<float, 4>``.
+        Its name in the cell's source: ``saxpy``, ``copy<float, 4>``.
     params : tuple of Param
         Buffers in index order, then threadgroup memory in index order.
     inputs : tuple of Input
     arity : int
-        Parameters of the function in all.
+        The total number of the function's parameters.
     doc : str
         The comment above the kernel, cleaned.
     line : int
@@ -192,7 +192,7 @@ class Signature:
     max_threads : int
         ``[[max_total_threads_per_threadgroup(n)]]``, else 0.
     simd : bool
-        True when it may use SIMD-groups or quad-groups. Only for such a kernel must an engine form SIMD-groups as Metal
+        True if it may use SIMD-groups or quad-groups. Only for such a kernel must an engine form SIMD-groups as Metal
         does; it may run others in any order.
     places : tuple of (str, str, int)
         Arrays in threadgroup memory in which every thread is certain to use the element at its own index: the array,
@@ -267,7 +267,7 @@ class Reflection:
         Raises
         ------
         KeyError, TypeError
-            When the data has another form.
+            If the data has another form.
         """
         return cls(
             tuple(_signature(k) for k in data["kernels"]),

@@ -1,4 +1,4 @@
-"""The picture of an access: the 32 lanes of a SIMD-group, and where each falls in lines of 128 bytes or in banks.
+"""The picture of an access: the 32 lanes of a SIMD-group, and the 128-byte line or the bank that each accesses.
 
 One row is 128 bytes: a line of device memory, four sectors of 32; or one word of 4 bytes in each of 32 banks.
 """
@@ -12,14 +12,14 @@ from .cost_records import LANES, LINE, AccessCost
 
 __all__ = ["access_picture", "access_words"]
 
-_CELL, _LEFT, _TOP = 18, 76, 44  # of a cell's width, the labels' room, and that of the lanes
+_CELL, _LEFT, _TOP = 18, 76, 44  # a cell's width, the labels' space, and that of the lanes
 _WORD = 4
 _DARK = 2  # lanes whose colour is dark
 _MOST_ROWS, _TALL_ROWS = 32, 10
 
 
 def access_words(access: AccessCost, banks: int) -> str:
-    """Say what the picture shows: ``lanes 0 to 31 of threadgroup 0 read 4 bytes each, 128 bytes apart``."""
+    """Return a caption for the picture: ``lanes 0 to 31 of threadgroup 0 read 4 bytes each, 128 bytes apart``."""
     active = [lane for lane, at in enumerate(access.sample) if at is not None]
     first = f"lanes {active[0]} to {active[-1]}" if len(active) > 1 else f"lane {active[0]}"
     some = "" if len(active) == active[-1] - active[0] + 1 else f" ({len(active)} of them)"
@@ -37,14 +37,14 @@ def access_words(access: AccessCost, banks: int) -> str:
 
 
 def _stretches(access: AccessCost) -> str:
-    """Say in how many stretches of memory the lanes lie."""
+    """Return the number of separate memory ranges that the lanes access."""
     places = sorted({at for at in access.sample if at is not None})
     count = 1 + sum(b > a + access.size for a, b in itertools.pairwise(places))
     return f"in {count} stretches" if 1 < count < len(places) else "at scattered addresses"
 
 
 def access_picture(access: AccessCost, banks: int = 32) -> str:
-    """Draw an access as SVG, in the page's own colour for lines and text."""
+    """Draw an access as SVG; lines and text have the page's colour."""
     wide = banks * _WORD if access.space == "threadgroup" else LINE
     columns = wide // _WORD
     cells = _cells(access, wide)
@@ -74,7 +74,7 @@ def access_picture(access: AccessCost, banks: int = 32) -> str:
 
 
 def _cells(access: AccessCost, wide: int) -> dict[tuple[int, int], list[int]]:
-    """Return the lanes that touch each word, by row and column."""
+    """Return the lanes that access each word, by row and column."""
     found: dict[tuple[int, int], list[int]] = {}
     for lane, at in enumerate(access.sample):
         if at is not None:
@@ -84,12 +84,12 @@ def _cells(access: AccessCost, wide: int) -> dict[tuple[int, int], list[int]]:
 
 
 def _colour(lane: int) -> str:
-    """From blue to green, which all can tell apart on light and on dark pages."""
+    """Return a colour from blue to green, distinguishable with any colour vision on light and dark pages."""
     return f"hsl({215 - 2.2 * lane:.0f} 62% {48 + lane * 0.25:.0f}%)"
 
 
 def _ink(lane: int) -> str:
-    """Return black or white, what is readable on a lane's colour."""
+    """Return black or white, whichever is readable on a lane's colour."""
     return "#fff" if lane < _DARK else "#000"
 
 
@@ -137,7 +137,7 @@ def _cell(column: int, y: float, tall: int, lanes: list[int]) -> str:
 
 
 def _banks(cells: dict[tuple[int, int], list[int]], columns: int, y: float) -> list[str]:
-    """Write under each bank how many words it must give."""
+    """Write under each bank how many words it must deliver."""
     counts = [sum(column == c for _, column in cells) for c in range(columns)]
     most = max(counts)
     parts = [_text(_LEFT - 6, y + 16, "words", "end")]

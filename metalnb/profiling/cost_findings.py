@@ -1,4 +1,4 @@
-"""What costs most, in words: each finding with its line, a count and a cure; the three that cost most."""
+"""The three highest costs of a profile in words, each with its line, a count and a remedy."""
 
 from __future__ import annotations
 
@@ -16,31 +16,31 @@ from .time_bounds import busy_processors, time_bounds
 __all__ = ["ProfileFinding", "findings"]
 
 _MOST = 3
-_WORTH = 0.03  # of all cycles: what costs less is not named
+_WORTH = 0.03  # fraction of all cycles: a lower cost is not reported
 _APART = 1.5  # times the sectors that would do
 _FEW_LANES = 24
 _WAITED = 0.15
 _REREAD = 8  # times that each byte travels
-_CACHED = 8 << 10  # bytes that the least of first-level caches keeps
+_CACHED = 8 << 10  # bytes that the smallest first-level cache holds
 _STAGE = "Stage a tile through threadgroup memory, or keep it in registers"
-_LAUNCH = 1e-5  # seconds: a kernel that takes less needs no more processors
+_LAUNCH = 1e-5  # seconds: a shorter kernel does not need more processors
 _VERBS = {"read": "read", "write": "write", "atomic": "update"}
 
 
 @dataclass(frozen=True, slots=True)
 class ProfileFinding:
-    """A cost that can be saved.
+    """An avoidable cost.
 
     Attributes
     ----------
     line : int
     kind : {"uncoalesced", "conflicts", "atomics", "divergence", "waiting", "reread", "narrow", "private", "idle"}
     sentence : str
-        Line, count and cure; also what `str` gives.
+        Line, count and remedy; also the result of `str`.
     cycles : float
-        What it costs, as `LineCost.cycles` counts.
+        Its cost, in the unit of `LineCost.cycles`.
     access : AccessCost or None
-        The access that it is about, if it is about one.
+        The access that it concerns, if any.
     """
 
     line: int
@@ -54,7 +54,7 @@ class ProfileFinding:
 
 
 def findings(profile: Profile) -> tuple[ProfileFinding, ...]:
-    """Return what costs most, at most three findings, the costliest first; that processors are idle comes last."""
+    """Return at most three findings, the costliest first; one about idle processors comes last."""
     found: list[ProfileFinding] = []
     for access in profile.accesses:
         found += _of_access(access, profile)
@@ -135,7 +135,7 @@ def _atomics(access: AccessCost) -> ProfileFinding:
 
 
 def _divergence(profile: Profile) -> Iterator[ProfileFinding]:
-    """Yield the lines whose lanes are fewest, at the branch that parts them."""
+    """Yield the lines with the fewest active lanes, at the branch where the lanes diverge."""
     threads = profile.threadgroup[0] * profile.threadgroup[1] * profile.threadgroup[2]
     idle: dict[int, list[LineCost]] = {}
     for line in profile.lines:
@@ -169,7 +169,7 @@ def _waiting(profile: Profile) -> Iterator[ProfileFinding]:
 
 
 def _reread(profile: Profile) -> Iterator[ProfileFinding]:
-    """Yield what travels again and again, though its sectors are well used."""
+    """Yield memory that is transferred repeatedly, although its sectors are well used."""
     for buffer in profile.buffers:
         reads = [a for a in profile.accesses if a.name == buffer.name and a.kind == "read" and a.space == "device"]
         travelled = sum(a.travelled for a in reads)
@@ -186,7 +186,7 @@ def _reread(profile: Profile) -> Iterator[ProfileFinding]:
 
 
 def _idle(profile: Profile) -> Iterator[ProfileFinding]:
-    """Yield that there are fewer threadgroups than a device has processors, of the device that is filled least."""
+    """Yield a finding if a device has more processors than the grid has threadgroups, for the least filled device."""
     devices = [device_of(name) for name in profile.devices]
     idle = [d for d in devices if busy_processors(profile, d) < d.processors.value]
     device = max(idle, key=lambda d: d.processors.value, default=None)
@@ -212,5 +212,5 @@ def _mean(count: int, runs: int) -> str:
 
 
 def _number(value: float) -> str:
-    """Write a mean: whole where it is."""
+    """Write a mean, without decimals if it is an integer."""
     return f"{value:,.0f}" if abs(value - round(value)) < 0.05 or value >= 100 else f"{value:,.1f}"

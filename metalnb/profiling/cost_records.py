@@ -1,4 +1,4 @@
-"""The records of what a kernel's lines cost: counts of the whole dispatch, and what follows from them."""
+"""The records of what a kernel's lines cost: counts over the entire dispatch, and figures derived from them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _OPERATION, _SPECIAL, _SECTOR, _PASS = 1 / 4, 2.0, 1 / 2, 1.0
 
 @dataclass(frozen=True, slots=True)
 class AccessCost:
-    """An access to memory, as the source has it, over all SIMD-groups.
+    """An access to memory in the source, summed over all SIMD-groups.
 
     Attributes
     ----------
@@ -35,13 +35,13 @@ class AccessCost:
     sectors, lines : int
         Sectors of 32 bytes, and lines of 128, transferred for each SIMD-group; 0 for threadgroup and constant memory.
     used : int
-        Bytes asked for; what several lanes of a SIMD-group ask for is counted once.
+        Bytes requested; those that several lanes of a SIMD-group request are counted once.
     passes, least : int
-        Over the banks of threadgroup memory; and without a conflict.
+        Passes over the banks of threadgroup memory; and the passes needed without conflicts.
     contended, repeated : int
         For an atomic operation: lanes that find another lane at their address, and the most lanes at one address.
     sample : tuple of (int or None)
-        For the costliest SIMD-group, where each lane's access begins, in bytes from the start of `name`; None for an
+        For the costliest SIMD-group, the start of each lane's access, in bytes from the start of `name`; None for an
         inactive lane.
     group : int
         The threadgroup of the sample, counted along x first.
@@ -67,7 +67,7 @@ class AccessCost:
 
     @property
     def asked(self) -> int:
-        """Bytes that lanes ask for, summed over lanes."""
+        """Bytes requested, summed over lanes."""
         return self.lanes * self.size
 
     @property
@@ -93,20 +93,20 @@ class AccessCost:
 
     @property
     def apart(self) -> int | None:
-        """Bytes from each active lane of the sample to the next, if at least half of them are alike."""
+        """Bytes from each active lane of the sample to the next, if at least half of these distances are equal."""
         places = [at for at in self.sample if at is not None]
         found = Counter(b - a for a, b in itertools.pairwise(places)).most_common(1)
         return found[0][0] if found and 2 * found[0][1] >= len(places) - 1 else None
 
     @property
     def cycles(self) -> float:
-        """What it costs a processor, for sorting."""
+        """Its cost to a processor, for sorting."""
         return self.sectors * _SECTOR + (self.passes + self.contended) * _PASS + self.runs * _OPERATION
 
 
 @dataclass(frozen=True, slots=True)
 class LineCost:
-    """A source line, over all SIMD-groups.
+    """The cost of a source line, summed over all SIMD-groups.
 
     Attributes
     ----------
@@ -115,21 +115,21 @@ class LineCost:
     runs : int
         How often a SIMD-group executed it.
     lanes : float
-        Of 32, how many were active then, on average over its instructions.
+        How many of 32 were active, on average over its instructions.
     flops : int
         Additions, subtractions, multiplications and divisions of floats by all lanes; a fused multiply-add is two.
     special : int
-        Divisions, roots, exponentials, sines: what a GPU has a unit of its own for, or a routine.
+        Divisions, roots, exponentials, sines: operations for which a GPU has a separate unit or a routine.
     integer : int
-        Integer arithmetic and comparisons; those of addresses are left out.
+        Integer arithmetic and comparisons; address computations are left out.
     other : int
         Comparisons, minima, choices and conversions of floats.
     simd : int
-        SIMD functions and quad functions: one each time that a SIMD-group executes one, for each element of a vector.
+        SIMD functions and quad functions: one per execution by a SIMD-group and per element of a vector.
     private : int
         Accesses of a thread's own arrays, where they are not in registers.
     branches, divergent : int
-        Branches, and those at which lanes of a SIMD-group parted.
+        Branches, and those at which the lanes of a SIMD-group diverged.
     accesses : tuple of AccessCost
     """
 
@@ -148,7 +148,7 @@ class LineCost:
 
     @property
     def asked(self) -> int:
-        """Bytes of device memory that lanes ask for."""
+        """Bytes of device memory that lanes request."""
         return sum(a.asked for a in self.accesses if a.space == "device")
 
     @property
@@ -163,7 +163,7 @@ class LineCost:
 
     @property
     def operations(self) -> int:
-        """All operations of all lanes; SIMD functions are a SIMD-group's."""
+        """All operations of all lanes; a SIMD function counts once for its SIMD-group."""
         return self.flops + self.special + self.integer + self.other + self.private
 
     @property
@@ -177,7 +177,7 @@ class LineCost:
 
 @dataclass(frozen=True, slots=True)
 class BarrierCost:
-    """A barrier: who waits for whom.
+    """A barrier: which SIMD-groups wait, and for which one.
 
     Attributes
     ----------
@@ -209,7 +209,7 @@ class BufferUse:
     read, written : int
         Bytes in sectors of 32 that had to be read, and written, at least once: the traffic if caches kept everything.
     asked : int
-        Bytes that all lanes asked for.
+        Bytes that all lanes requested.
     """
 
     name: str
@@ -222,5 +222,5 @@ class BufferUse:
 
     @property
     def reuse(self) -> float:
-        """How often each byte was asked for."""
+        """How often each byte was requested."""
         return self.asked / self.distinct if self.distinct else 0.0

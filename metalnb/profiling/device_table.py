@@ -1,7 +1,7 @@
 """GPUs: the figures that a profile is compared with, each with its source and whether its maker publishes it.
 
-A figure that its maker does not publish was measured by others, or derived: `Figure.public` is False, and
-what is computed from it says so.
+A figure that its maker does not publish was measured by others, or derived: its `Figure.public` is False, and results
+computed from it are marked.
 """
 
 from __future__ import annotations
@@ -46,18 +46,19 @@ class DeviceFigures:
     integers, specials : Figure
         Integer operations, and special functions, likewise.
     bandwidth : Figure
-        Of memory, B/s.
+        The memory's, in B/s.
     shared : Figure
         Bytes of threadgroup memory that a processor moves in a cycle.
     lines : Figure
-        Lines of 128 bytes of device memory that a processor's loads and stores reach in a cycle.
+        Lines of 128 bytes of device memory that a processor's loads and stores can access in a cycle.
     threads, registers, memory, groups : Figure
-        Of a processor: threads at once, registers of 32 bits, bytes of threadgroup memory, threadgroups at once.
+        A processor's limits: resident threads, registers of 32 bits, bytes of threadgroup memory, resident
+        threadgroups.
     fixed : bool
         Whether registers and threadgroup memory are set aside for a threadgroup while it runs; not so in Apple's
         family 9 ("Dynamic Caching").
     reserved : Figure
-        Bytes of threadgroup memory that a processor takes for each threadgroup beside the kernel's own.
+        Bytes of threadgroup memory that a processor takes for each threadgroup besides the kernel's own.
     """
 
     name: str
@@ -86,7 +87,7 @@ _GUIDE = "NVIDIA, CUDA C++ Programming Guide, compute capability "
 
 
 def _apple(name: str, processors: int, gigahertz: float, gigabytes: float, *, fixed: bool = True) -> DeviceFigures:
-    """Return one of Apple's: what a GPU core does has been the same since family 7, as far as is known."""
+    """Return one of Apple's GPUs: the rates of a core have been the same since family 7, as far as is known."""
     measured = _TURNER if fixed else _OTHERS
     return DeviceFigures(
         name, Figure(processors, _APPLE), Figure(gigahertz * 1e9, measured, public=False),
@@ -98,8 +99,8 @@ def _apple(name: str, processors: int, gigahertz: float, gigabytes: float, *, fi
     )  # fmt: skip
 
 
-# By compute capability: floating-point operations begun in a cycle; of a processor, threads, KB of threadgroup memory,
-# threadgroups.
+# By compute capability: floating-point operations begun in a cycle; then threads, KB of threadgroup memory, and
+# threadgroups per processor.
 _CAPABILITIES = {
     "7.5": (64, 1024, 64, 16), "8.0": (64, 2048, 164, 32), "8.9": (128, 1536, 100, 24), "9.0": (128, 2048, 228, 32),
 }  # fmt: skip
@@ -143,12 +144,12 @@ DEVICES = {
 
 
 def device_of(name: str) -> DeviceFigures:
-    """Return a device by its name.
+    """Return a device by name.
 
     Raises
     ------
     ArgumentError
-        With the names that there are.
+        With the known names.
     """
     found = DEVICES.get(name) or DEVICES.get(f"NVIDIA {name}")
     if found is None:

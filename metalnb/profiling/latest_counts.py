@@ -1,4 +1,4 @@
-"""What the latest profiles counted, for those who time the same dispatch later and do not count it themselves."""
+"""The counts of the latest profiles, for later timings of the same dispatch, which do not count it again."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MOST = 256
 
 @dataclass(frozen=True, slots=True)
 class KnownCounts:
-    """What a profile counted.
+    """The counts of a profile.
 
     Attributes
     ----------
@@ -43,12 +43,12 @@ _known: OrderedDict[tuple[int, Grid, Grid], tuple[Unit, tuple[bytes, ...], Known
 
 
 def known_from(profile: Profile) -> KnownCounts:
-    """Return what is kept of a profile."""
+    """Return the part of a profile that is kept."""
     return KnownCounts(profile.flops, tuple(one.sentence for one in findings(profile)), most_needed(profile))
 
 
 def remember(dispatch: Dispatch, profile: Profile) -> None:
-    """Keep what a profile counted of a dispatch, in place of what one before counted for the same grid."""
+    """Keep a dispatch's counts, in place of those of an earlier profile of the same grid."""
     unit = dispatch.kernel.unit
     key = id(unit), dispatch.grid, dispatch.threadgroup
     _known.pop(key, None)
@@ -60,14 +60,14 @@ def remember(dispatch: Dispatch, profile: Profile) -> None:
 def known_counts(
     unit: Unit, grid: Grid, threadgroup: Grid, arguments: Sequence[Any] | None = None,
 ) -> KnownCounts | None:  # fmt: skip
-    """Return what was counted of a dispatch that was profiled; None where none was.
+    """Return the counts of a profiled dispatch; None if it has not been profiled.
 
     Parameters
     ----------
     unit, grid, threadgroup
         Those of the dispatch.
     arguments : sequence, optional
-        Of the dispatch: its scalars must be those that were profiled. Without them any will do.
+        The dispatch's: its scalars must equal those that were profiled. Without them any scalars match.
     """
     found = _known.get((id(unit), grid, threadgroup))
     if found is None or (arguments is not None and found[1] != _scalars(unit, arguments)):
@@ -76,7 +76,7 @@ def known_counts(
 
 
 def known_flops(unit: Unit, grid: Grid, threadgroup: Grid) -> int | None:
-    """Return the floating-point operations of a dispatch that was profiled, as `known_counts`."""
+    """Return the floating-point operations of a profiled dispatch, as `known_counts` does."""
     known = known_counts(unit, grid, threadgroup)
     return None if known is None else known.flops
 

@@ -1,4 +1,4 @@
-"""`profile`: repeat a call in the counted build, and put its counts beside the author's lines."""
+"""`profile`: repeat a call in the counted build, and assign its counts to the author's lines."""
 
 from __future__ import annotations
 
@@ -30,26 +30,27 @@ _VARIABLE = re.compile(r"\(&(\w+)\)[^;=]*= \$threadgroup_storage<__COUNTER__")
 def profile(
     kernel: Any, *args: Any, seconds: float = 1.0, banks: int = 32, device: str = "", **call: Any,
 ) -> Profile:  # fmt: skip
-    """Count what a call of a kernel costs, line by line.
+    """Count the cost of a kernel's call, line by line.
 
-    A notebook shows the source with a gutter of heat and the figures beside each line; a click on an access draws its
-    32 lanes and where they fall in memory. Nothing is timed: the counts are those of a GPU's SIMD-groups of 32, and do
-    not depend on this machine.
+    A notebook shows the source with a heat map in the gutter and the figures beside each line; a click on an access
+    draws its 32 lanes and where they fall in memory. Nothing is timed: the counts are those of a GPU's SIMD-groups of
+    32, and do not depend on this machine.
 
     Parameters
     ----------
     kernel : Kernel or Dispatch
-        For any engine; what runs is the engine ``cpu``'s counted build.
+        For any engine; the counted build of the engine ``cpu`` runs it.
     *args, **call
-        As for a call of the kernel, ``grid=`` and ``threadgroup=`` among them. The arrays given are left as they are.
+        As for a call of the kernel, ``grid=`` and ``threadgroup=`` among them. The arrays are not changed.
     seconds : float, optional
-        After which no further threadgroup is begun. Those that ran are spread evenly, and the counts are scaled. A
-        dispatch whose accesses are not all proven to be in bounds runs once before, whole, to check them.
+        The time after which no further threadgroup is started. Those that ran are spread evenly over the grid, and
+        their counts are scaled. A dispatch whose accesses are not all proven to be in bounds first runs in full, to
+        check them.
     banks : int, optional
         Of threadgroup memory, of 4 bytes each: 1 to 64.
     device : str, optional
-        Of what GPU to show the least time that it needs, by a model: ``"M4 Max"``, a name in
-        `metalnb.profiling.device_table.DEVICES`; by default of an M2 and an H100.
+        The GPU for which a model estimates the least time: ``"M4 Max"``, a name in
+        `metalnb.profiling.device_table.DEVICES`; by default an M2 and an H100.
 
     Returns
     -------
@@ -58,7 +59,7 @@ def profile(
     Raises
     ------
     ArgumentError, LaunchError
-        As a call of the kernel; for a number of banks or of seconds that there cannot be, or an unknown device.
+        As a call of the kernel; for an impossible number of banks or seconds, or an unknown device.
     CompileError
         Also for a kernel that does not run in vector registers, with the reason.
 
@@ -95,7 +96,7 @@ def _check(seconds: Any, banks: Any) -> None:
 def profiled(
     dispatch: Dispatch, seconds: float, banks: int = 32, devices: tuple[str, ...] = DEVICES_SHOWN,
 ) -> Profile:  # fmt: skip
-    """Count what a bound dispatch costs; as `profile`."""
+    """Count the cost of a bound dispatch, as `profile` does."""
     unit = dispatch.kernel.unit
     name = unit.signature.name
     if 0 in dispatch.grid:
@@ -104,7 +105,7 @@ def profiled(
         message = f"profile: {name}: its arrays are in a device's own memory. Pass NumPy's: numpy.asarray(x)."
         raise ArgumentError(message)
     if dispatch.residents:
-        synchronize(dispatch.kernel.engine.name)  # what was started before may still be writing
+        synchronize(dispatch.kernel.engine.name)  # earlier dispatches may still be writing
     with progress(f"{name}: counting") as told:
         counts = run_counted(unit, dispatch.arguments, dispatch.grid, dispatch.threadgroup, seconds, banks, told)
     found = _record(dispatch, counts, banks, devices)
@@ -127,7 +128,7 @@ def _record(dispatch: Dispatch, counts: Counts, banks: int, devices: tuple[str, 
 
 
 def _lines(counts: Counts, accesses: list[AccessCost], scale: Fraction) -> Iterator[LineCost]:
-    """Yield the lines that do anything, in the order of the source."""
+    """Yield the lines with any cost, in source order."""
     numbers = sorted({*counts.lines, *(a.line for a in accesses)})
     for number in numbers:
         found = counts.lines.get(number)
@@ -147,7 +148,7 @@ def _lines(counts: Counts, accesses: list[AccessCost], scale: Fraction) -> Itera
 def _access(unit: Unit, counts: Counts, one: AccessCount, scale: Fraction) -> AccessCost:
     name, space, start = _memory(unit, counts, one)
     kind = "atomic" if one.kind == ATOMIC else "read" if one.kind == READ else "write"
-    travels = space != "constant"  # constants are kept in a cache of their own
+    travels = space != "constant"  # constants have their own cache
     runs, lanes, sectors, lines, used, passes, least, contended = (
         round(n * scale)
         for n in (one.runs, one.lanes, one.sectors * travels, one.lines * travels, one.used, one.passes, one.least,
@@ -161,7 +162,7 @@ def _access(unit: Unit, counts: Counts, one: AccessCount, scale: Fraction) -> Ac
 
 
 def _memory(unit: Unit, counts: Counts, one: AccessCount) -> tuple[str, str, int]:
-    """Return the name of what an access touches, its address space, and where it begins in its region."""
+    """Return the name of the accessed memory, its address space, and its offset in its region."""
     if one.region >= 0:
         param = unit.signature.params[one.region]
         return param.name, param.space, 0

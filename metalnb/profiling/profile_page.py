@@ -1,4 +1,4 @@
-"""A profile as HTML: the source with heat and figures beside each line, and each access's picture, which opens."""
+"""A profile as HTML: the source with a heat map and figures beside each line, and a picture of each access."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ __all__ = ["profile_html"]
 
 _ROOM = Path(__file__).parent
 _WORD = re.compile(r"\w+")
-_BREAKS = re.compile(r"(::|\()(?=[\w<&;])")  # where a long line may go on in the next
+_BREAKS = re.compile(r"(::|\()(?=[\w<&;])")  # where a long line may be broken
 _NAMED = re.compile(r"^line (\d+)")
-_AROUND = 8  # lines before the first that anything is known of, at most
+_AROUND = 8  # the most lines shown before the first with figures
 _BAD = 1.5
 _NO_LINE = "// of no line: what is computed once, before the kernel's first"
 _TITLES = {
@@ -41,7 +41,7 @@ _TITLES = {
     "simd": "SIMD functions that SIMD-groups executed",
     "asked": "bytes of device memory that lanes ask for",
     "travels": "bytes of device memory that travel, in sectors of 32",
-    "conflicts": "passes over the banks of threadgroup memory that would not be needed",
+    "conflicts": "avoidable passes over the banks of threadgroup memory",
 }
 
 
@@ -107,7 +107,7 @@ def _table(profile: Profile) -> str:
 
 
 def _code(text: str, accesses: tuple[AccessCost, ...], first: int, cut: int) -> str:
-    """Return a line that goes on under its beginning where it is too long: the spaces before it take no room.
+    """Return a line that goes on under its beginning where it is too long: its indentation takes no space.
 
     It is a pre, in which nbconvert leaves spaces.
     """
@@ -119,12 +119,12 @@ def _code(text: str, accesses: tuple[AccessCost, ...], first: int, cut: int) -> 
 
 
 def _dedented(lines: list[str]) -> list[str]:
-    """Take away the space that all lines begin with."""
+    """Remove the indentation common to all lines."""
     return textwrap.dedent("\n".join(lines)).split("\n")
 
 
 def _span(profile: Profile, source: list[str]) -> Iterator[int]:
-    """Yield the lines to show: those that anything is known of, what lies between, and what leads there; or all."""
+    """Yield the lines to show: those with figures, those between them and those leading to them; or all."""
     numbers = [line.line for line in profile.lines]
     known = [n for n in numbers if 0 < n <= len(source)]
     if known:
@@ -161,7 +161,7 @@ def _row(number: int, line: LineCost, figures: tuple[str, ...], shown: list[int]
 
 
 def _values(line: LineCost) -> tuple[float, ...]:
-    """Return what the columns are sorted by; of lanes, those that are idle."""
+    """Return the sort keys of the columns; for lanes, the number of idle ones."""
     idle = LANES - line.lanes
     return (
         line.cycles, line.runs, idle, line.flops, line.special, line.integer, line.simd, line.asked, line.travelled,
@@ -170,7 +170,7 @@ def _values(line: LineCost) -> tuple[float, ...]:
 
 
 def _marked(text: str, accesses: tuple[AccessCost, ...], first: int, cut: int) -> str:
-    """Return a line of the source, which `cut` characters were taken from, with its accesses marked."""
+    """Return a line of the source, shortened by `cut` characters, with its accesses marked."""
     marked, at = "", 0
     for i, access in enumerate(accesses):
         found = _place(text, access, cut)
@@ -209,7 +209,7 @@ def _opened(access: AccessCost, number: int, banks: int) -> str:
 
 
 def _figures(access: AccessCost) -> str:
-    """Return what an access costs each time, what is bad in bold."""
+    """Return what an access costs each time, with bad figures in bold."""
     runs = max(1, access.runs)
     said = [f"{access.kind}, {access.space or 'other'} memory"]
     if access.passes:

@@ -16,10 +16,10 @@ DEVICES_SHOWN = ("M2", "NVIDIA H100 SXM")
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Profile(Rendered):
-    """What a call of a kernel costs, line by line: counted, not timed. Figures are of the whole dispatch.
+    """The cost of a kernel's call, line by line: counted, not timed. Figures are for the entire dispatch.
 
     A notebook shows the source with the figures beside each line. `findings` has the advice in words, `time_bounds` of
-    `metalnb.profiling` the times that a device needs at least.
+    `metalnb.profiling` the least times that a device needs.
 
     Attributes
     ----------
@@ -29,19 +29,19 @@ class Profile(Rendered):
     grid, threadgroup : tuple of 3 int
         Threads, x first.
     groups, sampled : int
-        Threadgroups, and those that were run; where these are fewer, counts are scaled.
+        The number of threadgroups, and of those that ran; if these are fewer, counts are scaled.
     lines : tuple of LineCost
     barriers : tuple of BarrierCost
     buffers : tuple of BufferUse
-        Of what was not run nothing is known: where a sample was run, distinct bytes are an estimate.
+        If only a sample ran, distinct bytes are an estimate.
     registers : int
-        Of a thread, of 32 bits: an estimate.
+        Registers of 32 bits per thread: an estimate.
     threadgroup_bytes : int
-        Threadgroup memory, the call's own and the kernel's.
+        Threadgroup memory, both the call's and the kernel's.
     banks : int
-        Of threadgroup memory, 4 bytes wide each.
+        Banks of threadgroup memory, each 4 bytes wide.
     devices : tuple of str
-        The GPUs of whose least times it tells where it is shown.
+        The GPUs whose least times are shown.
     """
 
     kernel: str
@@ -60,7 +60,7 @@ class Profile(Rendered):
 
     @property
     def accesses(self) -> tuple[AccessCost, ...]:
-        """All accesses, in the order of the source."""
+        """All accesses, in source order."""
         return tuple(a for line in self.lines for a in line.accesses)
 
     @property
@@ -75,7 +75,7 @@ class Profile(Rendered):
 
     @property
     def asked(self) -> int:
-        """Bytes of device memory that lanes ask for."""
+        """Bytes of device memory that lanes request."""
         return sum(line.asked for line in self.lines)
 
     @property
@@ -95,12 +95,12 @@ class Profile(Rendered):
 
     @property
     def bytes(self) -> int:
-        """Bytes that memory must move at least: each sector once."""
+        """The least number of bytes that memory must move: each sector once."""
         return self.read + self.written
 
     @property
     def conflicts(self) -> int:
-        """Passes over the banks of threadgroup memory that would not be needed."""
+        """Avoidable passes over the banks of threadgroup memory."""
         return sum(line.conflicts for line in self.lines)
 
     @property
@@ -110,6 +110,6 @@ class Profile(Rendered):
 
     @property
     def branch_efficiency(self) -> float:
-        """The part of the branches at which no lanes parted."""
+        """The fraction of branches at which no lanes diverged."""
         branches = sum(line.branches for line in self.lines)
         return 1 - sum(line.divergent for line in self.lines) / branches if branches else 1.0

@@ -1,4 +1,4 @@
-"""A profile as text: a head, the findings, and a row for each line with its source."""
+"""A profile as text: a header, the findings, and a row for each source line."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def profile_text(profile: Profile) -> str:
 
 
 def head_of(profile: Profile) -> str:
-    """Say what was counted."""
+    """Return a sentence about what was counted."""
     grid, group = threads(trimmed(profile.grid)), threads(trimmed(profile.threadgroup))
     whole = profile.sampled == profile.groups
     if profile.groups == 1:
@@ -40,7 +40,7 @@ def head_of(profile: Profile) -> str:
 
 
 def totals(profile: Profile) -> Iterator[tuple[str, str]]:
-    """Yield what the whole kernel does, each with its label."""
+    """Yield the totals of the kernel, each with its label."""
     special = f", {count(profile.special)} special functions" if profile.special else ""
     yield "operations", f"{profile.flops:,} flops{special}; {_intensity(profile)}"
     if profile.bytes:
@@ -64,7 +64,7 @@ def totals(profile: Profile) -> Iterator[tuple[str, str]]:
 
 
 def _filled(profile: Profile) -> Iterator[str]:
-    """Say how full a processor of each device is."""
+    """Return how full a processor of each device is, in words."""
     for device in profile.devices:
         full = occupancy(profile, device)
         if full is not None:
@@ -78,7 +78,7 @@ def _intensity(profile: Profile) -> str:
 
 
 def count(number: float) -> str:
-    """Write a count short: ``12.3 M``; below 10,000 whole."""
+    """Abbreviate a count: ``12.3 M``; below 10,000 it stays as it is."""
     if number < _EXACT:
         return f"{round(number):,}"
     size, prefix = next(unit for unit in _UNITS if number >= 0.9995 * unit[0])

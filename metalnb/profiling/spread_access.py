@@ -1,4 +1,4 @@
-"""An access whose lanes lie far apart: how they lie, in words, and what brings them together."""
+"""An access whose lanes are far apart: its pattern, in words, and the remedy."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from .profile_record import Profile
 
 __all__ = ["padding_for", "spread_words"]
 
-_STEPS = 8  # accesses of each SIMD-group from which on they are a loop's
-_AGAIN = 4  # times that a sector travels of which a loop uses piece after piece
+_STEPS = 8  # accesses per SIMD-group from which they count as a loop's
+_AGAIN = 4  # times that a sector is transferred if a loop uses it piece by piece
 _MOST_PADDING = 32  # elements
 _LOOKED_UP = "Sort what is looked up, or stage it through threadgroup memory"
 _WIDER = f"Make threadgroups {LANES} wide, so that a SIMD-group stays in one row"
@@ -23,7 +23,7 @@ _TOGETHER = (
 
 
 def spread_words(access: AccessCost, profile: Profile) -> tuple[str, str]:
-    """Return how the lanes of an access to device memory lie, and the cure."""
+    """Return the pattern of an access to device memory, in words, and the remedy."""
     apart = access.apart
     if apart is None:
         return "the lanes' addresses are scattered", _LOOKED_UP
@@ -48,7 +48,7 @@ def _simd_groups(profile: Profile) -> int:
 
 
 def _swap_helps(access: AccessCost, profile: Profile) -> bool:
-    """Return whether threads that are neighbours in y lie close together, or may do."""
+    """Return whether threads that are neighbours in y access memory close together, or may do."""
     x, y, _ = profile.threadgroup
     if x >= LANES or y == 1:
         return profile.grid[1] > 1
@@ -57,7 +57,7 @@ def _swap_helps(access: AccessCost, profile: Profile) -> bool:
 
 
 def _goes_along(access: AccessCost, profile: Profile, steps: float) -> bool:
-    """Return whether each thread reads a stretch of memory of its own, piece by piece."""
+    """Return whether each thread reads its own range of memory, piece by piece."""
     own = sum(b.read for b in profile.buffers if b.name == access.name and b.space == access.space)
     return steps >= _STEPS and access.travelled >= _AGAIN * own
 
@@ -65,8 +65,8 @@ def _goes_along(access: AccessCost, profile: Profile, steps: float) -> bool:
 def padding_for(access: AccessCost, profile: Profile) -> int:
     """Return by how many elements to make the rows of an array in threadgroup memory longer, to avoid conflicts.
 
-    Rows are taken to be as long as neighbours lie apart, and are made whole words. What else touches the array is
-    counted, too: a padding may help a column and harm a row. 0 where none takes half of the conflicts away.
+    Rows are assumed to be as long as the distance between neighbours, rounded up to words. All accesses of the array
+    are counted: a padding may help a column and harm a row. 0 if no padding removes half of the conflicts.
     """
     row = abs(access.apart or 0)
     if row < access.size:
@@ -82,9 +82,9 @@ def padding_for(access: AccessCost, profile: Profile) -> int:
 
 
 def _conflicts(access: AccessCost, row: int, longer: int, banks: int) -> int:
-    """Return the passes that the sample of an access would not need, with longer rows; as the counts have them.
+    """Return the avoidable passes of an access's sample, with longer rows, counted as in `AccessCost`.
 
-    Of accesses of 8 bytes, half a SIMD-group's are made at a time; of 16, a quarter.
+    Accesses of 8 bytes are made for half a SIMD-group at a time; those of 16 bytes for a quarter.
     """
     places = [None if at is None else at // row * longer + at % row for at in access.sample]
     at_once = LANES * 4 // max(4, min(access.size, 16))

@@ -1,8 +1,8 @@
-"""What a device needs at least, resource by resource: counts over rates. A model, never a measured time.
+"""The least time that a device needs, resource by resource: counts over rates. A model, never a measured time.
 
-Each bound supposes that its resource is busy all the time and that the rest costs nothing; a kernel takes at least as
-long as the greatest. A threadgroup runs on one processor, so that where there are fewer of them, the other processors
-have nothing to do. Caches are perfect here: each sector of memory travels once. Latency, launches and the order of
+Each bound assumes that its resource is always busy and that all others cost nothing; a kernel takes at least as long as
+the greatest bound. A threadgroup runs on one processor, so with fewer threadgroups than processors the others are idle.
+Caches are assumed to be perfect: each sector of memory is transferred once. Latency, launches and the order of
 instructions are left out.
 """
 
@@ -22,9 +22,9 @@ __all__ = [
     "Occupancy", "ResourceBound", "busy_processors", "estimate_text", "most_needed", "occupancy", "time_bounds",
 ]  # fmt: skip
 
-_PASS = 128  # bytes of all banks
+_PASS = 128  # bytes across all banks
 _SEVERAL = 1.5
-_GRANULE = 8  # registers that a thread's are rounded up to
+_GRANULE = 8  # the multiple to which a thread's registers are rounded up
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,11 +36,11 @@ class ResourceBound:
     resource : {"memory", "loads and stores", "threadgroup memory", "arithmetic", "integers", "special functions"}
     seconds : float
     line : int
-        The line that takes most of it; 0 where that is not known.
+        The line that takes most of it; 0 if unknown.
     why : str
-        What of that line costs, if more than its operations.
+        What makes that line costly, besides its operations.
     public : bool
-        Whether all that it is computed from is published by the device's maker.
+        Whether all figures behind it are published by the device's maker.
     """
 
     resource: str
@@ -59,7 +59,7 @@ class Occupancy:
     groups : int
         Threadgroups that fit.
     share : float
-        The part of the threads that a processor can hold.
+        Resident threads as a fraction of those that a processor can hold.
     limit : {"threads", "registers", "threadgroup memory", "threadgroups"}
     public : bool
     """
@@ -76,7 +76,7 @@ def busy_processors(profile: Profile, device: DeviceFigures) -> int:
 
 
 def time_bounds(profile: Profile, device: str | DeviceFigures) -> tuple[ResourceBound, ...]:
-    """Return what each resource of a device needs at least, the longest first.
+    """Return the least time that each resource of a device needs, the longest first.
 
     Parameters
     ----------
@@ -120,7 +120,7 @@ def time_bounds(profile: Profile, device: str | DeviceFigures) -> tuple[Resource
 
 
 def estimate_text(profile: Profile, device: str) -> str:
-    """Say it in words: ``on an M2, estimate: at least 97 µs for threadgroup memory (8-way conflicts, line 21), …``."""
+    """Return it in words: ``on an M2, estimate: at least 97 µs for threadgroup memory (8-way conflicts, …)``."""
     bounds = time_bounds(profile, device)
     if not bounds:
         return f"on {_an(device)}, estimate: nothing that takes time"
@@ -135,7 +135,7 @@ def estimate_text(profile: Profile, device: str) -> str:
 
 
 def most_needed(profile: Profile) -> str:
-    """Say what takes longest on the profile's devices, ``memory on an M2 (line 3)``, and which are not filled."""
+    """Return what takes longest on the profile's devices, ``memory on an M2 (line 3)``, and which are not filled."""
     devices: dict[str, list[str]] = {}
     idle = []
     for name in profile.devices:
@@ -152,7 +152,7 @@ def most_needed(profile: Profile) -> str:
 
 
 def _busy(profile: Profile, bounds: tuple[ResourceBound, ...], device: DeviceFigures) -> Iterator[str]:
-    """Say what part of the device has something to do: of its memory's time, and of its processors."""
+    """Return how busy the device is, in words: its memory and its processors."""
     memory = next((b for b in bounds if b.resource == "memory"), None)
     if memory is not None:
         yield f"memory is busy at most {percent(memory.seconds / bounds[0].seconds)} of the time"
@@ -163,7 +163,7 @@ def _busy(profile: Profile, bounds: tuple[ResourceBound, ...], device: DeviceFig
 
 
 def occupancy(profile: Profile, device: str | DeviceFigures) -> Occupancy | None:
-    """Return how many of a kernel's threadgroups fit a processor; None where a device sets nothing aside for them."""
+    """Return how many of a kernel's threadgroups fit a processor; None if it allocates resources dynamically."""
     figures = device_of(device) if isinstance(device, str) else device
     if not figures.fixed:
         return None
@@ -191,7 +191,7 @@ def _most(profile: Profile, name: str) -> int:
 
 
 def _scattered(profile: Profile) -> tuple[int, str]:
-    """Return the line whose accesses touch most lines of memory, and how many each time, if fewer would do."""
+    """Return the line whose accesses take most cache lines, and how many each time, if fewer would do."""
     access = max(profile.accesses, key=lambda a: a.lines, default=None)
     if access is None or not access.lines:
         return 0, ""

@@ -1,4 +1,4 @@
-"""Accesses of a vector's components that were one of the whole vector before clang took it apart."""
+"""Accesses of a vector's components that were one access of the vector before clang split it."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ __all__ = ["as_whole_vector"]
 
 
 def as_whole_vector(unit: Unit, counts: Counts, one: AccessCount) -> AccessCount:
-    """Return an access as the source has it.
+    """Return an access as written in the source.
 
-    Of ``uint4 v = x[i]``, whose components a loop picks by ``v[j]``, clang makes four loads at one place. A GPU loads
-    the vector at once, if it is aligned: a packed vector is not.
+    For ``uint4 v = x[i]``, whose components a loop picks by ``v[j]``, clang makes four loads at one source position. A
+    GPU loads the vector at once if it is aligned, which a packed vector is not.
     """
     layout = unit.signature.params[one.region].type.layout if one.region >= 0 else None
     line = counts.lines.get(one.line)
@@ -33,7 +33,7 @@ def as_whole_vector(unit: Unit, counts: Counts, one: AccessCount) -> AccessCount
 
 
 def _all_touched(counts: Counts, one: AccessCount, starts: list[int], parts: int) -> bool:
-    """Return whether all components of the sample's vectors were read, or written: the kernel may want one only."""
+    """Return whether all components of the sample's vectors were read, or written: the kernel may need only one."""
     touched = counts.touched[one.region]
     bit = READ if one.kind == READ else WRITE
     each = (touched.marks[at // touched.granule :][: max(1, parts * one.size // touched.granule)] for at in starts)

@@ -1,4 +1,4 @@
-"""`compile`: from a cell's text to a program, the mapping of its kernels."""
+"""`compile`: from a cell's source to a program, the mapping of its kernels."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ class Program(Mapping[str, Kernel]):
         return from_recipe, (self.recipe,)
 
     def specialize(self, /, **constants: Any) -> Program:
-        """Return the program with other values for some of its function constants.
+        """Return the program with different values for some of its function constants.
 
         Parameters
         ----------
@@ -133,22 +133,22 @@ class Program(Mapping[str, Kernel]):
         Returns
         -------
         Program
-            Of the same text. The same values give the same program.
+            With the same source. The same values return the same program.
 
         Raises
         ------
         ArgumentError
-            For a constant that the text does not have, or a value that does not fit.
+            For a constant that the source does not have, or a value that does not fit.
         """
         return from_recipe(self.recipe.specialized(constants)) if constants else self
 
     def on(self, engine: str) -> Program:
-        """Return the program for another engine: of the same text and options.
+        """Return the program for another engine, with the same source and options.
 
         Raises
         ------
         EngineUnavailable
-            When there is no such engine, or it cannot run here.
+            If there is no such engine, or it cannot run here.
         """
         return from_recipe(self.recipe.on(engine))
 
@@ -158,7 +158,7 @@ class Program(Mapping[str, Kernel]):
         Raises
         ------
         KeyError
-            When no kernel parameter uses a struct of that name.
+            If no kernel parameter uses a struct of that name.
         """
         found = self.reflection.struct(struct)
         if found is None:
@@ -168,7 +168,7 @@ class Program(Mapping[str, Kernel]):
         return struct_dtype(found, self.reflection)
 
     def lowered(self, name: str) -> str:
-        """Return the text that the engine's compiler is given for a kernel."""
+        """Return the text passed to the engine's compiler for a kernel."""
         return self.engine.text(self[name].unit)
 
 
@@ -190,8 +190,8 @@ def compile(
 ) -> Program:
     """Compile MSL text.
 
-    The text is read and checked at once; each kernel is compiled for the device when it is first called. The same
-    text with the same options gives the same program.
+    The source is read and checked at once; each kernel is compiled for the device when it is first called. The same
+    source with the same options returns the same program.
 
     Parameters
     ----------
@@ -201,22 +201,22 @@ def compile(
         Function constants, by name (MSL 5.8).
     math : {"fast", "precise"}, optional
         ``fast`` lets the compiler reorder and contract floating-point arithmetic, as Metal does by default; NaN and
-        infinities stay honoured. ``precise`` keeps IEEE 754 semantics.
+        infinities are still respected. ``precise`` keeps IEEE 754 semantics.
     headers : mapping of str to str, optional
-        Texts that ``#include "NAME"`` may name.
+        Texts for ``#include "NAME"``.
     engine : str, optional
         One of `engines`; by default the one in use.
     name : str, optional
         How diagnostics name the text.
     msl : str, optional
-        The version of the language that the text is held to, "2.3" to "3.2": ``__METAL_VERSION__`` says so, and what
-        is newer is refused. By default the newest that the engine has: "2.3" on ``metal:metalcompute``, on ``metal``
-        that of this macOS, "3.2" elsewhere.
+        The version of the language that the source must conform to, "2.3" to "3.2": ``__METAL_VERSION__`` has its
+        value, and newer features are errors. By default the newest that the engine has: "2.3" on
+        ``metal:metalcompute``, on ``metal`` that of this macOS, "3.2" elsewhere.
     checked : bool, optional
         Whether a read beyond the end of a buffer or an array returns 0, a write there is skipped, and the first such
         access is raised as a `KernelFault`; loops can then be stopped. It costs nothing if a launch is proven to stay
-        in bounds, and otherwise some time. True by default, unless ``METALNB_CHECKED=0`` is set in the environment.
-        Engine ``cpu`` only.
+        in bounds, otherwise some time. True by default, unless ``METALNB_CHECKED=0`` is set in the environment. Engines
+        ``cpu`` and ``cuda``.
 
     Returns
     -------
@@ -225,11 +225,11 @@ def compile(
     Raises
     ------
     CompileError
-        When the text is not a valid Metal program; with the line and column in it.
+        If the source is not a valid Metal program; with line and column.
     ArgumentError
-        For an unknown function constant, a missing one, or a value that does not fit.
+        For an unknown or missing function constant, or a value that does not fit.
     EngineUnavailable
-        When no engine, or not the one named, can run here.
+        If no engine, or not the named one, can run here.
 
     Examples
     --------
@@ -250,7 +250,7 @@ def recipe_of(
     checked: bool = CHECKED,
 ) -> Recipe:  # fmt: skip
     """Check the arguments of `compile`; return its recipe."""
-    if math not in {"fast", "precise", "scalar"}:  # the last is the library's own: see `Unit.math`
+    if math not in {"fast", "precise", "scalar"}:  # the last is only for the library: see `Unit.math`
         message = f"compile: math is 'fast' or 'precise'; got {math!r}"
         raise ArgumentError(message)
     if msl is not None:
@@ -267,7 +267,7 @@ def recipe_of(
 
 
 def program_of(recipe: Recipe) -> Program:
-    """Compile a recipe, or return the program that it made."""
+    """Return the program of a recipe; compile it if this is its first use."""
     chosen = engines.named(recipe.engine)
     key = recipe.key
     with _lock:
@@ -304,6 +304,6 @@ def load(path: str | Path, name: str | None = None, **options: Any) -> Program |
 
 
 def from_recipe(recipe: Recipe) -> Program:
-    """Compile a recipe that another process, or another engine, may have made."""
+    """Compile a recipe that may come from another process or engine."""
     given = recipe.source, recipe.constants, recipe.math, recipe.headers, recipe.engine, recipe.name, recipe.msl
     return program_of(recipe_of(*given, recipe.checked).of_library(recipe.own))

@@ -1,4 +1,4 @@
-"""Errors and warnings of the front end in a text that is being written, for an editor to mark."""
+"""Errors and warnings of the front end for a cell that is being edited."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .recipe import Recipe
 
 __all__ = ["findings"]
 
-_INCLUDING = '#include <metal_stdlib>\nusing namespace metal;\n#include "{}"\n'  # a header cell, as others include it
+_INCLUDING = '#include <metal_stdlib>\nusing namespace metal;\n#include "{}"\n'  # a header cell, as included
 
 
 def findings(source: str, headers: Mapping[str, str], name: str = MAIN) -> tuple[Diagnostic, ...]:
@@ -24,12 +24,12 @@ def findings(source: str, headers: Mapping[str, str], name: str = MAIN) -> tuple
     headers : mapping of str to str
         The header cells, by the name that ``#include`` takes.
     name : str
-        The cell's own such name, when it is a header cell.
+        The cell's own name for ``#include``, if it is a header cell.
 
     Returns
     -------
     tuple of Diagnostic
-        The errors or, if there are none, the warnings: those in this cell's own text, not in its includes.
+        The errors or, if there are none, the warnings: those in this cell, not in its includes.
     """
     recipe = Recipe(source, {}, "fast", headers, "", MAIN)
     if name != MAIN:

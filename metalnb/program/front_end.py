@@ -1,4 +1,4 @@
-"""Read a recipe: from text to scanned cells, to their declarations, to one unit for each kernel."""
+"""Read a recipe: from source to scanned cells, to their declarations, to one unit for each kernel."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ def read(recipe: Recipe, unknown: Callable[[], object] = lambda: None) -> tuple[
     ----------
     recipe : Recipe
     unknown : callable, optional
-        Called before a cell is parsed that the cache does not have.
+        Called before parsing a cell that is not in the cache.
 
     Raises
     ------
     CompileError
-        When the text is not a valid Metal program.
+        If the source is not a valid Metal program.
     ArgumentError
-        When a function constant is unknown, missing, or does not fit.
+        If a function constant is unknown or missing, or does not fit.
     """
     cell, headers = _scanned(recipe)
     if recipe.msl:
@@ -55,7 +55,7 @@ def read(recipe: Recipe, unknown: Callable[[], object] = lambda: None) -> tuple[
 
 
 def declared(recipe: Recipe) -> Reflection:
-    """Return a recipe's declarations, parsed again and not cached.
+    """Return a recipe's declarations, parsed again rather than taken from the cache.
 
     Raises
     ------
@@ -68,7 +68,7 @@ def declared(recipe: Recipe) -> Reflection:
 
 
 def _scanned(recipe: Recipe) -> tuple[Cell, dict[str, Cell]]:
-    """Scan a recipe's cell, and those header cells that it includes."""
+    """Scan a recipe's cell, and the header cells that it includes."""
     names = frozenset(recipe.headers)
     headers = {n: _header(text, n, names) for n, text in recipe.headers.items()}
     cell = scan(recipe.source, recipe.name, names)
@@ -81,7 +81,7 @@ def _scanned(recipe: Recipe) -> tuple[Cell, dict[str, Cell]]:
 
 
 def _edited(recipe: Recipe, cell: Cell, headers: dict[str, Cell], analysis: str) -> tuple[Cell, dict[str, Cell]]:
-    """Return the cells with the edits for which an analysis must parse them, of that name in `metalnb.msl.analysis`."""
+    """Return the cells with the edits of the named analysis of `metalnb.msl.analysis`, which must parse them."""
     edits = _edits(recipe, cell, headers, analysis)
     cells = (cell, *headers.values())
     cell, *others = (dataclasses.replace(c, edited=c.edited.with_more(edits[c.name])) for c in cells)
@@ -89,7 +89,7 @@ def _edited(recipe: Recipe, cell: Cell, headers: dict[str, Cell], analysis: str)
 
 
 def _edits(recipe: Recipe, cell: Cell, headers: dict[str, Cell], analysis: str) -> dict[str, list[Edit]]:
-    """Make an analysis's edits of each text, by its name, or take them from the cache."""
+    """Return an analysis's edits of each text, by the text's name; made here or taken from the cache."""
     key = cache.digest(analysis, *_texts(recipe, headers), _front_end())
     kept = cache.store().get(key, "edits")
     if kept is not None:
@@ -105,7 +105,7 @@ def _edits(recipe: Recipe, cell: Cell, headers: dict[str, Cell], analysis: str) 
 
 
 def _check_version(recipe: Recipe, cell: Cell, headers: Mapping[str, Cell]) -> None:
-    """Refuse words that the requested version lacks; the library's own files are exempt."""
+    """Reject words that the requested version lacks; the library's own files are exempt."""
     found = [
         Diagnostic(d.line, d.column, f"{d.message}; the cell asks for MSL {recipe.msl}", d.text, d.file,
                    f"do without it, or ask for its version: --msl {spelled(since)}, msl='{spelled(since)}'")
@@ -118,12 +118,12 @@ def _check_version(recipe: Recipe, cell: Cell, headers: Mapping[str, Cell]) -> N
 
 @functools.lru_cache(64)
 def _header(text: str, name: str, names: frozenset[str]) -> Cell:
-    """Scan a header cell; the kernel library's are the same for every cell."""
+    """Scan a header cell; the kernel library's headers are the same for every cell."""
     return scan(text, name, names)
 
 
 def _included(cell: Cell, headers: dict[str, Cell]) -> dict[str, Cell]:
-    """Return the header cells that the cell includes, so that an unrelated one never causes a new compilation."""
+    """Return the header cells that the cell includes: a change to an unrelated one must not cause a recompilation."""
     reached: dict[str, Cell] = {}
     ahead = list(cell.includes)
     while ahead:
@@ -160,7 +160,7 @@ def _texts(recipe: Recipe, headers: dict[str, Cell]) -> list[str]:
 
 
 def _made(cell: Cell, headers: dict[str, Cell], version: Version) -> tuple[Instantiation, ...]:
-    """Find the instantiations: in the text itself or, when macros make them, in the preprocessor's output."""
+    """Find the instantiations: in the source itself or, if macros make them, in the preprocessor's output."""
     if not (cell.expands or any(h.expands for h in headers.values())):
         return tuple(i for c in (*headers.values(), cell) for i in c.instantiations)
     from metalnb.engine.clang.driver import expand
@@ -170,7 +170,7 @@ def _made(cell: Cell, headers: dict[str, Cell], version: Version) -> tuple[Insta
 
 @functools.cache
 def _front_end() -> str:
-    """Return a key for the state of the front end and libclang: reflections made by another state are not reused."""
+    """Return a key for the state of the front end and libclang: reflections from another state are not reused."""
     here = Path(__file__).parent.parent
     files = [here / "dtypes.py", *(f for f in (here / "msl").rglob("*") if f.is_file() and f.suffix != ".pyc")]
     return f"{cache.fingerprint(files)} {parser_version()}"
@@ -186,7 +186,7 @@ def _constants(
             message = f"constants: the cell has no function constant {name!r}; it has: {has}"
             raise ArgumentError(message)
     missing = [c for c in reflection.constants if c.name not in given and not c.optional]
-    if missing:  # one that is declared and not named again needs no value (MSL 5.8)
+    if missing:  # one that is declared and never used needs no value (MSL 5.8)
         named = Counter(word for c in cells for word in outline(c.edited.original).words)
         missing = [c for c in missing if named[c.name] > 1]
     if missing:

@@ -1,4 +1,4 @@
-"""What a cell prints, refused where the engine does not show it."""
+"""Reject cells that print, on engines that do not show the output."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _PRINTS = frozenset({_OWN, "os_log_default", "os_log"})
 
 
 def refuse_unseen_prints(units: Mapping[str, Unit], engine: Engine) -> None:
-    """Raise when a cell prints, and the engine does not show it.
+    """Raise an error if a cell prints, and the engine does not show it.
 
     Raises
     ------
@@ -39,6 +39,6 @@ def refuse_unseen_prints(units: Mapping[str, Unit], engine: Engine) -> None:
 
 @functools.lru_cache(64)
 def _printing(text: str) -> tuple[tuple[int, str], ...]:
-    """Return where a cell prints, and with which word."""
+    """Return the position of a cell's first print, and its word."""
     tokens = (token for tree in outline(text).trees for token in tree.tokens)
     return tuple((token.start, token.text) for token in tokens if token.text in _PRINTS)

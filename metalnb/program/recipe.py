@@ -1,4 +1,4 @@
-"""What a program is made from: text and options, checked, and a key for all of it."""
+"""A program's inputs: source and options, checked, and a key for all of it."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ __all__ = ["Recipe", "decoded", "header_name", "text"]
 
 
 class Recipe:
-    """All that a program is made from. Pickling a program pickles this.
+    """A program's inputs. Pickling a program pickles this.
 
     Attributes
     ----------
     msl : str or None
         The requested version of the language.
     newest : tuple of int
-        The newest version that the engine has, which another process finds out for itself.
+        The newest version that the engine has; another process determines it again.
     own : bool
-        Whether the text is the library's own: what its templates become is then read when it is first called.
+        Whether the source is the library's own: its template instances are then read when they are first called.
     """
 
     __slots__ = ("checked", "constants", "engine", "headers", "math", "msl", "name", "newest", "own", "source")
@@ -46,33 +46,33 @@ class Recipe:
 
     @property
     def version(self) -> Version:
-        """The version of the language: the requested one, else metalnb's own, limited to what the engine compiles."""
+        """The version of the language: the requested one, else metalnb's own, limited to the engine's newest."""
         return min(read(self.msl) if self.msl else DEFAULT, self.newest)
 
     @property
     def content(self) -> tuple[Any, ...]:
-        """All that the kernels depend on: the same in another cell, which diagnostics name otherwise, or number."""
+        """All that the kernels depend on; not the cell's name and line numbers in diagnostics."""
         constants = tuple((k, type(v).__name__, repr(v)) for k, v in sorted(self.constants.items()))
         headers = tuple(sorted(self.headers.items()))
         return self.source.lstrip("\n"), constants, self.math, headers, self.engine, self.msl, self.checked, self.own
 
     @property
     def key(self) -> tuple[Any, ...]:
-        """A hashable name of everything in it."""
+        """A hashable key of everything in the recipe."""
         return *self.content, self.name, self.source
 
     def within(self, newest: Version) -> Recipe:
-        """Hold it to the newest version that its engine has; return it."""
+        """Limit the recipe to the newest version that its engine has; return it."""
         self.newest = newest
         return self
 
     def of_library(self, own: bool = True) -> Recipe:
-        """Say whether the text is the library's own; return the recipe."""
+        """Set whether the source is the library's own; return the recipe."""
         self.own = own
         return self
 
     def specialized(self, constants: Mapping[str, Any]) -> Recipe:
-        """Return the recipe with other values for some of its function constants."""
+        """Return the recipe with different values for some of its function constants."""
         values = {**self.constants, **constants}
         given = self.source, values, self.math, self.headers, self.engine, self.name, self.msl, self.checked
         return Recipe(*given).of_library(self.own)
@@ -93,7 +93,7 @@ def decoded(data: bytes, name: str) -> str:
     Raises
     ------
     CompileError
-        When they are not UTF-8, with the line and column.
+        If they are not UTF-8, with line and column.
     """
     try:
         return data.decode("utf-8-sig")
@@ -111,7 +111,7 @@ _HEADER = re.compile(r"[A-Za-z0-9_][\w.-]*(?:/[\w][\w.-]*)*", re.ASCII)
 
 
 def header_name(name: str) -> str:
-    """Check the name of a header cell; return it without the ``../`` that it may begin with.
+    """Check the name of a header cell; return it without leading ``../``.
 
     Raises
     ------
@@ -133,9 +133,9 @@ def text(source: Any, name: str) -> str:
     Raises
     ------
     ArgumentError
-        When it is no str.
+        If it is not a str.
     CompileError
-        When it is not valid Unicode, with the line and column.
+        If it is not valid Unicode, with line and column.
     """
     if not isinstance(source, str):
         message = f"compile: source is a str of MSL; got {type(source).__name__}"

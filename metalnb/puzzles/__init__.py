@@ -8,9 +8,9 @@
 
 A puzzle is a short kernel to write, checked against a specification in NumPy. ``puzzle`` is the record of one;
 ``elementwise_puzzles``, ``cooperative_puzzles``, ``lane_puzzles`` and ``tile_puzzles`` (with ``inputs``) contain them,
-and ``solutions`` one way to solve each. ``checker`` decides, with ``simdgroup_order``, which runs the SIMD-groups in
-another order, and with ``budgets``, which limits the cost of a correct answer; ``access_diagram`` draws. The kernel
-runs on metalnb's own inputs: the learner's arrays must not change here.
+and ``solutions`` one way to solve each. ``checker`` judges a kernel, with ``simdgroup_order``, which runs the
+SIMD-groups in another order, and ``budgets``, which limit the cost of a correct answer; ``access_diagram`` draws. The
+kernel runs on metalnb's own inputs: the learner's arrays must not change here.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def puzzle(name: str | int) -> Puzzle:
 
 
 def check(kernel: Kernel, *, seed: int | None = None) -> Verdict:
-    """Check whether a kernel solves the puzzle that it is named after.
+    """Check whether a kernel solves the puzzle of its name.
 
     Parameters
     ----------
@@ -66,9 +66,9 @@ def check(kernel: Kernel, *, seed: int | None = None) -> Verdict:
     Returns
     -------
     Verdict
-        True when it does. Else its message says what is wrong: the first wrong element and its expected value, elements
-        never written, elements that two threads write, accesses beyond the end, and some missing barriers (a CPU does
-        not reveal every one); and of a right answer what it does more often than the puzzle allows.
+        True if it does. Otherwise its message says what is wrong: the first wrong element and its expected value,
+        elements never written, elements that two threads write, accesses beyond the end, and some missing barriers (a
+        CPU does not reveal every one); or what a correct answer does more often than the puzzle allows.
     """
     return check_kernel(_puzzle_of(kernel, "check"), kernel, seed)
 

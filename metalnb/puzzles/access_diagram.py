@@ -24,7 +24,7 @@ _GROUPS = ("#0d9488", "#7c3aed", "#db2777", "#65a30d")
 
 @dataclass(frozen=True, slots=True)
 class AccessDiagram:
-    """A diagram, and the same in words.
+    """A diagram, as SVG and in words.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""What a solution may cost: bounds on the counts of a profile, which are the same on every machine.
+"""Limits on a solution's cost: bounds on the counts of a profile, which are the same on every machine.
 
 Each function here makes a budget: a function that takes a profile and returns what exceeds the budget, if anything.
 """

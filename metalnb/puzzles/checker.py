@@ -19,7 +19,7 @@ from .simdgroup_order import turned
 
 __all__ = ["Verdict", "check_kernel"]
 
-_GUARD = 64  # elements before and after each array, so that a wrong index does no harm
+_GUARD = 64  # elements before and after each array, so that a wrong index is harmless
 _UNWRITTEN = {"f": 0x7FC0BEEF, "u": 0xBADC0DE5, "i": 0xBADC0DE5}
 _SHOWN = 6
 _WRAPPED = 1 << 31  # an unsigned index from here on has wrapped
@@ -27,14 +27,14 @@ _WRAPPED = 1 << 31  # an unsigned index from here on has wrapped
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What `check` found.
+    """The result of `check`.
 
     Attributes
     ----------
     puzzle : str
     passed : bool
     message : str
-        The error, its place, and what to look at; or that everything is right.
+        The error, its position, and what to look at; or that everything is right.
     """
 
     puzzle: str
@@ -81,7 +81,7 @@ def check_kernel(puzzle: Puzzle, kernel: Kernel, seed: int | None = None) -> Ver
 
 
 def _other_order(puzzle: Puzzle, kernel: Kernel, case: Case) -> str:
-    """Return the error when the SIMD-groups of the only threadgroup run in reverse order; empty if there is none."""
+    """Return the error that shows when the only threadgroup's SIMD-groups run in reverse order; empty if none does."""
     launch = puzzle.launch(case.n)
     threads = launch.get("threadgroup")
     twin = turned(kernel, threads) if isinstance(threads, int) and launch["grid"] == threads else None
@@ -98,13 +98,13 @@ def _other_order(puzzle: Puzzle, kernel: Kernel, case: Case) -> str:
 
 
 def _too_dear(puzzle: Puzzle, kernel: Kernel, case: Case) -> str:
-    """Return what a correct kernel does too often, by its profile; empty if it stays within its budget."""
+    """Return what a correct kernel does too often, according to its profile; empty if it stays within its budget."""
     if not puzzle.budgets:
         return ""
     out = np.zeros(np.shape(puzzle.spec(**case.inputs)), puzzle.dtype)
     try:
         counted = profile(kernel, **_named(kernel, {**case.inputs, puzzle.out: out}), **puzzle.launch(case.n))
-    except (CompileError, EngineUnavailable):  # it is right, and cannot be counted here
+    except (CompileError, EngineUnavailable):  # it is right, but cannot be profiled here
         return ""
     return next(filter(None, (budget(counted) for budget in puzzle.budgets)), "")
 
@@ -135,15 +135,15 @@ def _trial(puzzle: Puzzle, kernel: Kernel, inputs: dict[str, Any], n: int) -> st
     wrong = _compare(puzzle, made, right, seen.events if seen is not None else [])
     faults = [f for f in seen.findings if f.is_fault] if seen is not None else []
     told = [wrong] if wrong else []
-    if faults and "which write comes last is chance" not in wrong:
+    if faults and "which write is last depends on chance" not in wrong:
         told.append(sentence(faults[0]))
         if faults[0].kind == "never written" and faults[0].index is not None:  # of threadgroup memory
-            told.append("Does a thread bring it? Do all wait at a barrier before they read?")
+            told.append("Does a thread store it? Do all wait at a barrier before they read?")
     return "\n".join(told)
 
 
 def _watched(dispatch: Dispatch) -> Validation | None:
-    """Run a call watched; None where that cannot be done."""
+    """Run a call in the watched build; None if that cannot be done."""
     try:
         return watch(dispatch)
     except EngineUnavailable:
@@ -155,7 +155,7 @@ def _named(kernel: Kernel, arguments: dict[str, Any]) -> dict[str, Any]:
 
 
 def _fill(puzzle: Puzzle) -> np.uint32:
-    """Return the bits of an output before the kernel runs: a value that no kernel writes by chance."""
+    """Return the bits that fill an output before the kernel runs: a value that no kernel writes by chance."""
     return np.uint32(0 if puzzle.zeroed else _UNWRITTEN[np.dtype(puzzle.dtype).kind])
 
 
@@ -174,7 +174,7 @@ def _beyond(event: Event, arrays: Mapping[str, Any], launch: Mapping[str, Any]) 
         place = f"which is {event.index - (1 << 32)} in unsigned arithmetic"
     return (
         f"thread {event.thread} {deed} {event.buffer}[{event.index}], {place}: {event.buffer} has {_count(size)}. "
-        f"{_threads(launch)} Guard the access, or look at how the index is made."
+        f"{_threads(launch)} Guard the access, or check how the index is computed."
     )
 
 
@@ -191,7 +191,7 @@ def _threads(launch: Mapping[str, Any]) -> str:
 def _guarded(
     kernel: Kernel, puzzle: Puzzle, inputs: dict[str, Any], shape: tuple[int, ...], launch: Mapping[str, Any]
 ) -> tuple[np.ndarray[Any, Any], str]:
-    """Run the kernel itself with guards around its output; return the output, and a message if a guard was touched."""
+    """Run the kernel with guards around its output; return the output, and a message if a guard was overwritten."""
     memory, out = _between_guards(shape, puzzle)
     count = out.size
     kernel(**_named(kernel, {**inputs, puzzle.out: out}), **launch)
@@ -228,7 +228,7 @@ def _compare(puzzle: Puzzle, made: np.ndarray[Any, Any], right: np.ndarray[Any, 
 
 
 def _twice(puzzle: Puzzle, events: list[Event]) -> str:
-    """Return a message about an element that two threads wrote: which write comes last is chance."""
+    """Return a message about an element that two threads wrote: which write is last depends on chance."""
     if not puzzle.once:
         return ""
     writers: dict[int, set[int]] = {}
@@ -241,7 +241,7 @@ def _twice(puzzle: Puzzle, events: list[Event]) -> str:
             some += ", …" if len(writers[index]) > _SHOWN else ""
             return (
                 f"{puzzle.out}[{index}] is written by {len(writers[index])} threads ({some}): "
-                "which write comes last is chance. Let one thread write each element."
+                "which write is last depends on chance. Let one thread write each element."
             )
     return ""
 

@@ -52,7 +52,7 @@ PUZZLES = (
         lambda n: {"grid": _GROUP, "threadgroup": _GROUP},
         sizes=(1, 8, 31, 32, 33, 100, 256),
         hints=(
-            "A thread without an element brings 0.",
+            "A thread without an element contributes 0.",
             "for (uint step = 128; step > 0; step /= 2) { barrier; if (t < step) partial[t] += partial[t + step]; }",
             "Every thread must reach every barrier: put it outside the if.",
         ),
@@ -70,7 +70,7 @@ PUZZLES = (
         signal,
         lambda a, b, n, k: np.correlate(np.concatenate([_double(a), np.zeros(k - 1)]), _double(b), "valid"),
         lambda n: {"grid": n},
-        hints=("A loop over j from 0 to k.", "Leave out the terms where i + j is n or more."),
+        hints=("Loop over j from 0 to k - 1.", "Leave out the terms where i + j is n or more."),
     ),
     Puzzle(
         "running_sum",
@@ -109,7 +109,7 @@ PUZZLES = (
         lambda n: {"grid": 5 * 32, "threadgroup": 32},
         sizes=(1, 31, 32, 33, 100, 257),
         shown=64,
-        hints=("for (uint i = t; i < n; i += 32) sum += a[row * n + i];", "Then the tree, from step 16 down."),
+        hints=("for (uint i = t; i < n; i += 32) sum += a[row * n + i];", "Then a tree, from step 16 down."),
     ),
     Puzzle(
         "simd_dot",
@@ -150,7 +150,7 @@ PUZZLES = (
         shown=4,
         hints=(
             "for (uint first = 0; first < n; first += 8) { … }",
-            "Bring 0 where a tile hangs over the edge; return from no thread before the last barrier.",
+            "Store 0 where a tile extends beyond the edge; no thread may return before the last barrier.",
             "tile_a[t.y][t.x] is a[p.y][first + t.x]; tile_b[t.y][t.x] is b[first + t.y][p.x].",
         ),
     ),
@@ -193,8 +193,8 @@ PUZZLES = (
         sizes=(1, 5, 29, 32, 33, 70),
         shown=4,
         hints=(
-            "For r = t.y, t.y + 8, …: bring a[group.y * 32 + r][group.x * 32 + t.x] to tile[r][t.x]. Then wait.",
-            "The tile's place in out: column group.y * 32, row group.x * 32.",
+            "For r = t.y, t.y + 8, …: copy a[group.y * 32 + r][group.x * 32 + t.x] to tile[r][t.x]. Then wait.",
+            "The tile's position in out: column group.y * 32, row group.x * 32.",
             "out[(group.x * 32 + r) * rows + group.y * 32 + t.x] = tile[t.x][r], guarded.",
         ),
     ),
@@ -216,8 +216,8 @@ PUZZLES = (
         sizes=(1, 31, 32, 33, 100),
         shown=32,
         hints=(
-            "Three walks over the row: the largest, the sum, the result.",
-            "simd_max, then simd_sum: every lane gets the answer.",
+            "Go over the row three times: for the largest element, the sum, and the result.",
+            "simd_max, then simd_sum: every lane gets the result.",
         ),
         cases=SOFTMAX,
     ),
@@ -237,17 +237,17 @@ PUZZLES = (
         sizes=(1, 31, 32, 33, 100, 1000),
         dtype=np.uint32,
         hints=(
-            "Each lane first finds its own best over every 32nd element.",
-            "Then the largest value of all: simd_max. Which lanes have it? Of their indices, take simd_min.",
+            "Each lane first finds the largest of every 32nd element.",
+            "Then find the largest value of all: simd_max. Which lanes have it? Take simd_min of their indices.",
         ),
         cases=ARG_MAX,
     ),
     Puzzle(
         "smoothed",
         "19 · Stencil",
-        "out[y][x] is the mean of the 3 × 3 elements of a around a[y][x]; what lies outside a counts as 0. Do it "
-        "through a tile, so that a threadgroup fetches each element once and not nine times: threadgroups are 8 × 8, "
-        "and the tile has one more element on each side. The grid covers a and is rounded up.",
+        "out[y][x] is the mean of the 3 × 3 elements of a around a[y][x]; elements outside a count as 0. Use a tile, "
+        "so that a threadgroup fetches each element once rather than nine times: threadgroups are 8 × 8, and the tile "
+        "has one more element on each side. The grid covers a and is rounded up.",
         """kernel void smoothed(device const float* a, device float* out,
                      constant uint& rows, constant uint& columns,
                      uint2 p [[thread_position_in_grid]],
@@ -263,9 +263,9 @@ PUZZLES = (
         sizes=(1, 5, 8, 9, 20),
         shown=4,
         hints=(
-            "64 threads bring 100 elements: for (uint i = t.y * 8 + t.x; i < 100; i += 64) { … }",
-            "Element i lies in the tile's row i / 10; in a that is row int(group.y * 8 + i / 10) - 1: it may be -1.",
-            "Bring 0 for what lies outside. After the barrier the thread's own element is tile[t.y + 1][t.x + 1].",
+            "64 threads copy 100 elements: for (uint i = t.y * 8 + t.x; i < 100; i += 64) { … }",
+            "Element i is in the tile's row i / 10; in a that is row int(group.y * 8 + i / 10) - 1, which may be -1.",
+            "Store 0 for elements outside. After the barrier the thread's own element is tile[t.y + 1][t.x + 1].",
         ),
     ),
 )

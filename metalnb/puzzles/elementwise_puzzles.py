@@ -68,7 +68,7 @@ PUZZLES = (
         _two,
         lambda a, b: a + b,
         lambda n: {"grid": n},
-        hints=("The same index reads from a and from b.",),
+        hints=("The same index is used for a and for b.",),
     ),
     Puzzle(
         "guarded",
@@ -102,7 +102,7 @@ PUZZLES = (
         lambda n: {"grid": (_rounded(n, 4), _rounded(n, 4)), "threadgroup": (4, 4)},
         sizes=(1, 3, 4, 5, 17),
         shown=3,
-        hints=("Row y begins at element y * n.", "Guard both p.x and p.y: a row's overhang lands in the next row."),
+        hints=("Row y begins at element y * n.", "Guard both p.x and p.y: x beyond a row's end is in the next row."),
     ),
     Puzzle(
         "broadcast",
@@ -159,9 +159,9 @@ PUZZLES = (
         sizes=(8, 16, 64, 256),
         shown=16,
         hints=(
-            "tile[t] = a[i]; brings it.",
+            "tile[t] = a[i]; copies the element.",
             "threadgroup_barrier(mem_flags::mem_threadgroup); waits.",
-            "The other's place is 7 - t.",
+            "The other thread's element is tile[7 - t].",
         ),
     ),
     Puzzle(

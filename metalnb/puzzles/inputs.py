@@ -1,4 +1,4 @@
-"""Inputs of puzzles 9 to 34: random ones, and difficult ones that only a careful kernel handles."""
+"""Inputs of puzzles 9 to 34: random ones, and edge cases that only a careful kernel handles."""
 
 from __future__ import annotations
 
@@ -59,12 +59,12 @@ def rectangle(rng: np.random.Generator, n: int) -> dict[str, Any]:
 
 
 def values(rng: np.random.Generator, n: int) -> dict[str, Any]:
-    """Whole numbers from 0 to 15."""
+    """Integers from 0 to 15."""
     return {"a": rng.integers(0, 16, n).astype(np.uint32)}
 
 
 def counted_values(rng: np.random.Generator, n: int) -> dict[str, Any]:
-    """Whole numbers from 0 to 15, and how many."""
+    """Integers from 0 to 15, and how many."""
     return {**values(rng, n), "n": n}
 
 
@@ -79,12 +79,12 @@ def plain(rng: np.random.Generator, n: int) -> dict[str, Any]:
 
 
 def whole_numbers(rng: np.random.Generator, n: int) -> dict[str, Any]:
-    """Small whole numbers, a fifth of them 0."""
+    """Small integers, a fifth of them 0."""
     return {"a": rng.integers(-2, 3, n).astype(np.float32)}
 
 
 def sorted_blocks(rng: np.random.Generator, n: int) -> dict[str, Any]:
-    """Blocks of 32 small whole numbers; every other one is in order, so that equal ones lie side by side."""
+    """Blocks of 32 small integers; every other block is sorted, so that equal numbers are adjacent."""
     blocks = rng.integers(-9, 10, (n // _LANES, _LANES)).astype(np.float32)
     blocks[::2].sort(axis=1)
     return {"a": blocks.reshape(-1)}
@@ -114,21 +114,21 @@ ARG_MAX = (
     ),
 )
 
-# The values of random rows are so close together that any of them works as the largest. In these rows only the largest
-# does; it is last in the first row, and elsewhere in the others.
+# The values of random rows are so close together that softmax works with any of them in place of the largest. In these
+# rows only the largest works; it is last in the first row, and elsewhere in the others.
 _WIDE = np.stack([np.roll(np.linspace(-150, 150, 100), 20 * row) for row in range(5)])
 SOFTMAX = (Case("rows that go from -150 to 150", 100, {"a": _WIDE.astype(np.float32), "n": 100}),)
 
 
 def _falling_at(*places: int) -> dict[str, Any]:
-    """Return 64 numbers that rise, except for the places given, where one is smaller than the one before it."""
+    """Return 64 rising numbers, except at the given positions, where a number is smaller than the one before it."""
     a = np.arange(64)
     for place in places:
         a[place:] -= 64
     return {"a": a.astype(np.float32)}
 
 
-# One fall is enough to spoil a block, and where a block begins it does not count.
+# One decrease makes a block unsorted, except at the beginning of a block.
 IN_ORDER = (
     Case("where only a[31] is smaller than the one before it", 64, _falling_at(31)),
     Case("where only a[1] is smaller than the one before it", 64, _falling_at(1)),

@@ -58,8 +58,8 @@ PUZZLES = (
     Puzzle(
         "turned_round",
         "20 · Shuffle",
-        "Reverse each block of 32: out[0] is a[31], out[1] is a[30], …, out[32] is a[63]. Puzzle 7 did that through "
-        "threadgroup memory. The lanes of a SIMD-group can read each other's registers instead, with simd_shuffle: "
+        "Reverse each block of 32: out[0] is a[31], out[1] is a[30], …, out[32] is a[63]. Puzzle 7 does this through "
+        "threadgroup memory. The lanes of a SIMD-group can instead read each other's registers, with simd_shuffle: "
         "each thread reads its own element and writes its own. The length is a multiple of 32.",
         """kernel void turned_round(device const float* a, device float* out,
                          uint i [[thread_position_in_grid]],
@@ -73,16 +73,16 @@ PUZZLES = (
         sizes=_WHOLE,
         shown=32,
         hints=(
-            "All lanes offer a value, and each says which lane's value it wants.",
-            "simd_shuffle(a[i], …): the value offered comes first, then the number of a lane, from 0 to 31.",
+            "All lanes offer a value, and each names the lane that it reads from.",
+            "simd_shuffle(a[i], …): first the value offered, then the number of a lane, from 0 to 31.",
         ),
         budgets=(budgets.lanes_only,),
     ),
     Puzzle(
         "block_sums",
         "21 · Sum of a SIMD-group",
-        "out[0] is the sum of the first 32 elements of a, out[1] that of the next 32, and so on. Threadgroups are 128 "
-        "threads, which is four SIMD-groups, and the grid is rounded up: the last block may be short, and some "
+        "out[0] is the sum of the first 32 elements of a, out[1] that of the next 32, and so on. Threadgroups have 128 "
+        "threads, which are four SIMD-groups, and the grid is rounded up: the last block may be short, and some "
         "SIMD-groups have no element at all. Use simd_sum and no threadgroup memory.",
         """kernel void block_sums(device const float* a, device float* out, constant uint& n,
                        uint i [[thread_position_in_grid]],
@@ -96,8 +96,8 @@ PUZZLES = (
         sizes=(1, 8, 31, 32, 33, 100, 257),
         shown=64,
         hints=(
-            "A lane without an element brings 0, and all lanes call simd_sum.",
-            "One lane of each SIMD-group writes: which one surely has an element, if any has?",
+            "A lane without an element contributes 0, and all lanes call simd_sum.",
+            "One lane of each SIMD-group writes: which one has an element if any lane does?",
             "The block's number is i / 32.",
         ),
         budgets=(budgets.lanes_only,),
@@ -105,9 +105,9 @@ PUZZLES = (
     Puzzle(
         "differences",
         "22 · Neighbours",
-        "out[i] = a[i + 1] - a[i], and 0 for the last element. Fetch the elements once, or nearly: a lane has its own, "
-        "and gets the next one from its neighbour by simd_shuffle_down. One lane of each SIMD-group has no neighbour. "
-        "The grid is rounded up to threadgroups of 128.",
+        "out[i] = a[i + 1] - a[i], and 0 for the last element. Fetch each element only once, or nearly so: a lane has "
+        "its own, and gets the next one from its neighbour with simd_shuffle_down. One lane of each SIMD-group has no "
+        "neighbour. The grid is rounded up to threadgroups of 128.",
         """kernel void differences(device const float* a, device float* out, constant uint& n,
                         uint i [[thread_position_in_grid]],
                         uint lane [[thread_index_in_simdgroup]]) {
@@ -120,7 +120,7 @@ PUZZLES = (
         sizes=(1, 8, 31, 32, 33, 100, 257),
         shown=40,
         hints=(
-            "float next = simd_shuffle_down(own, 1); outside of any if: a lane that is switched off offers nothing.",
+            "float next = simd_shuffle_down(own, 1); outside any if: an inactive lane offers nothing.",
             "Lane 31 reads a[i + 1] itself, if there is one.",
         ),
         budgets=(budgets.lanes_only, budgets.reads("a", 1.1)),
@@ -128,10 +128,10 @@ PUZZLES = (
     Puzzle(
         "farthest",
         "23 · Reduction by shuffles",
-        "out[0] is that of the first 32 elements which is farthest from 0, with its sign: of 3, -5 and 4 it is -5. "
-        "out[1] is that of the next 32, and so on. No function does that at once, so do it in five rounds: each lane "
-        "compares its value with that of the lane 16 further on, and keeps one of the two; then 8, 4, 2, 1. The "
-        "length is a multiple of 32.",
+        "out[0] is the one of the first 32 elements that is farthest from 0, with its sign: of 3, -5 and 4 it is -5. "
+        "out[1] is that of the next 32, and so on. There is no function for this, so do it in five rounds: each lane "
+        "compares its value with that of the lane 16 further on, and keeps one of the two; then 8, 4, 2, 1. The length "
+        "is a multiple of 32.",
         """kernel void farthest(device const float* a, device float* out,
                      uint i [[thread_position_in_grid]],
                      uint lane [[thread_index_in_simdgroup]]) {
@@ -145,7 +145,7 @@ PUZZLES = (
         shown=32,
         hints=(
             "for (ushort gap = 16; gap > 0; gap /= 2) { float other = simd_shuffle_down(best, gap); … }",
-            "Lanes near the end get nothing of use; it does not matter, because only lane 0 counts in the end.",
+            "Lanes near the end get nothing useful; this does not matter, because only lane 0 writes its result.",
         ),
         budgets=(budgets.lanes_only, budgets.reads("a", 1)),
     ),
@@ -153,8 +153,8 @@ PUZZLES = (
         "in_order",
         "24 · A vote",
         "out[0] is 1 if the first 32 elements are in order, each at least as large as the one before it; else 0. "
-        "out[1] says so of the next 32, and so on. Each lane compares its own element with its neighbour's, and "
-        "simd_all says whether that is so in all lanes. The length is a multiple of 32.",
+        "out[1] is the same for the next 32, and so on. Each lane compares its own element with its neighbour's, and "
+        "simd_all returns whether this is true in all lanes. The length is a multiple of 32.",
         """kernel void in_order(device const float* a, device uint* out,
                      uint i [[thread_position_in_grid]],
                      uint lane [[thread_index_in_simdgroup]]) {
@@ -169,7 +169,7 @@ PUZZLES = (
         shown=32,
         dtype=np.uint32,
         hints=(
-            "simd_shuffle_down gives each lane its neighbour's; the last lane, which has none, gets its own.",
+            "simd_shuffle_down returns the neighbour's element; the last lane, which has none, gets its own.",
             "simd_all(own <= next), by all lanes; then lane 0 writes.",
         ),
         budgets=(budgets.lanes_only, budgets.reads("a", 1)),
@@ -177,10 +177,10 @@ PUZZLES = (
     Puzzle(
         "partitioned",
         "25 · Ballot",
-        "Of each 32 elements, bring those above 0 to the front of the block and the others behind them; both keep "
-        "their order. simd_ballot gives every lane all answers to a question, a bit for each lane: "
-        "uint(simd_vote::vote_t(simd_ballot(…))). From the bits below its own a lane knows its place. There is a "
-        "thread for each element, and the last block may be short.",
+        "In each block of 32 elements, move those above 0 to the front and the others after them; both keep their "
+        "order. simd_ballot returns to every lane all answers to a question, one bit per lane: "
+        "uint(simd_vote::vote_t(simd_ballot(…))). The bits below its own tell a lane its new index. There is a thread "
+        "for each element, and the last block may be short.",
         """kernel void partitioned(device const float* a, device float* out,
                         uint i [[thread_position_in_grid]],
                         uint lane [[thread_index_in_simdgroup]]) {
@@ -192,8 +192,8 @@ PUZZLES = (
         _fitting,
         shown=32,
         hints=(
-            "(1u << lane) - 1 has the bits of the lanes before one's own; popcount counts bits.",
-            "An element above 0 goes to place popcount(votes & below), another one after all of these.",
+            "(1u << lane) - 1 has the bits of the lanes before this one; popcount counts bits.",
+            "An element above 0 goes to index popcount(votes & below) of the block, any other after all of these.",
             "Of the lanes before it, lane - popcount(votes & below) have no element above 0.",
         ),
         budgets=(budgets.lanes_only, budgets.reads("a", 1)),
@@ -202,8 +202,8 @@ PUZZLES = (
         "polynomial",
         "26 · Broadcast",
         "out[i] = c[0] + c[1] x[i] + c[2] x[i]² + … + c[31] x[i]³¹. A SIMD-group fetches the 32 coefficients once, one "
-        "for each lane, and simd_broadcast(value, lane) hands them round. The grid is rounded up: a lane without an x "
-        "still holds a coefficient that the others need.",
+        "for each lane, and simd_broadcast(value, lane) passes each of them to all lanes. The grid is rounded up: a "
+        "lane without an x still has a coefficient that the others need.",
         """kernel void polynomial(device const float* x, device const float* c, device float* out,
                        constant uint& n,
                        uint i [[thread_position_in_grid]],
@@ -217,8 +217,8 @@ PUZZLES = (
         sizes=(1, 8, 31, 32, 33, 100, 257),
         shown=32,
         hints=(
-            "Horner's way, from the end: sum = sum * x + c[31], then c[30], …",
-            "Every lane takes part in every broadcast: return from no lane before the last one.",
+            "Use Horner's method, from the end: sum = sum * x + c[31], then c[30], …",
+            "Every lane takes part in every broadcast: no lane may return before the last one.",
             "for (ushort k = 32; k-- > 0;) sum = sum * own + simd_broadcast(mine, k);",
         ),
         budgets=(budgets.lanes_only, budgets.reads("c", 384 // _LANES)),
@@ -226,9 +226,10 @@ PUZZLES = (
     Puzzle(
         "scanned",
         "27 · Prefix sums",
-        "out[i] is the sum of a[0] to a[i], for n up to 256, by one threadgroup of 256. Puzzle 11 passed 16 barriers; "
-        "one is enough. simd_prefix_inclusive_sum gives each lane the sum up to itself within its SIMD-group. The last "
-        "lane leaves the total in threadgroup memory, and then each SIMD-group adds the totals of those before it.",
+        "out[i] is the sum of a[0] to a[i], for n up to 256, by one threadgroup of 256. Puzzle 11 passes 16 barriers; "
+        "one is enough. simd_prefix_inclusive_sum returns to each lane the sum up to itself within its SIMD-group. The "
+        "last lane writes the total to threadgroup memory, and then each SIMD-group adds the totals of those before "
+        "it.",
         """kernel void scanned(device const float* a, device float* out, constant uint& n,
                     uint t [[thread_position_in_threadgroup]],
                     uint lane [[thread_index_in_simdgroup]],
@@ -243,19 +244,19 @@ PUZZLES = (
         sizes=(1, 8, 31, 32, 33, 100, 256),
         shown=64,
         hints=(
-            "A thread without an element brings 0 and stays.",
+            "A thread without an element contributes 0 and does not return early.",
             "Lane 31 has the sum of its SIMD-group: if (lane == 31) totals[simd] = own;",
-            "There are eight totals: simd_sum(lane < simd ? totals[lane] : 0) adds those before.",
+            "There are eight totals: simd_sum(lane < simd ? totals[lane] : 0) adds those of the SIMD-groups before.",
         ),
         budgets=(budgets.barriers(1),),
     ),
     Puzzle(
         "segmented",
         "28 · Segmented sums",
-        "Each 32 elements of a fall into runs: heads[i] is 1 where a new run begins, and a block's first element "
-        "begins one in any case. out[i] is the sum from the start of i's run up to a[i]. Find your run's start by a "
-        "ballot, then add up by simd_shuffle_up, 1, 2, 4, 8 and 16 lanes back, but never from before the start. The "
-        "length is a multiple of 32.",
+        "Each block of 32 elements of a is divided into runs: heads[i] is 1 where a new run begins, and a block's "
+        "first element always begins one. out[i] is the sum from the start of i's run up to a[i]. Find your run's "
+        "start with a ballot, then add up with simd_shuffle_up, 1, 2, 4, 8 and 16 lanes back, but never from before "
+        "the start. The length is a multiple of 32.",
         """kernel void segmented(device const float* a, device const uint* heads,
                       device float* out,
                       uint i [[thread_position_in_grid]],

@@ -23,7 +23,7 @@ LaunchOptions = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Case:
-    """Inputs chosen by hand, unlike any that random numbers give.
+    """Inputs chosen by hand, for cases that random numbers do not produce.
 
     Attributes
     ----------
@@ -52,7 +52,7 @@ class Puzzle:
     task : str
         The task, in a few sentences of Markdown.
     starter : str
-        The kernel to start from; the cell starts with the library's header, as every cell does.
+        The kernel to start from; like every cell, it starts with the library's header.
     given : callable
         ``given(rng, n)`` returns the inputs for a size: a dict of arrays and scalars by parameter name.
     spec : callable
@@ -72,12 +72,12 @@ class Puzzle:
     dtype : type
         The dtype of the output.
     once : bool
-        Whether each element must be written by one thread only.
+        Whether each element must be written by only one thread.
     zeroed : bool
         Whether the output starts as 0, so that an element that is never written is not an error.
     budgets : tuple of callable
-        What a right answer may cost: each takes a `Profile` of the last size and returns what is too much, or an empty
-        string.
+        Limits on the cost of a correct answer: each takes a `Profile` at the last size and returns what exceeds the
+        limit, or an empty string.
     """
 
     name: str

@@ -1,8 +1,8 @@
 """The same kernel with its SIMD-groups in reverse order, which exposes a missing barrier.
 
-A CPU runs the SIMD-groups of a threadgroup one after the other, the first one first, up to the next barrier. A kernel
-that lacks a barrier can always be right in that order, and sometimes be wrong on a GPU. In the twin made here the
-SIMD-group that runs first holds the last threads.
+A CPU runs the SIMD-groups of a threadgroup one after another, in order, up to the next barrier. A kernel that lacks a
+barrier may always be right in that order, yet sometimes be wrong on a GPU. In the twin made here the SIMD-group that
+runs first holds the last threads.
 """
 
 from __future__ import annotations
@@ -15,13 +15,14 @@ from metalnb.validation import twin_of
 __all__ = ["turned"]
 
 _LANES = 32
-# The inputs that stay the same when SIMD-groups change places; with any other the twin would be a different kernel.
+# The inputs that stay the same when SIMD-groups are reordered; with any other input the twin would be a different
+# kernel.
 _KEPT = {"thread_index_in_simdgroup", "threads_per_simdgroup", "threads_per_threadgroup", "threads_per_grid"}
 _PLACE = "thread_position_in_threadgroup"
 
 
 def turned(kernel: Kernel, threadgroup: int) -> Kernel | None:
-    """Return the twin for one threadgroup of a number of threads; None if there is none."""
+    """Return the twin for one threadgroup with a number of threads; None if there is none."""
     inputs = {i.attribute: i for i in kernel.signature.inputs}
     if threadgroup <= _LANES or threadgroup % _LANES or inputs.keys() - _KEPT != {_PLACE}:
         return None

@@ -1,4 +1,4 @@
-"""Puzzles 29 to 34: tiles in threadgroup memory that are worth their place."""
+"""Puzzles 29 to 34: tiles in threadgroup memory."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _softmax(a: np.ndarray[Any, Any], n: int) -> np.ndarray[Any, Any]:  # noqa: 
 
 
 def _tiles(n: int, side: int) -> LaunchOptions:
-    """Threadgroups of 8 × 8 for tiles of a side, which cover n × n."""
+    """Return the launch: threadgroups of 8 × 8 for square tiles that cover n × n."""
     return {"grid": (-(-n // side) * 8, -(-n // side) * 8), "threadgroup": (8, 8)}
 
 
@@ -39,9 +39,9 @@ PUZZLES = (
     Puzzle(
         "window_sums",
         "29 · Halo",
-        "out[i] is the sum of the 17 elements a[i - 8] to a[i + 8]; what lies outside a counts as 0. A threadgroup of "
-        "64 needs 64 + 16 elements: its own, and a halo of 8 on each side. Bring each of them once, then add up from "
-        "threadgroup memory. The grid is rounded up.",
+        "out[i] is the sum of the 17 elements a[i - 8] to a[i + 8]; elements outside a count as 0. A threadgroup of 64 "
+        "needs 64 + 16 elements: its own, and a halo of 8 on each side. Copy each of them to threadgroup memory once, "
+        "then add up from there. The grid is rounded up.",
         """kernel void window_sums(device const float* a, device float* out, constant uint& n,
                         uint i [[thread_position_in_grid]],
                         uint t [[thread_position_in_threadgroup]],
@@ -56,8 +56,8 @@ PUZZLES = (
         sizes=(1, 8, 63, 64, 65, 200, 640),
         shown=64,
         hints=(
-            "80 elements for 64 threads: for (uint k = t; k < 80; k += 64) { … }",
-            "tile[k] is a[group * 64 + k - 8], which may lie before the start: count with int.",
+            "64 threads copy 80 elements: for (uint k = t; k < 80; k += 64) { … }",
+            "tile[k] is a[group * 64 + k - 8], which may be before the start: compute the index as an int.",
             "After the barrier the window of thread t begins at tile[t].",
         ),
         budgets=(budgets.reads("a", 1.25),),
@@ -65,9 +65,9 @@ PUZZLES = (
     Puzzle(
         "free_of_conflicts",
         "30 · Banks",
-        "Transpose an n × n matrix, n a multiple of 32, by threadgroups of 32 × 8, as in puzzle 16; but declare the "
-        "tile yourself. Threadgroup memory has 32 banks of 4 bytes: element w of it lies in bank w % 32, and lanes "
-        "that want different elements of one bank take turns. Write to the tile and read from it without any turns.",
+        "Transpose an n × n matrix, with n a multiple of 32, in threadgroups of 32 × 8, as in puzzle 16; but declare "
+        "the tile yourself. Threadgroup memory has 32 banks of 4 bytes: its element w is in bank w % 32, and lanes "
+        "that access different elements of one bank take turns. Write and read the tile without taking turns.",
         """kernel void free_of_conflicts(device const float* a, device float* out,
                               constant uint& n,
                               uint2 t [[thread_position_in_threadgroup]],
@@ -82,8 +82,8 @@ PUZZLES = (
         shown=32,
         hints=(
             "Lanes that read a column of tile[32][32] are 32 elements apart: all in one bank.",
-            "What if a row had one element more?",
-            "Or leave the tile as it is, and turn each row round by its number: tile[r][(c + r) % 32].",
+            "What if a row had one more element?",
+            "Or keep the tile's size, and rotate each row by its number: tile[r][(c + r) % 32].",
         ),
         budgets=(budgets.coalesced, budgets.banks),
     ),
@@ -91,9 +91,9 @@ PUZZLES = (
         "blocked",
         "31 · Blocks in registers",
         "out = a b for n × n matrices. In puzzle 14 a thread reads two numbers from threadgroup memory for each "
-        "product. Let each thread make 2 × 2 elements of out: four numbers read are enough for four products. "
-        "A threadgroup of 8 × 8 threads makes a tile of 16 × 16 elements; the tiles cover out, and those at the edge "
-        "may hang over it.",
+        "product. Let each thread compute 2 × 2 elements of out: then four numbers are enough for four products. A "
+        "threadgroup of 8 × 8 threads computes a tile of 16 × 16 elements; the tiles cover out, and those at the edge "
+        "may extend beyond it.",
         """kernel void blocked(device const float* a, device const float* b, device float* out,
                     constant uint& n,
                     uint2 t [[thread_position_in_threadgroup]],
@@ -109,7 +109,7 @@ PUZZLES = (
         sizes=(1, 7, 16, 17, 40),
         shown=8,
         hints=(
-            "64 threads bring 256 elements of each tile: for (uint e = t.y * 8 + t.x; e < 256; e += 64) { … }",
+            "64 threads copy 256 elements of each tile: for (uint e = t.y * 8 + t.x; e < 256; e += 64) { … }",
             "A thread's elements are rows t.y and t.y + 8 of the tile, columns t.x and t.x + 8.",
             "float a0 = tile_a[t.y][k], a1 = tile_a[t.y + 8][k]; likewise b0, b1; then four sums.",
         ),
@@ -118,9 +118,9 @@ PUZZLES = (
     Puzzle(
         "double_buffered",
         "32 · Double buffering",
-        "out = a b for n × n matrices through tiles of 8 × 8, as in puzzle 14. There each step passed two barriers, "
-        "one before the tiles are read and one before they are overwritten. With two pairs of tiles, used in turn, one "
-        "barrier a step is enough. The grid is rounded up.",
+        "out = a b for n × n matrices through tiles of 8 × 8, as in puzzle 14. There each step passes two barriers, "
+        "one before the tiles are read and one before they are overwritten. With two pairs of tiles, used alternately, "
+        "one barrier per step is enough. The grid is rounded up.",
         """kernel void double_buffered(device const float* a, device const float* b,
                             device float* out,
                             constant uint& n,
@@ -137,18 +137,18 @@ PUZZLES = (
         sizes=(1, 7, 8, 9, 40),
         shown=4,
         hints=(
-            "Which pair is it? first / 8 % 2, or a variable that changes from 0 to 1 and back.",
-            "Bring, wait, add up; and then bring the next pair of tiles, which is no longer read.",
-            "Who still reads the pair of the step before last? Nobody: all have passed a barrier since.",
+            "Which pair is current? first / 8 % 2, or a variable that alternates between 0 and 1.",
+            "Copy, wait, add up; then copy into the other pair of tiles, which is no longer read.",
+            "Does any thread still read the pair of the step before last? No: all have passed a barrier since.",
         ),
         budgets=(budgets.barriers(6), budgets.reads("a", 5)),
     ),
     Puzzle(
         "online",
         "33 · Online softmax",
-        "The softmax of five rows again, one SIMD-group for each. Puzzle 17 walked over a row three times. Walk twice: "
-        "find the largest element m and the sum s of exp(a[i] - m) together. When a larger m turns up, what was "
-        "added up so far is too large by a factor that you know (Milakov and Gimelshein, 2018).",
+        "The softmax of five rows again, one SIMD-group for each. Puzzle 17 goes over a row three times. Do it in two "
+        "passes: find the largest element m and the sum s of exp(a[i] - m) together. When a larger m turns up, the sum "
+        "so far is too large by a factor that you know (Milakov and Gimelshein, 2018).",
         """kernel void online(device const float* a, device float* out, constant uint& n,
                    uint row [[threadgroup_position_in_grid]],
                    uint lane [[thread_index_in_simdgroup]]) {
@@ -162,8 +162,8 @@ PUZZLES = (
         shown=32,
         hints=(
             "When m becomes larger, s becomes s * exp(m - larger) + exp(v - larger).",
-            "Each lane has an m of its own. Before simd_sum adds the lanes' sums, bring them to one m.",
-            "A lane without an element: m very small, -1e30 say, and s = 0.",
+            "Each lane has its own m. Before simd_sum adds the lanes' sums, scale them to a common m.",
+            "A lane without an element has a very small m, such as -1e30, and s = 0.",
         ),
         cases=SOFTMAX,
         budgets=(budgets.reads("a", 2),),
@@ -172,9 +172,9 @@ PUZZLES = (
         "private_bins",
         "34 · Private histograms",
         "Count how often each of the values 0 to 15 is in a, with few updates of device memory. Each of four "
-        "threadgroups of 64 counts its part in 16 counters of its own, in threadgroup memory, and adds these to counts "
-        "at the end. A thread takes every 256th element: for (uint k = i; k < n; k += 256). The counters in device "
-        "memory begin at 0; those in threadgroup memory begin as anything.",
+        "threadgroups of 64 counts its part in its own 16 counters, in threadgroup memory, and adds these to counts at "
+        "the end. A thread takes every 256th element: for (uint k = i; k < n; k += 256). The counters in device memory "
+        "start at 0; those in threadgroup memory are uninitialised.",
         """kernel void private_bins(device const uint* a, device atomic_uint* counts,
                          constant uint& n,
                          uint i [[thread_position_in_grid]],

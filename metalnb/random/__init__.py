@@ -1,15 +1,14 @@
 """Random arrays: ``mnb.random.randn(1000)``. The same seed gives the same numbers on every engine.
 
 A generator is a key and the number of blocks used so far. The device computes the numbers from counters
-(``random.metal``); for a few distributions NumPy does, on the host (``distributions``). Bits, integers and uniform
-floats are identical on every engine. Normal floats use only operations that IEEE 754 rounds exactly, so they are
-identical too on engines that follow it; metalcompute compiles with fast math, which may change the last bits.
+(``random.metal``); for a few distributions NumPy does so on the host (``distributions``). Bits, integers and uniform
+floats are identical on every engine. Normal floats use only operations that IEEE 754 rounds exactly, so they too are
+identical on engines that conform to it; metalcompute compiles with fast math, which may change the last bits.
 
-Input: a seed and shapes. Output: arrays, filled by one dispatch each. ``keys`` makes keys on the host, and
+Each array is filled by one dispatch. ``keys`` makes keys on the host, and
 ``generator`` starts the kernels through `library_kernels.launching`.
 
-The functions of this module share one generator, which `seed` restarts; without it the first use takes a seed from the
-system.
+The functions of this module share one generator, which `seed` restarts; its initial seed comes from the system.
 """
 
 from __future__ import annotations

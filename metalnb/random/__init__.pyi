@@ -2,15 +2,14 @@
 """Random arrays: ``mnb.random.randn(1000)``. The same seed gives the same numbers on every engine.
 
 A generator is a key and the number of blocks used so far. The device computes the numbers from counters
-(``random.metal``); for a few distributions NumPy does, on the host (``distributions``). Bits, integers and uniform
-floats are identical on every engine. Normal floats use only operations that IEEE 754 rounds exactly, so they are
-identical too on engines that follow it; metalcompute compiles with fast math, which may change the last bits.
+(``random.metal``); for a few distributions NumPy does so on the host (``distributions``). Bits, integers and uniform
+floats are identical on every engine. Normal floats use only operations that IEEE 754 rounds exactly, so they too are
+identical on engines that conform to it; metalcompute compiles with fast math, which may change the last bits.
 
-Input: a seed and shapes. Output: arrays, filled by one dispatch each. ``keys`` makes keys on the host, and
+Each array is filled by one dispatch. ``keys`` makes keys on the host, and
 ``generator`` starts the kernels through `library_kernels.launching`.
 
-The functions of this module share one generator, which `seed` restarts; without it the first use takes a seed from the
-system.
+The functions of this module share one generator, which `seed` restarts; its initial seed comes from the system.
 """
 
 from builtins import bool as _bool
@@ -59,7 +58,7 @@ def choice(a: Any, size: Size = None, replace: _bool = True, p: Any = None, axis
         For elements that arrays cannot hold, such as text or float64, the result is a NumPy array.
     size : int or tuple of int, optional
     replace : bool
-        False: nothing is chosen twice.
+        Whether an element can be chosen more than once.
     p : sequence of float, optional
         The probability of each; they sum to 1. Only with `replace`.
     axis : int
@@ -67,7 +66,7 @@ def choice(a: Any, size: Size = None, replace: _bool = True, p: Any = None, axis
     Raises
     ------
     ValueError
-        When there is nothing to choose from, or not enough; or when `p` does not fit.
+        If there is nothing to choose from, or not enough; or if `p` does not fit.
     """
 
 def default_generator() -> Generator:
@@ -82,7 +81,7 @@ def exponential(scale: float = 1.0, size: Size = None, dtype: DTypeLike | None =
     Raises
     ------
     ValueError
-        When the mean is negative.
+        If the mean is negative.
     """
 
 def gamma(shape: Any, scale: Any = 1.0, size: Size = None, dtype: DTypeLike | None = ...) -> Array:
@@ -102,7 +101,7 @@ def laplace(loc: float = 0.0, scale: float = 1.0, size: Size = None, dtype: DTyp
     Raises
     ------
     ValueError
-        When the scale is negative.
+        If the scale is negative.
     """
 
 def normal(loc: float = 0.0, scale: float = 1.0, size: Size = None, dtype: DTypeLike | None = ...) -> Array:
@@ -111,14 +110,14 @@ def normal(loc: float = 0.0, scale: float = 1.0, size: Size = None, dtype: DType
     Raises
     ------
     ValueError
-        When the standard deviation is negative.
+        If the standard deviation is negative.
     """
 
 def permutation(x: int | _ArrayLike, axis: int = 0) -> Array:
     """Return an array's rows, or the integers below a number, in random order; every order is equally likely."""
 
 def poisson(lam: Any = 1.0, size: Size = None, dtype: DTypeLike | None = ...) -> Array:
-    """Return how often something happens that happens `lam` times on average; made on the host, as `gamma`.
+    """Return counts of events from the Poisson distribution with mean `lam`; made on the host, as those of `gamma`.
 
     Raises
     ------
@@ -147,12 +146,12 @@ def randint(
     dtype : dtype
         Any integer dtype, or bool.
     endpoint : bool
-        `high` is one of them.
+        Whether `high` is included.
 
     Raises
     ------
     ValueError
-        When there is no such integer, or the dtype does not hold them all.
+        If there is no such integer, or the dtype cannot hold them all.
     """
 
 def randn(*shape: int, dtype: DTypeLike | None = ...) -> Array:
@@ -202,5 +201,5 @@ def uniform(low: float = 0.0, high: float = 1.0, size: Size = None, dtype: DType
     Raises
     ------
     ValueError
-        When a bound is not finite, or beyond the dtype, or they are further apart than float32 reaches.
+        If a bound is not finite or exceeds the dtype, or if their difference exceeds float32.
     """

@@ -1,4 +1,4 @@
-"""Further distributions: some are derived from uniform floats on the device, the others drawn by NumPy on the host."""
+"""Further distributions: some derived from uniform floats on the device, the others drawn by NumPy on the host."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Distributions:
         Raises
         ------
         ValueError
-            When the mean is negative.
+            If the mean is negative.
         """
         if not scale >= 0:
             raise ValueError(f"exponential: scale must be 0 or more; got {scale}.")
@@ -51,7 +51,7 @@ class Distributions:
         Raises
         ------
         ValueError
-            When the scale is negative.
+            If the scale is negative.
         """
         if not scale >= 0:
             raise ValueError(f"laplace: scale must be 0 or more; got {scale}.")
@@ -59,7 +59,7 @@ class Distributions:
         distance = _LOG1P(_ABS(drawn) * -2.0) * -float(scale)
         return self._as("laplace", BY_NAME["copysign"](distance, drawn) + float(loc), dtype)
 
-    # ---- By NumPy, which rejects until it accepts: a stream of its own is taken for each call.
+    # ---- By NumPy, which uses rejection sampling: each call takes its own stream.
     def gamma(self, shape: Any, scale: Any = 1.0, size: Size = None, dtype: Any = _FLOAT32) -> Array:
         """Return floats from the gamma distribution with a shape and a scale, numbers or arrays.
 
@@ -87,7 +87,7 @@ class Distributions:
         return self._by_numpy("beta", size, dtype, a, b)
 
     def poisson(self, lam: Any = 1.0, size: Size = None, dtype: Any = np.int64) -> Array:
-        """Return how often something happens that happens `lam` times on average; made on the host, as `gamma`.
+        """Return counts of events from the Poisson distribution with mean `lam`; made on the host, as those of `gamma`.
 
         Raises
         ------
@@ -119,7 +119,7 @@ class Distributions:
         drawn: Array = self.randint(low, high, size, endpoint=True)  # type: ignore[attr-defined]
         return drawn
 
-    # ---- How it is done.
+    # ---- Implementation.
     def _uniform(self, size: Size) -> Array:
         drawn: Array = self.random(size)  # type: ignore[attr-defined]
         return drawn

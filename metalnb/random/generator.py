@@ -30,7 +30,7 @@ from .keys import CHILD, block, key_of
 
 __all__ = ["Generator", "Size"]
 
-_ROWS = 32  # of blocks that a SIMD-group makes, as in random.metal
+_ROWS = 32  # rows of blocks that a SIMD-group computes, as in random.metal
 _WORDS = 4
 _FLOAT32, _UINT32, _UINT64 = np.dtype(np.float32), np.dtype(np.uint32), np.dtype(np.uint64)
 
@@ -92,7 +92,7 @@ class Generator(Distributions):
         Raises
         ------
         ValueError
-            When a bound is not finite, or beyond the dtype, or they are further apart than float32 reaches.
+            If a bound is not finite or exceeds the dtype, or if their difference exceeds float32.
         """
         if not (math.isfinite(low) and math.isfinite(high)):
             raise ValueError(f"uniform: the bounds must be finite; got low={low}, high={high}.")
@@ -108,7 +108,7 @@ class Generator(Distributions):
         Raises
         ------
         ValueError
-            When the standard deviation is negative.
+            If the standard deviation is negative.
         """
         if not scale >= 0:
             raise ValueError(f"normal: scale must be 0 or more; got {scale}.")
@@ -138,12 +138,12 @@ class Generator(Distributions):
         dtype : dtype
             Any integer dtype, or bool.
         endpoint : bool
-            `high` is one of them.
+            Whether `high` is included.
 
         Raises
         ------
         ValueError
-            When there is no such integer, or the dtype does not hold them all.
+            If there is no such integer, or the dtype cannot hold them all.
         """
         low, high = (0, low) if high is None else (low, high)
         low, count = operator.index(low), operator.index(high) - operator.index(low) + bool(endpoint)
@@ -202,7 +202,7 @@ class Generator(Distributions):
             For elements that arrays cannot hold, such as text or float64, the result is a NumPy array.
         size : int or tuple of int, optional
         replace : bool
-            False: nothing is chosen twice.
+            Whether an element can be chosen more than once.
         p : sequence of float, optional
             The probability of each; they sum to 1. Only with `replace`.
         axis : int
@@ -210,7 +210,7 @@ class Generator(Distributions):
         Raises
         ------
         ValueError
-            When there is nothing to choose from, or not enough; or when `p` does not fit.
+            If there is nothing to choose from, or not enough; or if `p` does not fit.
         """
         rows = None if isinstance(a, (int, np.integer)) else self._rows(a)
         n = operator.index(a) if rows is None else rows.shape[axis_of("choice", axis, rows.ndim)]
@@ -256,7 +256,7 @@ class Generator(Distributions):
         return given if isinstance(given, Array) else asarray(given, device=self.device)
 
     def _rows(self, given: Any) -> Any:
-        """Return an array, or NumPy's where arrays cannot hold the elements."""
+        """Return an array, or a NumPy array if arrays cannot hold the elements."""
         host = given if isinstance(given, (Array, np.ndarray)) else np.asarray(given)
         known = isinstance(given, Array) or host.dtype.name in DTYPES
         plain = not isinstance(given, np.ndarray) and host.dtype == np.float64  # Python's floats
@@ -290,7 +290,7 @@ class Generator(Distributions):
         self._fill(name, as_bits(out), interval, _WORDS * 32 // word)
 
     def _fill(self, name: str, out: Array, parameters: Any, each: int) -> None:
-        """Fill an array, `each` elements from a block; blocks are used in rows of 32."""
+        """Fill an array, with `each` elements from a block; blocks are used in rows of 32."""
         if out.size == 0:
             return
         rows = -(-out.size // (LANES * each))

@@ -11,9 +11,9 @@ from .trace_record import TraceImage, TraceMemory, TraceStep
 
 __all__ = ["images_of"]
 
-_WHOLE = 48  # rows and columns up to which an array is drawn as a whole
-_AROUND = 2  # pixels around what is touched
-_LEAST = 32  # rows and columns of a part, where the array has as many
+_WHOLE = 48  # rows and columns up to which an array is drawn in full
+_AROUND = 2  # pixels around the accessed elements
+_LEAST = 32  # rows and columns of a part, if the array has as many
 _MOST = 1 << 14  # numbers that a picture holds
 
 
@@ -21,14 +21,14 @@ def images_of(
     arrays: Mapping[str, Any], bound: Mapping[str, Any], memory: Sequence[TraceMemory], sizes: Sequence[int],
     threads: Sequence[Sequence[TraceStep]],
 ) -> dict[int, TraceImage]:  # fmt: skip
-    """Return an image for each array of two dimensions that the threads touch, by its number in ``memory``.
+    """Return an image for each two-dimensional array that the threads access, by its index in ``memory``.
 
     Parameters
     ----------
     arrays : mapping of str to array
-        What the call was given, by parameter: for its shape.
+        The call's arguments by parameter, for their shapes.
     bound : mapping of str to array or buffer
-        Its memory.
+        Their memory.
     memory : sequence of TraceMemory
     sizes : sequence of int
         Bytes of an element of each.
@@ -53,7 +53,7 @@ def _image(array: Any, bound: Any, size: int, touched: Any) -> TraceImage | None
     """Return the part of an array around the accessed elements; None for an array that is not an image."""
     shape, dtype = tuple(np.shape(array)), np.dtype(array.dtype)
     parts = shape[-1] if len(shape) > 2 and shape[-1] in {3, 4} else 1
-    each = size // dtype.itemsize  # numbers in an element of the kernel's
+    each = size // dtype.itemsize  # numbers in an element, as the kernel sees it
     if len(shape) < 2 or dtype.kind not in "fiub" or each not in {1, parts} or 0 in shape:
         return None
     plane = shape[:-1] if parts > 1 else shape
@@ -76,7 +76,7 @@ def _image(array: Any, bound: Any, size: int, touched: Any) -> TraceImage | None
 
 
 def _part(low: int, high: int, extent: int) -> tuple[int, int]:
-    """Return where the rows, or columns, to draw begin and end: all of few, else those that are touched."""
+    """Return the range of rows, or columns, to draw: all if they are few, else those that are accessed."""
     if extent <= _WHOLE:
         return 0, extent
     low, high = max(0, low - _AROUND), min(extent, high + _AROUND)

@@ -1,8 +1,8 @@
 """The order of execution on a GPU: SIMD-groups in lockstep, lanes diverging at branches and converging after them.
 
 The traced build runs one thread after another. A GPU runs the lanes of a SIMD-group together: those at the earliest
-place in the program continue, and the others wait until these catch up. A place is earlier when it is in an earlier
-iteration of a loop, or further up in the same one. SIMD-groups run side by side, up to a barrier.
+position in the program continue, and the others wait until they catch up. A position is earlier if it is in an earlier
+iteration of a loop, or further up in the same iteration. SIMD-groups run side by side, up to a barrier.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ Place = tuple[int, ...]
 
 
 class Told(NamedTuple):
-    """A step of a thread: its place, and the barriers before it."""
+    """A step of a thread: its position, and the barriers before it."""
 
     place: Place
     epoch: int
 
 
 class StepPlaces:
-    """The places of one thread's steps: takes each step in order, with the scopes it entered and left."""
+    """The positions of one thread's steps: takes each step in order, with the scopes entered and left."""
 
     def __init__(self, sites: Sequence[Site]) -> None:
         self._sites = sites
@@ -35,17 +35,17 @@ class StepPlaces:
         self._calls = 0
 
     def enter(self) -> None:
-        """A function is entered: its steps come after the step that called it."""
+        """Enter a function: its steps come after the step that called it."""
         self._calls += 1
         self._frames.append(_Frame((*self._last, self._calls), {}, set()))
 
     def leave(self) -> None:
-        """It is left."""
+        """Leave the function."""
         if len(self._frames) > 1:
             self._last = self._frames.pop().before[:-1]
 
     def step(self, number: int) -> Place:
-        """Return the place of a step."""
+        """Return the position of a step."""
         site, frame = self._sites[number], self._frames[-1]
         iterations = frame.iterations
         for loop in [each for each in iterations if each not in site.loops]:
@@ -73,7 +73,7 @@ class _Frame(NamedTuple):
 
 
 def lockstep(threads: Sequence[Sequence[Told]]) -> list[list[int]]:
-    """Return for each thread of a threadgroup the ticks of its steps, from 0."""
+    """Return the ticks of each thread's steps, from 0, for one threadgroup."""
     ticks: list[list[int]] = [[] for _ in threads]
     last = max((steps[-1].epoch for steps in threads if steps), default=0)
     now = 0
@@ -99,7 +99,7 @@ def _of(steps: Sequence[Told], start: int, epoch: int) -> Iterator[Place]:
 
 
 def _group(ahead: dict[int, list[Place]], held: set[int], ticks: list[list[int]], now: int) -> int:
-    """Run a SIMD-group up to its barrier, but not the barrier's own step; return the tick after the last one."""
+    """Run a SIMD-group up to its barrier, excluding the barrier's own step; return the tick after the last step."""
     at = dict.fromkeys(ahead, 0)
     ends = {lane: len(steps) - (lane in held) for lane, steps in ahead.items()}
     while left := [lane for lane in ahead if at[lane] < ends[lane]]:

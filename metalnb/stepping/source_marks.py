@@ -1,4 +1,4 @@
-"""Places in a cell's text, as libclang's cursors give them, and what is inserted there."""
+"""Positions in a cell's source, from libclang's cursors, and the text inserted there."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from metalnb.msl.text.edits import Edit
 
 __all__ = ["HEADED", "Site", "SourceMarks"]
 
-# Statements with a head in parentheses, and the word that they begin with.
+# Statements with a head in parentheses, and their keywords.
 HEADED = {
     "IF_STMT": "if",
     "FOR_STMT": "for",
@@ -28,23 +28,23 @@ _SEMICOLON = re.compile(r"(?:\s|/\*.*?\*/|//[^\n]*\n)*;", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """A place at which the kernel records its position.
+    """A point at which the kernel records its position.
 
     Attributes
     ----------
     line, column : int
-        In the author's text, from 1.
+        In the author's source, from 1.
     width : int
-        How many characters of that line it takes; of a statement with a body, its head.
+        Its length in that line, in characters; for a statement with a body, the length of its head.
     order : int
-        Its place among all others of the text.
+        Its position among all sites of the source.
     kind : {"statement", "loop", "again", "end"}
-        ``loop``: a loop's condition, with which a turn begins; ``again``: one at a turn's end, of a ``do`` loop;
+        ``loop``: a loop's condition, which begins an iteration; ``again``: a ``do`` loop's condition, which ends one;
         ``end``: a function's closing brace.
     names : tuple of str
         The variables in scope, the outermost first.
     loops : tuple of int
-        The loops around it, as the order of each, the outermost first.
+        The loops around it, by their `order`, the outermost first.
     function : str
     """
 
@@ -59,16 +59,16 @@ class Site:
 
 
 class SourceMarks:
-    """A cell's text with what is inserted into it.
+    """A cell's source with the insertions.
 
     Attributes
     ----------
     sites : list of Site
         Those that were made.
     name : str
-        The function that is being read.
+        The current function.
     loops : tuple of int
-        The loops around the place that is being read.
+        The loops around the current position.
     """
 
     def __init__(self, parsed: Parsed) -> None:
@@ -86,7 +86,7 @@ class SourceMarks:
         self._after: dict[int, list[str]] = {}
 
     def edits(self) -> list[Edit]:
-        """Return what was inserted: at one place, first what closes, then what opens."""
+        """Return the insertions: at one position, first those that close, then those that open."""
         places = sorted({*self._before, *self._after})
         return [Edit(p, p, "".join([*self._after.get(p, []), *self._before.get(p, [])])) for p in places]
 
@@ -95,16 +95,16 @@ class SourceMarks:
         return at if self._plain else len(self._data[:at].decode(errors="ignore"))
 
     def token(self, offset: int) -> int:
-        """Return the token that begins at an offset; -1 when none does."""
+        """Return the token that begins at an offset; -1 if none does."""
         i = bisect_right(self.starts, offset) - 1
         return i if i >= 0 and self.starts[i] == offset else -1
 
     def start(self, cursor: Any) -> int:
-        """Return where a statement begins."""
+        """Return the start of a statement."""
         return self.offset(cursor.extent.start.offset)
 
     def end(self, cursor: Any) -> int:
-        """Return where a statement ends, its semicolon included."""
+        """Return the end of a statement, including its semicolon."""
         kind = cursor.kind.name
         at = self.offset(cursor.extent.end.offset)
         if kind == "COMPOUND_STMT":
@@ -116,7 +116,7 @@ class SourceMarks:
         return found.end() if found else at
 
     def head(self, cursor: Any) -> int:
-        """Return where a statement ends, or its head, when it has a body."""
+        """Return the end of a statement, or of its head if it has a body."""
         if cursor.kind.name not in HEADED:
             return self.end(cursor)
         i = self.token(self.start(cursor)) + 1
@@ -128,7 +128,7 @@ class SourceMarks:
         line = self.text.count("\n", 0, offset) + 1
         column = offset - (self.text.rfind("\n", 0, offset) + 1) + 1
         names = tuple(scope)
-        shown = tuple(name.removeprefix(HANDED) for name in names)  # an input at program scope, by its author's name
+        shown = tuple(name.removeprefix(HANDED) for name in names)  # an input at program scope, by the author's name
         stop = self.text.find("\n", offset)
         stop = min(end, stop if stop >= 0 else len(self.text))
         edited = self.cell.edited
@@ -139,9 +139,9 @@ class SourceMarks:
         return f"$step({', '.join([str(len(self.sites) - 1), *names])})"
 
     def before(self, offset: int, text: str) -> None:
-        """Insert what opens, or stands alone, at a place."""
+        """Insert an opening text, or one without a counterpart, at a position."""
         self._before.setdefault(offset, []).append(text)
 
     def after(self, offset: int, text: str) -> None:
-        """Insert what closes at a place."""
+        """Insert a closing text at a position."""
         self._after.setdefault(offset, []).insert(0, text)

@@ -1,8 +1,8 @@
 """A cell with a call before each statement, which records the thread's position and the variables in scope.
 
-The text that clang is given is edited, at the extents that libclang gives, so that templates, lambdas and helpers need
-nothing of their own: ``$step`` (engine/cpu/steps.h) is a template, to which clang gives the types. No line moves.
-What a macro writes is one statement.
+The source passed to clang is edited at the extents that libclang reports, so templates, lambdas and helpers need no
+special treatment: ``$step`` (engine/cpu/steps.h) is a template, whose types clang deduces. No line moves. The expansion
+of a macro is one statement.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ NESTED = frozenset({"NAMESPACE", "LINKAGE_SPEC", "UNEXPOSED_DECL", "STRUCT_DECL"
 
 @dataclass(frozen=True, slots=True)
 class Marked:
-    """A text with its calls, and the sites that they name by number."""
+    """A source with the inserted calls, and the sites that they refer to by number."""
 
     text: str
     sites: tuple[Site, ...]
@@ -41,7 +41,7 @@ def marked(parsed: Parsed, *, nested: bool = True) -> Marked:
     ----------
     parsed : Parsed
     nested : bool, optional
-        Whether the bodies of lambdas too.
+        Whether to include the bodies of lambdas.
     """
     writer = _Writer(parsed, nested=nested)
     for function in _functions(parsed, parsed.unit.cursor):
@@ -67,7 +67,7 @@ class _Writer(SourceMarks):
         self._used: set[int] = set()
 
     def function(self, cursor: Any) -> None:
-        """Mark a function's body, unless it is constexpr, since such a function must not call the log."""
+        """Mark a function's body, unless it is constexpr: such a function must not call the log."""
         body = next((c for c in cursor.get_children() if c.kind.name == "COMPOUND_STMT"), None)
         if body is None or self.parsed.owner(body.location) is not self.cell:
             return
@@ -94,7 +94,7 @@ class _Writer(SourceMarks):
         return inner
 
     def statement(self, cursor: Any, scope: Scope, *, alone: bool = False) -> None:
-        """Mark a statement; ``alone``: it is a branch or a loop's body without braces."""
+        """Mark a statement; ``alone``: a branch or a loop's body without braces."""
         kind, at = cursor.kind.name, self.start(cursor)
         if kind == "COMPOUND_STMT":
             if self.token(at) >= 0 and self.text[at] == "{" and at not in self._used:
@@ -157,7 +157,7 @@ class _Writer(SourceMarks):
         self.loops = outside
 
     def condition(self, kind: str, head: list[Any], i: int, close: int, scope: Scope, bodies: list[Any]) -> None:
-        """Mark a loop's condition, which begins each iteration; where that declares a variable, its body's start."""
+        """Mark a loop's condition, which begins an iteration; if it declares a variable, mark the body's start."""
         opening, closing = self.tree.tokens[i].end, self.tree.tokens[close].start
         if kind == "FOR_STMT":
             ends = [k for k in range(i + 1, close) if self.tree.texts[k] == ";" and self.tree.around(k) == i]
@@ -211,7 +211,7 @@ class _Writer(SourceMarks):
 
 
 def _does_something(cursor: Any) -> bool:
-    """Return whether a declaration gives a variable a value; in threadgroup memory none does."""
+    """Return whether a declaration initializes a variable; none does in threadgroup memory."""
     for variable in cursor.get_children():
         if variable.kind.name == "VAR_DECL":
             words = [t.spelling for t in variable.get_tokens()]

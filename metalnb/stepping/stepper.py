@@ -25,8 +25,8 @@ __all__ = ["trace_html"]
 
 _ROOM = Path(__file__).parent
 _PICTURED = 4096  # elements of threadgroup memory that are drawn
-_PICTURED_BUFFER = 256  # of a buffer that the threadgroup writes
-_TEXTS = 60_000  # variables and reads that the page holds
+_PICTURED_BUFFER = 256  # drawn of a buffer that the threadgroup writes
+_TEXTS = 60_000  # variables and reads that the page can hold
 
 
 @functools.cache
@@ -64,11 +64,11 @@ class _Texts:
 
 
 def _page(trace: KernelTrace) -> dict[str, Any]:
-    """Return all that the stepper shows, numbers and a table of texts."""
+    """Return the data that the stepper shows: numbers, and a table of texts."""
     texts, places = _Texts(), _Places()
     full = _threads_with_variables(trace)
     changes, touches = {}, {}
-    tracks: dict[tuple[Any, ...], int] = {}  # threads that go the same way share one
+    tracks: dict[tuple[Any, ...], int] = {}  # threads on the same path share one
     ways = []
     drawn = _drawn(trace)
     writes: list[list[tuple[int, int, int, int]]] = [[] for _ in trace.memory]
@@ -144,12 +144,12 @@ def _touches(touched: Sequence[Any], texts: _Texts) -> list[tuple[int, int, int,
     for touch in touched:
         value = touch.values[0] if touch.length == 1 and touch.values else touch.values
         row = touch.memory, touch.first, int(touch.written), texts(shown(value))
-        rows[row[:3] if touch.written else row] = row  # as it is after the last of its fields
+        rows[row[:3] if touch.written else row] = row  # its state after the last of its fields
     return list(rows.values())
 
 
 def _threads_with_variables(trace: KernelTrace) -> set[int]:
-    """Return the threads whose variables the page holds: all, a SIMD-group's, or the chosen one."""
+    """Return the threads whose variables the page has: all, a SIMD-group's, or the chosen one."""
     cost = [sum(1 + len(s.touched) for s in thread) for thread in trace.threads]
     known = [t for t, thread in enumerate(trace.threads) if not thread or thread[0].variables or t == trace.thread]
     choices = known, [t for t in known if t // 32 == trace.thread // 32]
@@ -157,7 +157,7 @@ def _threads_with_variables(trace: KernelTrace) -> set[int]:
 
 
 def _span(trace: KernelTrace) -> tuple[int, int]:
-    """Return the first and the last source line that a thread reaches, and the lines that lead there."""
+    """Return the first and last source lines that a thread reaches, extended by the lines leading there."""
     lines = [s.line for thread in trace.threads for s in thread]
     if not lines:
         return 1, trace.source.count("\n") + 1
@@ -206,7 +206,7 @@ def _memory(trace: KernelTrace, i: int, writes: list[tuple[int, int, int, int]],
 
 
 def _as_numbers(memory: TraceMemory) -> bool:
-    """Return whether an array of two dimensions is so small that its numbers are shown."""
+    """Return whether a two-dimensional array is small enough to show its numbers."""
     image = memory.image
     return image is not None and memory.size <= _PICTURED_BUFFER and image.values.shape[2] == 1 and image.shape[1] <= 64
 

@@ -21,7 +21,7 @@ class StructFields:
 
 
 def structs(parsed: Parsed) -> dict[str, StructFields]:
-    """Return the layouts of the cell's own structs, by name; templates of structs have none until they are used."""
+    """Return the layouts of the cell's own structs, by name; struct templates have none until they are used."""
     found: dict[str, StructFields] = {}
 
     def visit(cursor: Any) -> None:

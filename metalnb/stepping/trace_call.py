@@ -26,13 +26,13 @@ from .wrong_write import aim_at, wrong_element
 __all__ = ["trace"]
 
 
-_ALL = 256  # the largest threadgroup for which all threads' variables are kept; for a larger one, a SIMD-group's
+_ALL = 256  # the largest threadgroup for which all threads' variables are kept; a larger one keeps a SIMD-group's
 
 
 def trace(
     kernel: Any, *args: Any, thread: Any = None, group: Any = None, until: Any = None, **call: Any
 ) -> KernelTrace:
-    """Run one threadgroup of a call, and record each of its threads, statement by statement.
+    """Run one threadgroup of a call and record each of its threads, statement by statement.
 
     A notebook shows the result as a stepper: the source with the current line, a thread's variables, the shared memory
     with the thread that last wrote each element, and all threads' positions.
@@ -46,9 +46,9 @@ def trace(
     thread : int or tuple of int, optional
         The position in the grid of the thread to show first; its threadgroup runs. By default the group's first one.
     group : int or tuple of int, optional
-        The position of the threadgroup that runs, in place of ``thread``; by default the first one.
+        The position of the threadgroup that runs, instead of ``thread``; by default the first one.
     until : Validation, Difference or str, optional
-        In place of these, a wrong element: the stepper opens at the thread and the statement that wrote it last.
+        Instead of these, a wrong element: the stepper opens at the thread and the statement that last wrote it.
         A report of `validate` with ``expected=`` means the first wrong one, ``"out[3, 5]"`` an element of an output.
 
     Returns
@@ -58,11 +58,11 @@ def trace(
     Raises
     ------
     ArgumentError
-        For a thread or a group outside the grid, or for both; for an element that no thread wrote.
+        For a thread or group outside the grid, or if both are given; for an element that no thread wrote.
     ArgumentError, LaunchError
         As a call of the kernel.
     CompileError
-        When the kernel cannot be traced.
+        If the kernel cannot be traced.
     EngineUnavailable
         Where the traced build does not run: outside Linux.
 
@@ -120,7 +120,7 @@ def trace(
 
 
 def _with_images(reader: TraceReader, dispatch: Any, args: Any, call: Any, threads: Any) -> tuple[TraceMemory, ...]:
-    """Return the memory that the threads share, arrays of two dimensions with their image."""
+    """Return the memory that the threads share, two-dimensional arrays with their images."""
     bound = {
         p.name: a
         for p, a in zip(dispatch.kernel.signature.params, dispatch.arguments, strict=True)
@@ -131,7 +131,7 @@ def _with_images(reader: TraceReader, dispatch: Any, args: Any, call: Any, threa
 
 
 def _ran(parsed: Any, unit: Unit, dispatch: Any, number: int, looked_at: range) -> tuple[Marked, TracedRun]:
-    """Run the kernel; skip lambda bodies if clang rejects the calls there."""
+    """Run the kernel; omit lambda bodies if clang rejects the calls there."""
     try:
         text = marked(parsed)
         return text, run_traced(
@@ -145,7 +145,7 @@ def _ran(parsed: Any, unit: Unit, dispatch: Any, number: int, looked_at: range) 
 
 
 def _chosen(thread: Any, group: Any, grid: Grid, threadgroup: Grid) -> tuple[Grid, Grid]:
-    """Return the threadgroup's position, and the thread's in it."""
+    """Return the threadgroup's position, and the thread's position in it."""
     if thread is not None and group is not None:
         message = "trace: takes thread=, a position in the grid, or group=, a threadgroup's position; got both."
         raise ArgumentError(message)

@@ -1,4 +1,4 @@
-"""Turn the records of a traced threadgroup, in the order in which it ran here, into each thread's steps with ticks."""
+"""Turn the records of a traced threadgroup, in execution order, into each thread's steps with ticks."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["TraceReader"]
 
 
 class TraceReader:
-    """Makes steps of events.
+    """Turns events into steps.
 
     Attributes
     ----------
@@ -24,7 +24,7 @@ class TraceReader:
     sizes : list of int
         Bytes of an element of each.
     lost : set of int
-        The threads that were ended where they left all memory.
+        The threads that were stopped at an access outside all memory.
     """
 
     def __init__(self, unit: Unit, text: Marked, ran: TracedRun, layouts: Any, threads: int) -> None:
@@ -144,9 +144,9 @@ class TraceReader:
     def _step(self, each: _Open, tick: int, k: int, told: list[Told]) -> TraceStep:
         site = self.text.sites[each.event.site]
         variables = {}
-        for name, value in zip(site.names, each.event.values, strict=False):  # a thread not looked at has no values
+        for name, value in zip(site.names, each.event.values, strict=False):  # a thread not chosen has no values
             if "__local" in value.type and not value.type.endswith("*__private"):
-                continue  # threadgroup memory is shown as a whole
+                continue  # threadgroup memory is shown in full
             found = self.decoder.value(value.type, value.data)
             if found is not None:
                 variables[name] = found

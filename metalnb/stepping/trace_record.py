@@ -22,7 +22,7 @@ class Touch(NamedTuple):
     memory : int
         Which of `KernelTrace.memory`.
     first : int
-        The first element, counted along the last direction first.
+        The first element, counted along the last dimension first.
     length : int
         Elements.
     written : bool
@@ -48,21 +48,21 @@ class TraceStep:
     Attributes
     ----------
     line, column, width : int
-        In the cell, from 1; ``width`` characters of the line are the statement, or its head.
+        In the cell, from 1; ``width`` is the length of the statement, or of its head, in characters.
     function : str
     tick : int
-        When it runs the statement: threads of a SIMD-group with the same tick run it together.
+        The time of the statement: threads of a SIMD-group with the same tick run it together.
     barrier : bool
-        Whether it waits there for the threadgroup.
+        Whether the thread waits there for its threadgroup.
     end : bool
-        Whether it is a function's closing brace.
+        Whether the step is a function's closing brace.
     variables : mapping of str to value
-        Of the function, in scope and by name: numbers, tuples of them for vectors and arrays, a dict for a struct, for
-        a pointer the text ``"&x[3]"``.
+        The function's variables in scope, by name: numbers, tuples of numbers for vectors and arrays, a dict for a
+        struct, and a text like ``"&x[3]"`` for a pointer.
     caller : int
         The step that called the function, as an index into the thread's steps; -1 in the kernel itself.
     touched : tuple of Touch
-        What the statement reads and writes.
+        The statement's reads and writes.
     """
 
     line: int
@@ -79,18 +79,18 @@ class TraceStep:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TraceImage:
-    """An array of two dimensions, or the part of it that the threads touch, to be drawn as an image.
+    """A two-dimensional array, or the part of it that the threads access, to be drawn as an image.
 
     Attributes
     ----------
     shape : tuple of int
         Rows and columns of the array, in pixels.
     per : int
-        Elements of a pixel: 3 or 4 where the kernel takes an image's colours one by one.
+        Elements of a pixel: 3 or 4 if the kernel accesses an image's colours one by one.
     first : tuple of int
         The row and the column at which the part begins.
     steps : tuple of int
-        Every how many rows and columns are kept.
+        The distances between the rows and columns that are kept.
     values : numpy.ndarray
         Shape (rows, columns, numbers of a pixel), before the run.
     """
@@ -114,9 +114,9 @@ class TraceMemory:
         The type of an element.
     shape : tuple of int
     initial : tuple or None
-        The elements before the run; None where nothing is known of them, in threadgroup memory.
+        The elements before the run; None for threadgroup memory, where they are unknown.
     image : TraceImage or None
-        Of an array of two dimensions that the threads touch.
+        For a two-dimensional array that the threads access.
     """
 
     name: str
@@ -143,7 +143,7 @@ class TraceAim:
     tick : int
         The tick after the statement that writes it, where the stepper opens.
     text : str
-        The same, as a sentence.
+        The aim as a sentence.
     """
 
     memory: int
@@ -154,7 +154,7 @@ class TraceAim:
 
 @dataclass(frozen=True, repr=False)
 class KernelTrace(Rendered):
-    """What the threads of one threadgroup did, statement by statement.
+    """The execution of one threadgroup's threads, statement by statement.
 
     Attributes
     ----------
@@ -166,18 +166,18 @@ class KernelTrace(Rendered):
     size : tuple of 3 int
         Its threads: fewer than ``threadgroup`` at the grid's far edges.
     thread : int
-        The one to show first, by its index in the threadgroup.
+        The thread to show first, by its index in the threadgroup.
     threads : tuple of tuple of TraceStep
-        Of each thread of the threadgroup.
+        The steps of each thread of the threadgroup.
     memory : tuple of TraceMemory
     ticks : int
-        After how many all have ended.
+        The tick by which all threads have ended.
     full : bool
-        Whether there was more than the log could hold.
+        Whether the log overflowed.
     lost : tuple of int
-        The threads that were ended where they left all memory.
+        The threads that were stopped at an access outside all memory.
     aim : TraceAim or None
-        What ``until=`` asked for.
+        The element that ``until=`` named.
     """
 
     kernel: str

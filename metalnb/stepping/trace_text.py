@@ -44,7 +44,7 @@ def _first(trace: KernelTrace) -> int:
 
 
 def trace_head(trace: KernelTrace) -> str:
-    """Return a line that describes the trace."""
+    """Return one line that describes the trace."""
     threads = len(trace.threads)
     x, y, z = trace.size
     at = (trace.thread % x, trace.thread // x % y, trace.thread // (x * y))
@@ -61,11 +61,11 @@ def trace_notes(trace: KernelTrace) -> list[str]:
     """Return the notes that accompany the steps."""
     notes = [trace.aim.text] if trace.aim else []
     if not any(trace.threads):
-        notes.append("No statement was met: what a macro writes, and what is in a header cell, is stepped over.")
+        notes.append("No statement was recorded: macros' expansions and header cells are stepped over.")
     if trace.full:
-        notes.append("The log was full: what came after is left out.")
+        notes.append("The log was full: later steps are missing.")
     if trace.lost:
-        notes.append(f"Threads that left all memory, and were ended there: {', '.join(map(str, trace.lost[:8]))}.")
+        notes.append(f"Threads stopped at an access outside all memory: {', '.join(map(str, trace.lost[:8]))}.")
     return notes
 
 

@@ -1,4 +1,4 @@
-"""Bytes of a variable, and its type as clang spells it, as a value that Python shows."""
+"""Decode a variable's bytes, by its type as clang spells it, into a Python value."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ class Decoder:
         return None
 
     def size(self, spelled: str) -> int:
-        """Return the bytes of an element of a type; 0 if unknown."""
+        """Return the size in bytes of an element of a type; 0 if unknown."""
         kind = bare(spelled)
         vector, matrix = _VECTOR.fullmatch(kind), _MATRIX.fullmatch(kind)
         if vector:

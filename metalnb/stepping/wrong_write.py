@@ -1,4 +1,4 @@
-"""What ``until=`` of `trace` asks for: the thread that wrote a wrong element, and the step at which it did."""
+"""The argument ``until=`` of `trace`: find the thread that wrote a wrong element, and the step that did."""
 
 from __future__ import annotations
 
@@ -34,15 +34,15 @@ class WrongElement(NamedTuple):
     label : str
         ``"out[3, 5]"``.
     byte : int
-        Where it lies in the array.
+        Its byte offset in the array.
     thread : tuple of 3 int
-        The position in the grid of the thread that wrote it last.
+        The position in the grid of the thread that last wrote it.
     position : str
-        The same as text, ``"3, 5"``.
+        The element's position as text, ``"3, 5"``.
     line : int
-        The line that wrote it; 0 where that is not known.
+        The line that wrote it; 0 if unknown.
     expected : str
-        The value that it should have; empty where that is not known.
+        The value that it should have; empty if unknown.
     """
 
     name: str
@@ -60,7 +60,7 @@ def wrong_element(until: Any, dispatch: Dispatch, args: Sequence[Any], call: dic
     Raises
     ------
     ArgumentError
-        When it names none, or no thread wrote it.
+        If it names no element, or no thread wrote the element.
     """
     found = _difference(until) if isinstance(until, (Validation, Difference)) else None
     name, index = (found.name, found.index) if found else _named(until)
@@ -77,7 +77,7 @@ def wrong_element(until: Any, dispatch: Dispatch, args: Sequence[Any], call: dic
         thread, _, where = judge.writer(name, place)
         line = judge.place(where)[0]
     if thread < 0:
-        _refuse(f"asks who wrote {label}, and no thread did: thread= shows the one that should have")
+        _refuse(f"asks which thread wrote {label}, but no thread did: thread= shows the one that should have")
     x, y, _ = dispatch.grid
     at = (thread % x, thread // x % y, thread // (x * y))
     position = ", ".join(map(str, at[: len(trimmed(dispatch.grid))]))
@@ -88,7 +88,7 @@ def aim_at(
     wanted: WrongElement, memory: Sequence[TraceMemory], sizes: Sequence[int], threads: Sequence[Sequence[TraceStep]],
     own: int,
 ) -> TraceAim:  # fmt: skip
-    """Return where a trace is to open: at the thread's last write of the element.
+    """Return the step at which a trace opens: the thread's last write of the element.
 
     Parameters
     ----------
@@ -107,7 +107,7 @@ def aim_at(
         written = [t for t in writes[-1].touched if t.written and t.memory == number and t.covers(element)][-1]
         deed = f"writes {shown(written.values[element - written.first])} to {wanted.label} on line {writes[-1].line}"
     else:
-        deed = f"did not come to write {wanted.label} here, where no other threadgroup runs"
+        deed = f"did not write {wanted.label} here, where no other threadgroup runs"
     expected = f"; expected {wanted.expected}" if wanted.expected else ""
     text = f"Thread {wanted.position} {deed}{expected}."
     return TraceAim(number, element, step.tick if step else 0, text)

@@ -1,8 +1,8 @@
-"""What holds a kernel back: one sentence derived from a `Timing`.
+"""A kernel's bottleneck: one sentence derived from a `Timing`.
 
 This is the roofline model (Williams, Waterman and Patterson, 2009). A kernel takes at least as long as its bytes need
-at the limit of memory, and at least as long as its operations need at the limit of arithmetic. The one nearer to the
-measured time is the bottleneck. The model leaves out the cost of the dispatch itself.
+at the limit of memory, and at least as long as its operations need at the limit of arithmetic. The bound that is nearer
+to the measured time is the bottleneck. The model leaves out the cost of the dispatch itself.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from .units import percent, seconds
 __all__ = ["BYTES", "FASTER", "FLOPS", "Bottleneck", "bottleneck", "from_caches"]
 
 BYTES, FLOPS = (f"pass {name}= (--{name} in a magic)" for name in ("bytes", "flops"))  # traffic that is not counted
-FASTER = 1.10  # of a limit: more than this is not noise
-_NEAR = 0.7  # of a limit: from here on the kernel counts as bound by it
-_LAUNCH = 0.2  # of the time: a launch that takes more is named
-_LIMIT, _CACHES = 2, 50  # times a limit, from memory and from caches: more than this cannot be a bandwidth
-_PARTLY = 4  # last-level caches: part of smaller arrays may still be there from the dispatch before
+FASTER = 1.10  # times a limit: more than this is not noise
+_NEAR = 0.7  # fraction of a limit from which the kernel is bound by it
+_LAUNCH = 0.2  # fraction of the time: a launch that takes more is reported
+_LIMIT, _CACHES = 2, 50  # times the limit, for memory and for caches: more than this cannot be a real bandwidth
+_PARTLY = 4  # last-level caches: parts of smaller arrays may still be cached from the previous dispatch
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ def bottleneck(timing: Timing) -> Bottleneck:
         return Bottleneck("dispatch", f"bound by the dispatch: {sentence}")
     cached = from_caches(share, timing.bytes, timing.cache)
     if share is not None and share > (_CACHES if cached else _LIMIT):
-        why = f"it cannot have moved all the bytes counted, so parts of the arrays are not touched; {BYTES}"
+        why = f"it cannot have moved all the bytes counted, so parts of the arrays are not accessed; {BYTES}"
         return Bottleneck("unknown", f"{percent(share)} of what {timing.ceiling} reaches: {why}")
     if share is not None and cached:
         part_of = f"{percent(share)} of what memory can give ({timing.ceiling})"
@@ -60,12 +60,12 @@ def bottleneck(timing: Timing) -> Bottleneck:
 
 
 def from_caches(share: float | None, moved: int | None, cache: int | None) -> str:
-    """Return "from" or "partly from" when a kernel is so fast that the caches must serve it, else an empty string.
+    """Return "from" or "partly from" if a kernel is so fast that the caches must serve it, else an empty string.
 
     Parameters
     ----------
     share : float or None
-        Its bandwidth as a part of the limit.
+        Its bandwidth as a fraction of the limit.
     moved, cache : int or None
         The bytes of its arrays, and of the device's last-level cache.
     """
@@ -89,7 +89,7 @@ def _neither(timing: Timing, share: float | None, part: float | None) -> Bottlen
 
 
 def _waits_for(timing: Timing) -> str:
-    """Return what else takes the time: what counts say, or, where nothing was counted, what it may be."""
+    """Return what else takes the time: known causes if the kernel was counted, otherwise possible ones."""
     if timing.counted:
         return f"what a GPU would wait for: {timing.counted[0]}"
     if not timing.most_needed:

@@ -1,4 +1,4 @@
-"""`compare`: which of several kernels and functions is the fastest, and how sure that is."""
+"""`compare`: which of several kernels and functions is the fastest, and how certain that is."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ _CONFIDENCE = 0.95
 _MARGIN = 0.03
 _LEAST, _MOST = 15, 41  # rounds
 _TOTAL = 0.3  # seconds for all of them times the number of callables, if that is short enough
-_LASTS = 0.1  # seconds that a batch of a slower kernel may take to have as many runs as the others'
+_LASTS = 0.1  # seconds that a batch of a slower kernel may take to match the others' number of runs
 
 
 class Lead(NamedTuple):
-    """How many times as fast one is as another: the median of the rounds' ratios, and its confidence interval."""
+    """How many times faster one is than another: the median of the rounds' ratios, and its confidence interval."""
 
     ratio: float
     low: float
@@ -50,19 +50,19 @@ class Comparison(Rendered):
     names : tuple of str
     engine, device, clock : str
     seconds : tuple of tuple of float
-        For each name, the time of one dispatch or call, one value per round. Those of a round were taken right after
-        each other.
+        For each name, the time of one dispatch or call, one value per round. The times of one round were taken in
+        direct succession.
     own : tuple of float or None
-        Where `clock` is the wall clock: for each name the time by its device's own clock, a median; None where it has
-        no such clock. It is less, by what launching costs.
+        If `clock` is the wall clock: for each name the median time by its device's clock; None if it has no such clock.
+        This time excludes the cost of launching.
     confidence : float
-        That all intervals contain the true ratios.
+        The probability that all intervals contain the true ratios.
     margin : float
-        How far above 1 a whole interval must lie before one is called faster than another.
+        How far above 1 the entire interval must lie for one to be called faster than another.
     others : float
-        The part of all processors' time that other programs used meanwhile; 0 when unknown.
+        The fraction of all processors' time that other programs used meanwhile; 0 if unknown.
     unclocked : str
-        What has no clock of the device's, though another has one: then all were timed by the wall clock.
+        The name of a callable without a device clock, if others have one: then all were timed by the wall clock.
     """
 
     names: tuple[str, ...]
@@ -93,7 +93,7 @@ class Comparison(Rendered):
 
     @property
     def ratio(self) -> float:
-        """The median of `ratios`: how many times as fast the first is as the second."""
+        """The median of `ratios`: how many times faster the first is than the second."""
         return float(np.median(self.ratios))
 
     @property
@@ -103,14 +103,14 @@ class Comparison(Rendered):
 
     @property
     def best(self) -> int:
-        """The index of the one that seems fastest: by the median of its time relative to its round."""
+        """The index of the apparently fastest: by the median of its time relative to its round."""
         logs = np.log(self.seconds)
         return int(np.argmin(np.median(logs - logs.mean(0), 1)))
 
     def lead(self, place: int) -> Lead:
-        """Return how many times as fast the best is as another.
+        """Return how many times faster the best is than another.
 
-        All of the intervals hold together with `confidence`, so each of several holds with more (Bonferroni).
+        All intervals hold simultaneously with `confidence`, so each of several holds with more (Bonferroni).
         """
         ratios = (np.array(self.seconds[place]) / self.seconds[self.best]).tolist()
         sure = 1 - (1 - self.confidence) / max(1, len(self.names) - 1)
@@ -124,7 +124,7 @@ class Comparison(Rendered):
 
     @property
     def place(self) -> int | None:
-        """The index of the fastest one; None when the difference is not significant."""
+        """The index of the fastest one; None if the difference is not significant."""
         return self.best if len(self.tied) == 1 else None
 
     @property
@@ -144,20 +144,20 @@ class Comparison(Rendered):
         Raises
         ------
         KeyError, TypeError
-            When it is something else.
+            If it is something else.
         """
         lists = {name: tuple(data[name]) for name in ("names", "own")}
         return cls(**{**data, **lists, "seconds": tuple(map(tuple, data["seconds"]))})
 
 
 def compare(kernels: Any, /, *args: Any, names: Sequence[str] | None = None, **launch: Any) -> Comparison:
-    """Time kernels and functions alternately and say which is the fastest, or that no difference can be seen.
+    """Time kernels and functions alternately and determine which is the fastest, or that no difference is detectable.
 
-    They alternate batch by batch, and the order changes each round, so that a drift of the machine's speed affects all
-    alike. Only the ratios of a round's times count. A winner is named when the 95 % confidence intervals of the median
-    ratios lie more than 3 % above 1. Arrays that a kernel writes are restored before each batch and at the end. With a
-    function, which has no other, all are timed by the wall clock; the time of a kernel by its device's clock is given
-    beside it.
+    They alternate batch by batch, and the order changes each round, so that a drift in the machine's speed affects all
+    equally. Only the ratios of times within a round count. A winner is named when the 95 % confidence intervals of the
+    median ratios lie more than 3 % above 1. Arrays that a kernel writes are restored before each batch and at the end.
+    A function has only the wall clock, so if one takes part, all are timed by it; a kernel's time by its device's clock
+    is shown as well.
 
     Parameters
     ----------
@@ -165,7 +165,7 @@ def compare(kernels: Any, /, *args: Any, names: Sequence[str] | None = None, **l
         ``compare(a, b, x)`` compares two, ``compare([a, b, c], x)`` several, and the keys of a mapping are their names.
         A dispatch from ``prepare`` keeps its own arguments: ``compare(f.prepare(x), g.prepare(x, y))``.
     *args, **launch
-        As for a call; all get the same ones.
+        As for a call; all receive the same arguments.
     names : sequence of str, optional
         Their names in the record; by default the kernels' own.
 
@@ -178,7 +178,7 @@ def compare(kernels: Any, /, *args: Any, names: Sequence[str] | None = None, **l
     ArgumentError, LaunchError
         As for the calls; for fewer than two.
     KernelFault
-        When one failed.
+        If one fails.
 
     Examples
     --------
@@ -215,7 +215,7 @@ def compare(kernels: Any, /, *args: Any, names: Sequence[str] | None = None, **l
 
 
 def _distinct(names: Sequence[str], jobs: Sequence[Job]) -> tuple[str, ...]:
-    """Add to names the engines, where there are several, and then numbers where names are the same."""
+    """Add the engines to names if there are several, then numbers to names that are still equal."""
     if len({job.engine.name for job in jobs}) > 1:
         kernels = [isinstance(job, DispatchJob) for job in jobs]
         pairs = zip(names, jobs, kernels, strict=True)
@@ -228,10 +228,10 @@ def _distinct(names: Sequence[str], jobs: Sequence[Job]) -> tuple[str, ...]:
 
 
 def _rounds(jobs: Sequence[Job], clocked: Mapping[int, Job]) -> tuple[list[list[float]], tuple[float | None, ...]]:
-    """Run all in every round, in the order A B C, then C B A, and so from each on.
+    """Run all in every round, in the order A B C, then C B A, then likewise starting from each of the others.
 
-    All outputs are restored before each run, since one kernel may read what another writes. What has a clock of its
-    own, though all are timed by the wall clock, is measured again by that.
+    All outputs are restored before each run, since one kernel may read what another writes. If all are timed by the
+    wall clock, those with a device clock are also timed by it.
     """
     times: list[list[float]] = [[] for _ in jobs]
     own: dict[int, list[float]] = {i: [] for i in clocked}
@@ -261,7 +261,7 @@ def _order(turn: int, count: int) -> list[int]:
 def _counts(jobs: Sequence[Job], told: Callable[[float], None] = lambda _: None) -> list[int]:
     """Return the runs in a batch of each: the same for all, except for one that is much slower.
 
-    A kernel that runs more often in a row finds more in the caches: it would seem the faster of two equal ones.
+    A kernel that runs more often in a row finds more in the caches, and would seem the faster of two equal ones.
     """
     counts = []
     for job in jobs:
@@ -301,7 +301,7 @@ def median_interval(values: Sequence[float], confidence: float = _CONFIDENCE) ->
     Returns
     -------
     (low, high)
-        Minus and plus infinity when there are too few values for any interval.
+        Minus and plus infinity if there are too few values for any interval.
     """
     ordered = sorted(values)
     n = len(ordered)

@@ -16,7 +16,7 @@ __all__ = ["capture"]
 
 @contextlib.contextmanager
 def capture(path: str | os.PathLike[str] = "metalnb.gputrace", *, engine: str | None = None) -> Iterator[Path]:
-    """Record the GPU's commands inside a ``with`` block, for Xcode.
+    """Record the GPU's commands within a ``with`` block, for Xcode.
 
     Open the file with ``open metalnb.gputrace``: Xcode replays it, and shows each dispatch with its buffers, its
     counters and the time of each line. The process must have been started with ``MTL_CAPTURE_ENABLED=1``.
@@ -24,16 +24,16 @@ def capture(path: str | os.PathLike[str] = "metalnb.gputrace", *, engine: str | 
     Parameters
     ----------
     path : path, optional
-        Ends in ``.gputrace``, and does not exist yet.
+        Must end in ``.gputrace`` and not exist yet.
     engine : str, optional
         By default the one in use. Only `metal` records.
 
     Raises
     ------
     ArgumentError
-        When the engine does not record, or the file cannot be made.
+        If the engine does not record, or the file cannot be created.
     EngineUnavailable
-        When Metal does not.
+        If Metal does not record.
     """
     chosen = engines.named(engine)
     record = getattr(chosen, "record", None)

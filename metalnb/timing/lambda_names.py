@@ -9,11 +9,11 @@ __all__ = ["lambda_text"]
 
 
 def lambda_text(function: Any) -> str:
-    """Return the source of a lambda's body; an empty string where it is not available."""
+    """Return the source of a lambda's body; an empty string if it is not available."""
     code = getattr(function, "__code__", None)
     if code is None:
         return ""
-    made = code.co_positions()  # of each instruction; what begins the function has none, or an empty one
+    made = code.co_positions()  # one for each instruction; the function's prologue has none, or an empty one
     places = [p for p in made if p[0] and p[1] and p[2] is not None and p[3] is not None and p[:3:2] != p[1::2]]
     if not places:
         return ""

@@ -1,4 +1,4 @@
-"""The kernels that measure the limits: each does one thing, as well as the engine can.
+"""The kernels that measure the limits: each does one thing, as fast as the engine can.
 
 Several are tried for each limit, because the form that suits a CPU (one thread per float, which the compiler
 vectorises) need not suit a GPU (four floats per thread); the best one counts.
@@ -30,7 +30,7 @@ class Probe:
     elements : int
         Floats of the first array per thread.
     threads : int
-        In the grid; 0 for as many as the array needs.
+        Threads in the grid; 0 for as many as the array needs.
     threadgroups : tuple of int
     """
 
@@ -60,8 +60,8 @@ _BODY = {
 }
 _A, _B, _C = "device {0}* a", "device const {0}* b", "device const {0}* c"
 
-# Only reads: the store depends on a value that the array does not contain, which the compiler cannot know. Four places
-# far apart keep several memory channels busy.
+# Only reads: the store depends on a value that the array does not contain, which the compiler cannot know. Four distant
+# positions keep several memory channels busy.
 _READ = f"""{_HEAD}kernel void probe(device float* a, device const float* b, {_AT}, uint n [[threads_per_grid]]) {{
     if (b[i] + b[i + n] + b[i + 2 * n] + b[i + 3 * n] == -12345.0f) a[0] = 1.0f;
 }}
@@ -104,5 +104,5 @@ def _chains(count: int) -> Probe:
     return Probe(f"{count} chains", "flops", source, 2.0 * count * _ROUNDS * _UNROLLED, 1, _THREADS, (256,))
 
 
-# How many are best depends on the latency of an fma and on the registers: on AVX-512 six, on a GPU fewer.
+# The best number depends on the latency of an fma and on the registers: on AVX-512 six, on a GPU fewer.
 ARITHMETIC: tuple[Probe, ...] = tuple(_chains(n) for n in (2, 4, 6, 8))

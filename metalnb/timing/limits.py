@@ -1,7 +1,7 @@
 """The best rates that an engine reaches: measured once, with kernels that do nothing else, and kept on disk.
 
-What was measured while other programs took the processors, or with rates that went up and down, is shown and used for
-a while, but not kept.
+Rates measured while other programs used the processors, or with a large spread, are shown and used for a while, but not
+kept.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ from .sampling import OWN, DispatchJob
 
 __all__ = ["Limits", "limits", "outdone"]
 
-_FORM = 3  # version of the record and of the measurement: older ones are measured again
+_FORM = 3  # version of the record and of the measurement: older records are measured again
 _SPAN = 4  # size of an array in last-level caches
-_BYTES = 1 << 27  # of an array at most, and where the size of the last-level cache is unknown
-_PART = 1 / 4  # of the memory that is free, for all arrays together
-_RUNS = 7  # of each probe with each threadgroup size at most; the best counts
+_BYTES = 1 << 27  # per array at most, and if the size of the last-level cache is unknown
+_PART = 1 / 4  # fraction of the free memory, for all arrays together
+_RUNS = 7  # at most, per probe and threadgroup size; the best counts
 _SECONDS = 1.5  # after which no further round of runs begins
 _WHOLE = 2.0  # likewise, counted from the first probe that is compiled
 _COMPILING = 3  # probes at once: while clang has one, Python has another
-_CROWDED = 0.30  # of the processors' time, taken by others: what was measured then is not kept
+_CROWDED = 0.30  # fraction of the processors' time used by others: limits measured then are not kept
 _WIDE = 0.30  # likewise, of a limit: the largest spread of its rates from round to round
 _PASSING = 300.0  # seconds for which limits that are not kept are used
 _READS_ONLY = 0.9  # a mix with a larger part of reads is compared with reading alone
@@ -72,11 +72,11 @@ class Limits(Rendered):
     cache : int or None
         Bytes of the last-level cache. Arrays that fit in it may exceed the limits.
     nominal : tuple of 2 float or None
-        B/s and FLOP/s as the maker states them, or as computed from the number of cores.
+        The maker's B/s and FLOP/s, or those computed from the number of cores.
     others : float
-        The part of all processors' time that other programs used meanwhile: if it is large, the limits are too low.
+        The fraction of all processors' time that other programs used meanwhile: if it is large, the limits are too low.
     spread : float
-        How far a limit's rates lay apart from round to round, as a part of the best; the largest of all limits.
+        The spread of a limit's rates from round to round, as a fraction of the best; the largest of all limits.
     """
 
     engine: str
@@ -97,12 +97,12 @@ class Limits(Rendered):
 
     @property
     def chip(self) -> AppleChip | None:
-        """What is known of the device itself, where it is one of Apple's."""
+        """The known figures of the device itself, if it is one of Apple's."""
         return apple_chip(self.device)
 
     @property
     def state(self) -> str:
-        """The machine while it was measured, in a word: ``quiet``, ``shared``, ``busy`` or ``unsteady``."""
+        """The machine's state during the measurement: ``quiet``, ``shared``, ``busy`` or ``unsteady``."""
         if self.others > _CROWDED:
             return "busy"
         if self.spread > _WIDE:
@@ -111,7 +111,7 @@ class Limits(Rendered):
 
     @property
     def sure(self) -> bool:
-        """Whether they are kept on disk: the machine was quiet enough."""
+        """Whether the machine was quiet enough to keep the limits on disk."""
         return self.state in {"quiet", "shared"}
 
     def ceiling(self, traffic: Traffic) -> tuple[str, float]:
@@ -138,7 +138,7 @@ class Limits(Rendered):
         Raises
         ------
         KeyError, TypeError
-            When it is something else.
+            If it is something else.
         """
         pair = data["nominal"]
         return cls(**{**data, "nominal": None if pair is None else (float(pair[0]), float(pair[1]))})
@@ -148,14 +148,14 @@ def limits(*, engine: str | None = None, again: bool = False) -> Limits:
     """Return the best rates of this machine's memory and arithmetic that an engine's kernels reach.
 
     They are measured once, in less than three seconds, and kept on disk for this device and these versions of its
-    drivers. On a busy machine they are used for five minutes, and not kept.
+    drivers. Limits measured on a busy machine are used for five minutes, and not kept.
 
     Parameters
     ----------
     engine : str, optional
         One of `engines`; by default the one in use.
     again : bool, optional
-        True measures again.
+        Whether to measure again.
 
     Returns
     -------
@@ -164,7 +164,7 @@ def limits(*, engine: str | None = None, again: bool = False) -> Limits:
     Raises
     ------
     EngineUnavailable
-        When no engine, or not the one named, can run here.
+        If no engine, or not the named one, can run here.
     """
     chosen = engines.named(engine)
     key = _key(chosen)
@@ -223,7 +223,7 @@ def _measured(engine: Engine) -> Limits:
 
 
 def _span(last: int | None) -> int:
-    """Return the bytes of an array that is larger than the last-level cache, if the machine has so much to spare."""
+    """Return the bytes of an array larger than the last-level cache, if the machine has that much free memory."""
     wanted = min(max(_SPAN * last, 1 << 26), _BYTES) if last else _BYTES
     free = free_memory()
     if free is not None:
@@ -232,14 +232,14 @@ def _span(last: int | None) -> int:
 
 
 def _rates(engine: Engine, arrays: dict[str, Any]) -> tuple[dict[str, float], float, float]:
-    """Return the best rate for each limit, the part of the processors that others used meanwhile, and the spread.
+    """Return the best rate for each limit, the fraction of the processors that others used meanwhile, and the spread.
 
     The probes alternate, so that a disturbance does not affect all runs of one of them.
     """
     probes = (*PROBES, *ARITHMETIC)
     with progress("measuring this machine's limits, once") as told:
         begun = time.monotonic()
-        with ThreadPoolExecutor(_COMPILING) as pool:  # the arrays get their pages meanwhile
+        with ThreadPoolExecutor(_COMPILING) as pool:  # the arrays' pages are allocated meanwhile
             filled = [pool.submit(array.fill, 1) for array in arrays.values()]
             kernels = []
             for kernel in pool.map(lambda probe: _compiled(engine, probe), probes):

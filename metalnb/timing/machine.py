@@ -1,4 +1,4 @@
-"""What is known of the machine without running anything: its name, its caches, and Apple's nominal figures."""
+"""Facts about the machine that need no measurement: its name, its caches, and Apple's nominal figures."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from metalnb.engine.base import Engine
 
 __all__ = ["CHIPS", "OTHER_SOURCES", "SOURCES", "AppleChip", "apple_chip", "last_cache", "machine_name", "nominal"]
 
-# Where a figure is from, by the field of `AppleChip`.
+# The source of a figure, by the field of `AppleChip`.
 SOURCES = {
     "cores": "Apple's technical specifications of the Macs with the chip",
     "bandwidths": "Apple's technical specifications of the Macs with the chip",
@@ -25,20 +25,20 @@ OTHER_SOURCES = {("Apple M1", "bandwidths"): "computed: 128 bits of LPDDR4X-4266
 
 @dataclass(frozen=True, slots=True)
 class AppleChip:
-    """What is known of a chip's GPU without running anything; see `SOURCES`.
+    """A chip's GPU, as far as known without a measurement; see `SOURCES`.
 
     Attributes
     ----------
     cores : tuple of int
-        Of each kind of the chip that is sold; empty when unknown.
+        The numbers of cores with which the chip is sold; empty if unknown.
     bandwidths : tuple of float
         GB/s to memory, likewise.
     teraflops : float
-        Single-precision, of the kind with the most cores.
+        Single-precision, for the chip with the most cores.
     threadgroup_memory : int or None
-        Bytes that a threadgroup may have; None when unknown.
+        Bytes that a threadgroup may have; None if unknown.
     simd_groups : int or None
-        The most that a core holds at once, of a kernel with few registers; None when unknown.
+        The most that a core holds at once, for a kernel with few registers; None if unknown.
     """
 
     cores: tuple[int, ...]
@@ -89,7 +89,7 @@ _UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 def nominal(device: str) -> tuple[float, float] | None:
     """Return a chip's nominal B/s and FLOP/s by its name; None for one that is not in the table.
 
-    For a chip that is sold with two kinds of memory this is the faster one.
+    For a chip that is sold with two kinds of memory, these are the figures of the faster one.
     """
     chip = apple_chip(device)
     return None if chip is None else (max(chip.bandwidths) * 1e9, chip.teraflops * 1e12)
@@ -102,7 +102,7 @@ def apple_chip(device: str) -> AppleChip | None:
 
 
 def last_cache(engine: Engine) -> int | None:
-    """Return the bytes of the device's last-level cache; None when unknown."""
+    """Return the bytes of the device's last-level cache; None if unknown."""
     if engine.name != "cpu":
         return engine.caps.last_cache or None  # an Apple GPU does not report its system-level cache
     files = Path("/sys/devices/system/cpu/cpu0/cache").glob("index*/size")

@@ -28,7 +28,7 @@ from .units import percent, seconds, trimmed
 
 __all__ = ["job_of", "measure", "name_of"]
 
-_WIDE = 0.10  # of the median: a larger distance between p20 and p80 is worth a warning
+_WIDE = 0.10  # fraction of the median: a larger distance between p20 and p80 causes a warning
 
 
 def measure(
@@ -58,13 +58,13 @@ def measure(
     *args, **launch
         As for the call itself.
     bytes : float, optional
-        Moved by one dispatch; by default the size of each array, once for a read and once for a write.
+        Bytes moved by one dispatch; by default the size of each array, once for a read and once for a write.
     flops : float, optional
         Floating-point operations of one dispatch.
     cold : bool, optional
-        False leaves out the times with cold caches.
+        Whether to also time with cold caches.
     counted : bool, optional
-        Whether to count a kernel's bytes and operations by a run of it before, where neither is given: see `profile`.
+        Whether to count a kernel's bytes and operations in an extra run, if neither is given: see `profile`.
 
     Returns
     -------
@@ -75,7 +75,7 @@ def measure(
     ArgumentError, LaunchError
         As for the call; for an empty grid; for an object that cannot be called.
     KernelFault
-        When the kernel failed.
+        If the kernel fails.
 
     Examples
     --------
@@ -115,7 +115,7 @@ def measure(
 
 
 def job_of(asks: str, kernel: Any, args: tuple[Any, ...], named: dict[str, Any], *, wall: bool = False) -> Job:
-    """Return a job that can be timed: of a kernel, a dispatch or a callable.
+    """Return a job that can be timed, for a kernel, a dispatch or a callable.
 
     Parameters
     ----------
@@ -124,7 +124,7 @@ def job_of(asks: str, kernel: Any, args: tuple[Any, ...], named: dict[str, Any],
     kernel, args, named
         As for `measure`.
     wall : bool, optional
-        Whether to go by the wall clock in any case.
+        Whether to use the wall clock in any case.
 
     Raises
     ------
@@ -206,7 +206,7 @@ def _plain(value: Any) -> str:
 
 
 def _is_beyond(timing: Timing) -> bool:
-    """Return whether a kernel was faster than the limits: they were measured at a bad time."""
+    """Return whether a kernel was faster than the limits: if so, they were measured at a bad time."""
     cached = from_caches(timing.share, timing.bytes, timing.cache)
     memory = timing.share is not None and timing.share > FASTER and not cached
     return memory or bool(timing.throughput and timing.peak and timing.throughput > FASTER * timing.peak)
@@ -230,7 +230,7 @@ def _warnings(timing: Timing, found: Limits, others: float) -> tuple[str, ...]:
             said.append(f"it moves {moved}, and the last-level cache holds {room}; the limit is that of memory")
         else:
             said.append(
-                f"faster than the limit of {found.date[:10]}: parts of the arrays may never be touched: {BYTES}, "
+                f"faster than the limit of {found.date[:10]}: parts of the arrays may never be accessed: {BYTES}, "
                 "or the machine was busy at that time (mnb.limits(again=True))"
             )
     return tuple(said)

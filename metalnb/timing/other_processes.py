@@ -1,4 +1,4 @@
-"""The processor time that other programs used while something was measured."""
+"""The processor time that other programs used during a measurement."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ import time
 
 __all__ = ["BUSY", "OtherProcesses"]
 
-BUSY = 0.10  # of all processors' time: when others used more, the result says so
+BUSY = 0.10  # fraction of all processors' time: if others used more, the result has a note
 
 
 class OtherProcesses:
-    """A measurement of the processors' load that starts when it is made."""
+    """A measurement of the processors' load that starts when the object is created."""
 
     def __init__(self) -> None:
         self._before = _cpu_seconds()
 
     def share(self) -> float:
-        """Return the part of all processors' time that others used: programs, or other machines on this hardware.
+        """Return the fraction of all processors' time that others used: programs, or other machines on this hardware.
 
-        The system counts in ticks of 10 ms, so over a tenth of a second this is accurate to a tenth only. 0 when the
-        system does not tell.
+        The system counts in ticks of 10 ms, so over a tenth of a second this is only accurate to a tenth. 0 if the
+        system does not report it.
         """
         now = _cpu_seconds()
         if now is None or self._before is None:
@@ -30,14 +30,14 @@ class OtherProcesses:
 
 
 def _cpu_seconds() -> tuple[float, float, float] | None:
-    """Return seconds: of all processors together, of those idle, and of this process with its children."""
+    """Return the seconds of all processors, their idle seconds, and those of this process with its children."""
     import psutil
 
     try:
         cpu = psutil.cpu_times()._asdict()
-    except (OSError, TypeError, ValueError):  # a sandbox may hide these figures, or make them up
+    except (OSError, TypeError, ValueError):  # a sandbox may hide these figures, or invent them
         return None
-    # Linux counts the time of guests in the user's too, and a processor that waits for a disk is idle.
+    # Linux includes the time of guests in the user's, and a processor that waits for a disk is idle.
     total = sum(cpu.values()) - cpu.get("guest", 0.0) - cpu.get("guest_nice", 0.0)
     children = os.times()
     own = time.process_time() + children.children_user + children.children_system

@@ -1,4 +1,4 @@
-"""A progress line, for operations that take seconds and show nothing else."""
+"""A progress line, for operations that take seconds without other output."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ _PATIENCE = 0.3  # seconds
 def progress(what: str, patience: float | None = None) -> Iterator[Callable[[float], None]]:
     """Yield a progress callback, which takes 0 to 1; its one-line display is removed on exit.
 
-    Operations that end within ``patience`` seconds show none. Nothing is written to a file or a pipe: only to a
-    terminal, and in a notebook.
+    Operations that end within ``patience`` seconds show no line. It is shown only in a terminal or a notebook, and
+    never written to a file or a pipe.
     """
     show = _writer(sys.stdout)
     due, last = time.monotonic() + (_PATIENCE if patience is None else patience), -1
@@ -60,7 +60,7 @@ def _line_of_a_terminal(out: TextIO) -> Callable[[str], None]:
 def _output_of_a_cell() -> Callable[[str], None]:
     """Return a function that shows a text as a separate output; without a text, the output has no data.
 
-    Jupyter cannot remove an output. One with no data takes no room; an empty text or an empty line of HTML would.
+    Jupyter cannot remove an output. One with no data takes no space; an empty text or an empty line of HTML would.
     """
     from IPython.display import DisplayHandle
 

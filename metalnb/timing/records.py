@@ -1,4 +1,4 @@
-"""What a measurement returns: frozen records of plain values that can be written as JSON.
+"""The results of measurements: immutable records of plain values that can be written as JSON.
 
 The units are seconds, bytes, bytes per second and operations per second throughout; no field is scaled.
 """
@@ -19,7 +19,7 @@ __all__ = ["Timing", "Traffic"]
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """The least that a dispatch must move and compute.
+    """The minimum that a dispatch must move and compute.
 
     Attributes
     ----------
@@ -28,9 +28,9 @@ class Traffic:
     updated : int
         The written bytes that were read before.
     flops : float or None
-        Floating-point operations; None when they were not counted.
+        Floating-point operations; None if they were not counted.
     notes : tuple of str
-        What could not be known, and how it was counted instead; shown beside the figures.
+        Unknown quantities, and how they were counted instead; shown beside the figures.
     """
 
     read: int
@@ -54,13 +54,13 @@ class Timing(Rendered):
     kernel, engine, device : str
     clock : {"device", "wall"}
         The clock of `seconds`: the device's own, from a dispatch's start to its end; or the wall clock, which includes
-        the cost of launching where the kernel is shorter than that.
+        the cost of launching if the kernel is shorter than that.
     seconds : tuple of float
         The time of one dispatch, one value per batch.
     batch : int
         Back-to-back dispatches in a batch.
     empty : float
-        Seconds of an empty dispatch, launched and waited for (wall clock): the least that any call takes.
+        Seconds of an empty dispatch, launched and waited for (wall clock): the minimum of any call.
     cold : float or None
         Seconds of a dispatch whose arrays are not in the caches; `seconds` are warm.
     bytes : int or None
@@ -80,12 +80,12 @@ class Timing(Rendered):
     arguments : mapping of str to str
         A description of each argument.
     warnings : tuple of str
-        What a reader of the figures should know.
+        Caveats for readers of the figures.
     counted : tuple of str
-        What a counted run found to cost most on a GPU, line by line; empty where none was made. The run is one of
+        The highest costs on a GPU according to a counted run, line by line; empty without such a run. The run is one of
         `measure`, or the latest profile of the same dispatch.
     most_needed : str
-        What a GPU needs longest by the counts of that run and a model; empty where none was made.
+        What takes a GPU longest, by the counts of that run and a model; empty without such a run.
     """
 
     kernel: str
@@ -131,7 +131,7 @@ class Timing(Rendered):
 
     @property
     def spread(self) -> float:
-        """The distance from p20 to p80, as a part of the median."""
+        """The distance from p20 to p80, as a fraction of the median."""
         return (self.p80 - self.p20) / self.median
 
     @property
@@ -146,7 +146,7 @@ class Timing(Rendered):
 
     @property
     def share(self) -> float | None:
-        """The bandwidth as a part of the limit."""
+        """The bandwidth as a fraction of the limit."""
         return None if self.bandwidth is None or not self.limit else self.bandwidth / self.limit
 
     @property
@@ -165,7 +165,7 @@ class Timing(Rendered):
         Raises
         ------
         KeyError, TypeError
-            When it is something else.
+            If it is something else.
         """
         lists = ("seconds", "grid", "threadgroup", "warnings")
         given = {**{name: tuple(data[name]) for name in lists}, "counted": tuple(data.get("counted", ()))}
@@ -177,7 +177,7 @@ class Timing(Rendered):
         Parameters
         ----------
         ax : matplotlib.axes.Axes, optional
-            By default those of a new figure.
+            By default, the axes of a new figure.
 
         Returns
         -------

@@ -1,4 +1,4 @@
-"""`roofline`: where kernels lie below the limits of memory and arithmetic.
+"""`roofline`: how kernels compare with the limits of memory and arithmetic.
 
 Source: S. Williams, A. Waterman and D. Patterson, "Roofline: an insightful visual performance model for multicore
 architectures", Communications of the ACM 52 (2009).
@@ -48,7 +48,7 @@ class Roofline(Rendered):
         Returns
         -------
         matplotlib.figure.Figure
-            Pyplot does not know it: it is shown once, and freed with its last reference.
+            Pyplot does not manage it: it is shown once, and freed with its last reference.
         """
         return render(self, "figure")
 
@@ -57,14 +57,13 @@ def roofline(*kernels: Timing | Dispatch, flops: Sequence[float] = ()) -> Roofli
     """Show what bounds kernels: memory, arithmetic, the dispatch, or none of them.
 
     Each kernel is a point: its operations per byte moved, and its operations per second. The roof above it is the best
-    rate that the engine's own kernels reached (see `limits`). A dashed roof shows the chip's nominal figures, where
-    they are known.
+    rate that the engine's own kernels reached (see `limits`). A dashed roof shows the chip's nominal figures, if known.
 
     Parameters
     ----------
     *kernels : Timing or Dispatch
         Timings from `measure`, or prepared calls, which are counted and measured here; all on one device. A timing
-        without ``flops`` or ``bytes`` has a sentence but no point. Without any the chart shows the roofs alone.
+        without ``flops`` or ``bytes`` has a sentence but no point. Without any kernels the chart shows only the roofs.
     flops : sequence of float, optional
         The operations of one dispatch, for each prepared call in their order; by default they are counted, as `profile`
         does.
@@ -76,7 +75,7 @@ def roofline(*kernels: Timing | Dispatch, flops: Sequence[float] = ()) -> Roofli
     Raises
     ------
     ArgumentError
-        For anything else, for timings of several devices, and for operations that fit no call.
+        For anything else, for timings of several devices, and for ``flops`` that do not match the calls.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Running something repeatedly and timing it: warm up, find the batch size, then time batches."""
+"""Time something repeatedly: warm up, find the batch size, then time batches."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ _TOUCH = "kernel void metalnb_touch(device uint* x, uint i [[thread_position_in_
 
 
 class Job(Protocol):
-    """What can be timed."""
+    """Something that can be timed."""
 
     clock: str
     engine: Engine
 
     def run(self, count: int) -> float:
-        """Run it ``count`` times; return the seconds of one run."""
+        """Run it ``count`` times; return the seconds per run."""
         ...
 
     def restore(self) -> None:
@@ -58,23 +58,23 @@ class DispatchJob:
 
     Within a batch, a kernel that updates an array in place works on its own results; the arrays are restored before
     each batch and at the end. An engine without a device clock may copy its arguments at every launch, which would be
-    timed too: there the kernel works on copies in the engine's own memory, made once.
+    timed as well: on such an engine the kernel works on copies in the engine's own memory, made once.
 
     Parameters
     ----------
     dispatch : Dispatch
         Its grid is not empty.
     keep : bool, optional
-        False for arrays that are in the device's memory already and need not be restored.
+        Whether the arrays must be restored; False for arrays that are already in the device's memory.
     wall : bool, optional
-        Whether to go by the wall clock, though the device has one of its own.
+        Whether to use the wall clock even if the device has its own.
 
     Attributes
     ----------
     called : Dispatch
-        As its caller bound it.
+        The dispatch as its caller bound it.
     dispatch : Dispatch
-        As it is timed.
+        The dispatch as it is timed.
     """
 
     def __init__(self, dispatch: Dispatch, *, keep: bool = True, wall: bool = False) -> None:
@@ -82,7 +82,7 @@ class DispatchJob:
         self.engine = dispatch.kernel.engine
         self.clock = "wall" if wall else self.engine.caps.clock
         if dispatch.residents:
-            synchronize(self.engine.name)  # earlier work on them must not be timed, nor copied half done
+            synchronize(self.engine.name)  # earlier work on them must not be timed, nor copied while incomplete
         written = _given(dispatch) if keep else []
         if self.engine.caps.clock == "device" or not keep:
             self.dispatch = dispatch
@@ -115,7 +115,7 @@ class DispatchJob:
 
 
 class CallJob:
-    """Any callable, by the wall clock. A batch ends when the work that it started on the engine's arrays is done."""
+    """Any callable, by the wall clock. A batch ends when all work that it started on the engine's arrays is done."""
 
     clock = "wall"
 
@@ -167,10 +167,10 @@ def batches(job: Job) -> Samples:
 
 
 def count_for(job: Job, told: Callable[[float], None] = lambda _: None) -> tuple[int, float]:
-    """Return how many runs fill a batch, and the seconds that such a batch takes with everything around it.
+    """Return how many runs fill a batch, and the seconds that such a batch takes, including overhead.
 
-    The first run may compile, and does not count. A batch that seems full is run again, because a few runs seem to fill
-    it while another program holds the processor.
+    The first run may compile, and does not count. A batch that seems full is run again, because a few runs may seem to
+    fill it while another program has the processor.
     """
     job.run(1)
     count = 1
@@ -185,7 +185,7 @@ def count_for(job: Job, told: Callable[[float], None] = lambda _: None) -> tuple
 
 
 def lasting(job: Job, count: int) -> float:
-    """Return the seconds that a batch takes, with everything around it."""
+    """Return the seconds that a batch takes, including overhead."""
     job.restore()
     start = time.perf_counter()
     job.run(count)
@@ -221,7 +221,7 @@ def empty_dispatch(engine: Engine) -> float:
 def _flusher(engine: Engine) -> Callable[[], Any]:
     """Return a function that fills the caches: the device writes four times the size of the last-level cache.
 
-    At most 256 MiB, and a quarter of the memory that is free: a virtual machine may state the cache of a whole host.
+    At most 256 MiB, and a quarter of the free memory: a virtual machine may report the cache of its entire host.
     """
     from .machine import last_cache
 

@@ -1,8 +1,8 @@
 """The bytes that a dispatch must move, counted from its signature and its arrays.
 
-It is a lower bound, so the bandwidth computed from it is never too high: each input is read once and each output is
-written once, however often the kernel accesses them. What only the author can know (parts of an array that are never
-touched, a gather that visits an element twice) is passed as ``bytes=``.
+This is a lower bound, so the bandwidth computed from it is never too high: each input is read once and each output is
+written once, however often the kernel accesses them. Facts that only the author can know (parts of an array that are
+never accessed, a gather that visits an element twice) are passed as ``bytes=``.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from .records import Traffic
 __all__ = ["PROTOCOL", "apart", "checked", "counted", "of_call", "of_dispatch", "of_sizes", "overridden"]
 
 PROTOCOL = "__metal_traffic__"
-_SECONDS = 0.2  # of counting
+_SECONDS = 0.2  # time for counting
 
 
 def of_dispatch(dispatch: Dispatch) -> Traffic:
@@ -70,10 +70,10 @@ def counted(dispatch: Dispatch, known: Traffic) -> tuple[Traffic, KnownCounts | 
     Returns
     -------
     traffic : Traffic
-        Its operations; its bytes too, each stretch of 32 once, where all of it was run. As it was known where the
-        kernel cannot be counted: it does not run in vector registers, or its arrays are not in this machine's memory.
+        Its operations; also its bytes, each sector of 32 once, if all of it ran. ``known`` if the kernel cannot be
+        counted: because it does not run in vector registers, or its arrays are not in this machine's memory.
     said : KnownCounts or None
-        What was counted; None where it cannot be.
+        The counts; None if the kernel cannot be counted.
     """
     try:
         found = profiled(dispatch, _SECONDS)
@@ -100,12 +100,12 @@ def apart(dispatch: Dispatch) -> tuple[str, ...]:
         return ()
     there, back = (sum(n for p, n in given if way or p.writable) for way in (True, False))
     copied = f"{spelled(there)} to the device" + (f" and {spelled(back)} back" if back else "")
-    cure = "mnb.array(x)" if shared else "mnb.asarray(x)"  # where memory is shared, asarray does not copy NumPy's
+    cure = "mnb.array(x)" if shared else "mnb.asarray(x)"  # if memory is shared, asarray does not copy NumPy's
     return (f"not counted: the call copies NumPy's arrays, {copied}; arrays of metalnb, {cure}, lie there",)
 
 
 def of_call(function: Any, args: tuple[Any, ...], named: dict[str, Any]) -> Traffic:
-    """Get a callable's traffic; nothing is counted if it does not report any.
+    """Return a callable's traffic; nothing is counted if it does not report any.
 
     A function reports it by an attribute ``__metal_traffic__``, which is called with the arguments of the call and
     returns a `Traffic`, or anything with ``bytes`` and ``flops``.
@@ -113,7 +113,7 @@ def of_call(function: Any, args: tuple[Any, ...], named: dict[str, Any]) -> Traf
     Raises
     ------
     ArgumentError
-        When it returns something else.
+        If it returns something else.
     """
     ask = getattr(function, PROTOCOL, None)
     if ask is None:

@@ -1,4 +1,4 @@
-"""Numbers as people read them: ``4.71 ms``, ``42.1 GB/s``, ``93 %``."""
+"""Numbers in readable form: ``4.71 ms``, ``42.1 GB/s``, ``93 %``."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ _RATES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
 
 
 def seconds(value: float) -> str:
-    """Write a time in three digits and its unit."""
+    """Format a time with three digits and its unit."""
     size, unit = next((t for t in _TIMES if value >= 0.9995 * t[0]), _TIMES[-1])
     return f"{_digits(value / size)} {unit}"
 
 
 def rate(value: float, unit: str) -> str:
-    """Write a rate in three digits: ``rate(42.1e9, "B/s")`` is ``42.1 GB/s``."""
+    """Format a rate with three digits: ``rate(42.1e9, "B/s")`` is ``42.1 GB/s``."""
     size, prefix = next((r for r in _RATES if value >= 0.9995 * r[0]), _RATES[-1])
     return f"{_digits(value / size)} {prefix}{unit}"
 
 
 def percent(part: float) -> str:
-    """Write a part in percent; with one decimal near 0 and 100, so that little is not "0 %" and most not "100 %"."""
+    """Format a fraction as a percentage; with one decimal near 0 and 100, to avoid "0 %" and "100 %"."""
     value = 100 * part
     if 99.5 <= value < 100:
         value = min(value, 99.9)
@@ -31,7 +31,7 @@ def percent(part: float) -> str:
 
 
 def times(ratio: float) -> str:
-    """Write how many times one is the other, in no more digits than can be measured: ``1.57 ×``, ``41,000 ×``."""
+    """Format a ratio with no more digits than can be measured: ``1.57 ×``, ``41,000 ×``."""
     if not math.isfinite(ratio) or ratio < 9.995:
         return f"{ratio:.2f} ×"
     if ratio < 99.95:
@@ -41,12 +41,12 @@ def times(ratio: float) -> str:
 
 
 def threads(grid: tuple[int, ...]) -> str:
-    """Write a grid: ``1,920 × 1,080``."""
+    """Format a grid: ``1,920 × 1,080``."""
     return " × ".join(f"{n:,}" for n in grid)
 
 
 def trimmed(grid: tuple[int, ...]) -> tuple[int, ...]:
-    """Leave out the extents of 1 at the end of a grid."""
+    """Return a grid without the extents of 1 at its end."""
     while len(grid) > 1 and grid[-1] == 1:
         grid = grid[:-1]
     return grid

@@ -1,9 +1,9 @@
-"""Validation: run a kernel's call with its accesses watched, and report how it used its buffers and what is wrong.
+"""Validation: run a kernel's call with its accesses watched, and report how it used its buffers and its errors.
 
-``watched_call`` makes the call once more, on copies, in the engine `cpu`'s checked build, ``device_run`` on its own
-device under Metal's shader validation. ``judgement`` derives findings from the raw facts, ``expected_outputs`` compares
-the outputs with the expected ones. ``access_report`` is the record, ``sentences`` says it in words, ``report_view`` and
-``difference_view`` render it. ``twin`` compiles a kernel from another text, for the puzzles.
+``watched_call`` repeats the call on copies in the checked build of the engine `cpu`, ``device_run`` on its own device
+under Metal's shader validation. ``judgement`` derives findings from the raw facts, ``expected_outputs`` compares the
+outputs with the expected ones. ``access_report`` is the record, ``sentences`` puts it into words, ``report_view`` and
+``difference_view`` render it. ``twin`` compiles a kernel from a rewritten source, for the puzzles.
 """
 
 from .access_report import Event, Finding, Party, Validation

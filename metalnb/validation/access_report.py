@@ -1,4 +1,4 @@
-"""The record of a watched call: how it used its buffers, and what is wrong with it."""
+"""The record of a watched call: how it used its buffers, and its errors."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from metalnb.rendering import Rendered
 __all__ = ["NOTES", "Difference", "Event", "Finding", "Party", "Validation", "WatchedBuffer"]
 
 Log = np.ndarray[Any, np.dtype[np.int64]]
-NOTES = frozenset({"missing write", "written twice"})  # kinds that a right kernel may show
+NOTES = frozenset({"missing write", "written twice"})  # kinds that a correct kernel may show
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class Party:
     Attributes
     ----------
     line, column : int
-        The place of the access; 0 where that is not known.
+        The position of the access; 0 if unknown.
     thread, threadgroup : int
         Linear positions in the grid.
     written : bool
@@ -43,7 +43,7 @@ class Party:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that a kernel does wrong, or that should be looked at: the first time, and how often.
+    """An error of a kernel, or something to check: its first occurrence, and how often it occurred.
 
     Attributes
     ----------
@@ -51,33 +51,34 @@ class Finding:
             "nan", "infinity", "endless", "reported", "missing write", "written twice"}
         See `validate`. The last two are notes.
     line, column : int
-        In the cell, from 1; 0 where they are not known.
+        In the cell, from 1; 0 if unknown.
     thread, threadgroup : int
-        Linear positions in the grid; -2 where they are not known.
+        Linear positions in the grid; -2 if unknown.
     name : str
-        Of the buffer, the threadgroup variable, or the thread's own variable that was never set; empty where there is
-        none.
+        The name of the buffer, the threadgroup variable, or the thread's own variable that was never set; empty if
+        there is none.
     index : int or None
-        In elements of the buffer's type; of a thread's own array, its index; of a shuffle, the lane that it reads.
+        In elements of the buffer's type; for a thread's own array, its index; for a shuffle, the lane that it reads.
     written : bool
         Whether the access was a write.
     other : Party or None
-        Of a race, of a barrier the thread that waits, of an element that is written twice the earlier writer.
+        The other thread of a race; for a barrier, the thread that waits; for an element written twice, the earlier
+        writer.
     count : int
     source : str
         The author's line.
     operation : str
-        What made a NaN or an infinity: ``"/"``, ``"log"``. What a device reported, in its words.
+        The operation that produced a NaN or an infinity: ``"/"``, ``"log"``. For a device's report, its text.
     given : tuple of float
-        Its operands; of a conversion what does not fit, of a shift the count, of a loop the iterations.
+        Its operands; for a conversion the value that does not fit, for a shift the count, for a loop the iterations.
     value : float, int or None
-        Of a race: what was read or written, where the type is known.
+        For a race: the value read or written, if the type is known.
     size : int
-        The size of the buffer, in elements; of a shuffle, the lanes of its SIMD-group.
+        The size of the buffer, in elements; for a shuffle, the lanes of its SIMD-group.
     case : str
         Empty for the call itself; else the other size at which it was found.
     others : tuple of str
-        Of a race: the other buffers in the same memory, through one of which either access may have gone.
+        For a race: the other buffers in the same memory, any of which either access may have used.
     """
 
     kind: str
@@ -130,7 +131,7 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class WatchedBuffer:
-    """A buffer, and how it was used.
+    """A buffer and its use.
 
     Attributes
     ----------
@@ -139,13 +140,14 @@ class WatchedBuffer:
         Elements.
     writable : bool
     atomic : bool
-        Its elements were used as atomics. Each operation but a load counts as a write.
+        Whether its elements were used as atomics. Each operation except a load counts as a write.
     reads, writes : int
         The accesses within it.
     beyond : int
         Those outside it.
     others : tuple of str
-        The other buffers in the same memory, since the arrays given overlap: the accesses counted are of all of them.
+        The other buffers in the same memory, if the given arrays overlap: the counts include the accesses of all of
+        them.
     """
 
     name: str
@@ -160,7 +162,7 @@ class WatchedBuffer:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Difference:
-    """How one output differs from the expected values.
+    """The differences between one output and the expected values.
 
     Attributes
     ----------
@@ -168,14 +170,14 @@ class Difference:
     wrong : numpy.ndarray
         bool, in the output's shape.
     unwritten, twice : numpy.ndarray
-        bool: the elements that no thread wrote, and those that were written again before anybody had read them.
+        bool: the elements that no thread wrote, and those that were written again before they were read.
     index : tuple of int
         The index of the first wrong element.
     got, expected : float or int
     ulp : float
-        The largest distance, in units in the last place of what was expected; NaN for integers and records.
+        The largest distance, in units in the last place of the expected value; NaN for integers and records.
     thread, threadgroup, line : int
-        Who wrote the first wrong element last; -1, -1 and 0 for nobody, -2, -2 and 0 where that is not known.
+        The last writer of the first wrong element; -1, -1 and 0 if there is none, -2, -2 and 0 if unknown.
     case : str
         Empty for the call itself; else the other size that was tried.
     """
@@ -196,7 +198,7 @@ class Difference:
 
 @dataclass(frozen=True, repr=False)
 class Validation(Rendered):
-    """How a kernel used its buffers, and what is wrong with it.
+    """How a kernel used its buffers, and its errors.
 
     Attributes
     ----------
@@ -212,16 +214,17 @@ class Validation(Rendered):
     accesses : int
         Loads, stores and atomics that were watched.
     left_out : int
-        Threadgroups that were not run, or not to their end, because it would have taken too long.
+        Threadgroups that were not run, or not to completion, because it would have taken too long.
     kept : callable
-        Makes the log.
+        Creates the log.
     compared : tuple of str
-        The outputs that were held against what was expected.
+        The outputs that were compared with expected values.
     differences : tuple of Difference
     tried : tuple of str
         The other sizes that were tried.
     by : str
-        What watched in the checked build's place: then no access is counted, and findings are what it reported.
+        The tool that watched instead of the checked build: then no accesses are counted, and the findings are its
+        reports.
     """
 
     kernel: str
@@ -261,7 +264,7 @@ class Validation(Rendered):
 
     @property
     def missed(self) -> int:
-        """The number of accesses of arrays that are counted and judged, but not among the events."""
+        """The number of accesses of arrays that are counted and judged, but not in `events`."""
         own = {frozenset((b.name, *b.others)): b.reads + b.writes + b.beyond for b in self.buffers}
         return sum(own.values()) - len(self.log)
 

@@ -1,6 +1,6 @@
 """Repeat a call on its device, under the device's own validation, and judge it like a watched call.
 
-It tells less than the engine `cpu`'s checked build, which sees each access, and runs where that does not.
+It reveals less than the checked build of the engine `cpu`, which sees each access, but runs where that does not.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _UNKNOWN = -2
 
 
 class DeviceOutcome:
-    """The memory that a run left behind; the writers are unknown.
+    """The contents of memory after a run; the writers are unknown.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ class DeviceOutcome:
         return _UNKNOWN, _UNKNOWN, None
 
     def place(self, line: None) -> tuple[int, int, str]:
-        """Return no place."""
+        """Return no position."""
         del line
         return 0, 0, ""
 
@@ -84,7 +84,7 @@ def device_judged(dispatch: Dispatch, seconds: float) -> tuple[Validation, Outco
 
 
 def _findings(said: tuple[Diagnostic, ...]) -> tuple[Finding, ...]:
-    """Return one finding for each thing that was said of a place, with how often."""
+    """Return one finding for each message about a position, with its count."""
     counts = Counter((d.line, d.column, d.message, d.text) for d in said)
     return tuple(
         Finding("reported", line, column, _UNKNOWN, _UNKNOWN, source=text, operation=message, count=count)

@@ -27,14 +27,14 @@ def compared(
     kernel: Kernel, args: tuple[Any, ...], call: Mapping[str, Any], expected: Any, seconds: float,
     tolerances: tuple[float | None, float | None], run: Watcher,
 ) -> Validation:  # fmt: skip
-    """Run a call watched, and compare its outputs with the expected ones; parameters as for `validate`.
+    """Run a watched call, and compare its outputs with the expected ones; parameters as for `validate`.
 
     `tolerances` is its ``rtol`` and ``atol``, and ``run`` makes a call watched.
 
     Raises
     ------
     ArgumentError
-        When the expected values do not fit the outputs.
+        If the expected values do not fit the outputs.
     """
     options = {k: v for k, v in call.items() if k in _OPTIONS}
     given = _given(kernel, args, call)
@@ -50,7 +50,7 @@ def compared(
             right = _wanted(kernel, expected, smaller, _outputs(again, smaller))
             worse = [*_differences(kernel, again, smaller, own, right, tolerances, other.left_out)]
         except MetalnbError:
-            continue  # fits no such size
+            continue  # does not fit such a size
         tried.append(case)
         if not differences:
             differences = [dataclasses.replace(d, case=case) for d in worse]
@@ -74,7 +74,7 @@ def _given(kernel: Kernel, args: Sequence[Any], call: Mapping[str, Any]) -> Arra
 
 
 def _outputs(dispatch: Dispatch, given: Arrays) -> Arrays:
-    """Return the arrays that the kernel may write, given or made."""
+    """Return the arrays that the kernel may write, passed or allocated."""
     made = iter(dispatch.outputs)
     present = [p for p in dispatch.kernel.signature.buffers if not dispatch.kernel.unit.absent(p)]
     return {p.name: given[p.name] if p.name in given else next(made) for p in present if p.writable}
@@ -145,7 +145,7 @@ def _differences(
         wrong = ~_close(made, right, *tolerances)
         none, twice = judge.written(name, made.shape, kind.itemsize)
         if left_out:
-            wrong &= ~none  # by threadgroups that were not run, maybe
+            wrong &= ~none  # perhaps by threadgroups that were not run
         if not wrong.any():
             continue
         first = np.unravel_index(int(wrong.argmax()), wrong.shape)
@@ -184,8 +184,8 @@ def _ulp(made: Any, right: Any) -> float:
 def _smaller(dispatch: Dispatch, given: Arrays, options: Mapping[str, Any]) -> Iterator[tuple[str, Arrays]]:
     """Yield smaller calls of the same kernel, of sizes that the threadgroup does not divide.
 
-    They can be made where the grid follows from arrays' shapes: these are cut, and so is a number that says how large
-    they are. Arrays that overlap are not: what is cut lies in memory of its own.
+    They can be made if the grid follows from the arrays' shapes: these are cut, and so is a number that is one of their
+    sizes. Overlapping arrays are not cut, because a cut array is a copy.
     """
     if options.keys() & {"grid", "groups", "shapes"} or _overlap(given):
         return

@@ -1,4 +1,4 @@
-"""Turn the raw facts of a checked run into findings: faults and notes, each with its place in the cell."""
+"""Turn the raw facts of a checked run into findings: faults and notes, each with its position in the cell."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Judge:
     before : mapping of str to numpy.ndarray
         uint8: the contents of each array before the call.
     complete : bool
-        Whether all threadgroups were run.
+        Whether all threadgroups ran.
     """
 
     def __init__(
@@ -154,7 +154,7 @@ class Judge:
                 yield from self._made(param, at * int(kind[1]), float(now[at]), unset=bool(unset[at]))
 
     def _made(self, param: Param, byte: int, value: float, *, unset: bool) -> Iterator[Finding]:
-        """Yield the finding for a bad value in an output: the operation that it came from."""
+        """Yield the finding for a bad value in an output: the operation that produced it."""
         thread, group, place = self.writer(param.name, byte)
         infinite = not np.isnan(value)
         index = byte // param.type.size

@@ -20,48 +20,50 @@ def validate(
     kernel: Any, *args: Any, expected: Any = None, rtol: float | None = None, atol: float | None = None,
     seconds: float = SECONDS, device: bool = False, **call: Any,
 ) -> Validation:  # fmt: skip
-    """Run a call with every access watched; say what is wrong, by line and thread.
+    """Run a call with every access watched; report its errors, by line and thread.
 
-    The call runs on copies, in a build in which each load, store and atomic is looked at, through pointers, references,
-    structs and helpers too. The findings hold for this call only. Faults are
+    The call runs on copies, in a build that checks each load, store and atomic, also through pointers, references,
+    structs and helpers. The findings apply only to this call. Faults are
 
     - ``beyond``: an access outside a buffer, a threadgroup variable or an array;
-    - ``race``: two threads at one element, one of which writes, with nothing that orders them: no barrier between them
-      in their threadgroup or SIMD-group, or they are of different threadgroups;
+    - ``race``: two threads access one element, at least one of them writes, and nothing orders them: there is no
+      barrier between them in their threadgroup or SIMD-group, or they are in different threadgroups;
     - ``never written``: a read of threadgroup memory that no thread of the threadgroup has written, or of a thread's
       own variable of a floating-point type;
-    - ``barrier``: a ``threadgroup_barrier`` that some thread of the threadgroup never reached, or another one;
-    - ``nan`` and ``infinity``: an output holds one that was not given; where it was made first, and of what;
+    - ``barrier``: a ``threadgroup_barrier`` that some thread of the threadgroup never reached, or where it reached a
+      different one;
+    - ``nan`` and ``infinity``: an output has one that no input had; the finding names the operation that first produced
+      it, and its operands;
     - ``conversion``: a float that does not fit the integer that it is converted to;
-    - ``shift``: by as many bits as the type has, or more;
-    - ``lane``: a shuffle or broadcast of a lane that takes no part, being on another path or at its end, or that the
-      SIMD-group does not have;
-    - ``misaligned``: an access at an address that is no multiple of its size;
-    - ``endless``: a loop that was not over when the time was.
+    - ``shift``: a shift by as many bits as the type has, or more;
+    - ``lane``: a shuffle or broadcast from a lane that takes no part, because it is on another path or has ended, or
+      that the SIMD-group does not have;
+    - ``misaligned``: an access at an address that is not a multiple of its size;
+    - ``endless``: a loop that had not ended when the time was up.
 
-    Notes, which a right kernel may show too, are ``missing write``, elements of an output that no thread wrote, and
-    ``written twice``, elements that another thread wrote again, after a barrier, before anybody had read them.
+    Notes, which a correct kernel may have too, are ``missing write``, elements of an output that no thread wrote, and
+    ``written twice``, elements that another thread wrote again, after a barrier, before they were read.
 
     Parameters
     ----------
     kernel : Kernel
-        For any engine that shares Python's memory; the checked build is the engine ``cpu``'s.
+        For any engine that shares Python's memory; the checked build of the engine ``cpu`` runs it.
     *args, **call
-        As for a call of the kernel. The arrays given are left as they are.
+        As for a call of the kernel. The arrays are not changed.
     expected : callable, array, tuple or dict of arrays, optional
-        What the outputs, the arrays that the kernel may write, should hold; or a function that says so. It is called
-        with copies of the arguments: by the names of its own parameters where the kernel has all of these, else as the
-        call stands. It returns one array for each output, or a dict by name; or it writes them in place. A function is
-        also called for smaller sizes that the threadgroup does not divide, if the arguments can be cut to one.
+        The expected contents of the outputs, the arrays that the kernel may write; or a function that computes them. It
+        is called with copies of the arguments: by the names of its own parameters if the kernel has all of these, else
+        as in the call. It returns one array for each output, or a dict by name; or it writes them in place. A function
+        is also called for smaller sizes that the threadgroup does not divide, if the arguments can be cut to one.
     rtol, atol : float, optional
         The relative and absolute tolerance of floats: by default 1e-5 and 1e-6, for half 1e-2 and 1e-3. Integers must
         be equal.
     seconds : float
-        Time to run for. A grid that would take longer is sampled: its first threadgroups, and some that lie evenly
-        after them.
+        The time limit. A grid that would take longer is sampled: its first threadgroups, and some spread evenly over
+        the rest.
     device : bool, optional
-        True runs the call on the kernel's own device, under Metal's shader validation, where the engine `metal` and
-        macOS 15 have it. On a Mac this is all that is available: findings of the kind ``reported``, in Apple's words.
+        Whether to run the call on the kernel's own device, under Metal's shader validation, which needs the engine
+        `metal` and macOS 15. On a Mac only this is available: findings of the kind ``reported``, in Apple's words.
 
     Returns
     -------
@@ -70,8 +72,8 @@ def validate(
     Raises
     ------
     ArgumentError, LaunchError, KernelFault
-        As for a call of the kernel, except that arrays too short for the grid are accepted, and the accesses beyond
-        them found.
+        As for a call of the kernel, except that arrays too short for the grid are accepted, and accesses beyond them
+        are reported.
     EngineUnavailable
         Where neither the checked build, which needs Linux, nor shader validation runs.
 

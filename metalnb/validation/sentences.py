@@ -1,4 +1,4 @@
-"""The text of a finding: the error, its place, and a possible fix."""
+"""The text of a finding: the error, its position, and a possible fix."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _WRAPPED = 1 << 31  # an unsigned index from here on has gone below 0
 
 
 def sentence(found: Finding) -> str:
-    """Return a sentence about a finding, with the line that it is about."""
+    """Return a sentence about a finding, with its source line."""
     where = f"line {found.line}: " if found.line else ""
     times = f" ({found.count:,} times in all)" if found.count > 1 and found.kind != "missing write" else ""
     case = f"with {found.case} threads, " if found.case else ""
@@ -27,8 +27,8 @@ def _beyond(found: Finding) -> str:
     if not found.name:
         if found.index is None:
             deed = "writes" if found.written else "reads"
-            return f"thread {found.thread} {deed} memory that no argument has, and was ended there"
-        return f"thread {found.thread} uses index {found.index} of an array that is shorter, and was ended there"
+            return f"thread {found.thread} {deed} memory that no argument has, and was stopped there"
+        return f"thread {found.thread} uses index {found.index} of an array that is shorter, and was stopped there"
     index = found.index or 0
     if index < 0:
         return f"{_accesses(found)}, before the start"
@@ -68,7 +68,7 @@ def _barrier(found: Finding) -> str:
     if found.other is None:
         return f"a threadgroup's threads wait at different barriers, thread {found.thread} at this one"
     who = f"thread {found.thread} never reached the barrier at which thread {found.other.thread} waits"
-    return f"{who}: all threads of a threadgroup must come to it, so keep it out of an if, and return after it"
+    return f"{who}: all threads of a threadgroup must reach it, so keep it out of an if, and return after it"
 
 
 def _conversion(found: Finding) -> str:
@@ -91,7 +91,7 @@ def _lane(found: Finding) -> str:
     takes = f"thread {found.thread} takes a value from lane {lane} of its SIMD-group"
     if lane >= found.size:
         return f"{takes}, which has {found.size} lane{'s' * (found.size != 1)}: the value is undefined"
-    cure = "let all lanes come here, and choose from the values after it"
+    cure = "let all lanes execute it, and choose from the values afterwards"
     return f"{takes}, which takes no part: it is on another path or has ended, and the value is undefined; {cure}"
 
 

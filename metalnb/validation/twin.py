@@ -1,4 +1,4 @@
-"""Compile a kernel again from a rewritten text: for the same engine, with the same constants and math."""
+"""Compile a kernel again from a rewritten source, for the same engine, with the same constants and math mode."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ __all__ = ["twin_of"]
 
 
 def twin_of(kernel: Kernel, source: str, headers: Mapping[str, str] | None = None) -> Kernel | None:
-    """Compile a kernel's twin; None where the rewritten text does not compile.
+    """Compile a kernel's twin; None if the rewritten source does not compile.
 
     Parameters
     ----------
     kernel : Kernel
     source : str
-        The rewritten text of its cell.
+        The rewritten source of its cell.
     headers : mapping of str to str, optional
-        Further headers that the text includes.
+        Further headers that the source includes.
     """
     recipe = kernel.program.recipe
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", MetalnbWarning)  # the author has had it, for the original kernel
+            warnings.simplefilter("ignore", MetalnbWarning)  # the author has seen it, for the original kernel
             program = compile(
                 source,
                 constants=recipe.constants,

@@ -22,7 +22,7 @@ SECONDS = 5.0
 
 
 class Outcome(Protocol):
-    """The contents of memory after a run, and its writers where known: see `Judge`."""
+    """The contents of memory after a run, and its writers if known: see `Judge`."""
 
     def contents(self, name: str) -> Bytes:
         """Return a buffer's bytes."""
@@ -33,11 +33,11 @@ class Outcome(Protocol):
         ...
 
     def writer(self, name: str, byte: int) -> tuple[int, int, Any]:
-        """Return the thread that wrote a byte of an array last, its threadgroup, and where."""
+        """Return the thread that last wrote a byte of an array, its threadgroup, and where."""
         ...
 
     def place(self, line: Any) -> tuple[int, int, str]:
-        """Return a place's line and column in the author's text, and that line."""
+        """Return a position's line and column in the author's source, and that line."""
         ...
 
 
@@ -45,12 +45,12 @@ Watcher = Callable[[Dispatch, float], tuple[Validation, Outcome]]
 
 
 def watch(dispatch: Dispatch, seconds: float = SECONDS) -> Validation:
-    """Run a call watched."""
+    """Run a watched call."""
     return judged(dispatch, seconds)[0]
 
 
 def judged(dispatch: Dispatch, seconds: float) -> tuple[Validation, Judge]:
-    """Run a call watched; also return the judge, which knows the contents of memory and their writers."""
+    """Run a watched call; also return the judge, which knows the contents of memory and their writers."""
     kernel, grid, threadgroup = dispatch.kernel, dispatch.grid, dispatch.threadgroup
     if dispatch.residents and not kernel.engine.caps.shared:
         message = (

@@ -46,7 +46,7 @@ def _end() -> None:
 class Latest(Generic[T]):
     """A thread that handles the latest request, and drops the earlier ones that it has not started.
 
-    It lives while there is something to do.
+    It runs while there is something to do.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""A call in parts, to repeat it with other scalars, another size or another threadgroup."""
+"""A call in parts, to repeat it with different scalars, sizes or threadgroups."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class BoundArgument:
 
     @property
     def is_array(self) -> bool:
-        """False for an argument that the kernel takes as one value."""
+        """Whether the argument is an array rather than one value."""
         return not self.param.reference
 
     @property

@@ -34,7 +34,7 @@ def control(knob: Knob, changed: Callable[[Any], None]) -> Any:
             value=float(knob.value), min=knob.low, max=knob.high, step=knob.step, readout_format=".4g", **common,
         )  # fmt: skip
     if knob.dtype.kind != "b":
-        made.add_class("metalnb-knob")  # whose arrow keys `nudge` answers
+        made.add_class("metalnb-knob")  # whose arrow keys `nudge` handles
     made.observe(lambda change: changed(change["new"]), names="value")
     return made
 
@@ -46,7 +46,7 @@ def nudge(sliders: Mapping[str, Any], at: int, by: int, *, fine: bool) -> None:
 
 
 def _put(slider: Any, value: float, by: int = 0) -> None:
-    """Set a slider to a step near a value; ``by`` is the direction in which it moves by one step at least."""
+    """Set a slider to a step near a value; ``by`` is the direction in which it moves by at least one step."""
     steps = round((value - slider.min) / slider.step)
     now = round((slider.value - slider.min) / slider.step)
     steps = max(steps, now + 1) if by > 0 else min(steps, now - 1) if by < 0 else steps

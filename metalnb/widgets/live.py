@@ -21,7 +21,7 @@ class Live(ABC):
 
     The widget is created when it is first shown, so a script never creates one. A page that runs no widgets (GitHub,
     nbconvert, a terminal) shows what `html` and `text` returned at that moment, or at the last `_retake`. A notebook
-    redraws the widget for that, so it waits until the widget rests and no hand is on it: see `_settled`.
+    redraws the widget for a retake, so it waits until the widget is idle and the user has let go of it: see `_settled`.
     """
 
     _REST = 1.0  # seconds without a change before the picture is taken again
@@ -42,7 +42,7 @@ class Live(ABC):
         """Return the picture as HTML, without scripts."""
 
     def plots(self) -> bytes:
-        """Return the plots as a picture, for pages that strip SVG; empty where the HTML has none."""
+        """Return the plots as a picture, for pages that strip SVG; empty if the HTML has none."""
         return b""
 
     @abstractmethod
@@ -81,7 +81,7 @@ class Live(ABC):
             self._handles.append(handle)
 
     def _spare_plots(self) -> str:
-        """Return the plots as PNG: a page that keeps the styles, and with them SVG, does not show it."""
+        """Return the plots as PNG: a page that keeps the styles, and so SVG, does not show it."""
         data = self.plots()
         if not data:
             return ""
@@ -113,7 +113,7 @@ class Live(ABC):
 
 
 def _cell_id() -> str:
-    """Return the id of the running cell; empty where the notebook does not report it."""
+    """Return the id of the running cell; empty if the notebook does not report it."""
     from IPython.core.getipython import get_ipython
 
     parent: dict[str, Any] = getattr(get_ipython(), "get_parent", dict)() or {}

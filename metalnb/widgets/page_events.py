@@ -18,8 +18,7 @@ class PageEvents(anywidget.AnyWidget):
     Attributes
     ----------
     window : bool
-        Whether the kernel computes the part of the picture that is moved to; otherwise the page magnifies the current
-        picture.
+        Whether the kernel recomputes the picture when it is moved; otherwise the page magnifies the current picture.
     alt : str
         The picture in words.
     call : str
@@ -31,7 +30,7 @@ class PageEvents(anywidget.AnyWidget):
     playing : bool
         Whether frames follow each other.
     frame : int
-        The number of the latest; the page says when it has shown it.
+        The number of the latest frame; the page reports when it has shown it.
     on : bool
         Whether the mouse or the keyboard is on the widget.
 

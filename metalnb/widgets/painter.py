@@ -11,7 +11,7 @@ from metalnb.errors import ArgumentError
 
 __all__ = ["Painter", "palette", "png"]
 
-_FASTEST = 1  # of zlib's levels: a frame is looked at once
+_FASTEST = 1  # zlib's level: a frame is shown only once
 
 
 class Painter:

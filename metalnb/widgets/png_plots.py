@@ -22,7 +22,7 @@ def plots_png(plots: Sequence[tuple[str, Sequence[float], str]]) -> bytes:
     Parameters
     ----------
     plots : sequence of (title, seconds, kind)
-        ``"bars"`` for a distribution, ``"line"`` for one time after the other.
+        ``"bars"`` for a distribution, ``"line"`` for a series of times.
     """
     from matplotlib.figure import Figure
 

@@ -39,9 +39,9 @@ def quick(
     dispatch : Dispatch
     total : float
     stopped : callable, optional
-        Asked between dispatches, or batches of short ones.
+        Called between dispatches, or between batches of short ones.
     wall : bool, optional
-        Whether to go by the wall clock, though the device has one of its own.
+        Whether to use the wall clock even if the device has its own.
 
     Raises
     ------

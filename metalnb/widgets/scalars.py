@@ -1,4 +1,4 @@
-"""The scalars of a call, including those inside vectors and structs; each is a knob to turn."""
+"""The scalars of a call, including those inside vectors and structs, each with a range for a slider."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def free(call: BoundCall) -> list[Knob]:
 
 
 def ranged(asks: str, found: Sequence[Knob], ranges: Mapping[str, Any] | None) -> list[Knob]:
-    """Set the ranges that a caller wants; None removes a knob.
+    """Set the ranges that a caller requests; None removes a knob.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""The array: its text form, sharing with NumPy and other libraries, and its memory."""
+"""The array: its text form, its memory, and sharing with NumPy and other libraries."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ def program() -> Any:
 
 
 def made(*shape: int, dtype: str = "float32") -> tuple[mnb.Array, np.ndarray[Any, Any]]:
-    """An array and NumPy's with the same elements, in memory of its own each."""
+    """Return an array and NumPy's with the same elements, each with its own memory."""
     host = np.arange(np.prod(shape, dtype=int)).reshape(shape).astype(dtype)
     return mnb.array(host), host
 
 
-# ---- What it looks like.
+# ---- Text form.
 
 
 @pytest.mark.parametrize(
@@ -166,7 +166,7 @@ def test_bytes_that_are_read_as_bool_are_true_where_they_are_not_zero() -> None:
     assert truth.tolist() == [False, False]
 
 
-# ---- Memory that is shared.
+# ---- Shared memory.
 
 
 @pytest.mark.usefixtures("shared_memory")
@@ -182,7 +182,7 @@ def test_numpy_and_the_array_see_the_same_memory() -> None:
     assert y.tolist() == [0, 9, 2, 9]
     del y
     gc.collect()
-    assert seen.tolist() == [9, 9]  # NumPy keeps the memory
+    assert seen.tolist() == [9, 9]  # NumPy's view keeps the memory alive
 
 
 @pytest.mark.parametrize("make", [bytearray, memoryview, lambda b: __import__("array").array("B", b)])
@@ -214,7 +214,7 @@ def test_float64_is_never_narrowed_in_silence() -> None:
         with pytest.raises(TypeError, match=r"Metal has no float64\. Pass x\.astype"):
             mnb.asarray(wide)
     assert mnb.asarray(np.ones(2), dtype="float32").dtype == np.float32
-    assert mnb.asarray([1.5, 2]).dtype == np.float32  # Python's numbers have no size
+    assert mnb.asarray([1.5, 2]).dtype == np.float32  # Python numbers have no fixed size
     assert mnb.asarray(np.float64(1.5)).dtype == np.float32
     with pytest.raises(TypeError, match="float64"):
         mnb.ones(2) + np.ones(2)
@@ -295,7 +295,7 @@ def test_bfloat16_goes_to_numpy_and_back() -> None:
 
 @pytest.mark.usefixtures("shared_memory")
 def test_numpys_look_ends(program: Any) -> None:
-    """A dispatch is waited for only as long as NumPy has the memory."""
+    """Dispatches are waited for only while NumPy has a view of the memory."""
     x = mnb.ones(8)
     view = x.numpy()
     assert x.block.viewers == 1
@@ -372,7 +372,7 @@ def test_a_block_that_cannot_be_had_is_told_and_not_counted() -> None:
 
 
 def test_iterations_leave_memory_where_it_was() -> None:
-    """In a process of its own, since others hold memory here."""
+    """In a separate process, since other tests hold memory in this one."""
     code = """
 import metalnb as mnb, os
 page = os.sysconf("SC_PAGE_SIZE")
@@ -394,7 +394,7 @@ print(resident() - before, float(x[0]))
     assert int(grown) < 2**20
 
 
-# ---- Kernels of the user's own.
+# ---- The user's own kernels.
 
 
 def test_arrays_in_give_arrays_out(program: Any) -> None:
@@ -411,7 +411,7 @@ def test_arrays_in_give_arrays_out(program: Any) -> None:
 def test_arrays_and_numpys_mix(program: Any) -> None:
     host = np.ones(5, np.float32)
     program.saxpy(mnb.arange(5, dtype="float32"), host, a=2.0)
-    assert host.tolist() == [1, 3, 5, 7, 9]  # waited for: NumPy looks at any moment
+    assert host.tolist() == [1, 3, 5, 7, 9]  # waited for, since NumPy may read at any moment
 
 
 def test_a_kernel_refuses_arrays_that_do_not_fit(program: Any) -> None:
@@ -428,7 +428,7 @@ def test_a_kernel_is_timed_on_arrays(program: Any, monkeypatch: pytest.MonkeyPat
     timing = mnb.measure(program.saxpy, mnb.ones(64), x, a=1.0)
     assert timing.median > 0
     assert float(x[0]) == pytest.approx(float(x[63]))
-    assert 0.01 < float(x[0]) < 0.1  # as it was before: what measuring changed is put back
+    assert 0.01 < float(x[0]) < 0.1  # unchanged: measuring restores what it wrote
 
 
 # ---- In place.
@@ -448,7 +448,7 @@ def test_in_place_operators_keep_the_memory() -> None:
 
 
 def test_an_output_left_out_is_allocated_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Beside arrays it is one of theirs: NumPy is asked for no memory of that size besides."""
+    """With arrays as arguments the output is an array too, and NumPy allocates nothing."""
     scaled = mnb.compile(SAXPY).scaled
     x = mnb.ones(1000)
     scaled(x, a=2)
@@ -479,7 +479,7 @@ def test_what_a_device_is_given_is_copied_once_and_not_read_back(host: Any, monk
 
     for name in ("copy_in", "copy_out"):
         monkeypatch.setattr(engine, name, counting(name, getattr(engine, name)))
-    for _ in range(2):  # the second is given the first one's block
+    for _ in range(2):  # the second array gets the first one's block
         x = mnb.asarray(host, device="toy")
         assert calls == {"copy_in": 1}
         assert np.array_equal(x.read(), mnb.asarray(host, device="cpu").read())

@@ -1,6 +1,6 @@
 """The Python array API standard 2024.12: every name is there, with the standard's signature and semantics.
 
-The signatures are read from ``array_api_strict``, the standard's own strict implementation.
+The signatures come from ``array_api_strict``, the standard's strict reference implementation.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import metalnb as mnb
 pytestmark = pytest.mark.filterwarnings("ignore:Array module metalnb does not have:hypothesis.errors.HypothesisWarning")
 strict = pytest.importorskip("array_api_strict")
 
-# There is no complex dtype in MSL; and what is newer than 2024.12.
+# MSL has no complex dtype; the others are newer than 2024.12.
 ABSENT = {"broadcast_shapes", "isin", "complex64", "complex128", "float64"}
 NAMES = sorted(n for n in strict.__all__ if not n.startswith("_") and n not in ABSENT | {
     "Device", "ArrayAPIStrictFlags", "fft", "linalg", "get_array_api_strict_flags", "reset_array_api_strict_flags",
@@ -45,7 +45,7 @@ def parameters(function: Any) -> list[inspect.Parameter]:
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_a_function_is_called_as_the_standard_says(name: str) -> None:
-    """Each parameter goes by position or by name where the standard lets it, and may be left out likewise."""
+    """Each parameter may be passed by position or by name, or omitted, exactly where the standard allows it."""
     ours, theirs = parameters(getattr(mnb, name)), parameters(getattr(strict, name))
     if any(p.kind is p.VAR_POSITIONAL for p in theirs):
         assert any(p.kind is p.VAR_POSITIONAL for p in ours)
@@ -118,7 +118,7 @@ except AttributeError as error:
     assert out.stdout.strip() == "module 'metalnb' has no attribute 'no_such_thing'", out.stderr
 
 
-# ---- Semantics, by examples that hypothesis' own array API strategies draw from this namespace.
+# ---- Semantics, by examples that Hypothesis' array API strategies draw from this namespace.
 
 floats = xps.arrays(dtype=xps.floating_dtypes(sizes=32), shape=xps.array_shapes(max_dims=3, max_side=5),
                     elements={"allow_subnormal": False})  # fmt: skip

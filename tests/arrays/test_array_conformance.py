@@ -1,4 +1,4 @@
-"""Regressions found by the array API standard's own suite, and by users of other libraries."""
+"""Regressions found by the array API standard's test suite, and by users of other libraries."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_dlpack_is_asked_as_the_standard_says() -> None:
 
 
 class Lent:
-    """torch's and jax's bfloat16: a capsule whose dtype NumPy does not know."""
+    """An array as PyTorch and JAX export bfloat16: a capsule whose dtype NumPy does not know."""
 
     def __init__(self, bits: Any, code: int = 4) -> None:
         self.bits, self.code = bits, code
@@ -184,7 +184,7 @@ def test_signs_of_zeros_are_zeros() -> None:
 
 
 def test_floor_divide_of_infinities_is_pythons() -> None:
-    """NaN of an infinite dividend, -1 of one with another sign than an infinite divisor: the standard allows both."""
+    """An infinite dividend gives NaN, an infinite divisor of the opposite sign -1: the standard allows both."""
     x = np.array([np.inf, -np.inf, 5, -5, 5, -5, 0, -0.0], np.float32)
     y = np.array([2, 2, np.inf, np.inf, -np.inf, -np.inf, np.inf, np.inf], np.float32)
     with np.errstate(invalid="ignore"):
@@ -194,7 +194,7 @@ def test_floor_divide_of_infinities_is_pythons() -> None:
 
 @pytest.mark.parametrize("name", ["rsqrt", "hard_sigmoid", "hardswish", "sigmoid"])
 def test_one_value_has_one_answer_wherever_it_stands(name: str, rng: np.random.Generator) -> None:
-    """In a vector, in the elements after the last vector, alone, and in strided memory."""
+    """Whether in a vector, among the elements after the last vector, alone, or in strided memory."""
     op = getattr(mnb, name)
     values = (rng.random(64) * 10 - 3.5 * (name != "rsqrt")).astype(np.float32)
     for value in values:

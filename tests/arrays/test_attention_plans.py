@@ -1,4 +1,4 @@
-"""Attention as it is planned for GPUs, on the engines of a CPU: by matrices, by tiles, and by parts of the keys."""
+"""Attention as planned for GPUs, run on CPU engines: by matrices, by tiles, and by parts of the keys."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ REFERENCE = mnb.scaled_dot_product_attention.row.reference
 
 @pytest.fixture
 def planned(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Return the kernels of the plans that are made, as they come."""
+    """Return a list that collects the kernels of each plan made."""
     seen: list[str] = []
 
     def plan(*given: Any) -> Any:
@@ -42,11 +42,11 @@ def numbers(rng: np.random.Generator, shape: tuple[int, ...], dtype: str) -> Any
 
 
 def check(given: tuple[Any, ...], mask: Any = None, layout: str = "plain", **options: Any) -> None:
-    """Hold a result to the reference.
+    """Compare a result with the reference.
 
-    Weights are rounded to the dtype, each by half an ulp of its own, and the mean of values again, by half an ulp
-    of the largest. Sums are of float32: 16 ulp of it, as the op's row has it, are as nothing to the others. From 64
-    products a score on they grow with the root of that number.
+    Each weight is rounded to the dtype, by half an ulp, and so is the mean of the values, by half an ulp of the
+    largest. Sums are in float32; their 16 ulp, from the op's row, are negligible for narrower dtypes. Above 64 products
+    per score they grow with the square root of that number.
     """
     more = () if mask is None else (laid(mask),)
     got = mnb.scaled_dot_product_attention(*(laid(a, layout) for a in given), *more, **options).read()
@@ -61,11 +61,11 @@ def check(given: tuple[Any, ...], mask: Any = None, layout: str = "plain", **opt
     assert np.nanmax(np.abs(got.astype(np.float64) - want), initial=0) <= bound, np.nanmax(np.abs(got - want)) / bound
 
 
-# Heads, queries, keys, numbers of a query and of a value: about a tile's and a matrix's sizes, and dividing none.
+# Heads, queries, keys, length of a query and of a value: near the sizes of a tile and a matrix, mostly no multiples.
 SHAPES = [(2, 130, 200, 64, 64), (1, 9, 65, 64, 64), (1, 17, 64, 16, 8), (2, 70, 70, 37, 1)]
 WIDER = [(1, 65, 97, 128, 128), (1, 33, 66, 251, 256), (1, 20, 64, 256, 100)]
 
-# Heads, those that are shared, queries, keys, numbers of a query and of a value.
+# Heads, shared heads, queries, keys, length of a query and of a value.
 FEW = [(3, 3, 1, 1000, 64, 64), (8, 2, 1, 777, 128, 128), (2, 2, 5, 256, 37, 20), (6, 2, 2, 2049, 16, 200),
        (1, 1, 1, 5000, 256, 1)]  # fmt: skip
 
@@ -75,7 +75,7 @@ FEW = [(3, 3, 1, 1000, 64, 64), (8, 2, 1, 777, 128, 128), (2, 2, 5, 256, 37, 20)
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
 @pytest.mark.parametrize("form", ["attend_matrices", "attend_tiles"])
 def test_attention_of_each_shape(gpu: Any, planned: list[str], form: str, dtype: str, rng: np.random.Generator) -> None:
-    """A query sees all keys, or those up to its own."""
+    """A query attends to all keys, or to those up to its own position."""
     gpu(MANY, (*CORES, "float") if form == "attend_matrices" else ())
     wider = dtype == ("float16" if form == "attend_matrices" else "float32")
     for heads, queries, keys, own, wide in (*SHAPES, *(WIDER if wider else ())):
@@ -85,7 +85,7 @@ def test_attention_of_each_shape(gpu: Any, planned: list[str], form: str, dtype:
     assert set(planned) == {form}
 
 
-@pytest.mark.long(unless=lambda dtype: dtype == "float16")  # Masks and layouts are read alike; float16 has matrices
+@pytest.mark.long(unless=lambda dtype: dtype == "float16")  # Masks and layouts are read alike; float16 uses matrices
 @pytest.mark.parametrize("dtype", ["float16", "float32"])
 def test_attention_with_masks_heads_and_layouts(
     gpu: Any, planned: list[str], dtype: str, rng: np.random.Generator
@@ -93,7 +93,7 @@ def test_attention_with_masks_heads_and_layouts(
     gpu(MANY, CORES)
     q, k, v = (numbers(rng, s, dtype) for s in ((2, 4, 37, 24), (2, 2, 97, 24), (2, 2, 97, 24)))
     seen = rng.random((37, 97)) < 0.5
-    seen[3] = False  # a query that sees no key
+    seen[3] = False  # a query that attends to no key
     added = rng.standard_normal((2, 4, 37, 97)).astype(np.float32)
     added[0, 1, 5], added[1, 0, :, :70] = -np.inf, -np.inf
     for mask, is_causal in ((seen, False), (added, True), (added[:1], False)):
@@ -103,10 +103,10 @@ def test_attention_with_masks_heads_and_layouts(
     assert set(planned) == {"attend_matrices" if dtype == "float16" else "attend_tiles"}
 
 
-@pytest.mark.long(unless=lambda dtype: dtype == "bfloat16")  # The parts are the same for each dtype
+@pytest.mark.long(unless=lambda dtype: dtype == "bfloat16")  # All dtypes use the same parts
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
 def test_few_queries_over_many_keys(gpu: Any, planned: list[str], dtype: str, rng: np.random.Generator) -> None:
-    """Keys are split into parts, some of which may be visible to no query."""
+    """The keys are split into parts; some parts may be masked for every query."""
     gpu(MANY, CORES)
     for heads, shared, queries, keys, own, wide in FEW[: {"float32": 5, "float16": 2, "bfloat16": 1}[dtype]]:
         one, more = (heads, queries, own), ((shared, keys, own), (shared, keys, wide))
@@ -135,7 +135,7 @@ def test_what_is_not_a_number_stays_with_its_query(gpu: Any) -> None:
     gpu(MANY, CORES)
     for dtype, keys, queries in (("float16", 80, 40), ("float32", 80, 40), ("float32", 300, 2)):
         q, k, v = np.zeros((queries, 16), dtype), np.ones((keys, 16), dtype), np.ones((keys, 8), dtype)
-        q[1, 2], v[0, 5] = np.nan, np.inf  # padding after the last values must not repeat the first one
+        q[1, 2], v[0, 5] = np.nan, np.inf  # padding after the last values must not repeat the first value
         got = mnb.scaled_dot_product_attention(*map(laid, (q, k, v))).read()
         assert np.isnan(got[1]).all()
         assert (np.delete(got, 1, 0)[:, 5] == np.inf).all()
@@ -143,7 +143,7 @@ def test_what_is_not_a_number_stays_with_its_query(gpu: Any) -> None:
 
 
 def test_scores_that_exp_would_overflow(gpu: Any, rng: np.random.Generator) -> None:
-    """The largest ones come last."""
+    """The largest scores come last."""
     gpu(MANY, CORES)
     for dtype in ("float16", "float32"):
         q, k = np.full((20, 16), 100, dtype), np.linspace(-9, 9, 200, dtype=np.float32)[:, None].astype(dtype)

@@ -1,4 +1,4 @@
-"""docs/coming-from.md: every line with a Python prompt is run, and must print what the page shows."""
+"""docs/coming-from.md: every line with a Python prompt is executed and must print what the page shows."""
 
 import doctest
 from pathlib import Path

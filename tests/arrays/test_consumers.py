@@ -1,4 +1,4 @@
-"""Other libraries on metalnb arrays: each test is a user's workflow; docs/coming-from.md lists what fails."""
+"""Other libraries with metalnb arrays: each test is a user's workflow; docs/coming-from.md lists what fails."""
 
 import os
 import subprocess
@@ -15,13 +15,13 @@ MISSING = "computes with another library: pip install -e .[test-all]"
 
 @pytest.fixture
 def pair() -> tuple[Any, Any]:
-    """A NumPy array, and ours of the same numbers."""
+    """Return a NumPy array, and ours with the same numbers."""
     x = np.arange(24, dtype=np.float32).reshape(4, 6) ** 1.5
     return x, mnb.asarray(x, copy=True)
 
 
 def test_xarray(pair: Any) -> None:
-    """Ours stays inside: arithmetic, reductions that skip NaN, groups, selections."""
+    """Our array stays inside through arithmetic, reductions that skip NaN, grouping and selection."""
     xr = pytest.importorskip("xarray", reason=MISSING)
     x, ours = pair
     x[1, 2] = ours[1, 2] = np.nan
@@ -66,9 +66,9 @@ def test_scikit_learn_takes_them_as_numpys() -> None:
     np.testing.assert_allclose(LinearRegression().fit(ours, ours[:, 0]).coef_, [1, 0, 0, 0, 0], atol=1e-5)
 
 
-@pytest.mark.long  # Seconds, most of them for imports; what it calls is held to the standard in test_array_api.py
+@pytest.mark.long  # Seconds, mostly imports; test_array_api.py tests the functions that it calls
 def test_scikit_learn_computes_on_them_by_the_array_api() -> None:
-    """SciPy looks at the environment when it is loaded, so this has a process of its own."""
+    """SciPy reads the environment when it is imported, so this needs a separate process."""
     pytest.importorskip("sklearn", reason=MISSING)
     code = """
 import numpy as np, sklearn, metalnb as mnb
@@ -105,7 +105,7 @@ def test_matplotlib(pair: Any) -> None:
 
 
 def test_einops(pair: Any) -> None:
-    """Its functions for the array API; `einops.rearrange` itself knows a list of libraries, and ours is not on it."""
+    """Its functions for the array API work; `einops.rearrange` accepts only a fixed list of libraries without ours."""
     einops = pytest.importorskip("einops", reason=MISSING)
     from einops.array_api import rearrange, reduce, repeat
 
@@ -120,7 +120,7 @@ def test_einops(pair: Any) -> None:
 
 
 def test_pandas(pair: Any) -> None:
-    """Columns and tables of them are NumPy's from then on."""
+    """Columns and tables made of our arrays become NumPy's."""
     pd = pytest.importorskip("pandas", reason=MISSING)
     x, ours = pair
     frame = pd.DataFrame({"k": list("abab"), "v": ours[:, 0]})

@@ -1,4 +1,4 @@
-"""Kernels over Dask's arrays: blocks, stencils, trees, and workers that die."""
+"""Kernels over Dask arrays: blocks, stencils, trees, and workers that die."""
 
 import os
 import pickle
@@ -74,7 +74,7 @@ def test_a_stencil_meets_its_neighbours(boundary: str, mode: str, ours: bool, rn
 
 
 def test_without_overlap_the_edges_are_wrong(rng: np.random.Generator) -> None:
-    """The purpose of the overlap: a stencil on blocks alone misses their edges."""
+    """The purpose of the overlap: without it a stencil lacks the neighbours at each block's edges."""
     x = rng.random((20, 20), np.float32) + 1
     found = mnb.dask.map_blocks(mnb.compile(FIVE).five, da.from_array(x, chunks=10), size=shape).compute()
     assert (found[9:11] == 0).all()
@@ -146,7 +146,7 @@ def test_without_dask_the_message_says_what_to_install() -> None:
 @pytest.mark.long  # A cluster of processes: a quarter of a minute
 @pytest.mark.timeout(300)
 def test_a_worker_dies_and_the_result_is_right(tmp_path: Path) -> None:
-    """Processes of a local cluster, an array on disk, one worker killed with the work half done."""
+    """A local cluster of processes and an array on disk; one worker is killed when half the work is done."""
     distributed = pytest.importorskip("distributed", reason=MISSING)
     zarr = pytest.importorskip("zarr", reason=MISSING)
     x = np.random.default_rng(1).random((400, 500), np.float32)

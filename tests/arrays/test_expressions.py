@@ -14,7 +14,7 @@ from metalnb.library_kernels.elementwise.custom_elementwise import free_names
 
 
 def test_an_expression_is_an_op(rng: np.random.Generator) -> None:
-    """It has samples, so that an op with a reference can be tested like the library's rows."""
+    """It has samples, so that an op with a reference is tested like the library's rows."""
     mish = mnb.elementwise("x * tanh(log(1 + exp(x)))", reference=lambda x: x * np.tanh(np.log1p(np.exp(x))), ulp=8)
     x = rng.uniform(-5, 20, (33, 40)).astype(np.float32)
     want, wide = expected(mish, (x,), {}, np.dtype(np.float32))
@@ -50,7 +50,7 @@ inline float bell(float v) { return exp(-v * v / WIDTH); }"""
 
 def test_it_is_pickled_as_what_it_was_made_from() -> None:
     kept = pickle.dumps(mnb.elementwise("a * x + b", operands=("x",), a=2, b=1, name="line"))
-    op = pickle.loads(kept)  # noqa: S301  (written a line above)
+    op = pickle.loads(kept)  # noqa: S301  (written on the line above)
     assert op(mnb.asarray([1, 2]), b=0).tolist() == [2, 4]
     assert op.name == "line"
 

@@ -1,4 +1,4 @@
-"""Fused functions against the same ops one by one: values, dtypes, layouts, caching, and refusals."""
+"""Fused functions compared with the same ops called separately: values, dtypes, layouts, caching, and refusals."""
 
 from __future__ import annotations
 
@@ -170,7 +170,7 @@ def test_results_of_the_same_arrays_are_one_kernel() -> None:
     assert parts.source.count("kernel void fused_(") == 1
 
 
-@pytest.mark.long(every=3)  # test_promotion has all pairs, without compiling
+@pytest.mark.long(every=3)  # test_promotion tests all pairs, without compiling
 @pytest.mark.parametrize(
     ("one", "other"),
     [("bool", "int8"), ("int8", "uint16"), ("int64", "int32"), ("uint64", "int8"), ("int32", "float16"),
@@ -188,7 +188,7 @@ def test_dtypes_promote_as_those_of_separate_ops(one: str, other: str) -> None:
         return
     for got, want in zip(mnb.fuse(mixed)(a, b), mixed(a, b), strict=True):
         assert got.dtype == want.dtype
-        # 16-bit floats are rounded once at the end, and separate ops round at each step
+        # a fused 16-bit float is rounded once at the end, separate ops round at each step
         exact = not str(got.dtype).endswith("float16")
         assert np.array_equal(got.read(), want.read()) if exact else np.allclose(got.read(), want.read(), rtol=2e-3)
 
@@ -221,14 +221,14 @@ def test_integers_given_as_numbers_stay_exact() -> None:
 REDUCTIONS = {"sum": mnb.sum, "max": mnb.max, "min": mnb.min, "mean": mnb.mean}
 
 
-@pytest.mark.long(unless=lambda how: how == "mean")  # A mean is a sum and a step after it; test_library has the others
+@pytest.mark.long(unless=lambda how: how == "mean")  # A mean is a sum and one more step; test_library tests the others
 @pytest.mark.parametrize("how", REDUCTIONS)
 def test_a_reduction_ends_it(how: str, rng: np.random.Generator) -> None:
     def rows(a: Any, b: Any) -> Any:
         return REDUCTIONS[how](mnb.exp(a) * b + 1, axis=-1)
 
     fused = mnb.fuse(rows)
-    bound = 2 * mnb.sum.row.tolerance["float32"] * 2.0**-23 if how in {"sum", "mean"} else 0  # each is off by as much
+    bound = 2 * mnb.sum.row.tolerance["float32"] * 2.0**-23 if how in {"sum", "mean"} else 0  # each may have this error
     for shape in ((5,), (3, 33), (2, 3, 100), (4, 1), (1000, 7), (2, 70000), (300000,), (0, 4)):
         a = mnb.asarray(rng.standard_normal(shape).astype(np.float32))
         b = mnb.asarray(rng.random(shape[-1:], dtype=np.float32))
@@ -236,11 +236,11 @@ def test_a_reduction_ends_it(how: str, rng: np.random.Generator) -> None:
         assert (got.shape, got.dtype) == (want.shape, want.dtype)
         assert np.allclose(got.read(), want.read(), rtol=bound, atol=0), shape
         if a.ndim > 1 and a.shape[0] > 1:
-            turned = fused(a.mT.copy().mT, b)  # columns in memory
+            turned = fused(a.mT.copy().mT, b)  # column-major memory
             assert np.allclose(turned.read(), want.read(), rtol=bound, atol=0), shape
 
 
-@pytest.mark.long(every=4)  # A sum, a minimum and a mean, of three kinds of dtype
+@pytest.mark.long(every=4)  # A sum, a minimum and a mean, in three kinds of dtype
 @pytest.mark.parametrize(
     ("how", "dtype"),
     [("sum", "bool"), ("sum", "int8"), ("mean", "uint16"), ("mean", "int64"), ("min", "uint64"), ("max", "bool"),
@@ -299,9 +299,9 @@ def decide(a: Any) -> Any:
 REFUSED = (
     (decide, (mnb.ones, 2), TypeError, r"decide: a condition of an array .* \(line \d+ of .*test_fuse.py\)"),
     (lambda a: a * float(a), (mnb.ones, 2), TypeError, "the value of an array is not known"),
-    (lambda a: mnb.sum(a), (mnb.ones, 2), TypeError, r"sum is fused over the last axis alone; got axis=None .line \d+"),  # noqa: PLW0108
-    (lambda a: a.max(0), (mnb.ones, 2), TypeError, "max is fused over the last axis alone; got axis=0"),
-    (lambda a: mnb.max(a, 0), (mnb.ones, 2), TypeError, "max is fused over the last axis alone; got axis=0"),
+    (lambda a: mnb.sum(a), (mnb.ones, 2), TypeError, r"sum is fused only over the last axis; got axis=None .line \d+"),  # noqa: PLW0108
+    (lambda a: a.max(0), (mnb.ones, 2), TypeError, "max is fused only over the last axis; got axis=0"),
+    (lambda a: mnb.max(a, 0), (mnb.ones, 2), TypeError, "max is fused only over the last axis; got axis=0"),
     (lambda a: a.sum(axis=-1) + 1, (mnb.ones, 2), TypeError, r"sum ends a fused function, and add goes on .*line \d+"),
     (lambda a: mnb.cumulative_sum(a), (mnb.ones, 2), TypeError, "cumulative_sum: takes an array; got Traced"),  # noqa: PLW0108
     (lambda a: a.cumsum(), (mnb.ones, 2), AttributeError, r"has no \.cumsum .*at the end sum, max, min and mean"),

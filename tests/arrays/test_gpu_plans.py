@@ -1,4 +1,4 @@
-"""The library as it is planned for a GPU, on the engines of a CPU: kernels that only a GPU is given."""
+"""The library's plans for a GPU, run on CPU engines: kernels that otherwise only a GPU runs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from metalnb.library_kernels.planning.device import device_of
 from metalnb.library_kernels.planning.product_plan import Strided, plan_product
 from metalnb.library_kernels.planning.reduction_plan import axes_of_view, plan_reduction
 
-FEW, MANY = 1, 132  # processors: one for which any tile is enough, and an H100's
+FEW, MANY = 1, 132  # processors: one, which any tile keeps busy, and an H100's 132
 
 
 def kernels(a: mnb.Array, b: mnb.Array, dtype: str) -> list[str]:
@@ -25,14 +25,14 @@ def kernels(a: mnb.Array, b: mnb.Array, dtype: str) -> list[str]:
     return [" ".join((s.kernel, *s.ways)) for s in plan.steps]
 
 
-# Lengths about a tile's, 64 and 128 and a SIMD-group's 32, and about a strip's, 8 and 32.
+# Lengths near those of a tile (64 and 128), a SIMD-group (32), and a strip (8 and 32).
 SHAPES = [
     (17, 17, 1), (31, 33, 7), (64, 128, 16), (65, 129, 17), (127, 127, 9), (128, 64, 8), (129, 130, 31), (40, 260, 24),
     (72, 136, 40), (130, 33, 65),
 ]  # fmt: skip
 
 
-# The plans are the same for floats, and for few processors fewer.
+# Both floats have the same plans; few processors use a subset of them.
 @pytest.mark.long(unless=lambda dtype, processors: (dtype, processors) == ("float16", MANY))
 @pytest.mark.parametrize("processors", [FEW, MANY])
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
@@ -57,11 +57,11 @@ def test_each_way_to_read_a_factor_is_taken(gpu: Any, rng: np.random.Generator) 
         check(mnb.matmul(x, y), a, b)
 
 
-# Bfloat16 takes the path of float16; few processors take fewer of its plans.
+# Bfloat16 takes the path of float16; few processors use a subset of its plans.
 @pytest.mark.long(unless=lambda dtype, processors: processors == MANY)
 @pytest.mark.parametrize(("dtype", "processors"), [("float16", FEW), ("float16", MANY), ("bfloat16", FEW)])
 def test_products_by_pipes(gpu: Any, dtype: str, processors: int, rng: np.random.Generator) -> None:
-    """Factors that are read in eights: strips that are whole, cut off, and fewer than fit."""
+    """Factors read eight at a time: complete strips, partial strips, and fewer strips than fit."""
     if dtype == "bfloat16":
         pytest.importorskip("ml_dtypes")
     gpu(processors, copies=True)
@@ -75,12 +75,12 @@ def test_products_by_pipes(gpu: Any, dtype: str, processors: int, rng: np.random
     check(mnb.matmul(laid(a), laid(b)), a, b)
 
 
-# Bfloat16 and the integers take the paths of float16; many processors cut K.
+# Bfloat16 and the integers take the paths of float16; only many processors split K.
 @pytest.mark.long(unless=lambda dtype, processors: (dtype, processors) in {("float16", MANY), ("float32", FEW)})
 @pytest.mark.parametrize("processors", [FEW, MANY])
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16", "int32", "int64", "bool"])
 def test_few_rows_times_a_matrix(gpu: Any, dtype: str, processors: int, rng: np.random.Generator) -> None:
-    """Strips that are whole and cut off, parts of K that are not a multiple of the prefetch, rows left over."""
+    """Complete and partial strips, parts of K that are not a multiple of the prefetch, remaining rows."""
     if dtype == "bfloat16":
         pytest.importorskip("ml_dtypes")
     gpu(processors)
@@ -98,10 +98,10 @@ def test_few_rows_times_a_matrix(gpu: Any, dtype: str, processors: int, rng: np.
     check(mnb.matmul(laid(a), laid(b)), a, b)
 
 
-@pytest.mark.long(unless=lambda dtype: dtype == "float16")  # The others differ in how many steps are read ahead
+@pytest.mark.long(unless=lambda dtype: dtype == "float16")  # The others differ in how many steps are prefetched
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
 def test_a_matrix_times_few_columns(gpu: Any, dtype: str, rng: np.random.Generator) -> None:
-    """Along K, read by fours: whole steps, some of a step, lanes without a part; and views that are read one by one."""
+    """Along K, four at a time: full and partial steps, lanes without work; and views read one element at a time."""
     if dtype == "bfloat16":
         pytest.importorskip("ml_dtypes")
     gpu(MANY)
@@ -124,7 +124,7 @@ def test_few_rows_keep_what_is_no_number(gpu: Any) -> None:
         assert np.array_equal(mnb.matmul(laid(b.T.copy()), laid(a[0])).read(), want[0], equal_nan=True)
 
 
-# One text for all; bfloat16 is the one that has its own sums.
+# One source for all dtypes; only bfloat16 has its own sums.
 @pytest.mark.long(unless=lambda dtype: dtype == "bfloat16")
 @pytest.mark.parametrize("dtype", ["bool", "uint8", "int16", "int32", "bfloat16", "int64"])
 def test_products_of_other_dtypes(gpu: Any, dtype: str, rng: np.random.Generator) -> None:
@@ -137,7 +137,7 @@ def test_products_of_other_dtypes(gpu: Any, dtype: str, rng: np.random.Generator
         check(mnb.matmul(laid(a, "transposed"), laid(b, "stepped")), a, b)
 
 
-# One text for all dtypes; float16 is rounded once, after the parts.
+# One source for all dtypes; float16 is rounded once, after adding the parts.
 @pytest.mark.long(unless=lambda dtype: dtype == "float16")
 @pytest.mark.parametrize("dtype", ["float32", "float16", "int32"])
 def test_products_in_parts_and_in_batches(gpu: Any, dtype: str, rng: np.random.Generator) -> None:
@@ -159,7 +159,7 @@ def test_what_is_not_a_number_stays_in_its_row_and_column(gpu: Any) -> None:
         assert np.array_equal(mnb.matmul(laid(a), laid(b)).read(), want.astype(dtype), equal_nan=True)
 
 
-@pytest.mark.long  # The products in parts of float16 above are rounded by the same line
+@pytest.mark.long  # The split float16 products above are rounded by the same line
 def test_half_is_rounded_once(gpu: Any) -> None:
     gpu(FEW)
     a = mnb.ones((40, 4097), dtype="float16")
@@ -176,10 +176,10 @@ def test_a_view_that_no_vector_may_be_read_from(gpu: Any, rng: np.random.Generat
             check(mnb.matmul(x.viewed(x.host[rows, columns]), x.viewed(x.host[rows, columns]).T), part, part.T)
 
 
-@pytest.mark.long(unless=lambda dtype: dtype == "float32")  # Read alike
+@pytest.mark.long(unless=lambda dtype: dtype == "float32")  # Read the same way
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
 def test_variances_read_their_elements_once(gpu: Any, dtype: str, rng: np.random.Generator) -> None:
-    """Rows of one chunk and of several, the last with one element; means of 0, and far from it."""
+    """Rows of one chunk and of several, the last with one element; means at 0 and far from it."""
     kind: Any = pytest.importorskip("ml_dtypes").bfloat16 if dtype == "bfloat16" else dtype
     gpu(MANY)
     eps = {"float32": 2.0**-23, "float16": 2.0**-10, "bfloat16": 2.0**-7}[dtype]
@@ -213,7 +213,7 @@ def test_variances_of_what_is_no_number(gpu: Any) -> None:
 def test_a_gpus_threads_take_several(
     gpu: Any, monkeypatch: pytest.MonkeyPatch, outer: int, count: int, rng: np.random.Generator
 ) -> None:
-    """Blocks that are whole and cut off; and the first wild index of a block, wherever its thread."""
+    """Complete and partial blocks, and a block's first out-of-range index in any of its threads."""
     gpu(1)
     used: list[str] = []
     own = gathering.dispatch
@@ -230,17 +230,17 @@ def test_a_gpus_threads_take_several(
         mnb.take(mnb.asarray(x), mnb.asarray(indices), axis=1)
 
 
-LENGTHS = (1, 31, 127, 128, 129, 511, 513, 5000, 300_001, 600_000)  # about a run's and a stretch's
+LENGTHS = (1, 31, 127, 128, 129, 511, 513, 5000, 300_001, 600_000)  # near the lengths of a run and a stretch
 
 
-@pytest.mark.long(unless=lambda dtype: dtype == "int16")  # One text for all dtypes; int16 sums in a wider one
+@pytest.mark.long(unless=lambda dtype: dtype == "int16")  # One source for all dtypes; int16 sums in a wider one
 @pytest.mark.parametrize("dtype", ["float32", "int16", "int64", "float16"])
 def test_running_sums(gpu: Any, dtype: str, rng: np.random.Generator) -> None:
-    """Rows that are read by fours and rows that cannot be, in one stretch and in many."""
+    """Rows that can and cannot be read four elements at a time, in one stretch and in many."""
     gpu(MANY)
     for shape in [*((n,) for n in LENGTHS), (3, 4000), (3, 4001), (300, 70), (70_001, 3), (5, 3000, 7), (2000, 150)]:
         x = rng.integers(-9, 9, shape).astype(dtype)
-        if dtype == "float16":  # whole numbers that stay exact
+        if dtype == "float16":  # integers, so that sums are exact
             x = np.where(rng.random(shape) < 0.001, x, 0).astype(dtype)
         for axis in range(len(shape)):
             want = np.cumsum(x.astype(np.float64 if "float" in dtype else np.int64), axis)
@@ -274,17 +274,17 @@ def test_how_reductions_are_cut_for_a_gpu(gpu: Any) -> None:
         assert steps(shape, gone, a) == found, shape
 
 
-REDUCED = [  # lengths about a lane's eight, a run's 256 and 512, a threadgroup's 1024 and more than it takes
+REDUCED = [  # lengths near a lane's 8, a run's 256 and 512, a threadgroup's 1024, and beyond it
     (33,), (255,), (257,), (1024,), (1031,), (8191,), (70_001,), (300, 1500), (2, 9000), (3, 70_001), (65, 40),
     (700, 33), (129, 300), (9000, 3), (3, 500, 40), (70_001, 2),
 ]  # fmt: skip
 
 
-# Plans depend on shapes alone; other dtypes are reduced in test_library.
+# Plans depend only on shapes; test_library reduces the other dtypes.
 @pytest.mark.long(unless=lambda dtype: dtype == "int32")
 @pytest.mark.parametrize("dtype", ["int32", "float32", "uint8"])
 def test_reductions(gpu: Any, dtype: str, rng: np.random.Generator) -> None:
-    """Of rows and of columns: in one stretch and in many, by threadgroups and by threads, with and without rests."""
+    """Of rows and columns, in one stretch and in many, by threadgroups and threads, with and without remainders."""
     gpu(MANY)
     for shape in REDUCED:
         x = rng.integers(0, 9, shape).astype(dtype)
@@ -306,10 +306,10 @@ def test_variances_know_their_means(gpu: Any, rng: np.random.Generator) -> None:
             assert np.allclose(got, x.astype(np.float64).var(axis), rtol=1e-5, atol=0), (shape, axis)
 
 
-@pytest.mark.long(unless=lambda dtype: dtype == "float32")  # One text for all dtypes; float32 has NaN and two zeros
+@pytest.mark.long(unless=lambda dtype: dtype == "float32")  # One source for all dtypes; float32 has NaN and two zeros
 @pytest.mark.parametrize("dtype", ["float32", "uint8", "int16", "int64"])
 def test_sorting_by_tiles(gpu: Any, dtype: str, rng: np.random.Generator) -> None:
-    """Lengths about a tile's, 4096 keys or 2048 of eight bytes, with NaN and both zeros, in rows too; stable."""
+    """Lengths near a tile's 4096 keys (2048 of eight bytes), with NaN and both zeros, also in rows; stable."""
     gpu(MANY)
     for shape in ((2049,), (4095,), (4097,), (20_011,), (3, 5001)):
         x = rng.integers(-99, 99, shape).astype(dtype)

@@ -1,4 +1,4 @@
-"""Indexing and assignment, against NumPy: views, integers, masks and their mixtures, and refusals."""
+"""Indexing and assignment compared with NumPy: views, integers, masks, their combinations, and refusals."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def shown(key: Any) -> str:
 
 
 def on_engine(key: Any) -> Any:
-    """The same key with arrays of the engine in it."""
+    """Return the same key with the engine's arrays in it."""
     if isinstance(key, tuple):
         return tuple(map(on_engine, key))
     return mnb.array(key) if isinstance(key, np.ndarray) else key
@@ -87,7 +87,7 @@ def test_a_value_is_broadcast_and_converted() -> None:
     x[1] = mnb.asarray(2)
     assert x[1].tolist() == [2.0] * 4
     y = mnb.zeros(3, dtype="int8")
-    y[1] = 2.9  # cut, as NumPy does
+    y[1] = 2.9  # clipped, as in NumPy
     assert y.tolist() == [0, 2, 0]
 
 

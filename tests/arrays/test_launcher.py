@@ -1,4 +1,4 @@
-"""How the library starts its kernels, and the modules loaded to do so."""
+"""How the library starts its kernels, and which modules it loads to do so."""
 
 import subprocess
 import sys
@@ -14,7 +14,7 @@ from metalnb.library_kernels.launching.programs import instantiated
 
 
 def test_what_is_bound_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Arguments and blocks come from one list: an array that is bound but not tracked would be a race."""
+    """Arguments and blocks come from one list: binding an array without tracking it would be a race."""
     x, out = mnb.zeros(4), mnb.zeros(4)
     calls: list[tuple[Any, ...]] = []
     monkeypatch.setattr(launcher, "start", lambda *call: calls.append(call))
@@ -33,7 +33,7 @@ def test_templates_are_instantiated_under_their_names() -> None:
 
 
 def test_nothing_is_loaded_before_it_is_needed() -> None:
-    """Arrays load no kernels before the first op, and no op loads its samples."""
+    """Arrays load no kernels before the first op, and ops never load their samples."""
     code = """
 import sys, metalnb as mnb
 x = mnb.asarray([1.0, 2.0])

@@ -1,4 +1,4 @@
-"""Dtypes: promotion, their properties, and the conversion of Python's numbers."""
+"""Dtypes: promotion, properties, and the conversion of Python numbers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ALL = ("bool", *SIGNED, *UNSIGNED, *FLOATS)
 
 
 def promoted(one: str, other: str) -> str | None:
-    """The array API's table within a kind, NumPy's for integers with each other; a float wins over other kinds."""
+    """Promote by the array API's table within a kind, and by NumPy's between integers; floats win over other kinds."""
     if one == other:
         return one
     floats = [d for d in (one, other) if d in FLOATS]
@@ -134,7 +134,7 @@ def test_names_of_dtypes(given: Any, want: str) -> None:
     assert getattr(mnb, want) == np.dtype(want)
 
 
-# ---- What NumPy's functions narrow.
+# ---- Results that NumPy's functions narrow.
 def test_copyto_narrows_nothing_unless_it_is_told_to() -> None:
     whole, small = mnb.zeros(3, dtype="int32"), mnb.zeros(3, dtype="uint8")
     for dst, src in ((whole, mnb.ones(3)), (whole, 2.5), (small, np.array([300, -1, 5])), (small, [1, 2, 3]),

@@ -1,4 +1,4 @@
-"""The first few of rows, and rows in order, as GPUs find them, on the engines of a CPU."""
+"""Selecting the first few of each row and sorting rows as on GPUs, run on CPU engines."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ REFERENCE = mnb.topk.row.reference
 
 
 def drawn(rng: np.random.Generator, shape: tuple[int, ...], dtype: str) -> Any:
-    """Numbers of which many are equal; of floats the ones that order is special for, too."""
+    """Return numbers with many equal ones; floats include NaN, infinities and both zeros."""
     x = rng.integers(-99, 99, shape).astype(np.float64)
     if "float" in dtype:
         special = np.array([np.nan, -np.nan, np.inf, -np.inf, 0.0, -0.0])
@@ -35,14 +35,14 @@ def check(x: Any, k: int, axis: int = -1, layout: str = "plain", **options: Any)
 
 @pytest.fixture
 def selections(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, ...]]:
-    """Return rows, keys, k and parts of each selection, as they come."""
+    """Return a list that collects the rows, keys, k and parts of each selection."""
     seen: list[tuple[int, ...]] = []
     own = radix_sort._selected
     monkeypatch.setattr(radix_sort, "_selected", lambda *given: (seen.append(given[2]), own(*given))[1])
     return seen
 
 
-@pytest.mark.long(every=3)  # One text for all dtypes: a float, an integer
+@pytest.mark.long(every=3)  # One source for all dtypes: a float and an integer
 @pytest.mark.parametrize("dtype", ["float32", "float16", "int8", "uint32", "int64", "bool"])
 def test_the_first_of_rows(gpu: Any, selections: list[Any], dtype: str, rng: np.random.Generator) -> None:
     gpu(MANY)
@@ -88,10 +88,10 @@ def test_rows_that_are_better_sorted(gpu: Any, selections: list[Any], rng: np.ra
     assert selections == []
 
 
-@pytest.mark.long(unless=lambda dtype: dtype == "float32")  # One text for all dtypes; float32 has NaN and two zeros
+@pytest.mark.long(unless=lambda dtype: dtype == "float32")  # One source for all dtypes; float32 has NaN and two zeros
 @pytest.mark.parametrize("dtype", ["float32", "float16", "int8", "int64"])
 def test_rows_are_sorted_in_threadgroup_memory(gpu: Any, dtype: str, rng: np.random.Generator) -> None:
-    """Rows that fill the registers, and shorter ones; equal keys keep their order."""
+    """Rows that fill the registers, and shorter rows; equal keys keep their order."""
     gpu(MANY)
     assert radix_sort.device_of(mnb.zeros(1).engine.caps).tile_places
     for shape in ((3, 33), (2, 256), (2, 257), (1025,), (2, 2, 1500), (2, 2048), (4096,), (3, 4000)):

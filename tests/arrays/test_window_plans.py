@@ -1,4 +1,4 @@
-"""Convolutions and pooling as GPUs compute them, on the engines of a CPU."""
+"""Convolutions and pooling as GPUs compute them, run on CPU engines."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ REFERENCE = mnb.conv2d.row.reference
 
 @pytest.fixture
 def products(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Return the kernels that multiply with windows, as they are compiled."""
+    """Return a list that collects the kernels that multiply with windows, as they are compiled."""
     seen: list[str] = []
     own = convolution_launch.compiled
 
@@ -31,7 +31,7 @@ def products(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def numbers(rng: np.random.Generator, shape: tuple[int, ...], dtype: str) -> Any:
-    """Small whole numbers, whose sums are exact."""
+    """Return small integers, whose sums are exact."""
     if dtype == "bfloat16":
         dtype = pytest.importorskip("ml_dtypes").bfloat16
     return rng.integers(-2, 3, shape).astype(dtype)
@@ -82,7 +82,7 @@ def test_convolutions_of_views_and_of_one_axis(gpu: Any, products: list[str], rn
 def test_channels_are_convolved_by_themselves(
     gpu: Any, monkeypatch: pytest.MonkeyPatch, dtype: str, rng: np.random.Generator
 ) -> None:
-    """One, two and four places of a column for a thread, with rows left over; windows that overlap, and others."""
+    """One, two and four positions of a column per thread, with remaining rows; overlapping and disjoint windows."""
     gpu(MANY)
     convolution_launch._depthwise.cache_clear()
     started: list[Any] = []
@@ -105,7 +105,7 @@ def test_channels_are_convolved_by_themselves(
     whole = mnb.asarray(np.append(x[:1], x, 0))
     got = mnb.conv2d(whole[1:], mnb.asarray(w), groups=3).read()
     assert np.array_equal(got, REFERENCE(x.astype(float), w.astype(float), groups=3).astype(x.dtype))
-    check(numbers(rng, (1, 2, 12, 12), dtype), numbers(rng, (2, 1, 10, 10), dtype), groups=2)  # too large a window
+    check(numbers(rng, (1, 2, 12, 12), dtype), numbers(rng, (2, 1, 10, 10), dtype), groups=2)  # the window is too large
     assert started[-1] is None
 
 
@@ -128,7 +128,7 @@ def test_infinities_and_padding_stay_apart(gpu: Any, rng: np.random.Generator) -
 
 
 def test_convolutions_that_tiles_do_not_suit(gpu: Any, products: list[str], rng: np.random.Generator) -> None:
-    """Channels that are no whole strips, few outputs, and windows of one element."""
+    """Channels that do not fill a strip, few outputs, and windows of one element."""
     gpu(MANY)
     for channels, outputs, size in ((7, 20, 3), (8, 15, 3), (8, 20, 1)):
         check(numbers(rng, (2, channels, 9, 9), "float32"), numbers(rng, (outputs, channels, size, size), "float32"))
@@ -143,7 +143,7 @@ POOLINGS: list[tuple[Any, dict[str, Any]]] = [
 @pytest.mark.long(unless=lambda dtype: dtype == "float32")  # The windows are read alike for each dtype
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
 def test_pooling(gpu: Any, dtype: str, rng: np.random.Generator) -> None:
-    """A window's loads at once, and windows that are too large for that; views begin anywhere."""
+    """Windows whose loads are issued together, and windows too large for that; views with any start."""
     gpu(MANY)
     x = numbers(rng, (3, 2, 13, 17), dtype)
     x[0, 0, 5, 6], x[1, 1, 0, 0] = np.nan, np.inf

@@ -1,4 +1,4 @@
-"""`animate` as a user sees it: in JupyterLab, played, drawn into and saved, in the light theme and in the dark one.
+"""`animate` as a user sees it in JupyterLab: played, drawn into and saved, in the light and the dark theme.
 
 The screenshots are left in ``build/screenshots``.
 """
@@ -17,7 +17,7 @@ from test_widgets_lab import Notebook
 
 ROOT = Path(__file__).resolve().parents[2]
 SCREENSHOTS = ROOT / "build" / "screenshots"
-SECONDS = 400  # for everything here that waits
+SECONDS = 400  # s: the limit of every wait in this file
 
 pytestmark = [pytest.mark.browser, pytest.mark.long]
 
@@ -60,7 +60,7 @@ IMAGE = f"{ALL}[{{}}].node.querySelector('.metalnb-picture')"
 
 @pytest.fixture(scope="module")
 def notebook(browser: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Notebook]:
-    """A notebook with two animations, that of heat playing."""
+    """Open a notebook with two animations, the one of heat playing."""
     with opened(new_notebook(*CELLS), browser, tmp_path_factory.mktemp("animate"), SECONDS, height=1100) as page:
         notebook = Notebook(page)
         for i in (SETUP, KERNELS, HEAT, LIFE):

@@ -1,4 +1,4 @@
-"""A kernel's card as the place to act from: its buttons, clicked in JupyterLab, in both themes.
+"""The buttons of a kernel's card, clicked in JupyterLab, in both themes.
 
 The screenshots are left in ``build/screenshots``.
 """
@@ -13,7 +13,7 @@ from test_widgets_lab import Notebook
 
 ROOT = Path(__file__).resolve().parents[2]
 SCREENSHOTS = ROOT / "build" / "screenshots"
-SECONDS = 400  # for everything here that waits
+SECONDS = 400  # s: the limit of every wait in this file
 
 pytestmark = [pytest.mark.browser, pytest.mark.long]
 
@@ -48,7 +48,7 @@ def notebook(browser: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 
 
 def clicked(notebook: Notebook, label: str, i: int = KERNEL) -> str:
-    """Click on a button of a card; return the text of the cell that is below it then, once it has run."""
+    """Click a card's button; return the source of the cell that appears below it, once it has run."""
     notebook.press(BUTTON.format(f"{ALL}[{i}]", label))
     below = f"{ALL}[{i + 1}].model"
     notebook.page.wait(f"{below}.sharedModel.getSource() !== {CELLS[i + 1]!r} && {below}.executionCount")

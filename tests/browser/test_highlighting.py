@@ -1,6 +1,6 @@
-"""Writing in the cell as a person does: in JupyterLab, its colours, Tab and Shift-Tab, in the light theme and the dark.
+"""Typing in a cell in JupyterLab: its colours, Tab and Shift-Tab, in the light and the dark theme.
 
-One JupyterLab serves all of it. The screenshots are left in ``build/screenshots``.
+All tests use one JupyterLab. The screenshots are left in ``build/screenshots``.
 """
 
 import importlib.util
@@ -18,7 +18,7 @@ from lab import CELLS, COLOURS, EXTENSION, THEMES, Cell, Page, new_notebook, ope
 
 ROOT = Path(__file__).resolve().parents[2]
 SCREENSHOTS = ROOT / "build" / "screenshots"
-SECONDS = 80  # for everything here that waits
+SECONDS = 80  # s: the limit of every wait in this file
 
 browser_test = [pytest.mark.browser, pytest.mark.long]
 
@@ -167,7 +167,7 @@ def test_the_words_are_those_of_the_packages_tables() -> None:
 
 
 def test_the_built_extension_is_of_these_sources() -> None:
-    """As far as can be checked without building: every word of the table is in it, and the version that was built."""
+    """As far as can be checked without building: it has every word of the table, and the version built."""
     built = "".join(path.read_text(encoding="utf-8") for path in EXTENSION.glob("static/*.js"))
     table = json.loads((ROOT / "labextension" / "src" / "words.json").read_text(encoding="utf-8"))
     assert not [word for words in table.values() for word in words if word not in built], "make labextension"

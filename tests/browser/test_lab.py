@@ -13,12 +13,12 @@ from lab import CODE, THEMES, Page, opened
 ROOT = Path(__file__).resolve().parents[2]
 NOTEBOOK = ROOT / "notebooks" / "01_first_kernel.ipynb"
 SCREENSHOTS = ROOT / "build" / "screenshots"
-SECONDS = 80  # for everything here that waits
+SECONDS = 80  # s: the limit of every wait in this file
 
 pytestmark = [pytest.mark.browser, pytest.mark.long]
 
 OUTPUTS = f"{CODE}.map(w => w.model.outputs.toJSON())"
-# The contrast of every text of a card with what lies behind it, the smallest first (WCAG 2, 1.4.3).
+# The contrast of each text in a card with its background, lowest first (WCAG 2, 1.4.3).
 CONTRAST = """(() => {
   const canvas = new OffscreenCanvas(1, 1).getContext('2d', {willReadFrequently: true});
   const over = (colour, behind) => {
@@ -43,7 +43,7 @@ CONTRAST = """(() => {
 
 @pytest.fixture(scope="module")
 def page(browser: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
-    """The notebook, without outputs, after Restart and Run All."""
+    """Open the notebook without outputs, then Restart and Run All."""
     import nbformat
 
     notebook = nbformat.read(NOTEBOOK, as_version=4)

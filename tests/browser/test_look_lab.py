@@ -1,4 +1,4 @@
-"""How errors and cards look in JupyterLab: contrast, and what scrolls, in both themes, wide and narrow.
+"""How errors and cards look in JupyterLab: contrast and scrolling, in both themes, wide and narrow.
 
 The screenshots are left in ``build/screenshots``.
 """
@@ -17,9 +17,9 @@ from lab import THEMES, Cell, Page, new_notebook, opened
 
 ROOT = Path(__file__).resolve().parents[2]
 SCREENSHOTS = ROOT / "build" / "screenshots"
-SECONDS = 240  # for everything here that waits
+SECONDS = 240  # s: the limit of every wait in this file
 WIDTHS = (1400, 800)
-LEAST = 4.5  # WCAG 2.2, success criterion 1.4.3: text of this size on what is behind it
+LEAST = 4.5  # WCAG 2.2, success criterion 1.4.3: text of this size on its background
 
 pytestmark = [pytest.mark.browser, pytest.mark.long]
 
@@ -73,7 +73,7 @@ for group in ((32, 8), (16, 16), (8, 32)):
 ) = range(len(CELLS))  # fmt: skip
 
 OUTPUT = f"(i => {ALL}[i].node.querySelector('.jp-Cell-outputArea'))"
-# The contrast of each run of text within an element: colours as WCAG weighs them, over all that is painted behind it.
+# The contrast of each run of text within an element: colours weighted as in WCAG, over everything painted behind it.
 CONTRASTS = """(root => {
   const rgba = text => {  // rgb(…), or what color-mix() makes: color(srgb …), from 0 to 1
     const n = text.match(/[\\d.e-]+(?![a-z(])/g).map(Number), most = text.startsWith('color(') ? 255 : 1;
@@ -176,7 +176,7 @@ def test_the_source_on_a_card_breaks_at_no_token(page: Page) -> None:
       return [Math.round(e.clientHeight / height), e.textContent.trimEnd().split('\\n').length, e.scrollWidth > e.clientWidth];
     }})({OUTPUT}({SHOWN}).querySelector('pre.metalnb-code'))""")
     shown, written, scrolls = lines
-    assert abs(shown - written) <= 1  # a scrollbar may take a part of a line
+    assert abs(shown - written) <= 1  # a scrollbar may take part of a line
     assert scrolls
 
 

@@ -15,7 +15,7 @@ from lab import CELLS, THEMES, Page, chromium, new_notebook, opened
 import metalnb as mnb
 
 SCREENSHOTS = Path(__file__).resolve().parents[2] / "build" / "screenshots"
-SECONDS = 240  # for everything here that waits
+SECONDS = 240  # s: the limit of every wait in this file
 
 pytestmark = [pytest.mark.browser, pytest.mark.long]
 
@@ -47,18 +47,18 @@ class Card:
         return self.page.evaluate(f"(root => {script})({self.root})")
 
     def click(self, script: str) -> None:
-        """Click in the middle of an element, with the mouse."""
+        """Click the middle of an element with the mouse."""
         self.ask(f"({script}).scrollIntoView({{block: 'center'}})")
         x, y = self.ask(f"(r => [r.x + r.width / 2, r.y + r.height / 2])(({script}).getBoundingClientRect())")
         for kind in ("mousePressed", "mouseReleased"):
             self.page.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
 
     def used(self, line: int) -> None:
-        """Act as a reader: open the access of the costliest line, sort, go back."""
+        """Act as a reader: open the costliest line's access, sort, go back."""
         order = self.ask(LINES)
         assert order == sorted(order)
         assert self.ask("[...root.querySelectorAll('details')].every(d => !d.open)")
-        self.click("root.querySelector('.mp-at:not(.mp-fine)')")  # the column that is read, in the source
+        self.click("root.querySelector('.mp-at:not(.mp-fine)')")  # the column read, in the source
         opened = self.ask("[...root.querySelectorAll('details[open] summary')].map(s => s.textContent)")
         assert opened == ["t read, threadgroup memory; 32 passes for 1; 32 times"]
         assert self.ask("root.querySelector('details[open] svg').getBoundingClientRect().height") > 200
@@ -74,7 +74,7 @@ class Card:
 def test_the_page_needs_no_jupyter(browser: str, tmp_path: Path, width: int, dark: bool) -> None:
     html = mnb.profile(mnb.compile(TILE).turned, np.zeros((32, 32), np.float32), threadgroup=(32, 32))._repr_html_()
     colours = "background:#111;color:#ddd" if dark else "background:#fff;color:#222"
-    room = "padding:0 110px"  # beside it, as prompts and side bars take
+    room = "padding:0 110px"  # the width that prompts and side bars take
     text = f"<!doctype html><meta charset=utf-8><body style='{colours};{room}'>{html}{html}"
     tmp_path.joinpath("page.html").write_text(text, "utf-8")
     with chromium(browser, tmp_path, time.monotonic() + SECONDS, width=width) as page:
@@ -97,7 +97,7 @@ def test_a_finding_opens_its_access_by_keyboard(browser: str, tmp_path: Path) ->
             for kind in ("rawKeyDown", "keyUp"):
                 page.call("Input.dispatchKeyEvent", type=kind, key=name, code=name, windowsVirtualKeyCode=code)
         opened = card.ask("[...root.querySelectorAll('details[open] summary')].map(s => s.textContent)")
-        assert opened == ["t read, threadgroup memory; 32 passes for 1; 32 times"]  # not out, the line's first
+        assert opened == ["t read, threadgroup memory; 32 passes for 1; 32 times"]  # not the line's first, `out`
         assert card.ask("root.querySelector('.mp-at:not(.mp-fine)').getAttribute('aria-expanded')") == "true"
         assert card.ask("getComputedStyle(root.querySelector('.mp-finding a')).outlineStyle") == "solid"
 
@@ -118,7 +118,7 @@ def test_exported_by_nbconvert(browser: str, tmp_path: Path, template: str, them
         card = Card(page, "document.querySelector('.mp')")
         card.used(8)
         texts = card.ask("[...root.querySelectorAll('.mp-code')].map(each => each.textContent)")
-        assert texts == TILE.splitlines()  # exporters take spaces away
+        assert texts == TILE.splitlines()  # exporters strip spaces
         ask = "getComputedStyle(root.querySelector('{}')).{}"
         assert card.ask(ask.format(".mp-finding", "borderLeftWidth")) == "3px"
         assert card.ask(ask.format(".mp-code", "fontSize")) == card.ask(ask.format("td.mp-cost", "fontSize")) == "12px"
@@ -142,6 +142,6 @@ def test_in_jupyterlab(lab: Page, theme: str) -> None:
     lab.dress(theme)
     card = Card(lab, f"{CELLS}[2].node.querySelector('.mp')")
     if theme == "light":
-        card.used(9)  # as the editor counts, with the magic's line
+        card.used(9)  # as the editor counts, including the magic's line
     assert card.ask("root.querySelector('.mp-finding').textContent").startswith("line 9: 32 lanes need 32 passes")
     lab.screenshot(SCREENSHOTS / f"profile-lab-{theme}.png")

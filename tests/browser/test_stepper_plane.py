@@ -1,4 +1,4 @@
-"""The stepper in two dimensions: threads drawn as they lie, arrays as images, on a plain page of the browser."""
+"""The stepper in two dimensions, on a plain browser page: threads drawn in their grid, arrays as images."""
 
 import time
 from collections.abc import Iterator
@@ -36,7 +36,7 @@ kernel void pairs(device const float* x, device float* y, uint2 i [[thread_posit
 
 @contextmanager
 def shown(browser: str, folder: Path, *call: Any, **options: Any) -> Iterator[Page]:
-    """Show the stepper of a call on a page of its own."""
+    """Show a call's stepper on its own page."""
     try:
         seen = mnb.trace(*call, **options)
     except mnb.EngineUnavailable as error:
@@ -65,13 +65,13 @@ def image(browser: str, tmp_path: Path) -> Iterator[Page]:
 
 
 def marked(page: Page, name: str, how: str) -> list[int]:
-    """Return the elements of an array that a mark of some kind is on."""
+    """Return the elements of an array that carry a mark of some kind."""
     rects = f"document.querySelectorAll('[data-memory=\"{name}\"] rect.{how}')"
     return sorted(page.evaluate(f"[...{rects}].map(r => +r.dataset.index)"))
 
 
 def level(page: Page, name: str, row: int, column: int) -> int:
-    """Return how bright a pixel is, from 0 to 255; rows and columns are those of the part that is drawn."""
+    """Return a pixel's brightness, from 0 to 255; rows and columns count within the part drawn."""
     script = f"""document.querySelector('[data-memory="{name}"] canvas').getContext('2d')
       .getImageData({column}, {row}, 1, 1).data[0]"""
     return int(page.evaluate(script))

@@ -1,4 +1,4 @@
-"""The measuring magics as a user sees them: in JupyterLab, in the light and the dark theme.
+"""The measuring magics as a user sees them in JupyterLab, in the light and the dark theme.
 
 The screenshots are left in ``build/screenshots``.
 """
@@ -38,20 +38,20 @@ SOURCES = [
 
 @pytest.fixture(scope="module")
 def page(browser: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
-    """A notebook of these cells, after Restart and Run All."""
+    """Open a notebook of these cells, then Restart and Run All."""
     with opened(new_notebook(*SOURCES), browser, tmp_path_factory.mktemp("lab"), SECONDS, height=1300) as page:
         page.restart_and_run_all()
         yield page
 
 
 def card(cell: int, what: str) -> str:
-    """An expression for something in the output of a cell."""
+    """Return an expression for an element in a cell's output."""
     return f"{CELLS}[{cell}].node.querySelector('.jp-OutputArea-output .metalnb{what}')"
 
 
 def test_every_cell_shows_its_record_once(page: Page) -> None:
     outputs: list[list[Any]] = page.evaluate(OUTPUTS)
-    # A measurement of more than a second shows its progress, in an output that has no data in the end.
+    # A measurement of more than a second shows its progress, in an output that ends up empty.
     outputs = [[o for o in cell if o.get("data") != {}] for cell in outputs]
     assert [len(cell) for cell in outputs] == [0, 0, 1, 0, 1, 1, 1, 1]
     assert {cell[0]["output_type"] for cell in outputs if cell} == {"execute_result"}
@@ -78,7 +78,7 @@ def test_a_comparison_of_several_has_strips_on_one_axis(page: Page) -> None:
     assert len({(x, width) for x, width, *_ in strips}) == 1
     assert all(dots >= 15 for *_, dots in strips)
     at = [middle for _, _, middle, _ in strips]
-    # They are ranked by their shares of each round, so of two that are nearly alike either may appear first.
+    # They are ranked by their shares of each round, so if two are nearly equal, either may come first.
     assert at[0] - min(at) < (max(at) - min(at)) / 5, "the fastest stands first"
     said = page.evaluate(f"{card(7, '')}.innerText")
     assert "wall clock" in said

@@ -1,6 +1,6 @@
-"""The stepper in JupyterLab, in both themes: stepped by keyboard, what it shows is what NumPy computes.
+"""The stepper in JupyterLab, in both themes: stepped by keyboard, compared with what NumPy computes.
 
-On the tree reduction and the tiled matrix product of the tutorials, as they stand there. The screenshots are left in
+It steps through the tutorials' tree reduction and tiled matrix product, unchanged. The screenshots are left in
 ``build/screenshots``.
 """
 
@@ -21,7 +21,7 @@ import metalnb as mnb
 
 ROOT = Path(__file__).resolve().parents[2]
 SCREENSHOTS = ROOT / "build" / "screenshots"
-SECONDS = 240  # for everything here that waits
+SECONDS = 240  # s: the limit of every wait in this file
 LEAST = 4.5  # WCAG 2.2, success criterion 1.4.3
 
 pytestmark = [
@@ -32,7 +32,7 @@ pytestmark = [
 
 
 def tutorial(name: str, kernel: str) -> str:
-    """Return the cell of a tutorial that has a kernel."""
+    """Return the tutorial's cell with a kernel."""
     import nbformat
 
     (path,) = (ROOT / "notebooks").glob(f"{name}_*.ipynb")
@@ -96,7 +96,7 @@ class Stepper:
         return dict(self.ask(script))
 
     def memory(self, name: str) -> list[str]:
-        """Return the elements of an array, as the picture shows them."""
+        """Return an array's elements as the picture shows them."""
         cells = f"root.querySelectorAll('[data-memory=\"{name}\"] .mt-cell')"
         return list(self.ask(f"[...{cells}].map(c => c.firstChild.textContent)"))
 
@@ -109,7 +109,7 @@ class Stepper:
         return list(self.ask(f"[...{cells}].map(c => +c.dataset.index)"))
 
     def threads(self, state: str) -> list[int]:
-        """Return the threads that are in a state."""
+        """Return the threads in a state."""
         return list(self.ask(f"[...root.querySelectorAll('.mt-strip .{state}')].map(c => +c.dataset.thread)"))
 
     def picture(self, path: Path) -> None:
@@ -129,7 +129,7 @@ def page(browser: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pag
 
 
 def line_of(cell: str, text: str) -> int:
-    """Return the line of a cell that has a text, as its editor counts."""
+    """Return the line of a cell that contains a text, as its editor counts."""
     return next(i for i, line in enumerate(cell.split("\n"), 1) if text in line)
 
 
@@ -195,7 +195,7 @@ def test_the_tiled_product(page: Page, theme: str) -> None:
     stepper.press("ArrowRight", shift=True)
     assert [float(v) for v in stepper.memory("tile_a")] == A.ravel().tolist()
     assert [float(v) for v in stepper.memory("tile_b")] == B.ravel().tolist()
-    row, column = 1, 5  # of thread 37
+    row, column = 1, 5  # thread 37's
     total = 0.0
     for k in range(32):
         stepper.press("ArrowRight")

@@ -1,4 +1,4 @@
-"""The widgets as a user sees them: in JupyterLab, turned with the mouse, in the light theme and in the dark one.
+"""The widgets as a user sees them in JupyterLab: moved with the mouse, in the light and the dark theme.
 
 The screenshots are left in ``build/screenshots``.
 """
@@ -18,7 +18,7 @@ from PIL import Image
 
 ROOT = Path(__file__).resolve().parents[2]
 SCREENSHOTS = ROOT / "build" / "screenshots"
-SECONDS = 400  # for everything here that waits
+SECONDS = 400  # s: the limit of every wait in this file
 
 pytestmark = [pytest.mark.browser, pytest.mark.long]
 
@@ -81,7 +81,7 @@ class Notebook:
         self.page = page
 
     def run(self, i: int, *, wait: bool = True) -> None:
-        """Run a cell, again if it was run before."""
+        """Run a cell, or run it again."""
         self.page.evaluate(f"({PANEL}.content.activeCellIndex = {i}, {PANEL}.content.mode = 'command')")
         count = f"{ALL}[{i}].model.executionCount"
         before = json.dumps(self.page.evaluate(count))
@@ -90,7 +90,7 @@ class Notebook:
         self.page.wait(done if wait else f"{ALL}[{i}].model.executionState !== 'idle' || {done}")
 
     def text(self, i: int) -> str:
-        """Return what a cell's output says."""
+        """Return the text of a cell's output."""
         return str(self.page.evaluate(f"{ALL}[{i}].node.querySelector('.jp-Cell-outputArea')?.innerText ?? ''"))
 
     def wait(self, i: int, condition: str) -> Any:
@@ -99,7 +99,7 @@ class Notebook:
         return self.page.wait(f"(e => e && ({condition}))({found})")
 
     def settled(self, i: int, value: str) -> Any:
-        """Return a value of the output once it stays what it is for a second."""
+        """Return a value of the output once it has stayed the same for a second."""
         before = None
         while before != (found := self.wait(i, value)):
             before = found
@@ -107,12 +107,12 @@ class Notebook:
         return found
 
     def click(self, i: int, label: str) -> None:
-        """Click on a button with the mouse."""
+        """Click a button with the mouse."""
         buttons = f"[...{ALL}[{i}].node.querySelectorAll('button.jupyter-button')]"
         self.press(f"{buttons}.find(b => b.innerText.trim() === {json.dumps(label)})")
 
     def press(self, element: str, move: float = 0.0, down: float = 0.0) -> None:
-        """Press the mouse on an element, and draw it to the right and down before letting go."""
+        """Press the mouse on an element, and drag right and down before releasing."""
         box = self.page.evaluate(f"""(e => {{
           e.scrollIntoView({{block: 'center'}});
           const r = e.getBoundingClientRect();
@@ -138,12 +138,12 @@ class Notebook:
         self.page.call("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
 
     def away(self) -> None:
-        """Move the mouse, and the keyboard's focus, off every widget."""
+        """Move the mouse and the keyboard focus off every widget."""
         self.page.evaluate("document.activeElement.blur()")
         self.page.call("Input.dispatchMouseEvent", type="mouseMoved", x=2, y=2)
 
     def key(self, key: str, modifiers: int = 0) -> None:
-        """Press a key where the focus is."""
+        """Press a key in the focused element."""
         for kind in ("rawKeyDown", "keyUp"):
             self.page.call("Input.dispatchKeyEvent", type=kind, key=key, code=key, modifiers=modifiers)
 
@@ -154,7 +154,7 @@ class Notebook:
 
 @pytest.fixture(scope="module")
 def notebook(browser: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Notebook]:
-    """A notebook whose kernel is ready and whose kernels are compiled."""
+    """Open a notebook whose Jupyter kernel is ready and whose Metal kernels are compiled."""
     with opened(new_notebook(*CELLS), browser, tmp_path_factory.mktemp("widgets"), SECONDS, height=1100) as page:
         notebook = Notebook(page)
         notebook.run(SETUP)
@@ -261,7 +261,7 @@ def test_arrows_move_a_slider_by_a_hundredth_and_with_shift_by_a_thousandth(note
     assert labels == ["c.x", "c.y"]
     value = f"Number(({COPIED}).match(/c=\\(([-\\d.]+)/)[1])"
     notebook.page.evaluate(f"{HANDLE.format(EXPLORE)}.focus()")
-    before = notebook.settled(EXPLORE, value)  # the mouse of the test before may still be felt
+    before = notebook.settled(EXPLORE, value)  # the previous test's mouse position may still have an effect
     notebook.key("ArrowRight")
     reach = 4 * 0.7269
     notebook.wait(EXPLORE, f"Math.abs({value} - {before} - {reach / 100}) < 0.001")
@@ -347,7 +347,7 @@ def test_a_saved_notebook_keeps_the_last_state_of_each_widget(notebook: Notebook
     assert "threadgroup 256" in notebook.still(BOARD)
     handle = f"{ALL}[{BOARD}].node.querySelectorAll('.noUi-handle')[0]"
     notebook.press(handle, -60)
-    notebook.wait(BOARD, "/([2-9]|\\d\\d) runs/.test(e.innerText)")  # a slow machine shows values on the way too
+    notebook.wait(BOARD, "/([2-9]|\\d\\d) runs/.test(e.innerText)")  # a slow machine also shows values in between
     shown = notebook.settled(BOARD, "e.innerText.match(/grid ([\\d,]+),/)[1]")
     assert f"grid {shown}," not in notebook.still(BOARD), "it would be redrawn under the hand"
     notebook.away()

@@ -1,9 +1,9 @@
 """Every misuse raises before anything runs, and names the kernel, the argument, the requirement, the value and the fix.
 
-The texts are golden: `TEXTS` holds each whole, so that a change of the wording is seen and judged.
+The messages are golden: `TEXTS` holds each one in full, so that a change of wording is seen and reviewed.
 """
 
-# ruff: noqa: E501  (a table of texts, each on a line)
+# ruff: noqa: E501  (a table of texts, one per line)
 
 import dataclasses
 from collections.abc import Callable
@@ -329,7 +329,7 @@ TEXTS: dict[str, tuple[type[mnb.MetalnbError], str]] = {
     ),
     "given twice": (
         mnb.ArgumentError,
-        "saxpy: argument 'x' is given twice, by position and by name. Call saxpy(x, y, out, a).",
+        "saxpy: argument 'x' is passed twice, by position and by name. Call saxpy(x, y, out, a).",
     ),
     "shapes of no output": (mnb.ArgumentError, "saxpy: shapes['x'] is not the name of a buffer that was left out (left out: out)."),
     "shapes of an output given": (
@@ -522,7 +522,7 @@ TEXTS: dict[str, tuple[type[mnb.MetalnbError], str]] = {
     ),
     "threadgroup memory by name": (
         mnb.ArgumentError,
-        "shared: argument 'scratch' [[threadgroup(0)]] is threadgroup float4*; the launch allocates it. Leave it out, or say how large: threadgroup_memory={'scratch': bytes}.",
+        "shared: argument 'scratch' [[threadgroup(0)]] is threadgroup float4*; the launch allocates it. Leave it out, or pass its size: threadgroup_memory={'scratch': bytes}.",
     ),
     "misspelt option": (
         mnb.ArgumentError,

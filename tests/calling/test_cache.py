@@ -28,7 +28,7 @@ def cell(value: int, salt: object) -> str:
 def run(source: str, **options: object) -> list[int]:
     """Compile as a new process would, with nothing cached in memory; return the kernel's output.
 
-    Always on the engine `cpu`: the kinds of entries above are its own.
+    Always on the engine `cpu`: the kinds of entries above are specific to it.
     """
     programs._programs.clear()
     return mnb.compile(source, engine="cpu", **options).k(grid=2).tolist()  # type: ignore[arg-type]
@@ -36,7 +36,7 @@ def run(source: str, **options: object) -> list[int]:
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """An empty cache of the test's own."""
+    """Give the test its own empty cache."""
     path = tmp_path / "fresh" / "cache"
     monkeypatch.setenv("METALNB_CACHE", str(path))
     yield path
@@ -95,7 +95,7 @@ def test_another_libclang_reads_a_cell_anew(folder: Path, tmp_path: Path, monkey
     assert len(entries(folder, "signatures")) == 2
 
 
-@pytest.mark.long(every=3)  # Each kind of damage and each kind of entry is still among them
+@pytest.mark.long(every=3)  # These still include each kind of damage and each kind of entry
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("damage", ["empty", "cut", "turned", "replaced", "folder"])
 def test_a_damaged_entry_is_made_again(kind: str, damage: str, folder: Path, tmp_path: Path) -> None:
@@ -116,7 +116,7 @@ def test_a_damaged_entry_is_made_again(kind: str, damage: str, folder: Path, tmp
 
 
 def test_a_sound_entry_that_is_no_program_is_made_again(folder: Path, tmp_path: Path) -> None:
-    """Signatures of another shape, with a right checksum."""
+    """Signatures of another shape with a correct checksum."""
     run(cell(7, tmp_path))
     (entry,) = entries(folder, "signatures")
     cache.store().put(entry.parent.name + entry.name, "signatures", b'{"kernels": 3}')
@@ -124,7 +124,7 @@ def test_a_sound_entry_that_is_no_program_is_made_again(folder: Path, tmp_path: 
     assert cache.store().get(entry.parent.name + entry.name, "signatures") != b'{"kernels": 3}'
 
 
-@pytest.mark.long(unless=lambda damage: damage == "cut")  # Each makes clang fail, and one path follows from there
+@pytest.mark.long(unless=lambda damage: damage == "cut")  # Each makes clang fail, and all take the same path from there
 @pytest.mark.parametrize("damage", ["empty", "cut", "replaced"])
 def test_damaged_precompiled_headers_are_made_again(damage: str, folder: Path, tmp_path: Path) -> None:
     run(cell(1, tmp_path))
@@ -171,7 +171,7 @@ def test_the_kept_library_shows_only_in_a_cell_that_asks_for_it(folder: Path, tm
         run(f"{uses}\n#include <metal_stdlib>\n")
 
 
-@pytest.mark.long(every=2)  # Each starts a process that compiles all it needs, and both raise an OSError
+@pytest.mark.long(every=2)  # Each starts a process that compiles everything, and both raise an OSError
 @pytest.mark.parametrize("place", ["/dev/null/cache", "/proc/no/cache"])
 def test_without_a_cache_all_still_works(place: str, tmp_path: Path) -> None:
     if not Path(place).parent.parent.exists():
@@ -256,7 +256,7 @@ def test_many_programs_do_not_stay_in_memory(folder: Path, monkeypatch: pytest.M
 
 
 def test_a_folder_that_vanishes_is_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another process compiles in a folder of its own in the cache, and removes it."""
+    """Another process compiles in its own folder in the cache, and removes it."""
     store = cache.Store(tmp_path / "cache")
     store.put("a" * 40, "module", b"kept")
     (tmp_path / "cache" / "metalnb-gone").mkdir()

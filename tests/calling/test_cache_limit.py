@@ -1,4 +1,4 @@
-"""The cache stays within its limit: the least recently used entries go first, at the cost of an occasional scan."""
+"""The cache stays within its limit: the least recently used entries are removed first, by an occasional scan."""
 
 import os
 import random
@@ -22,7 +22,7 @@ DAY = 86_400.0
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """An empty cache of the test's own, of at most 100 kB."""
+    """Give the test its own empty cache of at most 100 kB."""
     monkeypatch.setenv("METALNB_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("METALNB_CACHE_SIZE", "100k")
     yield tmp_path / "cache"
@@ -31,7 +31,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 @pytest.fixture
 def scans(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
-    """The folders of caches that were scanned."""
+    """Return a list that collects the cache folders scanned."""
     found: list[Path] = []
     scan = cache_upkeep.Upkeep._scan
 
@@ -66,8 +66,8 @@ def test_what_was_used_longest_ago_goes_first(folder: Path) -> None:
     for n in range(9):
         store.put(key(n), "text", bytes(10_000))
         aged(store.path(key(n), "text"), (20 - n) * DAY)
-    assert store.get(key(0), "text")  # the oldest, and used
-    store.put(key(9), "text", bytes(10_000))  # beyond the limit: to nine tenths of it
+    assert store.get(key(0), "text")  # the oldest entry is used
+    store.put(key(9), "text", bytes(10_000))  # beyond the limit: reduced to nine tenths of it
     assert [n for n in range(10) if store.get(key(n), "text") is None] == [1, 2]
 
 
@@ -95,7 +95,7 @@ def test_every_kind_counts_and_what_else_lies_there_does_not(folder: Path) -> No
 def test_the_limit_holds_after_many_entries_and_few_scans(folder: Path, scans: list[Path]) -> None:
     draw = random.Random(34)
     for n in range(300):
-        store = cache.Store(folder)  # of a process of its own
+        store = cache.Store(folder)  # in a separate process
         store.put(key(n), "text", bytes(draw.choice([16, 700, 3000])))
         assert size(folder) <= 100_000
     assert size(folder) > 80_000
@@ -135,7 +135,7 @@ def test_processes_that_write_and_remove_at_once_do_each_other_no_harm(folder: P
     ]
     assert [writer.communicate()[1] for writer in writers] == [""] * 3
     assert {writer.returncode for writer in writers} == {0}
-    assert size(folder) <= 100_000 + 3 * 1516  # each may have written one while another counted
+    assert size(folder) <= 100_000 + 3 * 1516  # each may have written one while another was counting
     assert not list(folder.rglob(".*"))
 
 
@@ -147,7 +147,7 @@ def test_using_an_entry_is_noted_but_not_at_each_use(folder: Path) -> None:
     before = path.stat().st_mtime_ns
     assert store.get(key(0), "text") == b"kept"
     assert path.stat().st_mtime_ns == before
-    for away in (DAY, -DAY):  # as a clock that was put back leaves it
+    for away in (DAY, -DAY):  # as after the clock was set back
         aged(path, away)
         assert store.get(key(0), "text") == b"kept"
         assert abs(path.stat().st_mtime - time.time()) < 60

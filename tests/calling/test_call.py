@@ -1,4 +1,4 @@
-"""The contract of a call: binding of arguments, allocated and returned outputs, a kernel's own description."""
+"""The contract of a call: binding of arguments, allocated and returned outputs, a kernel's description of itself."""
 
 # ruff: noqa: E501  (MSL)
 
@@ -272,7 +272,7 @@ kernel void read(constant S& s, device float* out) {
 
 
 def test_structs_of_scalars_from_a_dict() -> None:
-    """These go a shorter way: the same values arrive, whatever their order, and the same mistakes are refused."""
+    """These take a faster path: it passes the same values, in any order, and refuses the same mistakes."""
     program = mnb.compile(PLAIN)
     fields = {"e": 1.5, "a": 3, "b": 2.25, "c": -7, "d": 1 << 40}
     record = np.zeros((), program.dtype("S"))
@@ -355,7 +355,7 @@ DOUBLED(whole, float2x2) DOUBLED(padded, float3)
 
 @pytest.mark.parametrize("shape", [(48,), (1, 48), (4, 12), (3, 16), (2, 2, 12), (1, 1, 48), (12, 4), (4, 3, 4)])
 def test_rows_of_numbers_are_rows_of_vectors(shape: tuple[int, ...]) -> None:
-    """Where the last axis holds whole elements; in memory it is the same."""
+    """The last axis holds complete elements, so the memory is the same."""
     try:
         rows = mnb.compile(ROWS, engine="cpu")
     except mnb.EngineUnavailable as error:
@@ -378,7 +378,7 @@ def test_rows_that_hold_no_whole_vectors_are_refused() -> None:
         rows.floats(np.zeros((8, 6), np.float32))
     with pytest.raises(mnb.ArgumentError, match=r"got shape \(4, 2\). .* as x.reshape\(-1, 2, 2\) has"):
         rows.whole(np.zeros((4, 2), np.float32))
-    for shape in ((4, 12), (8, 3)):  # 3 numbers to an element, or 4?
+    for shape in ((4, 12), (8, 3)):  # 3 numbers per element, or 4?
         with pytest.raises(mnb.ArgumentError, match="each 3 numbers fill 4 places"):
             rows.padded(np.zeros(shape, np.float32))
 
@@ -545,7 +545,7 @@ def test_the_engine_in_use(monkeypatch: pytest.MonkeyPatch) -> None:
     assert str(status["cpu"]).startswith("cpu: ")
     assert mnb.use("cpu").name == "cpu"
     monkeypatch.setenv("METALNB_ENGINE", "nonsense")
-    assert mnb.compile(SAXPY).engine.name == "cpu"  # `use` goes before the environment
+    assert mnb.compile(SAXPY).engine.name == "cpu"  # `use` takes precedence over the environment
     with pytest.raises(mnb.EngineUnavailable, match="unknown engine 'nonsense'; there are: "):
         mnb.use(None)
     with pytest.raises(mnb.EngineUnavailable, match="unknown engine 'nonsense'"):
@@ -579,7 +579,7 @@ def test_importing_and_compiling_from_the_cache_loads_no_more_than_they_need() -
 
 
 def test_a_first_call_loads_none_of_the_slow_modules_that_few_calls_need() -> None:
-    """A script's first cell: masked arrays, packages' descriptions and suggestions took a fifth of our own time."""
+    """In a script's first cell, masked arrays, package metadata and suggestions took a fifth of our own time."""
     code = (
         "import sys, numpy as np\n"
         "before, x = set(sys.modules), np.ones(5, np.float32)\n"
@@ -600,7 +600,7 @@ def test_a_version_is_that_of_the_packages_description() -> None:
 
 
 def test_a_call_compiles_then_binds_then_launches(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In this order, and a second call compiles nothing; a call that cannot be bound is not launched."""
+    """In this order. A second call compiles nothing, and a call that cannot be bound is not launched."""
     kernel = mnb.compile("kernel void order(device int* y, uint i [[thread_position_in_grid]]) { y[i] = 7 + i; }").order
     steps: list[str] = []
 
@@ -622,7 +622,7 @@ def test_a_call_compiles_then_binds_then_launches(monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_call_with_a_grid_is_known_by_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A second call with the same grid is not checked again; with another grid, or one of another type, it is."""
+    """A second call with the same grid is not checked again; one with another grid or another type of grid is."""
     kernel = mnb.compile("kernel void k(device uint* x, uint i [[thread_position_in_grid]]) { x[i] += 1; }").k
     x = np.zeros(8, np.uint32)
     checked = []
@@ -634,5 +634,5 @@ def test_a_call_with_a_grid_is_known_by_it(monkeypatch: pytest.MonkeyPatch) -> N
     assert x.tolist() == [5] * 8
     kernel(x[:1], grid=1)
     with pytest.raises(mnb.MetalnbError, match="grid"):
-        kernel(x[:1], grid=1.0)  # equal to what is known
+        kernel(x[:1], grid=1.0)  # equal to the known grid
     assert x.tolist() == [6, *[5] * 7]

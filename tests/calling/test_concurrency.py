@@ -1,4 +1,4 @@
-"""Threads and processes compile and call at once, on an empty cache and on a full one, and every answer is right."""
+"""Threads and processes compile and call concurrently, on an empty and a full cache, and every result is right."""
 
 # ruff: noqa: E501  (MSL)
 
@@ -20,7 +20,7 @@ import metalnb as mnb
 from metalnb.program import compiled as programs
 
 TIMES = 100
-TEXTS = 12  # different ones among them; the rest are found on disk
+TEXTS = 12  # some of them different; the rest are found on disk
 
 CELL = """// {salt}
 kernel void affine(device const int* x, device int* y, constant int& b, uint i [[thread_position_in_grid]]) {{ y[i] = {a} * x[i] + b; }}
@@ -34,7 +34,7 @@ kernel void spin(device uint* y, constant uint& rounds, uint i [[thread_position
 
 
 def at_once(works: list[Callable[[], None]]) -> None:
-    """Start all at the same moment; hand on the first error."""
+    """Start all functions at the same moment; raise the first error."""
     barrier = threading.Barrier(len(works))
 
     def work(one: Callable[[], None]) -> None:
@@ -47,7 +47,7 @@ def at_once(works: list[Callable[[], None]]) -> None:
 
 
 def test_two_threads_compile_and_call_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing is kept in memory, so that both threads compete in every stage of a program's making."""
+    """Nothing is kept in memory, so both threads compete in every stage of building a program."""
     x = np.arange(100, dtype=np.int32)
     monkeypatch.setenv("METALNB_CACHE", str(tmp_path / "cache"))
     for a in (n % TEXTS for n in range(TIMES)):
@@ -89,7 +89,7 @@ kernel void sums(device const int* x, device int* y, uint2 at [[thread_position_
         rng = np.random.default_rng(seed)
         for _ in range(TIMES // 4):
             x = rng.integers(0, 100, (8 * int(rng.integers(1, 5)), 4 * int(rng.integers(1, 9))), np.int32)
-            y = kernel(x, threadgroup=(4, 8))  # each SIMD-group is a whole threadgroup: a block of 8 by 4
+            y = kernel(x, threadgroup=(4, 8))  # each SIMD-group is an entire threadgroup: a block of 8 by 4
             blocks = x.reshape(x.shape[0] // 8, 8, x.shape[1] // 4, 4).sum((1, 3))
             np.testing.assert_array_equal(y, np.kron(blocks, np.ones((8, 4), np.int32)))
 
@@ -111,7 +111,7 @@ print("right")
 """
 
 
-@pytest.mark.long  # Two threads do the same above; a cache of its own compiles the headers again
+@pytest.mark.long  # Two threads do the same above; a separate cache compiles the headers again
 def test_two_processes_with_an_empty_cache_compile_and_call_at_once(empty_cache: dict[str, str]) -> None:
     cell = CELL.format(salt="processes", a="AAA")
     command = [sys.executable, "-c", PROCESS.format(times=TIMES, texts=TEXTS)]
@@ -138,7 +138,7 @@ def test_python_goes_on_while_a_kernel_runs() -> None:
 
 
 def test_a_thread_that_compiles_leaves_the_warnings_of_others_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Filters are shared by all threads: a thread that sets and restores them disturbs the others."""
+    """All threads share the warning filters: setting and restoring them in one thread disturbs the others."""
     filters, touched = warnings.filters, []
     monkeypatch.setattr(warnings, "catch_warnings", lambda **_: touched.append(1) or contextlib.nullcontext())
     source = CELL.format(salt=time.time_ns(), a=5)

@@ -1,6 +1,6 @@
-"""Kernels that users bring from other systems, each against NumPy in float64.
+"""Kernels that users bring from other systems, each compared with NumPy in float64.
 
-Inputs are fresh random numbers in every run, with the edges among them; the seed is in the test's output.
+Inputs are new random numbers in every run, including edge cases; the seed is in the test's output.
 """
 
 # ruff: noqa: E501  (MSL)
@@ -18,7 +18,7 @@ EDGES = [0.0, -0.0, 1.0, -1.0, 1e-30, -1e-30, 2.0**-126, 1e30, -1e30, np.inf, -n
 
 
 def floats(rng: np.random.Generator, n: int, low: float = -100, high: float = 100) -> np.ndarray:
-    """Random floats, with every edge case in the range if the array is large enough."""
+    """Return random floats, with every edge case in the range if the array is large enough."""
     values = rng.uniform(low, high, n).astype(np.float32)
     edges = [e for e in EDGES if low <= e <= high][:n]
     values[rng.choice(n, len(edges), replace=False)] = edges
@@ -26,7 +26,7 @@ def floats(rng: np.random.Generator, n: int, low: float = -100, high: float = 10
 
 
 def bits(x: np.ndarray) -> np.ndarray:
-    """The bits of floats, all NaN alike."""
+    """Return the bits of floats, with one pattern for all NaN."""
     return np.where(np.isnan(x), np.uint32(0x7FC00000), x.view(np.uint32))
 
 
@@ -119,7 +119,7 @@ kernel void julia(device int* steps, constant View& view, uint2 at [[thread_posi
     view = {"c": (c.real, c.imag), "center": (0, 0), "span": span, "limit": limit}
     got = julia(view=view, grid=(width, height))
     assert got.shape == (height, width)
-    # Chaos grows a rounding error along the boundary; elsewhere the counts are the same.
+    # Near the boundary, chaos amplifies rounding errors; elsewhere the counts are equal.
     assert (got == expected).mean() > 0.98
     assert len(np.unique(got)) > 10
 
@@ -178,7 +178,7 @@ def test_tree_reduction(n: int, rng: np.random.Generator) -> None:
 
 @pytest.mark.parametrize("n", SIZES)
 def test_simdgroup_reduction(n: int, rng: np.random.Generator) -> None:
-    """The last threadgroup, and the last SIMD-group in it, are cut where the grid ends."""
+    """The last threadgroup, and the last SIMD-group in it, are cut off at the grid's end."""
     x = rng.uniform(-1, 1, n).astype(np.float32)
     partial = mnb.compile(TREE).simd(x, grid=n, threadgroup=256, shapes={"partial": math.ceil(n / 256)})
     np.testing.assert_allclose(partial, np.add.reduceat(x.astype(np.float64), np.arange(0, n, 256)), atol=2e-5)

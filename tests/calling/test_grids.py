@@ -1,4 +1,4 @@
-"""Every thread of the grid runs exactly once, whatever the threadgroup: whole or cut, flat or with SIMD-groups."""
+"""Every thread of the grid runs exactly once in any threadgroup: complete or cut off, flat or with SIMD-groups."""
 
 # ruff: noqa: E501  (MSL)
 
@@ -10,7 +10,7 @@ import pytest
 
 import metalnb as mnb
 
-# `lanes` speaks of SIMD-groups, so that its threadgroups are dispatched as rows on the cpu engine.
+# `lanes` uses SIMD-groups, so the engine cpu dispatches its threadgroups as rows.
 SOURCE = """
 #include <metal_stdlib>
 using namespace metal;
@@ -45,7 +45,7 @@ GROUPS = [None, (1,), (3,), (32,), (256,), (1024,), (4, 3), (32, 32), (2, 3, 4),
 
 
 def expected(grid: tuple[int, ...], group: tuple[int, ...]) -> np.ndarray:
-    """Each thread's row, from the definitions (MSL 5.2.3.6)."""
+    """Return each thread's row, from the definitions (MSL 5.2.3.6)."""
     size, most = ((*t, 1, 1)[:3] for t in (grid, group))
     at = np.stack(np.meshgrid(*map(np.arange, reversed(size)), indexing="ij"), -1)[..., ::-1]
     g, local = np.divmod(at, most)
@@ -78,7 +78,7 @@ def test_every_thread_knows_where_it_stands(grid: tuple[int, ...], simd: bool) -
 
 
 def test_simdgroups_are_cut_across_the_rows_of_a_threadgroup() -> None:
-    """Lane by lane: a SIMD-group's sum is that of 32 threads in a row of the threadgroup's own order."""
+    """Lane by lane: a SIMD-group's sum is over 32 threads that are consecutive in the threadgroup's order."""
     kernel = mnb.compile("""
 #include <metal_stdlib>
 using namespace metal;
@@ -127,7 +127,7 @@ def test_the_grid_that_an_array_gives() -> None:
         program[f"count{len(shape)}"](hits)
         assert (hits == 1).all()
     hits = np.zeros((3, 4, 5), np.uint32)
-    program.count1(hits)  # one dimension takes any shape as a row
+    program.count1(hits)  # a one-dimensional kernel treats any shape as a row
     assert (hits == 1).all()
     flat = np.zeros(7, np.uint32)
     program.count3(flat)

@@ -1,4 +1,4 @@
-"""Whole kernels of the kinds that real projects contain, each against NumPy (``kernels/*.metal`` beside its oracle)."""
+"""Kernels like those of real projects, each compared with NumPy (``kernels/*.metal``, each beside its oracle)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CASES = [case for file in (linear, neural, ordering, arrays, images, integers, p
 
 
 def _rows(*, last: bool = False, metalcompute: bool = False) -> list[Any]:
-    """Each case at each of its sizes, or at the last alone; for metalcompute, those that it can dispatch."""
+    """Return each case at each size, or only at the last; for metalcompute, the cases that it can dispatch."""
     rows = []
     for case in CASES:
         if metalcompute and not case.metal:
@@ -42,7 +42,7 @@ def _verify(found: Check | Iterable[Check]) -> None:
         check.verify()
 
 
-# Each kernel at its largest size; the small sizes look for faults in partial blocks.
+# Each kernel runs at its largest size; the small sizes test partial blocks.
 @pytest.mark.long(unless=lambda case, sizes: sizes is case.sizes[-1])
 @pytest.mark.parametrize(("case", "sizes"), _rows())
 def test_kernel(case: Case, sizes: dict[str, Any], rng: np.random.Generator) -> None:
@@ -51,7 +51,7 @@ def test_kernel(case: Case, sizes: dict[str, Any], rng: np.random.Generator) -> 
 
 @pytest.fixture(scope="module")
 def doubled() -> Iterator[None]:
-    """Put doubles behind the names of a Mac's engines: metalcompute's (or metalcompute itself), and Metal's."""
+    """Open a Mac's engines on doubles: metalcompute's (or metalcompute itself), and Metal's."""
     opened: dict[str, Any] = {"metal:metalcompute": metalcompute_path.open_engine(module=metal_module())}
     opened["metal"] = metal.open_engine(module=metal_double)
     others = engines._open
@@ -60,7 +60,7 @@ def doubled() -> Iterator[None]:
         yield
 
 
-@pytest.mark.long(every=8)  # test_kernel runs all of them; this one tests the path to the device
+@pytest.mark.long(every=8)  # test_kernel runs all of them; this tests the path to the device
 @pytest.mark.parametrize(("case", "sizes"), _rows(last=True))
 def test_kernel_through_metal(case: Case, sizes: dict[str, Any], rng: np.random.Generator, doubled: None) -> None:
     _verify(case.run(Bench(case.name, "metal", rng), **sizes))

@@ -1,4 +1,4 @@
-"""Whatever is let go of while a kernel runs, the kernel has its memory until it ends."""
+"""A kernel keeps its memory until it ends, whatever is released while it runs."""
 
 import subprocess
 import sys

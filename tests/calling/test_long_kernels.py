@@ -1,4 +1,4 @@
-"""Kernels that are long as cryptography's are: compiled in seconds, and right to the last bit."""
+"""Kernels as long as cryptography's: compiled in seconds, and exact to the last bit."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import metalnb as mnb
-from metalnb.engine.clang.long_text import arithmetic_of, flags_for_length, with_functions
+from metalnb.engine.clang.long_text import arithmetic_of, flags_for_length, flags_for_vectors, with_functions
 from metalnb.engine.cpu import toolchain
 from metalnb.engine.cpu.entry_texts import fiber_text, loop_text
 from metalnb.engine.cpu.ir_build import written
@@ -23,13 +23,13 @@ from metalnb.engine.vectoriser.simd_forms import form_for
 
 
 def _kernels() -> Any:
-    """The generators of benchmarks/compiling.py."""
+    """Return the generators from benchmarks/compiling.py."""
     path = Path(__file__).resolve().parents[2] / "benchmarks" / "arithmetic_kernels.py"
     spec = importlib.util.spec_from_file_location("arithmetic_kernels", path)
     assert spec
     assert spec.loader
     module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # its records look themselves up there
+    sys.modules[spec.name] = module  # its dataclasses look up their module there
     spec.loader.exec_module(module)
     return module
 
@@ -56,7 +56,7 @@ def run(kernel: Any, text: str, rng: np.random.Generator) -> None:
     np.testing.assert_array_equal(got, want)
 
 
-# The others take up to a minute each: the text's own tests below see what is done with them.
+# The others take up to a minute each; the tests of their text, below, cover their handling.
 @pytest.mark.long(unless=lambda name, meets: name == "a transform" or (name == "SHA-256" and not meets))
 @pytest.mark.parametrize("meets", [False, True], ids=["loops", "fibers"])
 @pytest.mark.parametrize("name", KERNELS)
@@ -72,7 +72,7 @@ def llvm(text: str, *, fibers: bool = False) -> str:
 
 
 def kept(text: str) -> list[str]:
-    """The functions that a text keeps from being inlined, by a part of their names."""
+    """Return the functions that a text keeps from being inlined, by part of their names."""
     groups = {line.split()[1] for line in text.splitlines() if line.startswith("attributes") and " noinline" in line}
     return [line for line in text.splitlines() if line.startswith("define ") and groups & set(line.split())]
 
@@ -87,7 +87,7 @@ TILE = """
 
 
 def test_a_loop_counts_by_its_step() -> None:
-    """As along the strips of a product by SIMD-group matrices: by 1 it would have eight times the iterations."""
+    """As in a product of SIMD-group matrices, strip by strip: steps of 1 would mean eight times the iterations."""
     head = "kernel void k(device float* x, uint i [[thread_position_in_grid]]) {"
     eight, one = (arithmetic_of(llvm(f"{head}{text}}}")) for text in (TILE, TILE.replace("k += 8", "++k")))
     assert 6 * eight < one < 8 * eight
@@ -136,6 +136,12 @@ def test_long_vector_code_is_compiled_without_what_takes_time(monkeypatch: pytes
     assert ["-disable-cgp" in flags for flags in given] == [False, True]
 
 
+def test_very_long_vector_code_for_short_registers_has_them_assigned_by_blocks() -> None:
+    assert "-regalloc=fast" in flags_for_vectors("\n" * 30_000, 128)
+    assert "-regalloc=fast" not in flags_for_vectors("\n" * 30_000, 256)
+    assert flags_for_vectors("\n" * 5000, 128) == ()
+
+
 def test_a_long_block_with_few_checks_is_not_written_twice() -> None:
     unit = mnb.compile(LONG.products(SMALL, 8, form="written").text, engine="cpu").k.unit
     checks = thread_checks(unit, toolchain.ORDERED)
@@ -145,4 +151,4 @@ def test_a_long_block_with_few_checks_is_not_written_twice() -> None:
     after = checks.made(Checks(everything.wrong, everything.stops, wide=True)).module.functions[before.name]
     had, has = (sum(made.opcode == "mul" for made in function) for function in (before, after))
     assert had > 2000
-    assert has < 1.1 * had  # a check of an element has one, too
+    assert has < 1.1 * had  # an element's check has one, too

@@ -1,4 +1,4 @@
-"""Programs that once gave silently wrong results, each compared with NumPy for all threadgroup sizes and math modes."""
+"""Programs that once silently gave wrong results, compared with NumPy for all threadgroup sizes and math modes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.parametrize("math", ["fast", "precise"])
 
 
 def run(body: str, out: np.ndarray, math: mnb.program.Math, group: int, *arrays: object, params: str = "") -> None:
-    """Run a kernel of one output over a grid of `THREADS` threads."""
+    """Run a kernel with one output over a grid of `THREADS` threads."""
     kind = {"f": "float", "e": "half", "i": "int", "I": "uint", "l": "long", "L": "ulong"}[out.dtype.char]
     source = f"kernel void k(device {kind}* y{params}, uint i [[thread_position_in_grid]],\n"
     source += "    uint lid [[thread_position_in_threadgroup]], uint size [[threads_per_threadgroup]]) {\n"
@@ -34,7 +34,7 @@ def test_inner_loops_of_a_power_of_two(cut: str, group: int, math: mnb.program.M
     y = np.zeros(THREADS, np.uint32)
     loops = f"for (uint c = 0; c < i; c++) for (uint q = 0; q < ({cut}); q++)"
     run(f"uint s = 0; {loops} s += 1; y[i] = s;", y, math, group)
-    steps = [eval(cut, {"c": c}) for c in range(THREADS)]  # noqa: S307  (of the list above)
+    steps = [eval(cut, {"c": c}) for c in range(THREADS)]  # noqa: S307  (from the list above)
     np.testing.assert_array_equal(y, np.concatenate([[0], np.cumsum(steps)[:-1]]))
 
 
@@ -125,7 +125,7 @@ def test_adding_ones_stops(kind: type, start: str, want: float, group: int, math
     np.testing.assert_array_equal(y, np.full(THREADS, want, kind))
 
 
-# A division behind a guard, in loops with several exits. -----------------------------------------------------
+# A guarded division, in loops with several exits. -----------------------------------------------------
 
 
 @pytest.mark.parametrize("group", GROUPS)
@@ -162,12 +162,12 @@ def test_a_branch_on_a_product_of_constants(kind: type, x: int, group: int, math
     np.testing.assert_array_equal(y, np.full(THREADS, (x * 3 >> 64) + 127, kind))
 
 
-# The high half of a product of long, where no thread comes. --------------------------------------------------------
+# The high half of a product of long, in code that no thread reaches. --------------------------------------------------
 
 
 @pytest.mark.parametrize("group", GROUPS)
 def test_a_product_where_no_thread_comes(group: int, math: mnb.program.Math) -> None:
-    """The device's own mul_hi of long, behind a branch that its compiler proves dead, disabled the whole kernel."""
+    """The device's mul_hi of long, in a branch that its compiler proves dead, disabled the entire kernel."""
     body = """
     uint width = min(32u, size - lid / 32 * 32);
     ushort one = simd_shuffle(ushort(1), ushort(1u % width)), seven = simd_shuffle(ushort(7), ushort(8u % width));
@@ -178,7 +178,7 @@ def test_a_product_where_no_thread_comes(group: int, math: mnb.program.Math) -> 
     np.testing.assert_array_equal(y, np.full(THREADS, 5, np.uint32))
 
 
-# A value that all threads have while they go round, and each its own afterwards. ------------------------------
+# A value that is uniform within a loop and varying after it. ------------------------------
 
 
 @pytest.mark.parametrize("group", GROUPS)
@@ -259,7 +259,7 @@ def test_a_tree_reduction(way: str, meets: str, group: int, math: mnb.program.Ma
     np.testing.assert_array_equal(sums, x.reshape(-1, group).sum(1))
 
 
-# An atomic operation at a constant place of a threadgroup array: clang's backend took its bytes for elements. ---------
+# An atomic operation on a constant index of a threadgroup array: clang's backend took bytes for elements. ---------
 
 COUNTED = HEAD + """
 kernel void count(device uint* out, uint i [[thread_position_in_grid]], uint lid [[thread_position_in_threadgroup]],
@@ -280,7 +280,7 @@ def test_an_atomic_operation_at_a_constant_place(group: int, math: mnb.program.M
     np.testing.assert_array_equal(out, np.full(2 * group, 8 + 2 * group))
 
 
-# A choice between two of a thread's own variables, one of which was handed over by reference. -----------------------
+# A choice between two thread variables, one passed by reference. -----------------------
 
 CHOSEN = HEAD + """
 static int chosen(thread int& p) {
@@ -329,12 +329,12 @@ def test_a_bitonic_sort_with_an_early_return(math: mnb.program.Math, rng: np.ran
     np.testing.assert_array_equal(order, np.argsort(x))
 
 
-# Reductions whose steps are constants: clang takes the loop apart. -----------------------------------------------
+# Reductions whose steps are constants: clang unrolls the loop. -----------------------------------------------
 
 
 @pytest.mark.parametrize("group", [32, 64, 256, 1024])
 def test_a_reduction_with_constant_steps(group: int, math: mnb.program.Math, rng: np.random.Generator) -> None:
-    """The last step, which clang makes a block of its own, counts too."""
+    """The last step, which clang puts into a separate block, counts too."""
     source = f"""kernel void k(device const float* x, device float* y, constant uint& n,
                      uint t [[thread_position_in_threadgroup]]) {{
         threadgroup float part[{group}];
@@ -353,12 +353,12 @@ def test_a_reduction_with_constant_steps(group: int, math: mnb.program.Math, rng
         assert y[0] == x[:n].sum(), n
 
 
-# What goes up from thread to thread, beside a branch that no thread takes. ----------------------------------------
+# Values that increase from thread to thread, beside a branch that no thread takes. ------------------------------------
 
 
 @pytest.mark.parametrize("group", GROUPS)
 def test_a_position_beside_a_dead_branch(group: int, math: mnb.program.Math) -> None:
-    """When SIMD-groups of one threadgroup reach it one after another, all but the first used to get the first one's."""
+    """When a threadgroup's SIMD-groups reach it one after another, all but the first used to get the first one's."""
     source = """kernel void k(device uint* y, device atomic_uint* seen, uint i [[thread_position_in_grid]],
                      uint t [[thread_position_in_threadgroup]], uint size [[threads_per_threadgroup]]) {
         uint3 before = uint3(t, 1, 1) - uint3(1);
@@ -375,12 +375,12 @@ def test_a_position_beside_a_dead_branch(group: int, math: mnb.program.Math) -> 
     assert not seen.any()
 
 
-# A truth that is a number of one bit with a sign to clang. ----------------------------------------------------
+# A bool that clang treats as a signed one-bit number. ----------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", ["float", "half", "float2"])
 def test_a_float_of_minus_one_or_zero(kind: str, math: mnb.program.Math) -> None:
-    """The backend of clang wrote 1."""
+    """Clang's backend wrote 1."""
     source = f"""kernel void k(device float* y, constant uint& n, uint i [[thread_position_in_grid]]) {{
         {kind} v = {kind}(i < n ? -1 : 0);
         y[i] = float(v{".x" if kind == "float2" else ""});

@@ -1,4 +1,4 @@
-"""Another framework's generated Metal: tinygrad's own renderer's kernels, unchanged, against NumPy in float64."""
+"""Metal from another framework: the kernels of tinygrad's renderer, unchanged, compared with NumPy in float64."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from tinygrad import Context, Tensor, dtypes
 
 @pytest.fixture(scope="module")
 def device() -> Iterator[MetalDevice]:
-    with Context(PARALLEL=0):  # a process of its own that renders has no device to render for
+    with Context(PARALLEL=0):  # a separate process that renders would have no device to render for
         yield opened()
 
 
 def given(value: Any) -> Tensor:
-    """An array on the device; tinygrad takes no bfloat of NumPy's but as its bits."""
+    """Return an array on the device; tinygrad accepts NumPy's bfloat16 only as bits."""
     if value.dtype.name == "bfloat16":
         return Tensor(value.view(np.uint16), device=NAME).realize().bitcast(dtypes.bfloat16)
     return Tensor(np.ascontiguousarray(value), device=NAME).realize()
 
 
 def run(row: Row, engine: str, device: MetalDevice) -> list[str]:
-    """Run an op and hold it against its oracle; return the kernels' texts."""
+    """Run an op and compare it with its oracle; return the kernels' sources."""
     device.engine = engine
     device.ran.clear()
     got = row.op(*map(given, row.inputs)).numpy()
@@ -39,7 +39,7 @@ def run(row: Row, engine: str, device: MetalDevice) -> list[str]:
     return list(device.ran)
 
 
-@pytest.mark.long(every=6)  # Tinygrad's texts; the operations are tested in the library, too
+@pytest.mark.long(every=6)  # Tinygrad's sources; the library's tests cover the operations, too
 @pytest.mark.parametrize("row", OPS, ids=[row.name for row in OPS])
 def test_an_op(row: Row, device: MetalDevice) -> None:
     texts = run(row, "cpu", device)

@@ -20,7 +20,7 @@ _SPACES = ("device const", "constant")
 
 _PAIR = "struct Pair { float a; uint b; };\n"
 _PAIR_DTYPE = np.dtype([("a", "<f4"), ("b", "<u4")])
-_ONE = {  # the type, and the dtype and the axes of one element
+_ONE = {  # the type, and the dtype and axes of one element
     **{name: (numpy_dtype(name), ()) for name in SCALARS},
     "float2": (np.dtype("f4"), (2,)), "int3": (np.dtype("i4"), (4,)), "half4": (np.dtype("f2"), (4,)),
     "bfloat4": (numpy_dtype("bfloat"), (4,)), "packed_char3": (np.dtype("i1"), (3,)),
@@ -30,7 +30,7 @@ _ARRAYS = {"float": (np.dtype("f4"), (3,)), "Pair": (_PAIR_DTYPE, (3,))}
 
 
 def _numbers(dtype: np.dtype[Any], shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
-    """Return distinct numbers, each a bool where it has to be."""
+    """Return distinct numbers, as bools where required."""
     if dtype.names:
         made = np.zeros(shape, dtype)
         for k, name in enumerate(dtype.names):
@@ -205,7 +205,7 @@ def test_an_array_of_structs_takes_what_each_of_them_takes(space: str) -> None:
 
 
 def _with(path: tuple[Any, ...], value: Any) -> dict[str, Any]:
-    """Return the fields of all with one thing replaced."""
+    """Return the fields of all elements with one replaced."""
     whole = _all(_dict, list)
     inner: Any = whole
     for step in path[:-1]:

@@ -1,4 +1,4 @@
-"""Two-dimensional arrays in a trace: the part that is drawn, and the position of an element in it."""
+"""Two-dimensional arrays in a trace: the part drawn, and an element's position in it."""
 
 import base64
 import json
@@ -26,7 +26,7 @@ def images(seen: Any) -> dict[str, Any]:
 
 
 def paged(seen: Any) -> dict[str, Any]:
-    """Return the page's data for each memory."""
+    """Return the page's data for each array."""
     (data,) = re.findall(r'metalnbStepper\("[^"]*",(\{.*\})\);</script>', seen._repr_html_(), re.DOTALL)
     return {m["name"]: m for m in json.loads(data)["memory"]}
 

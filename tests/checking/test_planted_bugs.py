@@ -51,7 +51,7 @@ if (atomic_load_explicit(n, memory_order_relaxed) == 1) {
 FENCE
 o[0] = o[1]; // !
 } }"""
-# Each operation of atomics reads before it writes, and memory of a threadgroup holds nothing before somebody writes it.
+# Every atomic operation reads before it writes, and threadgroup memory holds nothing before a thread writes it.
 UPDATES = [
     *(("atomic_uint", f"atomic_fetch_{how}_explicit(s + t, 1u, memory_order_relaxed)")
       for how in ("add", "sub", "max", "min", "and", "or", "xor")),
@@ -60,7 +60,7 @@ UPDATES = [
     ("atomic_uint", "uint was = 0; ORDERED(s + t, &was, 1u, RELAXED, RELAXED)"
      .replace("ORDERED", "atomic_compare_exchange_weak_explicit").replace("RELAXED", "memory_order_relaxed")),
 ]  # fmt: skip
-# The line with the mark is the one that the fault must name; then its kind, thread, name and index.
+# The fault must name the marked line; then come its kind, thread, name and index.
 BUGS: dict[str, tuple[str, tuple[Any, ...]]] = {
     "read beyond": ("o[i] = x[i + 1]; // !", ("beyond", 127, "x", 128)),
     "read before": ("o[i] = x[int(i) - 1]; // !", ("beyond", 0, "x", -1)),
@@ -226,7 +226,7 @@ _HELPER = {
 ONE_OF_EACH_KIND = {kind: name for name, (_, (kind, *_)) in reversed(BUGS.items())}.values()
 
 
-@pytest.mark.long(unless=lambda name: name in {*[*BUGS][::4], *ONE_OF_EACH_KIND})  # A fourth of them, and each kind
+@pytest.mark.long(unless=lambda name: name in {*[*BUGS][::4], *ONE_OF_EACH_KIND})  # A quarter of them, of every kind
 @pytest.mark.filterwarnings("ignore::metalnb.MetalnbWarning")
 @pytest.mark.parametrize("name", BUGS)
 def test_a_planted_bug_is_found(name: str) -> None:
@@ -414,7 +414,7 @@ def test_a_right_kernel_is_left_alone(name: str) -> None:
 
 
 def test_a_short_group_lacks_lanes_that_a_reduction_takes_from() -> None:
-    """What is right for 32 lanes: lane 4 of 20 takes from lane 20, and lane 0 has that in its sum then."""
+    """Right for 32 lanes; but of 20 lanes, lane 4 takes from lane 20, and lane 0's sum then contains that value."""
     body = "float v = x[i];\nfor (uint k = 16; k; k /= 2) v += simd_shuffle_down(v, k);\no[i] = v;"
     found = seen(body, threads=52, threadgroup=52)
     assert (found.ok, [(f.kind, f.line, f.thread, f.index, f.size) for f in found.findings]) == (
@@ -425,7 +425,7 @@ def test_a_short_group_lacks_lanes_that_a_reduction_takes_from() -> None:
 
 
 def test_the_other_party_of_a_race_is_named() -> None:
-    """Threads run one after the other: the first 32 read unwritten elements, which the others write afterwards."""
+    """Threads run one after another: the first 32 read unwritten elements, which the others write afterwards."""
     found = seen("threadgroup float s[64];\ns[t] = 1;\no[i] = s[63 - t];")
     unwritten, race, *more = found.findings
     assert (unwritten.kind, unwritten.line, unwritten.thread, unwritten.index) == ("never written", 8, 0, 63)
@@ -445,7 +445,7 @@ OVERLAPS = {
 
 @pytest.mark.parametrize("name", OVERLAPS)
 def test_arguments_that_overlap_overlap_in_the_copies(name: str) -> None:
-    """What another thread writes through one argument is seen through the other, as it is in the call."""
+    """As in the call, another thread's writes through one argument are visible through the other."""
     start = OVERLAPS[name]
     reverse = mnb.compile(f"""{HEAD}kernel void f(device const float* x, device float* o,
         uint i [[thread_position_in_grid]]) {{ o[i] = x[127 - i]; }}""").f
@@ -462,7 +462,7 @@ def test_arguments_that_overlap_overlap_in_the_copies(name: str) -> None:
     races = [f for f in found.findings if f.kind == "race"]
     assert races
     assert repr(found).count(" too; pass a copy of one") == len(races)
-    for race in races:  # of an element that the one thread writes, and the other reads
+    for race in races:  # of an element that one thread writes and the other reads
         assert race.other
         assert race.index is not None
         place = race.index + (start if race.name == "o" else 0)
@@ -504,11 +504,11 @@ def test_nan_that_was_given_is_not_taken_for_what_was_never_set() -> None:
     assert mnb.validate(kernel, np.full(8, 0xFFFFFFFF, np.uint32).view(np.float32)).ok
 
 
-# ---- The puzzles: right solutions, and what learners write instead ---------------------------------------------------
+# ---- The puzzles: right solutions, and common mistakes ---------------------------------------------------
 
 
 def of_puzzle(name: str, old: str = "", new: str = "") -> list[mnb.Validation]:
-    """A solution with one thing changed, at each size that the puzzle is checked at."""
+    """Return a solution with one change, at each size that the puzzle is checked at."""
     text = str(puzzles.solution(name))
     assert old in text
     puzzle = puzzles.puzzle(name)
@@ -522,14 +522,14 @@ def of_puzzle(name: str, old: str = "", new: str = "") -> list[mnb.Validation]:
     return found
 
 
-@pytest.mark.long(every=3)  # test_puzzles runs all solutions, unwatched
+@pytest.mark.long(every=3)  # test_puzzles runs all solutions, without validation
 @pytest.mark.parametrize("name", puzzles.PUZZLES)
 def test_a_puzzles_solution_is_left_alone(name: str) -> None:
     for found in of_puzzle(name):
         assert found.ok, found
 
 
-@pytest.mark.long(every=3)  # test_puzzles finds mistakes of this kind, too
+@pytest.mark.long(every=3)  # test_puzzles covers mistakes of this kind, too
 @pytest.mark.filterwarnings("ignore::metalnb.MetalnbWarning")
 @pytest.mark.parametrize(("name", "old", "new", "kind"), [
     ("add_ten", "a[i] + 10", "a[i + 1] + 10", "beyond"),
@@ -563,7 +563,7 @@ def test_a_learners_mistake_is_found(name: str, old: str, new: str, kind: str) -
 
 
 class _Watch:
-    """Repeats each dispatch of the engine in the checked build, before starting it."""
+    """Repeats each of the engine's dispatches in the checked build before starting it."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.seen: list[tuple[str, Any]] = []
@@ -607,7 +607,7 @@ LIBRARY = {
 }
 
 
-# Each takes a second; the puzzles' and the right kernels above are left alone by the same code.
+# Each takes a second; the right kernels and the puzzles above run through the same code.
 @pytest.mark.long(every=4)
 @pytest.mark.parametrize("name", LIBRARY)
 def test_a_kernel_of_the_library_is_left_alone(name: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""The puzzles: every solution passes, and each common mistake gets a message of its own."""
+"""The puzzles: every solution passes, and each common mistake has its own message."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ NAMES = list(puzzles.PUZZLES)
 
 BARRIER = "threadgroup_barrier(mem_flags::mem_threadgroup);"
 
-# Of each puzzle's solution: what a learner writes instead, and what the answer must say.
+# For each puzzle: what a learner writes instead of the solution, and what the answer must say.
 WRONG = {
     "add_ten": (
         ("a[i] + 10", "a[i]", "expected"),
@@ -251,14 +251,14 @@ def test_the_starter_compiles_and_is_not_right(name: str) -> None:
     assert asked.hints
 
 
-@pytest.mark.long(every=3)  # Each puzzle has several: most puzzles are among them
+@pytest.mark.long(every=3)  # Each puzzle has several, so most puzzles are still covered
 @pytest.mark.parametrize(("name", "old", "new", "told"), CASES)
 def test_a_mistake_is_named(name: str, old: str, new: str, told: str) -> None:
     kernel = solved(name, old, new)
     verdict = puzzles.check(kernel, seed=7)
     assert not verdict
     assert told in verdict.message, verdict
-    assert puzzles.show(kernel).svg.startswith("<svg")  # also of threads that are beyond the end
+    assert puzzles.show(kernel).svg.startswith("<svg")  # also for threads beyond the end
 
 
 IN_THREADGROUP_MEMORY = """#include <metal_stdlib>
@@ -274,7 +274,7 @@ kernel void turned_round(device const float* a, device float* out, uint i [[thre
 
 
 def four_walks() -> str:
-    """The product by blocks, but each of a thread's four elements reads the tiles on its own."""
+    """Return the blocked product in which each of a thread's four elements reads the tiles separately."""
     text = str(puzzles.solution("blocked"))
     start = text.index("        for (uint k = 0")
     walks = "".join(
@@ -318,7 +318,7 @@ def test_a_tile_whose_rows_are_turned_is_free_of_conflicts() -> None:
 
 
 def test_threads_beyond_the_end_are_told_and_drawn() -> None:
-    """A kernel in which each thread takes the element at its own place is refused by a call; a puzzle shows why."""
+    """A call refuses a kernel in which each thread takes the element at its own index; a puzzle shows why."""
     asked = puzzles.puzzle("guarded")
     kernel = mnb.compile("""kernel void guarded(device const float* a, device float* out, constant uint& n,
         uint i [[thread_position_in_grid]]) { out[i] = a[i] + 10; }""").guarded
@@ -337,7 +337,7 @@ def test_threads_beyond_the_end_are_told_and_drawn() -> None:
 
 
 def test_threads_that_touch_nothing_are_named() -> None:
-    """Two of the guarded kernel's eight threads have no element; of the map's none."""
+    """In the guarded kernel two of eight threads have no element; in the map every thread has one."""
     assert puzzles.show(solved("guarded")).text.endswith("\n  threads 6, 7: nothing")
     assert "nothing" not in puzzles.show(solved("add_ten")).text
 

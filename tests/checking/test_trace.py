@@ -1,4 +1,4 @@
-"""`mnb.trace`: lines, variables, memory and lockstep of one threadgroup, against NumPy and the source."""
+"""`mnb.trace`: one threadgroup's lines, variables, memory and lockstep, compared with NumPy and the source."""
 
 import json
 import sys
@@ -35,7 +35,7 @@ def steps(trace: Any, thread: Any = 0) -> Any:
 
 
 def lines(trace: Any, first: Any, thread: Any = 0) -> Any:
-    """Return the lines that a thread stood on, counted from the kernel's first statement."""
+    """Return the lines that a thread executed, counted from the kernel's first statement."""
     return [s.line - first for s in steps(trace, thread)]
 
 
@@ -207,7 +207,7 @@ def test_of_a_large_threadgroup_one_simdgroup_has_its_variables() -> None:
     assert seen.at(seen.ticks, "out")[1] == list(range(512))
 
 
-@pytest.mark.long  # Seconds until the trace is full
+@pytest.mark.long  # It takes seconds until the trace is full
 def test_an_endless_loop_and_a_wild_access_end() -> None:
     kernel, _ = compiled("uint k = 0;\nwhile (x[0] == 0) ++k;\nout[i] = k;")
     seen = mnb.trace(kernel, np.zeros(4, np.float32), np.zeros(4, np.float32), threadgroup=4)
@@ -246,8 +246,8 @@ def test_a_kernel_that_a_macro_writes_says_why_it_has_no_steps() -> None:
     text = f"#define KERNEL(name) {head} {{ out[i] = 1; }}\nKERNEL(k)"
     seen = mnb.trace(mnb.compile(text).k, np.zeros(4, np.float32))
     assert seen.threads == ((), (), (), ())
-    assert "No statement was met" in str(seen)
-    assert "No statement was met" in seen._repr_html_()
+    assert "No statement was recorded" in str(seen)
+    assert "No statement was recorded" in seen._repr_html_()
     assert seen.at(seen.ticks, "out") == ([0] * 4, [-1] * 4)
 
 

@@ -1,4 +1,4 @@
-"""Validation sees each access, reports errors, compares outputs with a reference, and changes nothing."""
+"""Validation sees every access, reports errors, compares outputs with a reference, and changes nothing."""
 
 import doctest
 import itertools
@@ -129,7 +129,7 @@ def test_a_read_beyond_the_end_is_told(program: mnb.Program, n: int) -> None:
 
 
 def test_arrays_too_short_for_the_grid_are_tried(program: mnb.Program) -> None:
-    """A call refuses them where each thread takes the element at its own place; validate says who is beyond."""
+    """A call refuses them if each thread takes the element at its own index; validate names the threads beyond."""
     x, out = np.zeros(30, np.float32), np.zeros(30, np.float32)
     with pytest.raises(mnb.ArgumentError, match="each of the grid's 32 threads"):
         program.copied(x, out, grid=32)
@@ -165,7 +165,7 @@ def test_threads_that_meet_at_an_element_are_told_by_their_threadgroups(program:
     assert {f.other.threadgroup != f.threadgroup for f in races if f.other} == {True}
     assert "nothing orders threadgroups; use an atomic, or an element each" in repr(apart)
     together = mnb.validate(program.turned, np.arange(64, dtype=np.float32), threadgroup=32)
-    assert together.ok  # a barrier stands between
+    assert together.ok  # a barrier comes between
 
 
 def test_atomics_may_meet_and_are_followed_wherever_they_go(program: mnb.Program) -> None:
@@ -220,7 +220,7 @@ def test_what_there_is_no_time_for_is_left_out_and_said(program: mnb.Program, mo
     n = 1 << 18
     seen = mnb.validate(program.next, np.zeros(n, np.float32), threadgroup=64)
     assert 0 < seen.left_out < n // 64
-    assert [(f.thread, f.index) for f in seen.findings] == [(n - 1, n)]  # the last threadgroup is of the sample
+    assert [(f.thread, f.index) for f in seen.findings] == [(n - 1, n)]  # the sample includes the last threadgroup
     assert f"{seen.left_out:,} of 4,096 threadgroups were not run to their end" in repr(seen)
     assert max(e.thread for e in seen.events) == n - 1
 
@@ -252,7 +252,7 @@ def test_the_card_says_what_the_text_says_and_marks_the_line(program: mnb.Progra
     assert "metalnb-finding" not in well.split("</style>")[1]
 
 
-# ---- Against a reference.
+# ---- Comparison with a reference.
 
 
 def test_a_right_kernel_is_as_expected_at_other_sizes_too(program: mnb.Program, rng: np.random.Generator) -> None:
@@ -342,7 +342,7 @@ kernel void slow(device const float* x, device float* o, uint i [[thread_positio
     o[i] = s;
 }""").slow
     x = np.ones(64, np.float32)
-    mnb.validate(kernel, x, np.zeros(1, np.float32), seconds=0.01)  # compiled: that is not to be interrupted
+    mnb.validate(kernel, x, np.zeros(1, np.float32), seconds=0.01)  # compiled: the interrupt must not hit that
     with pytest.raises(KeyboardInterrupt):
         interrupted(lambda: mnb.validate(kernel, x, np.zeros(1 << 16, np.float32), grid=1 << 16, seconds=1e6))
     seen = mnb.validate(kernel, x, np.zeros(1 << 16, np.float32), grid=1 << 16, threadgroup=1, seconds=1.0)

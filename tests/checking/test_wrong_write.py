@@ -1,4 +1,4 @@
-"""`mnb.trace(until=)`: from an element that is wrong to the thread and the statement that wrote it."""
+"""`mnb.trace(until=)`: from a wrong element to the thread and the statement that wrote it."""
 
 import sys
 from typing import Any
@@ -14,7 +14,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::metalnb.MetalnbWarning"),
 ]
 
-# Clamps its columns one too early: the last two columns are wrong.
+# It clamps one column too early: the last two columns are wrong.
 BLUR = """#include <metal_stdlib>
 using namespace metal;
 kernel void blur(device const float* x, device float* out, uint2 i [[thread_position_in_grid]],
@@ -46,7 +46,7 @@ def image() -> Any:
 
 
 def opens_at(seen: Any) -> tuple[tuple[int, int], int, Any]:
-    """Return the thread at which a trace opens, the line, and the element's value after the statement."""
+    """Return the thread and the line at which a trace opens, and the element's value after the statement."""
     within = np.unravel_index(seen.thread, seen.size[::-1])[::-1]
     at = [g * t + n for g, t, n in zip(seen.group, seen.threadgroup, within, strict=True)]
     (step,) = [s for s in seen.threads[seen.thread] if s.tick == seen.aim.tick]
@@ -122,7 +122,7 @@ def test_what_depends_on_other_threadgroups_opens_at_the_line() -> None:
             out[0] = i;
     }""").last
     seen = mnb.trace(kernel, np.zeros(1, np.uint32), np.zeros(4, np.float32), until="out[0]", grid=8, threadgroup=4)
-    assert "did not come to write out[0] here, where no other threadgroup runs" in str(seen)
+    assert "did not write out[0] here, where no other threadgroup runs" in str(seen)
 
 
 @pytest.mark.parametrize(("until", "message"), [
@@ -137,7 +137,7 @@ def test_what_names_no_element_of_an_output_is_refused(blur: Any, image: Any, un
 
 def test_what_nobody_wrote_and_what_is_right_is_refused(blur: Any, image: Any) -> None:
     out = np.zeros_like(image)
-    with pytest.raises(ArgumentError, match=r"asks who wrote out\[11, 0\], and no thread did"):
+    with pytest.raises(ArgumentError, match=r"asks which thread wrote out\[11, 0\], and no thread did"):
         mnb.trace(blur, image, out, until="out[11, 0]", grid=(40, 4))
     with pytest.raises(ArgumentError, match="the outputs were compared with nothing"):
         mnb.trace(blur, image, out, until=mnb.validate(blur, image, out))

@@ -113,11 +113,11 @@ def test_larger_threadgroups_than_metals_are_refused() -> None:
         engine.launch(engine.compile(kernel.unit), [np.zeros(4, np.float32)], (4, 1, 1), (2048, 1, 1))
 
 
-# ---- Threads that synchronise ----------------------------------------------------------------------------------------
+# ---- Threads that synchronize ----------------------------------------------------------------------------------------
 
 LANES = np.arange(32)
 
-# What each lane adds up in `s`, by the lane's number, where l is the lane and `one()` counts the active lanes.
+# The expected sum in each lane's `s`, where l is the lane's number and `one()` counts the active lanes.
 DIVERGENT = {
     "branch": ("if (l & 1) s = one(); else s = 100 * one();", lambda lane: 16 if lane & 1 else 1600),
     "unequal branch": ("if (l < 5) s = one(); s += 100 * one();", lambda lane: 3200 + (5 if lane < 5 else 0)),
@@ -167,7 +167,7 @@ def test_only_active_lanes_take_part(name: str, math: str) -> None:
 
 
 def test_turns_are_marked_where_lanes_may_part() -> None:
-    """A loop whose body always runs as a whole needs no mark, which would double its cost."""
+    """A loop whose lanes always stay together needs no mark, which would double its cost."""
     marked = {
         "for (;;) { if (a) simd_sum(x); }": "for (;; $iteration_end()) { if (a) simd_sum(x); }",
         "for (int i = 0; i < n; ++i) f(i);": "for (int i = 0; i < n; $iteration_end(), ++i) f(i);",
@@ -236,7 +236,7 @@ def test_dispatches_with_fibers_of_many_python_threads() -> None:
 
 
 def test_dispatches_of_all_lengths_of_many_python_threads() -> None:
-    """Workers spin, sleep or run another thread's dispatch when the next one starts; none is lost or done twice."""
+    """Workers may be spinning, asleep or busy when the next dispatch starts; none is lost or run twice."""
     program = compiled("""
         kernel void f(device uint* o, constant uint& n, uint i [[thread_position_in_grid]]) {
             uint a = i;
@@ -298,7 +298,7 @@ def test_it_is_the_default_where_no_other_can_run(monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_rotation_goes_around_32_lanes_though_there_are_31() -> None:
-    """A missing lane yields the caller's own value."""
+    """A missing lane yields the calling lane's own value."""
     kernel = mnb.compile(
         f"{HEAD}kernel void f(device const int* x, device int* down, device int* up,"
         "uint i [[thread_position_in_grid]]) {"
@@ -315,7 +315,7 @@ def test_a_rotation_goes_around_32_lanes_though_there_are_31() -> None:
 @pytest.mark.parametrize("meeting", ["", "simdgroup_barrier(mem_flags::mem_none);"])
 @pytest.mark.parametrize("kind", ["int", "uint", "short", "ulong", "int4", "uchar2"])
 def test_a_division_by_0_is_one_by_1(kind: str, meeting: str) -> None:
-    """As docs/robustness.md says about the engine cpu. On x86 the process would otherwise end."""
+    """As docs/robustness.md specifies for the engine cpu; on x86 the process would otherwise end."""
     scalar = kind.rstrip("24")
     kernel = mnb.compile(
         "#include <metal_stdlib>\nusing namespace metal;\n"
@@ -351,7 +351,7 @@ def test_arrays_in_a_structs_pointers() -> None:
 
 @pytest.mark.parametrize("function", ["exp", "exp2", "cospi"])
 def test_a_half_of_a_double(function: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As on a processor without AVX-512 FP16: clang calls a function for it, which must be linked in."""
+    """As on a processor without AVX-512 FP16, where clang calls a function that must be linked in."""
     flags = toolchain.flags()
     if toolchain.target_triple().startswith("x86_64"):
         flags = (*flags, "-mno-avx512fp16")

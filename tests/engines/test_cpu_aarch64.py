@@ -1,4 +1,4 @@
-"""The engine `cpu` on another processor: its code and its runtime for aarch64, as a program that qemu runs."""
+"""The engine `cpu` on another processor: its code and runtime for aarch64, as a program that qemu runs."""
 
 import platform
 import shutil
@@ -47,7 +47,7 @@ kernel void apart(device uint* o, uint i [[thread_position_in_grid]], uint t [[t
     o[i] = uint(float(half(i)) * 2.0f) + 100000 * t;
 }
 """
-# It reads the places of the kernel, runs one dispatch, and writes the buffer.
+# It reads the kernel's argument layout, runs one dispatch, and writes the buffer.
 PROGRAM = """
 typedef unsigned long u64;
 typedef unsigned u32;
@@ -80,7 +80,7 @@ void _start(void) {
 
 
 def code_of(unit: Unit, way: str) -> tuple[bytes, int]:
-    """Compile a kernel; return its object file, and the bytes of threadgroup memory that it is to be given."""
+    """Compile a kernel; return its object file and its size of threadgroup memory (B)."""
     flags = toolchain.flags_for(TRIPLE)
     if way == "lanes":
         module = read(vector_build.thread_text(unit, flags=flags))
@@ -127,7 +127,7 @@ def test_threads_wait_for_each_other(way: str, tmp_path: Path) -> None:
     want = first + n - 1 - (i - first)
     for k in range(5):
         active = (i >> k & 1) == 0
-        for group in range(0, THREADS, 8):  # lanes of one SIMD-group, whole or cut short
+        for group in range(0, THREADS, 8):  # lanes of one SIMD-group, complete or cut off
             mates = (i - lane == (i - lane)[group]) & active
             want = np.where(mates & (i // 8 * 8 == group), want + 1000 * mates.sum(), want)
     assert np.array_equal(run("meeting", way, tmp_path), want)

@@ -1,4 +1,4 @@
-"""The engine `cpu` for other systems: its kernels, its runtime and its pool become libraries of theirs, here."""
+"""The engine `cpu` for other systems: its kernels, runtime and pool are linked here as libraries for them."""
 
 import ctypes
 import platform
@@ -42,14 +42,14 @@ _MACHO, _SIGNATURE = 0xFEEDFACF, 0x1D
 
 
 def made(triple: str, kernel: str) -> tuple[bytes, bytes, Unit]:
-    """Compile and link one of the kernels, as the engine does there; return its object file and the library, too."""
+    """Compile and link one of the kernels as the engine does there; return its object file and library."""
     try:
         engines.named("cpu")
     except mnb.EngineUnavailable as error:
         pytest.skip(str(error))
     unit = mnb.compile(CELL)[kernel].unit
     flags = toolchain.flags_for(triple)
-    if triple == WINDOWS:  # its processors convert halves by themselves, as -march=native says there
+    if triple == WINDOWS:  # its processors convert halves in hardware, as -march=native would say there
         flags = (*flags, "-mf16c")
     way = "fibers" if kernel == "meeting" else "loops"
     text = fiber_text(unit) if way == "fibers" else loop_text(unit, independent=True)
@@ -77,7 +77,7 @@ def made_in_lanes(triple: str, kernel: str) -> bytes:
 
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="other processors have an instruction for it")
 def test_halves_of_doubles_are_rounded_once(tmp_path: Path) -> None:
-    """Where the processor has no AVX-512 FP16, clang calls a function that no system's library need have."""
+    """Without AVX-512 FP16, clang calls a function that a system's libraries may lack."""
     try:
         engines.named("cpu")
     except mnb.EngineUnavailable as error:
@@ -121,14 +121,14 @@ def commands(file: bytes) -> set[int]:
 
 @pytest.mark.parametrize("kernel", ["meeting", "apart"])
 def test_for_windows(kernel: str) -> None:
-    """Nothing is missing: the linker leaves no symbol open there. Mathematics needs nothing of Windows' own."""
+    """Nothing is missing: the linker there leaves no symbol undefined, and mathematics uses no function of Windows."""
     _, file, _ = made(WINDOWS, kernel)
     assert file[:2] == b"MZ"
     assert b"metalnb_groups\0" in file
     assert b"ucrtbase.dll" not in file
 
 
-# For a Mac, zig's linker first builds its own runtime: half a minute of processor time. Linux and Windows stay.
+# For a Mac, zig's linker first builds its runtime: half a minute of processor time. Linux and Windows always run.
 macs_long = pytest.mark.long(unless=lambda triple: triple not in MACS)
 
 
@@ -136,7 +136,7 @@ macs_long = pytest.mark.long(unless=lambda triple: triple not in MACS)
 @pytest.mark.parametrize("kernel", ["meeting", "apart"])
 @pytest.mark.parametrize("triple", MACS)
 def test_for_a_mac(triple: str, kernel: str) -> None:
-    """On Apple silicon a library is not loaded without a signature."""
+    """Apple silicon loads no library without a signature."""
     _, file, _ = made(triple, kernel)
     assert b"_metalnb_groups\0" in file
     assert (_SIGNATURE in commands(file)) == triple.startswith("aarch64")
@@ -145,7 +145,7 @@ def test_for_a_mac(triple: str, kernel: str) -> None:
 @macs_long
 @pytest.mark.parametrize("triple", [LINUX, WINDOWS, *MACS])
 def test_the_order_of_meetings_is_read_from_each_kind_of_file(triple: str) -> None:
-    """The SIMD function, and the end of an iteration without it; all copies of a call have one rank."""
+    """The SIMD function, and the end of an iteration without it; all copies of a call have the same rank."""
     code, file, unit = made(triple, "meeting")
     ranks = np.frombuffer(call_site_ranks(code, file, with_iteration_ends(unit.cell.edited.text).ends), np.uint32)
     assert sorted({*ranks[ranks > 0].tolist()}) == [1, 2]
@@ -155,7 +155,7 @@ def test_the_order_of_meetings_is_read_from_each_kind_of_file(triple: str) -> No
 @pytest.mark.parametrize("kernel", ["meeting", "apart"])
 @pytest.mark.parametrize("triple", [LINUX, WINDOWS, *MACS])
 def test_in_vector_registers(triple: str, kernel: str) -> None:
-    """Barriers are coroutines there: no stack is switched, and nothing is missing."""
+    """Barriers are coroutines there: no stack is switched, and no symbol is missing."""
     file = made_in_lanes(triple, kernel)
     assert b"metalnb_groups\0" in file
     assert b"ucrtbase.dll" not in file

@@ -1,4 +1,4 @@
-"""The mathematics of the engine `cpu`: right for every kind of number, on each x86-64, with no call of a library."""
+"""Mathematics on the engine `cpu`: right for every kind of number, on every x86-64 level, without library calls."""
 
 import functools
 import platform
@@ -37,7 +37,7 @@ _EDGES = (
     2.0**24, 2.0**31, 2.0**100, 3.4028235e38, np.inf,
 )  # fmt: skip
 EDGES = np.array([*_EDGES, *(-x for x in _EDGES), np.nan], np.float32)
-# Of two arguments, as the page has it: over 2^23 random pairs, and each edge with each.
+# Of two arguments, as in docs/msl.md: over 2^23 random pairs, and all pairs of edge cases.
 PAIRS = {"atan2": 1.6, "fmod": 0.0, "pow": 0.51, "powr": 0.51}
 _SECOND = {"": "", "T": "float second; ", "int": "int second; "}
 _NAMES = "|".join(row.name for row in MATH if row.name.isalnum())
@@ -54,10 +54,10 @@ def engine_is_here() -> None:
 
 @pytest.fixture(params=PROCESSORS)
 def processor(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Compile for a processor that has less than this one may have."""
+    """Compile for a processor with fewer features than this one may have."""
     flags = tuple(f"-march={request.param}" if flag == "-march=native" else flag for flag in toolchain.flags())
     monkeypatch.setattr(toolchain, "flags", lambda: flags)
-    monkeypatch.setattr(compiled, "_programs", OrderedDict())  # or each would run what the first was compiled for
+    monkeypatch.setattr(compiled, "_programs", OrderedDict())  # or each would run the first one's code
     monkeypatch.setattr(toolchain, "TARGET", functools.cache(toolchain.TARGET.__wrapped__))
     return str(request.param)
 
@@ -65,7 +65,7 @@ def processor(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
 def results(
     names: Iterable[str], *arguments: NDArray[np.float32], math: str = "precise",
 ) -> NDArray[np.float32]:  # fmt: skip
-    """Call each function on the same arguments, in one kernel."""
+    """Call all functions on the same arguments in one kernel; return their results."""
     count = len(arguments[0])
     call = ", ".join(f"in[{place} * n + i]" for place in range(len(arguments)))
     lines = [f"out[{k} * n + i] = {name}({call});" for k, name in enumerate(names)]
@@ -79,7 +79,7 @@ def results(
 
 
 def complaints(names: Iterable[str], got: NDArray[np.float32], *arguments: NDArray[np.float32]) -> list[str]:
-    """Compare with the table's oracles: none is further off than `docs/msl.md` says, and zeros have their sign."""
+    """Return the results whose error exceeds that in `docs/msl.md`, or whose zero has the wrong sign."""
     found = []
     for name, result in zip(names, got, strict=True):
         row = next(row for row in MATH if row.name == name)
@@ -87,7 +87,7 @@ def complaints(names: Iterable[str], got: NDArray[np.float32], *arguments: NDArr
             exact = np.asarray(row.oracle(*(x.astype(np.float64) for x in arguments)), np.float64)
         error = distance(result, exact, signed_zero=True)
         worst = int(error.argmax())
-        allowed = {**read().every_float, **PAIRS}[name] * (1 + 1e-6)  # float64 has an error of its own
+        allowed = {**read().every_float, **PAIRS}[name] * (1 + 1e-6)  # float64 has an error, too
         if not error[worst] <= allowed:
             given = ", ".join(repr(x[worst]) for x in arguments)
             found.append(f"{name}({given}) = {result[worst]!r}, not {exact[worst]!r}: {error[worst]:.4f} ulp")
@@ -95,7 +95,7 @@ def complaints(names: Iterable[str], got: NDArray[np.float32], *arguments: NDArr
 
 
 def pairs() -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Each edge with each, pairs of any two floats, and pairs whose powers are usually numbers."""
+    """Return all pairs of edge cases, pairs of any floats, and pairs whose powers are usually finite."""
     dice = np.random.default_rng(6)
     every = dice.integers(0, 1 << 32, (2, 1 << 17), dtype=np.uint32).view(np.float32)
     some = dice.uniform(-40, 40, (2, 1 << 17)).astype(np.float32)
@@ -105,7 +105,7 @@ def pairs() -> tuple[NDArray[np.float32], NDArray[np.float32]]:
 
 @pytest.mark.long(every=3)  # This processor; the others differ in the compiler's instructions
 def test_floats_of_every_size(processor: str) -> None:
-    """2^18 of them, and edge cases, including sin, cos and tan of the largest."""
+    """2^18 floats and the edge cases, including sin, cos and tan of the largest."""
     assert processor
     dice = np.random.default_rng(5)
     x = np.concatenate([EDGES, dice.integers(0, 1 << 32, 1 << 18, dtype=np.uint32).view(np.float32)])
@@ -113,13 +113,13 @@ def test_floats_of_every_size(processor: str) -> None:
 
 
 def test_pairs_of_every_size(processor: str) -> None:
-    """What C99 says of pow and atan2 at 0, 1, infinities and NaN is among them."""
+    """These include what C99 specifies for pow and atan2 at 0, 1, infinities and NaN."""
     assert processor
     x, y = pairs()
     assert not complaints(PAIRS, results(PAIRS, x, y), x, y)
 
 def test_powers_whose_results_a_float_just_holds_or_does_not(processor: str) -> None:
-    """Any base, and one near 1, to powers that reach from below the least denormal number to beyond the greatest."""
+    """Any base, and bases near 1, with powers from below the least denormal number to beyond the greatest float."""
     assert processor
     dice = np.random.default_rng(8)
     count = 1 << 17
@@ -132,7 +132,7 @@ def test_powers_whose_results_a_float_just_holds_or_does_not(processor: str) -> 
 
 
 def test_a_remainder_beside_a_multiple_is_exact(processor: str) -> None:
-    """Where the rounded quotient is a whole number and the exact one is not, up to where a slower form takes over."""
+    """Cases whose rounded quotient is an integer but whose exact one is not, up to where a slower form takes over."""
     assert processor
     dice = np.random.default_rng(7)
     y = (dice.uniform(1, 2, 1 << 16) * 2.0 ** dice.integers(-20, 20, 1 << 16)).astype(np.float32)
@@ -143,7 +143,7 @@ def test_a_remainder_beside_a_multiple_is_exact(processor: str) -> None:
 
 
 def test_the_next_float_and_a_scaled_one(processor: str) -> None:
-    """Exact, or rounded once; with exponents beyond any float's."""
+    """Results are exact or rounded once, also with exponents beyond any float's."""
     assert processor
     x, y = pairs()
     with np.errstate(all="ignore"):
@@ -163,12 +163,12 @@ def test_the_next_float_and_a_scaled_one(processor: str) -> None:
 
 
 def test_a_fused_sum_is_rounded_once(processor: str) -> None:
-    """On a processor without an instruction for it, too: of sums next to a tie between two floats, and at the edges."""
+    """Also on a processor without an FMA instruction: sums next to a tie between two floats, and edge cases."""
     assert processor
     x, y = pairs()
     dice = np.random.default_rng(8)
     z = dice.permutation(y)
-    # In double the sum is halfway between two floats; it is a little less, and the lower one is odd.
+    # In double the sum is halfway between two floats; the exact sum is slightly less, and the lower float is odd.
     x[0], y[0], tie = (1 + 2.0**-23) * 2.0**-12, (1 - 2.0**-23) * 2.0**-12, 1 + 2.0**-23
     with np.errstate(all="ignore"):
         product = x.astype(np.float64) * y
@@ -182,23 +182,23 @@ def test_a_fused_sum_is_rounded_once(processor: str) -> None:
 
 
 def _sum(a: NDArray[np.float64], b: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return a sum and what it lacks (D. E. Knuth)."""
+    """Return a sum and its rounding error (D. E. Knuth)."""
     total = a + b
     part = total - a
     return total, np.nan_to_num((a - (total - part)) + (b - part), posinf=0, neginf=0)
 
 
 def test_the_vectoriser_knows_the_processor(processor: str) -> None:
-    """It once assumed every processor to be the first one queried: a kernel then ran a thread at a time."""
+    """It once took every processor for the first one queried, so that a kernel ran one thread at a time."""
     assert processor
     assert vector_build.machine() == vector_build.machine(toolchain.flags())
 
 
 def test_inverse_roots_in_fast_math(processor: str) -> None:
-    """Within the 2 units in the last place that are allowed: 1.05 by an estimate, 1.5 by a root and a division."""
+    """Within the allowed 2 units in the last place: 1.05 with an estimate, 1.5 with a root and a division."""
     allowed = 1.05 if processor == "native" and vector_build.machine().estimates else 1.5
     bits = np.random.default_rng(9).integers(0, 1 << 32, 1 << 20, dtype=np.uint32)
-    worst = np.float32(1.0457709)  # of all significands
+    worst = np.float32(1.0457709)  # the worst of all significands
     x = np.concatenate([EDGES, [worst], np.arange(1, 1 << 10, dtype=np.uint32).view(np.float32), bits.view(np.float32)])
     with np.errstate(all="ignore"):
         exact = 1 / np.sqrt(x.astype(np.float64))
@@ -217,7 +217,7 @@ def test_inverse_roots_in_fast_math(processor: str) -> None:
 @pytest.mark.long(every=4)  # Likewise, alternating
 @pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int16, np.uint16, np.int32, np.uint32])
 def test_quotients_and_remainders_are_exact(processor: str, dtype: type[np.signedinteger]) -> None:
-    """Of numbers at powers of 2, any others, and beside multiples; by a divisor of each lane's, and a uniform one."""
+    """For numbers at powers of 2, random ones, and neighbours of multiples; by varying and by uniform divisors."""
     assert processor
     name = np.dtype(dtype).name + "_t"
     program = mnb.compile(
@@ -238,7 +238,7 @@ def test_quotients_and_remainders_are_exact(processor: str, dtype: type[np.signe
 
 
 def dividends(dtype: type[np.signedinteger]) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
-    """Return dividends, their divisors, which overflow nowhere, and the divisors at the edges."""
+    """Return dividends, their divisors, which never overflow, and the divisors that are edge cases."""
     info, dice, count = np.iinfo(dtype), np.random.default_rng(10), 1 << 17
     powers = {sign * 2**k + more for k in range(info.bits) for more in (-1, 0, 1) for sign in (-1, 1)}
     listed = sorted(x for x in {*powers, *range(-9, 10), info.max // 3} if info.min <= x <= info.max)
@@ -255,7 +255,7 @@ def dividends(dtype: type[np.signedinteger]) -> tuple[NDArray[Any], NDArray[Any]
 @pytest.mark.parametrize("meets", [False, True])
 @pytest.mark.parametrize("machine", MACHINES)
 def test_no_function_of_a_library_is_called(machine: str, meets: bool) -> None:
-    """A cell that calls every function, as a loop and as fibers, for each kind of machine."""
+    """A cell that calls every function, as a loop and as fibers, for each kind of processor."""
     lines = (f"{{ {_SECOND[row.second]}o[i] += {row.expression}; }}" for row in MATH if "V(" not in row.expression)
     unit = mnb.compile(
         f"{HEAD}kernel void f(device float* o, device const float* x, uint i [[thread_position_in_grid]])"

@@ -1,4 +1,4 @@
-"""The engine in use, and the reason; the cost of finding out; and an engine's former name."""
+"""The engine in use and the reason, the cost of choosing it, and an engine's former name."""
 
 import os
 import pickle
@@ -22,7 +22,7 @@ KERNEL = "kernel void k(device float* x, uint i [[thread_position_in_grid]]) { x
 
 @pytest.fixture(autouse=True)
 def _only_cpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """A machine on which only cpu can run, with no engine chosen."""
+    """Let only cpu run here, with no engine chosen."""
     opened = engines._open
 
     def only_cpu(name: str) -> engines.Engine:
@@ -103,7 +103,7 @@ def _available(name: str) -> bool:
     return subprocess.run([sys.executable, "-c", script], capture_output=True, check=False).returncode == 0
 
 
-# The engine cpu, by the name that it had ------------------------------------------------------------------------------
+# The engine cpu, by its former name ------------------------------------------------------------------------------
 
 
 def by_environment() -> Any:

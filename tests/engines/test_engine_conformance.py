@@ -1,6 +1,6 @@
-"""What an engine must do: `metalnb.engine.base.Engine`, in tests that each registered engine passes.
+"""What an engine must do (`metalnb.engine.base.Engine`), as tests that each registered engine passes.
 
-They need no more than three kernels, so that an engine which can run only those can be tried (``toy_engine.py``).
+They use only three kernels, so that an engine that runs nothing else can be tested (``toy_engine.py``).
 """
 
 import dataclasses
@@ -45,7 +45,7 @@ kernel void wrong(device float* x, uint i [[thread_position_in_grid]]) { x[i] = 
 
 @functools.cache
 def doubled(name: str) -> Engine:
-    """One of a Mac's engines, over a stand-in for the package that it needs."""
+    """Open one of a Mac's engines on a double of the package that it needs."""
     if name == "metal":
         return metal.open_engine(module=metal_double)
     return metalcompute_path.open_engine(module=metal_module())
@@ -95,7 +95,7 @@ def window(engine: Engine, nbytes: int) -> tuple[Any, np.ndarray]:
 
 
 def filled(engine: Engine, data: np.ndarray) -> tuple[Any, np.ndarray]:
-    """Memory of the engine with some data in it, and the launch argument for it."""
+    """Return engine memory filled with data, and its launch argument."""
     memory, view = window(engine, data.nbytes)
     engine.copy_in(memory, 0, data.view(np.uint8))
     return memory, view.view(data.dtype)
@@ -107,7 +107,7 @@ def fetched(engine: Engine, memory: Any, like: np.ndarray) -> np.ndarray:
     return out
 
 
-# ---- What it says of itself ------------------------------------------------------------------------------------------
+# ---- How it describes itself -----------------------------------------------------------------------------------------
 
 
 def test_it_has_all_that_the_protocol_names(engine: Engine) -> None:
@@ -151,7 +151,7 @@ def test_a_binary_knows_what_it_was_compiled_from(launch: Launcher) -> None:
 
 
 def test_what_the_targets_compiler_refuses_is_a_compile_error(engine: Engine) -> None:
-    """At the latest by the first launch: metalcompute compiles then."""
+    """Raised by the first launch at the latest: metalcompute compiles only then."""
     unit = mnb.compile(CELL, engine=engine.name)["wrong"].unit
     unit = dataclasses.replace(unit, cell=scan(CELL.replace("x[i] = 0", "x[i] = nowhere")))
     with pytest.raises(mnb.CompileError):

@@ -1,4 +1,4 @@
-"""Small calls: calls that are known, and what must not be taken from an earlier call."""
+"""Small calls: known calls, and what must not be reused from an earlier call."""
 
 import threading
 import time
@@ -26,7 +26,7 @@ def saxpy() -> mnb.Kernel:
 
 
 def test_a_short_dispatch_does_not_overtake(saxpy: mnb.Kernel) -> None:
-    """It reads what an earlier dispatch has yet to write."""
+    """It reads what an earlier dispatch has not yet written."""
     y = np.zeros(8, np.float32)
     saxpy(np.ones(8, np.float32), y, 1.0)
     held = Held(y)
@@ -42,7 +42,7 @@ def test_arguments_that_were_bound_are_bound_again_when_they_change(saxpy: mnb.K
     a, b = (mnb.asarray(np.full(5, v, np.float32), device="cpu", copy=True) for v in (1, 2))
     for _ in range(4):
         (a + a).wait()
-    for _ in range(3):  # blocks swap places, and another op of the same kernel comes between
+    for _ in range(3):  # blocks are swapped, and another op with the same kernel comes between
         x, y = a + b, b + a
         z = x + y
         assert np.asarray(z).tolist() == [6] * 5
@@ -54,7 +54,7 @@ def test_arguments_that_were_bound_are_bound_again_when_they_change(saxpy: mnb.K
 
 
 def test_an_array_does_not_inherit_the_fault_of_its_memory(saxpy: mnb.Kernel) -> None:
-    """Memory from the pool has been another array's, whose last dispatch may have failed."""
+    """Memory from the pool belonged to another array, whose last dispatch may have failed."""
 
     class Failed:
         done = False
@@ -105,14 +105,14 @@ def test_a_known_call_is_checked_where_it_differs(saxpy: mnb.Kernel) -> None:
     with pytest.raises(mnb.ArgumentError, match="read-only"):
         saxpy(x, locked, 2.0)
     assert (locked == 6).all()
-    x.flags.writeable = False  # an input may be
+    x.flags.writeable = False  # allowed for an input
     saxpy(x, y, 2)
     saxpy(x, y, np.float32(2))
     assert (y == 10).all()
 
 
 def test_a_known_call_takes_arrays_of_an_engine(saxpy: mnb.Kernel, second_engine: str) -> None:
-    """Views, the end of an array, another engine, NumPy's arrays beside ours: a call is known by all that it is."""
+    """Views, the end of an array, another engine, NumPy arrays beside ours: a known call must match in all of these."""
     whole, y = mnb.asarray(np.arange(24, dtype=np.float32), device="cpu", copy=True), mnb.zeros(8, device="cpu")
     known = len(saxpy._known._calls)
     for _ in range(3):
@@ -129,7 +129,7 @@ def test_a_known_call_takes_arrays_of_an_engine(saxpy: mnb.Kernel, second_engine
     with pytest.raises(mnb.ArgumentError, match="an array on engine"):
         saxpy(mnb.zeros(8, device=second_engine), y, 2.0)
     seen, host = y.numpy(), np.zeros(8, np.float32)
-    for scale in (2.0, 3.0, 3.0, -0.0, 0.0):  # what NumPy can see is waited for, and a number may have another value
+    for scale in (2.0, 3.0, 3.0, -0.0, 0.0):  # what NumPy can see is waited for, and a scalar may change
         saxpy(whole[:8], host, scale)
         saxpy(whole[:8], y, scale)
     assert host.tolist() == [8 * i for i in range(8)]
@@ -137,7 +137,7 @@ def test_a_known_call_takes_arrays_of_an_engine(saxpy: mnb.Kernel, second_engine
 
 
 def test_a_known_call_of_an_engines_array_does_not_reach_beyond_it() -> None:
-    """The memory of an array may be longer than the array: what the checks look at must not be."""
+    """An array's memory may be longer than the array; the checks must use the array's length."""
     text = HEAD + "kernel void beyond(device float* y, uint i [[thread_position_in_grid]]) { y[i + 1] = 7; }"
     beyond, y = mnb.compile(text, engine="cpu").beyond, mnb.zeros(8, device="cpu")
     assert y.block.host.size > 32
@@ -175,5 +175,5 @@ def test_calls_alike_find_one_form_and_others_another() -> None:
     assert (a + b).formed() is a.formed()
     others = [a.T, a[1:], a[:, ::2], a.astype(mnb.int32), mnb.ones((4, 3), device="cpu")]
     assert len({id(x.formed()) for x in (a, *others)}) == 1 + len(others)
-    for x in others:  # and each is planned for itself
+    for x in others:  # and each has its own plan
         assert np.array_equal(np.asarray(x + x), 2 * np.asarray(x))

@@ -1,4 +1,4 @@
-"""No access of a cell's kernel leaves the memory that it was given: each planted fault is found and named.
+"""No access of a cell's kernel leaves its arguments' memory: each planted fault is found and named.
 
 Every kernel gets arrays of 64 elements in the middle of larger ones, whose margins must not change.
 """
@@ -37,7 +37,7 @@ MARGIN = 256
 
 
 def watched(ticket: Any) -> bool:
-    """Whether a dispatch is checked: its kernel is given what a kernel without checks is not."""
+    """Return whether a dispatch is checked."""
     return hasattr(ticket, "fault_told")
 
 
@@ -169,7 +169,7 @@ def called(engine: str, body: str, k: int) -> None:
             assert np.array_equal(whole, before, equal_nan=True)
 
 
-@pytest.mark.long(every=3)  # Faults stand by kind of memory: each engine has several of each kind
+@pytest.mark.long(every=3)  # Faults are ordered by kind of memory: each engine tests several of each kind
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("fault", FAULTS)
 def test_each_fault_is_found_and_named(fault: str, engine: str) -> None:
@@ -229,7 +229,7 @@ RIGHT = {
 
 @pytest.fixture
 def a_thread_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the engine does with a kernel that it cannot vectorise."""
+    """Run a kernel one thread at a time, as the engine does where it cannot vectorise."""
 
     def refused(_: object) -> None:
         message = "the test says so"
@@ -290,6 +290,21 @@ kernel void f(device const float* x, device float* y, constant uint& by, uint i 
 
 
 @pytest.mark.parametrize("engine", ENGINES)
+def test_an_access_of_several_elements_is_told_by_the_first_that_is_not_there(engine: str) -> None:
+    text = """#include <metal_stdlib>
+    using namespace metal;
+    kernel void f(device const half* x, device float* o, uint i [[thread_position_in_grid]]) {
+        simdgroup_half8x8 m;
+        simdgroup_load(m, x, 9);
+        o[i] = m.thread_elements()[1] + reinterpret_cast<device const half4*>(o)[i].x;
+    }"""
+    made = mnb.compile(text, engine=engine)["f"]
+    for x, o, told in ((70, 64, r"x\[70\]; x has 70 elements"), (71, 63, r"o\[63\]; o has 63 elements")):
+        with pytest.raises(mnb.KernelFault, match=told):
+            made(np.ones(x, np.float16), np.ones(o, np.float32), grid=32)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
 def test_an_index_below_0_in_a_uint_is_told_as_such(engine: str) -> None:
     kernel = mnb.compile("""
 kernel void before(device const float* x, device float* y, uint i [[thread_position_in_grid]]) { y[i] = x[i - 2]; }
@@ -305,14 +320,14 @@ def test_a_kernel_is_checked_unless_it_says_otherwise(engine: str) -> None:
     with pytest.raises(mnb.KernelFault):
         mnb.compile(text, engine=engine).f(y[:4], grid=1)
     assert not y.any()
-    if engine == "cpu":  # a GPU has a copy of the four
+    if engine == "cpu":  # a GPU has a copy of all four
         mnb.compile(text, engine=engine, checked=False).f(y[:4], grid=1)
         assert y[4] == 1
 
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_a_proven_kernel_is_not_checked(engine: str) -> None:
-    """Its binary takes no table: it is the one that an unchecked kernel has."""
+    """Its binary is that of an unchecked kernel and takes no table of limits."""
     kernel = mnb.compile("""
 kernel void f(device const float* x, device float* y, constant uint& n, uint i [[thread_position_in_grid]]) {
     if (i < n) y[i] = x[i];
@@ -333,7 +348,7 @@ kernel void f(device const float* x, device float* y, constant uint& n, uint i [
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("grid", [(16, 8), (19, 13)])
 def test_threadgroups_that_run_as_rows_are_checked(grid: tuple[int, int], engine: str) -> None:
-    """With SIMD functions, a threadgroup of two dimensions is a row to the device; at the edges it is a smaller one."""
+    """With SIMD functions, the device runs a two-dimensional threadgroup as a row, and a smaller one at the edges."""
     kernel = mnb.compile("""#include <metal_stdlib>
 using namespace metal;
 kernel void rows(device float* y, constant uint& at,
@@ -356,7 +371,7 @@ kernel void rows(device float* y, constant uint& at,
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("engine_array", [False, True])
 def test_an_output_that_was_left_out_and_is_too_small_hints_at_shapes(engine_array: bool, engine: str) -> None:
-    """Whether the fault surfaces in the call, or when its result is waited for."""
+    """Whether the fault is raised by the call, or when its result is waited for."""
     spread = mnb.compile("""kernel void spread(device const float* x, device float* o, device float* p,
     uint i [[thread_position_in_grid]]) {
     o[2 * i] = x[i];
@@ -386,7 +401,7 @@ def test_an_output_that_was_left_out_and_is_too_small_hints_at_shapes(engine_arr
 
 
 def test_the_environment_says_what_is_checked() -> None:
-    """Cells are without it, the library's own kernels are not."""
+    """Without the variable, cells are checked and the library's kernels are not."""
     ask = """import metalnb as mnb
 from metalnb.library_kernels.launching.programs import compile
 text = "kernel void f(device float* y) { y[0] = 1; }"
@@ -397,10 +412,10 @@ print(mnb.compile(text).f.unit.checked, compile(text, engine="cpu").f.unit.check
         assert done.stdout.strip() == said
 
 
-@pytest.mark.long  # A quarter of a minute for a few; the planted faults above touch nothing else, either
+@pytest.mark.long  # 15 s for a few; the planted faults above also verify the margins
 @pytest.mark.parametrize("engine", ENGINES)
 def test_random_faults_touch_nothing_else(engine: str) -> None:
-    """A few of those that ``faults/random_faults.py`` makes."""
+    """Run a few of the kernels from ``faults/random_faults.py``."""
     from faults import random_faults
 
     _, calls, faults = random_faults.run(2000, 8, 1, engine)

@@ -1,6 +1,6 @@
-"""What is proven of a launch runs without checks; one step further, the same kernel ends in a fault.
+"""Accesses proven for a launch run without checks; one element further, the same kernel ends in a fault.
 
-Each kernel is right for ``n`` elements, and touches one element too many for arrays of ``n - 1``.
+Each kernel is right for ``n`` elements, and accesses one element too many in arrays of ``n - 1``.
 """
 
 import itertools
@@ -79,7 +79,7 @@ PROVEN = {
 }  # fmt: skip
 
 
-# Each of these has one thread at least that goes out, in a way that a careless proof would miss.
+# In each of these at least one thread goes out of bounds, in a way that a careless proof would miss.
 WRONG = {
     "a stretch whose end wraps": "const uint first = i.x * 536870912 + 9, end = min(first + 536870911, 4294967295u); "
     "float r = 0; for (uint k = first; k < end; k += 134217728) r += x[k >> 25]; y[i.y * 8 + i.x] = r;",
@@ -122,7 +122,7 @@ WRONG = {
 
 
 def launched(body: str, count: int) -> mnb.KernelFault | bool:
-    """Return what was found; or whether the dispatch was watched."""
+    """Return the fault found, or else whether the dispatch was checked."""
     kernel = mnb.compile(HEAD + body + "\n}", engine="cpu", checked=True).f
     shape = np.zeros((), kernel.program.dtype("Shape"))
     shape["size"], shape["n"] = (8, 8), 64
@@ -138,7 +138,7 @@ def launched(body: str, count: int) -> mnb.KernelFault | bool:
     return isinstance(ticket, CheckedTicket)
 
 
-@pytest.mark.long(every=2)  # Each is compiled; tests/faults has proofs over text
+@pytest.mark.long(every=2)  # Each is compiled; tests/faults tests proofs over text
 @pytest.mark.parametrize("body", PROVEN)
 def test_it_is_proven_and_no_more_than_that(body: str) -> None:
     assert launched(PROVEN[body], 64) is False
@@ -154,7 +154,7 @@ def test_what_goes_out_is_told(body: str) -> None:
 
 @pytest.mark.parametrize("relation", sorted(OPPOSITE))
 def test_what_a_comparison_tells_is_true(relation: str) -> None:
-    """All numbers of three bits: none that stands in the relation, and is where it is known to be, is lost."""
+    """For all numbers of three bits: the narrowed range keeps every number for which the relation holds."""
     bits, numbers = 3, range(8)
 
     def holds(a: int, b: int) -> bool:
@@ -175,7 +175,7 @@ def test_what_a_comparison_tells_is_true(relation: str) -> None:
 
 
 def test_what_two_ranges_have_in_common_loses_nothing() -> None:
-    """All ranges around those of three bits: what is in one, and up to a multiple of eight in the other, is kept."""
+    """For all ranges around those of three bits: numbers in one range and congruent modulo 8 to the other are kept."""
     ranges = [Interval(low, high) for low in range(-9, 12) for high in range(low, low + 9)]
     for found, within in itertools.product(ranges, ranges):
         left = congruent(found, within, 3)

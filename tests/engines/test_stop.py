@@ -1,4 +1,4 @@
-"""Loops that never end: stopped by a time limit or an interrupt, named, and the next call is right."""
+"""Endless loops: stopped by a time limit or an interrupt, and named; the next call is right."""
 
 import time
 
@@ -20,7 +20,7 @@ def watched(ticket: object) -> bool:
 
 @pytest.fixture(params=ENGINES)
 def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """An engine, in use for all that does not name one."""
+    """Use an engine wherever none is named."""
     monkeypatch.setenv("METALNB_ENGINE", request.param)
     engines.use(None)
     return str(request.param)
@@ -68,7 +68,7 @@ def right_again() -> None:
     assert float(mnb.sum(mnb.arange(10))) == 45
 
 
-@pytest.mark.long(every=4)  # Forms of loops: one check ends them all
+@pytest.mark.long(every=4)  # Forms of loops, which one check stops
 @pytest.mark.parametrize("loop", LOOPS)
 def test_a_limit_ends_it_and_names_the_loop(loop: str, engine: str) -> None:
     kernel = mnb.compile(HEAD + LOOPS[loop] + "\n}", engine=engine, checked=True).forever
@@ -96,7 +96,7 @@ def test_what_stands_behind_an_endless_dispatch_can_be_interrupted(engine: str) 
     kernel = mnb.compile(HEAD + LOOPS["while true"] + "\n}", engine=engine, checked=True).forever
     y = np.zeros(4, np.float32)
     plus = mnb.compile("kernel void plus(device float* x, uint i [[thread_position_in_grid]]) { x[i] += i; }").plus
-    plus(np.zeros(4, np.float32))  # compiled: that is not to be interrupted
+    plus(np.zeros(4, np.float32))  # compiled: the interrupt must not hit that
     ticket = kernel.prepare(*arguments(), grid=256, threadgroup=64).launch()
     with pytest.raises(KeyboardInterrupt):
         interrupted(lambda: plus(y))
@@ -126,7 +126,7 @@ def test_arrays_wait_for_it_likewise(engine: str) -> None:
 
 
 def test_short_loops_carry_no_flag(engine: str) -> None:
-    """A kernel whose loops are known to be short is the one that is not checked at all."""
+    """A kernel whose loops are known to be short is compiled as if unchecked."""
     kernel = mnb.compile("""#include <metal_stdlib>
 using namespace metal;
 kernel void product(device const float* a, device const float* b, device float* c, constant uint& n,
@@ -158,7 +158,7 @@ def test_what_has_ended_and_is_not_waited_for_hinders_nobody(engine: str) -> Non
 
 
 def test_a_long_loop_of_one_thread_can_be_stopped(engine: str) -> None:
-    """It takes as long as that of many threads, which share the cores."""
+    """It takes as long as many threads that share the cores."""
     kernel = mnb.compile("""kernel void f(device uint* x, constant uint& n) {
     uint s = 1; for (uint k = 0; k < n; ++k) s = s * 1664525 + x[k & 7]; x[0] = s; }""", engine=engine).f  # fmt: skip
     with pytest.raises(mnb.KernelFault, match="stopped after"):
@@ -184,7 +184,7 @@ def test_an_unchecked_kernel_is_launched_and_waited_for_as_ever() -> None:
 
 
 def test_a_limit_holds_for_threadgroups_that_run_as_rows(engine: str) -> None:
-    """With SIMD functions, a threadgroup of two dimensions is a row to the device."""
+    """With SIMD functions, the device runs a two-dimensional threadgroup as a row."""
     kernel = mnb.compile("""#include <metal_stdlib>
 using namespace metal;
 kernel void rows(device float* x, uint2 i [[thread_position_in_grid]]) {

@@ -1,4 +1,4 @@
-"""Endless loops in a notebook's kernel, stopped as its Stop button does: by a request of Jupyter's protocol."""
+"""Endless loops in a notebook's kernel, stopped as its Stop button does, by a request of Jupyter's protocol."""
 
 import time
 from collections.abc import Iterator
@@ -30,7 +30,7 @@ assert y.tolist() == list(range(100))
 
 
 class Session:
-    """A Jupyter kernel, and its client."""
+    """A Jupyter kernel and its client."""
 
     def __init__(self) -> None:
         self.manager, self.client = manager.start_new_kernel(kernel_name="python3")

@@ -1,4 +1,4 @@
-"""What else a notebook lives through: deep stacks, divisions by zero, forks, a full disk."""
+"""What else a notebook survives: deep stacks, divisions by zero, forks, a full disk."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ for d in (0, 1, -1, 5):
 """
 
 
-@pytest.mark.long(every=2)  # Each is a process of its own
+@pytest.mark.long(every=2)  # Each is a separate process
 @on_cpu
 @pytest.mark.parametrize(
     ("kind", "wanted"),
@@ -109,13 +109,13 @@ for d in (0, 1, -1, 5):
      ("long", "12 12 12 12")],
 )
 def test_a_division_that_a_guard_keeps_from_0(kind: str, wanted: str) -> None:
-    """Even if a division is moved out of its guard, the process must not end with SIGFPE."""
+    """Even if the compiler moves a division out of its guard, the process must not end with SIGFPE."""
     text = "#include <metal_stdlib>\nusing namespace metal;" + GUARDED.replace("KIND", kind)
     done = subprocess.run([sys.executable, "-c", CHILD], input=text, text=True, capture_output=True, check=False)
     assert (done.returncode, done.stdout.split()) == (0, wanted.split()), done.stderr[-300:]
 
 
-@on_cpu  # elsewhere it is some number (docs/robustness.md)
+@on_cpu  # elsewhere it is an arbitrary number (docs/robustness.md)
 @pytest.mark.parametrize("threadgroup", [1, 20, 32, 70])
 @pytest.mark.parametrize("name", INTEGERS)
 def test_integer_division_has_one_result(name: str, threadgroup: int) -> None:
@@ -128,7 +128,7 @@ def test_integer_division_has_one_result(name: str, threadgroup: int) -> None:
     q, r = kernel(a, b, threadgroup=threadgroup)
     assert (q[::4] == least).all()  # INT_MIN / -1 wraps round
     assert (r[::4] == 0).all()
-    assert (q[1::4] == 7).all()  # by 0 as by 1, in vector code and after it
+    assert (q[1::4] == 7).all()  # dividing by 0 acts as dividing by 1, in vector code and after it
     assert (q[3::4] == kinds.max).all()
     assert (r[1::2] == 0).all()
     assert (q[2::4] == 3).all()  # the neighbours of a division by zero are right
@@ -162,7 +162,7 @@ USED = "mnb.compile(sys.argv[1]).deep(np.ones(4, np.uint32))"
 UNDER_WAY = "a = mnb.ones(1 << 22)\nfor _ in range(20): a = mnb.sin(a)"
 
 
-@pytest.mark.long(every=2)  # Processes of their own, seconds each
+@pytest.mark.long(every=2)  # Separate processes, seconds each
 @on_cpu
 @pytest.mark.parametrize(
     ("before", "times"),

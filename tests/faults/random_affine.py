@@ -1,6 +1,6 @@
-"""Random kernels whose index is a sum of multiples of a thread's inputs: negative factors, types, forms.
+"""Random kernels whose index is a linear function of a thread's inputs: negative factors, types, forms.
 
-What `test_affine_bounds.py` calls with arrays as long as the largest index needs, and one element shorter.
+`test_affine_bounds.py` calls them with arrays as long as the largest index needs, and one element shorter.
 """
 
 from __future__ import annotations
@@ -25,17 +25,16 @@ _VALUES = {"g": "threadgroup_position_in_grid", "l": "thread_position_in_threadg
 
 @dataclass(frozen=True)
 class Affine:
-    """A kernel: each thread reads, or writes, one element for each iteration of its loop, or one without a loop.
+    """A kernel in which each thread reads or writes one element in each iteration of a loop, or one without a loop.
 
     Attributes
     ----------
     text : str
-        Its parameters are the array, the number that is added to the index, and, where it reads, what it found.
+        The kernel's source. Its parameters are the array, the number added to the index, and the output if it reads.
     kind : str
-        Of an element.
     written : bool
     index : numpy.ndarray
-        Which element each thread takes, when nothing is added; the last axis is the loop's.
+        The element that each thread takes when nothing is added; the last axis is the loop's.
     """
 
     text: str
@@ -54,7 +53,7 @@ def affine(rng: random.Random, name: str) -> Affine:
     values = {"i": i, "g": i // THREADS, "l": i % THREADS, "j": np.arange(turns) + 0 * i}
     index = np.asarray(sum(values[value] * factor for value, factor in zip(names, factors, strict=True)))
     pointer = f"{'device' if written else 'device const'} {kind}*"
-    known = -int(index.min())  # literally, so that all that the compiler does with a constant is done
+    known = -int(index.min())  # a literal, so that the compiler does all that it can with a constant
     lines, element = _element(rng, dict(zip(names, factors, strict=True)), pointer, known)
     element += {"Pair": ".second", "float4": ".w"}.get(kind, "")
     lines.append(f"{element} = 1;" if written else f"o[i * {turns} + j] = {element};")
@@ -66,12 +65,12 @@ def affine(rng: random.Random, name: str) -> Affine:
 
 
 def _element(rng: random.Random, factors: Mapping[str, int], pointer: str, known: int) -> tuple[list[str], str]:
-    """Return statements, and the element whose index is the sum, a number that is known, and ``c``."""
+    """Return statements, and the element whose index is the sum of the terms, a known number and ``c``."""
     number = rng.choice(["int", "int", "int", "long", "short", "uint", "ulong"])
     terms = [_term(rng, value, factor, number) for value, factor in factors.items()]
     constant, given = (f"{known}", "c") if rng.random() < 0.7 else ("0", f"(c + {known})")
     lines, base, last = [], "d", []
-    if number[0] == "u":  # parts of the sum are below 0, and only all of it is not
+    if number[0] == "u":  # parts of the sum are negative, but the total is not
         terms += [f"{number}({constant})", f"{number}({given})"]
     elif rng.random() < 0.4:
         base = "p"
@@ -89,7 +88,7 @@ def _element(rng: random.Random, factors: Mapping[str, int], pointer: str, known
 
 
 def _term(rng: random.Random, value: str, factor: int, number: str) -> str:
-    """Return one of the forms of a multiple."""
+    """Return a multiple in one of its forms."""
     size, wide = abs(factor), f"{number}({value})"
     forms = [f"{wide} * {factor}", f"{factor} * {wide}", f"{wide} * {number}({factor})"]
     if factor < 0:

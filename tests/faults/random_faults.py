@@ -1,10 +1,11 @@
-"""Random kernels with random faults, one after the other in one process: it lives, and no array around is touched.
+"""Run random kernels with random faults in one process: it survives, and no array around them changes.
 
 Run: PYTHONPATH=tests:tests/engines python tests/faults/random_faults.py [--engine NAME] [--count N] [--seed N] …
 
-The kernels are those of ``random_kernels.py``, some to a program. Each is called with many values of the number that
-its indices are computed from, most of them out of bounds, and with several grids and threadgroups. Each array lies
-between margins that must not change. The words of one fault in ten are made: to find its line takes a compilation.
+The kernels come from ``random_kernels.py``, several in a program. Each is called with many values of the number that
+its indices are computed from, most of them out of bounds, and with several grids and threadgroups. Each array is
+between margins that must not change. The message of one fault in ten is formatted, since finding its line takes a
+compilation.
 """
 
 from __future__ import annotations
@@ -25,19 +26,19 @@ import metalnb as mnb
 from metalnb.engine.cpu.watched import watch
 from metalnb.engine.cuda.checked_kernels import gpu_watch
 
-TOGETHER = 4  # kernels in a program
+TOGETHER = 4  # kernels per program
 EXPLAINED = {"cpu": watch, "cuda": gpu_watch}
 MEMORY = {"t": 32 * 4}
 
 
 def index(rng: random.Random) -> int:
-    """Return an index: near an end, far away, or right."""
+    """Return an index: near an end, far away, or valid."""
     near = rng.choice([0, EXTENT, 32, 8, -1, 2**31 - 1, -(2**31), 2**14, 2**30, 200])
     return max(-(2**31), min(2**31 - 1, near + rng.randint(-3, 3)))
 
 
 def kernels(count: int, seed: int, engine: str) -> Iterator[tuple[int, str, Any]]:
-    """Yield some compiled kernels, each with its number and its program's text."""
+    """Yield compiled kernels, each with its number and its program's source."""
     for first in range(0, count, TOGETHER):
         rng = random.Random(f"{seed} {first}")
         numbers = range(first, min(first + TOGETHER, count))
@@ -50,12 +51,12 @@ def kernels(count: int, seed: int, engine: str) -> Iterator[tuple[int, str, Any]
 def run(
     count: int, amount: int, seed: int, engine: str = "cpu", until: float = float("inf"),
 ) -> tuple[int, int, int]:  # fmt: skip
-    """Make these calls of some kernels, as long as there is time; return how many kernels, calls and faults.
+    """Call kernels until the time is up; return the numbers of kernels, calls and faults.
 
     Raises
     ------
     AssertionError
-        For a kernel that accessed memory outside its arguments, with its number and text.
+        If a kernel accessed memory outside its arguments; it has the kernel's number and source.
     """
     ran = calls = faults = 0
     for number, text, kernel in kernels(amount, seed, engine):
@@ -86,7 +87,7 @@ def run(
 
 
 def main() -> None:
-    """Run them."""
+    """Run the kernels."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--count", type=int, default=100_000, help="calls in all")
     parser.add_argument("--kernels", type=int, default=2500, help="kernels that they are spread over")

@@ -1,8 +1,8 @@
-"""Random kernels that read and write at random places: what `random_faults` calls.
+"""Generate random kernels that read and write at random places, for `random_faults`.
 
-A kernel is a few statements; each reads, writes or updates memory of some kind, at an index of some form, in some way:
-at once, under a guard, in a loop, through a pointer, a helper or one of two buffers. Some indexes are right for all
-threads, and most are wrong for some value of ``k`` or for some grid.
+A kernel has a few statements. Each reads, writes or updates some kind of memory at some form of index: directly, under
+a guard, in a loop, through a pointer, a helper or one of two buffers. Some indices are valid for all threads; most are
+wrong for some value of ``k`` or for some grid.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ _WAYS = (
 
 
 def kernel_text(rng: random.Random, name: str) -> str:
-    """Return a kernel, to be put after `HEAD`."""
+    """Return a kernel that follows `HEAD`."""
     body = "\n    ".join(f"{{ {_statement(rng)} }}" for _ in range(rng.randint(1, 3)))
     return f"""kernel void {name}({_PARAMETERS}) {{
     float x = l; float q[8] = {{}}; threadgroup float w[32]; threadgroup atomic_uint m[8];

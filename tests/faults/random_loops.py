@@ -1,4 +1,4 @@
-"""Random kernels with integers that wrap, loops of every form, guards, choices and masks around a few accesses."""
+"""Generate random kernels: a few accesses among wrapping integers, loops of all forms, guards, choices and masks."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ _AROUND = (
 
 
 def kernel_text(rng: random.Random, name: str) -> str:
-    """Return a kernel, to be put after `HEAD`."""
+    """Return a kernel that follows `HEAD`."""
     body = "\n    ".join(f"{{ {_filled(rng, rng.choice(_AROUND))} }}" for _ in range(rng.randint(1, 3)))
     return f"""kernel void {name}({_PARAMETERS}) {{
     uint x = q.x, j = p.x; uint w[16] = {{}}; w[q.x % 16] = p.x;
@@ -70,7 +70,7 @@ def kernel_text(rng: random.Random, name: str) -> str:
 
 
 def _filled(rng: random.Random, text: str, depth: int = 0) -> str:
-    """Return a form with something in each of its gaps."""
+    """Return a form with each of its gaps filled."""
     if "{i}" in text:
         text = text.replace("{i}", _filled(rng, "{e}", depth + 1).replace("uint(j)", "x"))
     kinds = {

@@ -1,4 +1,4 @@
-"""An array that is as long as the largest index needs is long enough, and one element less is one too few."""
+"""An array exactly as long as the largest index needs is accepted; one element less is a fault."""
 
 import random
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from faults.random_affine import GROUPS, HEAD, THREADS, Affine, affine
 import metalnb as mnb
 from metalnb import engine as engines
 
-COUNT = 24  # kernels of one program
+COUNT = 24  # kernels per program
 MARGIN = 1024
 CALL: dict[str, Any] = {"grid": GROUPS * THREADS, "threadgroup": THREADS}
 
@@ -29,7 +29,7 @@ def kernels(engine: str, seed: int) -> Iterator[tuple[Affine, Any]]:
 
 
 def call(kernel: Any, each: Affine, length: int, shift: int) -> None:
-    """Call it with some elements between margins that it must not touch, and compare the result with NumPy's."""
+    """Call it on elements between margins that must not change, and compare the result with NumPy's."""
     parts = {"float": 1, "uchar": 1, "float4": 4, "Pair": 2}[each.kind]
     whole = np.zeros((length + 2 * MARGIN, parts), np.uint8 if each.kind == "uchar" else np.float32)
     if not each.written:
@@ -51,7 +51,7 @@ def call(kernel: Any, each: Affine, length: int, shift: int) -> None:
         assert (out.reshape(index.shape) == inside[index, -1]).all(), each.text
 
 
-@pytest.mark.long(every=2)  # A seed more
+@pytest.mark.long(every=2)  # More seeds
 @pytest.mark.parametrize("seed", range(2))
 def test_an_index_within_its_bounds_is_no_fault_and_one_beyond_is(seed: int) -> None:
     for each, kernel in kernels("cpu", seed):

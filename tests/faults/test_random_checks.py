@@ -1,7 +1,7 @@
-"""Random kernels with all their checks, run instruction by instruction: none leaves its memory, and all do as without.
+"""Random kernels with all checks, run instruction by instruction: none leaves its memory, and none behaves differently.
 
-An access out of bounds reads 0 or writes nothing, in the checked text as in the interpreter's run of the unchecked one.
-Run: PYTHONPATH=tests:tests/engines python tests/faults/test_random_checks.py [--kernels N] [--seed N]
+An access out of bounds reads 0 or writes nothing, both in the checked text and in the interpreter's run of the
+unchecked one. Run: PYTHONPATH=tests:tests/engines python tests/faults/test_random_checks.py [--kernels N] [--seed N]
 """
 
 from __future__ import annotations
@@ -53,6 +53,9 @@ RUNS = (
     "device const uint* r = b + u; for (uint j = v; j > 0; --j, --r) { x ^= *r; }",
     "device uint* r = a + u; for (uint j = 0; j < v; ++j) { r[j * 3] = j; }",
     "for (uint j = u; j < v; ++j) { if (h[j] > 30) { a[j] += 1; x += h[j + 1]; } }",
+    # Loops that lead to one another.
+    "for (uint y = 0; y < 4; ++y) for (uint j = y; j < 4294967295u; ++j) { x += i > 0 ? b[i - 1] : 1u; }",
+    "for (uint k = 0; k < 3; ++k) for (uint j = k; j < v; ++j) {do}",
     # Counters that wrap.
     "for (uint j = u % 4 - 8; j < v % 4 - 4; j += 5) { x += b[j + 8]; }",
     "for (uint j = u % 4 - 8; j <= v % 4 - 4; ++j) { x += b[j + 8]; }",
@@ -67,14 +70,13 @@ SIZES = (256, 256, 1 << 17, 4, 4)
 _BOUNDS = 4 * 19  # bytes of them, in b
 
 
-def run_text(rng: random.Random) -> str:
-    body = rng.choice(RUNS)
+def run_text(rng: random.Random, body: str) -> str:
     one = " ".join(rng.choices(DO, k=rng.randint(1, 3)))
     return f"{HEAD}{body.replace('{do1}', f'{{ {one} ++j; }}').replace('{do}', f'{{ {one} }}')} a[i & 63] = x; }}"
 
 
 class Addresses(Interpreter):
-    """Also computes with addresses, and calls what checks call."""
+    """An interpreter that also computes with addresses, and calls the functions that checks call."""
 
     faults = passed = 0
 
@@ -143,7 +145,7 @@ class Case:
         return memory | {str(self.scalars): bytearray(words or bytes(8)), str(self.scalars + 1): bytearray(4096)}
 
     def inside(self, memory: Mapping[str, bytearray]) -> Callable[[IRInstruction, Mapping[str, Any]], None]:
-        """Return what looks that no access leaves its memory."""
+        """Return a callback that verifies that no access leaves its memory."""
 
         def see(made: IRInstruction, values: Mapping[str, Any]) -> None:
             if made.opcode in {"load", "store"} and made.pointer.text in values:
@@ -156,7 +158,7 @@ class Case:
         return see
 
     def run(self, rng: random.Random) -> tuple[int, int]:
-        """Run a thread both ways; return its faults, and how many blocks and loops ran without checks."""
+        """Run a thread with and without checks; return its faults, and how many blocks and loops ran without checks."""
         memory = self.memory(rng)
         stands, region = _placed(rng, self.facts)
         seed = rng.random()
@@ -171,11 +173,11 @@ class Case:
         return other.faults, other.passed
 
 
-def check(seed: str, kind: str) -> Counter[str]:
+def check(seed: str, kind: str, body: str = "") -> Counter[str]:
     """Check one kernel in some launches; count its faults, and the blocks and loops that ran without checks."""
     rng, counts = random.Random(f"{seed} {kind}"), Counter[str]()
     if kind == "runs":
-        text = run_text(rng)
+        text = run_text(rng, body or rng.choice(RUNS))
     elif kind == "loops":
         text = random_loops.HEAD + random_loops.kernel_text(rng, "f")
     else:
@@ -201,11 +203,14 @@ def check(seed: str, kind: str) -> Counter[str]:
     return counts
 
 
-@pytest.mark.parametrize("kind", ["runs", "loops", "affine"])
-@pytest.mark.parametrize("seed", range(8))
-def test_a_checked_kernel_stays_inside_and_does_as_without_checks(seed: int, kind: str) -> None:
+CASES = [*(("loops", str(seed)) for seed in range(6)), *(("affine", str(seed)) for seed in range(6)),
+         *(("runs", body) for body in RUNS)]  # fmt: skip
+
+
+@pytest.mark.parametrize(("kind", "what"), CASES)
+def test_a_checked_kernel_stays_inside_and_does_as_without_checks(kind: str, what: str) -> None:
     try:
-        check(str(seed), kind)
+        check(what, kind, what if kind == "runs" else "")
     except mnb.EngineUnavailable as error:
         pytest.skip(str(error))
 
@@ -218,7 +223,7 @@ NARROW = (
 
 
 def test_an_index_of_16_bits_wraps() -> None:
-    """As in a kernel that clang leaves so: it writes the sign extension as shifts."""
+    """As in clang's output for some kernels, where the sign extension is written as shifts."""
     body = "for (uint j = u; j < v; ++j) { x += h[short(j + 32750)]; } a[i & 63] = x; }"
     try:
         kernel = mnb.compile(HEAD + body, engine="cpu")
@@ -235,7 +240,7 @@ def test_an_index_of_16_bits_wraps() -> None:
 
 
 def main() -> None:
-    """Check many."""
+    """Check many kernels."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kernels", type=int, default=100)
     parser.add_argument("--seed", type=int, default=1)

@@ -1,4 +1,4 @@
-"""Random kernels, run instruction by instruction: each value is in its range, and no proven access leaves its memory.
+"""Random kernels, interpreted: every value stays in its proven range, and no proven access leaves its memory.
 
 Run: PYTHONPATH=tests:tests/engines python tests/faults/test_random_proofs.py [--kernels N] [--seed N]
 """
@@ -30,11 +30,11 @@ from metalnb.engine.robust.proofs.intervals import Interval
 from metalnb.engine.robust.proofs.loop_iterations import iterations
 from metalnb.engine.robust.proofs.ranges import Ranges
 
-THREADS = 4  # of a launch that are run
+THREADS = 4  # threads run per launch
 
 
 class Checked:
-    """A kernel, with the proofs for a launch."""
+    """A kernel with the proofs for one launch."""
 
     def __init__(self, module: IRModule, facts: LaunchFacts) -> None:
         self.module, self.facts = module, facts
@@ -52,7 +52,7 @@ class Checked:
         self.checked = 0
 
     def see(self, made: IRInstruction, values: Mapping[str, Any]) -> None:
-        """Compare the values that an instruction is about to use with their proven ranges."""
+        """Compare an instruction's operands with their proven ranges."""
         for operand in made.operands:
             value = values.get(operand.text)
             parts = value if isinstance(value, list) else [value]
@@ -77,7 +77,7 @@ class Checked:
             assert (value - found.low) % (1 << scalar.bits) <= found.high - found.low, (made.text, scalar, value, found)
 
     def count(self, made: IRInstruction) -> None:
-        """Count a loop's iterations, at the end of each block that leads to its header."""
+        """Count a loop's iterations at the end of each block that branches to its header."""
         flow = self.analysis.flow
         if made is flow.blocks[made.block][0]:
             if made.block in flow.loops:
@@ -119,7 +119,7 @@ class Checked:
 
 
 def _content(rng: random.Random, size: int) -> bytes:
-    """Return memory of small numbers, for the most part."""
+    """Return memory that holds mostly small numbers."""
     words = [rng.choice((rng.randrange(70), rng.randrange(70), rng.getrandbits(32))) for _ in range(size // 4 + 1)]
     return struct.pack(f"<{len(words)}I", *words)[:size]
 
@@ -165,7 +165,7 @@ def _text(rng: random.Random, kind: str) -> str:
 
 
 def check(seed: str, kind: str) -> int:
-    """Check one kernel in some launches; return how many values were compared with their ranges."""
+    """Check one kernel in several launches; return how many values were compared with their ranges."""
     rng, checked = random.Random(f"{seed} {kind}"), 0
     text = _text(rng, kind)
     module = read(thread_text(mnb.compile(text, engine="cpu").f.unit))
@@ -185,7 +185,7 @@ def check(seed: str, kind: str) -> int:
     return checked
 
 
-@pytest.mark.long(every=4)  # Seeds more; 4 and 3 kinds: each kind is among them
+@pytest.mark.long(every=4)  # More seeds; 4 and 3 kinds, so each kind remains
 @pytest.mark.parametrize("kind", ["loops", "kernels", "affine"])
 @pytest.mark.parametrize("seed", range(6))
 def test_a_random_kernel_does_as_is_proven(seed: int, kind: str) -> None:
@@ -196,7 +196,7 @@ def test_a_random_kernel_does_as_is_proven(seed: int, kind: str) -> None:
 
 
 def main() -> None:
-    """Check many."""
+    """Check many kernels."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kernels", type=int, default=100)
     parser.add_argument("--seed", type=int, default=1)

@@ -1,4 +1,4 @@
-"""Proofs over LLVM's text: correct kernels leave nothing to check, and a wrong access is never proven."""
+"""Proofs over LLVM's text: correct kernels need no checks, and a wrong access is never proven."""
 
 import itertools
 from typing import Any
@@ -25,7 +25,7 @@ SHAPE = {2: bytearray(np.array([8, 8, 64, 0], np.uint32).tobytes())}
 SIZES = (256, 256, 256, 256, 1024, 768, 1024, 128, 4, 128)
 
 
-# Each of these goes out by what LLVM's text, or this engine, has of its own.
+# Each of these goes out of bounds by a form specific to LLVM's text or to this engine.
 WRONG_HERE = {
     "a choice of places whose condition is turned": "y[i.y * 8 + i.x] = x[i.x < 4 ? i.x : i.x + 60];",
     "the last value of a loop that ends early": "uint at = 60; for (uint k = 0; k < 8; ++k) "
@@ -40,7 +40,7 @@ WRONG_HERE = {
 
 
 def analysis(text: str) -> Analysis:
-    """What is known of the kernel f."""
+    """Return what is known about the kernel f."""
     try:
         kernel = mnb.compile(text, engine="cpu").f
     except mnb.EngineUnavailable as error:
@@ -77,7 +77,7 @@ def kinds(found: Analysis, facts: LaunchFacts) -> set[str]:
     return {access.kind for access in found.accesses if access.number in wrong}
 
 
-@pytest.mark.long(every=3)  # Faults stand by kind of memory: of each kind several are among them
+@pytest.mark.long(every=3)  # Faults are ordered by kind of memory, so several of each kind remain
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_planted_fault_is_not_proven(name: str) -> None:
     planted: Fault = FAULTS[name]
@@ -96,17 +96,17 @@ def test_of_an_argument_everything_is_told() -> None:
     assert told == [(*reads, 8, 4, []), (*reads, 1, 4, [4]), (*writes, 0, 4, [4])]
 
 
-@pytest.mark.long(every=4)  # Each walks through all ranges of three bits
+@pytest.mark.long(every=4)  # Each goes through all ranges of three bits
 @pytest.mark.parametrize("op", sorted(ARITHMETIC.keys() - {"ctlz", "cttz", "ctpop"}))
 def test_a_range_has_all_that_an_instruction_may_give(op: str) -> None:
-    """All ranges of three bits, but those that hold a divisor of 0 or a shift that is too long."""
+    """For all ranges of three bits, except divisions by 0 and shifts that are too long."""
     bits, forms = 3, text_interpreter.BINARY
     names = {"usub_sat": "usub", "uadd_sat": "uadd"}
     ranges = [Interval(low, high) for low in range(-5, 9) for high in range(low, low + 8)]
     for one, other in itertools.product(ranges, ranges):
         found = ARITHMETIC[op](one, other, bits).fitted(bits)
         for a, b in itertools.product(range(one.low, one.high + 1), range(other.low, other.high + 1)):
-            a, b = a % 8, b % 8  # noqa: PLW2901  (as LLVM has them)
+            a, b = a % 8, b % 8  # noqa: PLW2901  (unsigned, as in LLVM)
             if (b == 0 and op in {"udiv", "urem", "sdiv", "srem"}) or (b >= bits and op in {"shl", "lshr", "ashr"}):
                 continue
             given = forms[names.get(op, op)](a, b, bits)
@@ -114,7 +114,7 @@ def test_a_range_has_all_that_an_instruction_may_give(op: str) -> None:
 
 
 def test_a_loop_that_is_stopped_tells_nothing_by_its_end() -> None:
-    """Where it may be left for another reason, its counter is not at its end there."""
+    """It may be left for another reason, so its counter need not have reached its end."""
     body = "uint v = 0; if (x[i.x] > 0) do { v = uint(x[v & 63]); } while (v >= 8); y[i.y * 8 + v] = 1;"
     proof = analysis(f"{HEAD}{body}\n}}").proof(of_64(64))
     assert proof.stops
@@ -127,7 +127,7 @@ def test_a_loop_that_is_stopped_tells_nothing_by_its_end() -> None:
     ("for (uint k = s.n; k; k = k / 2)", 32),
 ])  # fmt: skip
 def test_a_loop_runs_as_often_as_can_be(loop: str, count: int) -> None:
-    """What doubles or halves may do so as often as it has bits."""
+    """A counter that doubles or halves can do so as many times as it has bits."""
     found = analysis(f"{HEAD}float r = 0; {loop} r = r * r + x[uint(k) & 63]; y[i.y * 8 + i.x] = r;\n}}")
     ranges = Ranges(found.flow, found.roots, found.entry, of_64(64))
     assert [iterations(found.flow, ranges, header) for header in found.flow.loops] == [count]

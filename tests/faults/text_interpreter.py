@@ -1,7 +1,7 @@
-"""An interpreter for LLVM's text of one thread, to compare the proofs with actual values.
+"""An interpreter of LLVM's text for one thread, to compare the proofs with actual values.
 
-Integers are taken modulo 2^bits, whatever a flag promises. Floating-point numbers are not computed: what depends on one
-is drawn at random. Reads beyond an end give 0, writes there do nothing.
+Integers are taken modulo 2^bits, whatever a flag promises. Floating-point numbers are not computed: values that depend
+on one are random. Reads beyond an end return 0, and writes there do nothing.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ __all__ = ["Interpreter", "Pointer", "TooLong", "Unknown"]
 
 
 class TooLong(Exception):
-    """A thread that runs for longer than anyone waits."""
+    """A thread runs for too long."""
 
 
 class Unknown(Exception):
-    """Something that is not interpreted."""
+    """The text contains something that is not interpreted."""
 
 
 class Pointer(NamedTuple):
-    """A place in one of the memories."""
+    """A position in one of the memories."""
 
     root: str
     at: int
@@ -66,9 +66,9 @@ COMPARED: dict[str, Callable[[int, int], bool]] = {
 
 @dataclass
 class Interpreter:
-    """Runs a function; ``memory`` is by the names of roots, the arguments' are their numbers.
+    """Runs a function; ``memory`` is keyed by the names of roots, which for arguments are their numbers.
 
-    ``seen`` receives each instruction before it runs, with the values that are known.
+    ``seen`` receives each instruction before it runs, with the known values.
     """
 
     module: IRModule
@@ -147,7 +147,7 @@ class Interpreter:
             return [self._drawn(kind.element) for _ in range(kind.count)]
         return self.rng.getrandbits(kind.bits) if kind.kind == "integer" else None
 
-    def _made(self, i: IRInstruction) -> Any:  # noqa: PLR0911  (a case each)
+    def _made(self, i: IRInstruction) -> Any:  # noqa: PLR0911  (one per case)
         bits = i.type.element.bits
         if i.type.element.kind == "integer" and i.opcode in BINARY:
             return self._each(i, lambda a, b: BINARY[i.opcode](a, b, bits) % (1 << bits))
@@ -232,7 +232,7 @@ class Interpreter:
         return found if kind.kind == "vector" else found[0]
 
     def write(self, pointer: Pointer, kind: IRType, value: Any) -> None:
-        """Put something into memory."""
+        """Write to memory."""
         memory, values = self.memory[pointer.root], value if isinstance(value, list) else [value]
         for (at, part), one in zip(self._parts(kind), values, strict=True):
             first, size = pointer.at + at, -(-part.bits // 8)

@@ -1,6 +1,6 @@
-"""Make short programs that are mostly SIMD functions, early returns and loops: short kernels show much.
+"""Generate short programs of mostly SIMD functions, early returns and loops: short kernels find many faults.
 
-Of some both arms of a branch do the same SIMD function: no compiler may make one call of the two. Others fold
+In some, both arms of a branch call the same SIMD function, and no compiler may merge the two calls. Others reduce
 threadgroup memory by steps that the compiler knows.
 """
 
@@ -18,7 +18,7 @@ _OPS = (*REDUCE, *ACTIVE, "simd_broadcast_first")
 
 
 class DenseGenerator(WiderGenerator):
-    """Throws the dice of one short program, whose SIMD-groups always converge."""
+    """Generates one short program whose SIMD-groups always converge."""
 
     def __init__(self, seed: int) -> None:
         super().__init__(seed)
@@ -37,13 +37,13 @@ class DenseGenerator(WiderGenerator):
 
 
 class ArmsGenerator(DenseGenerator):
-    """Throws the dice of one whose branches do the same in both arms."""
+    """Generates one program whose branches call the same SIMD function in both arms."""
 
     def _more(self, scope: Scope) -> list[Choice]:
         return [*super()._more(scope), *([] if scope.result else [(self._arms, 8)])]
 
     def _arms(self, scope: Scope) -> Stmt:
-        """Assign to a variable the result of a SIMD function of one value, or of another."""
+        """Assign to a variable a SIMD function's result for one value or another."""
         kind = self.dice.choice(("int", "uint", "uint", "ushort"))
         names = [name for k, name in scope.variables if k == kind]
         if not names:
@@ -58,7 +58,7 @@ class ArmsGenerator(DenseGenerator):
 
 
 class StepsGenerator(DenseGenerator):
-    """Throws the dice of one that folds threadgroup memory as a reduction does, with no guard but the step's."""
+    """Generates one program that reduces threadgroup memory with no guard except the step's."""
 
     def __init__(self, seed: int) -> None:
         super().__init__(seed)

@@ -1,4 +1,4 @@
-"""Write expressions: a table tells how each operation is spelled, in Metal and in the host's C++ alike."""
+"""Write expressions, from a table of how each operation is spelled in both Metal and the host's C++."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from .tree import SIGNED, WIDTH, Expr, unsigned
 
 __all__ = ["ExpressionWriter"]
 
-# What may appear in braces: an operand by its number, `all` operands; the `type`, the unsigned type `u` in which it is
-# reckoned, `narrow` (the type, where C++ would make an int of it; else nothing), the `last` bit's number; the `name` of
-# a variable, what follows its dot (`part`), and the `text` itself.
+# In braces may appear: an operand's number; `all` operands; the `type`; `u`, the unsigned type of its arithmetic;
+# `narrow`, the type if C++ would promote it to int, else nothing; `last`, the last bit's number; a variable's `name`;
+# `part`, the component after its dot; and the `text` itself.
 _FORMS = {
     "var": "{name}", "component": "{name}.{part}", "swizzle": "{name}.{part}",
     "load": "{text}[{0} & 63]", "take": "{name}[{0} & 7]", "call": "{text}({all}, zero)",
@@ -45,19 +45,19 @@ _CALLED = (
 _FORMS |= {name: f"{{type}}({name}({{all}}))" for name in _CALLED}
 
 _OF_UNSIGNED_WORDS = {"add": "({0} + {1})", "sub": "({0} - {1})", "mul": "({0} * {1})"}
-_OF_SIGNED = {"abs": "{type}({0} < 0 ? 0 - {u}({0}) : {u}({0}))"}  # of the least number: itself
+_OF_SIGNED = {"abs": "{type}({0} < 0 ? 0 - {u}({0}) : {u}({0}))"}  # of the least integer: itself
 _SUFFIX = {"uint": "u", "long": "l", "ulong": "ul"}
 
 
 class ExpressionWriter:
-    """Writes expressions as the host's C++; what differs elsewhere is overridden."""
+    """Writes expressions as the host's C++; subclasses override what differs."""
 
     def name(self, name: str) -> str:
-        """Return how a variable is written."""
+        """Return a variable's spelling."""
         return name
 
     def form(self, op: str, kind: str) -> str:
-        """Return how an operation on a type is written, its operands in braces."""
+        """Return the form of an operation on a type, with its operands in braces."""
         if kind in {"uint", "ulong"} and op in _OF_UNSIGNED_WORDS:
             return _OF_UNSIGNED_WORDS[op]
         if kind in SIGNED and op in _OF_SIGNED:
@@ -65,7 +65,7 @@ class ExpressionWriter:
         return _FORMS[op]
 
     def expr(self, e: Expr) -> str:
-        """Return an expression's text; its type there is the type in the tree."""
+        """Return an expression's text, whose type is the one in the tree."""
         if e.op == "const":
             return _literal(e.type, e.text)
         args = [self.expr(x) for x in e.args]
@@ -77,7 +77,7 @@ class ExpressionWriter:
 
 
 def _of_integers(kind: str) -> dict[str, object]:
-    """Return the words that only integers have."""
+    """Return the replacements that only integers have."""
     if kind not in WIDTH:
         return {}
     return {"u": unsigned(kind), "narrow": kind if WIDTH[kind] < 32 else "", "last": WIDTH[kind] - 1}

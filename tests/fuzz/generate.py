@@ -1,4 +1,4 @@
-"""Make random programs: all widths of integers, vectors, floats, loops with several exits, switches, SIMD functions."""
+"""Generate random programs: all integer widths, vectors, floats, loops with several exits, switches, SIMD functions."""
 
 from __future__ import annotations
 
@@ -41,21 +41,21 @@ _FLOAT_EDGES = (
 
 @dataclass(slots=True)
 class Scope:
-    """What may be named at a point of the program."""
+    """The names in scope at a point of the program."""
 
     variables: list[tuple[str, str]] = field(default_factory=list)  # may be assigned to
     fixed: list[tuple[str, str]] = field(default_factory=list)  # positions, counters: may only be read
-    arrays: list[tuple[str, str]] = field(default_factory=list)  # of eight elements
+    arrays: list[tuple[str, str]] = field(default_factory=list)  # with eight elements each
     rows: list[tuple[str, str]] = field(default_factory=list)  # arrays of two rows of four
     pointers: list[tuple[str, str]] = field(default_factory=list)  # to four elements at least
     inputs: bool = True
     loops: int = 0  # how deep
     breakable: bool = False
     uniform: bool = True  # all threads of a threadgroup are here
-    result: str = ""  # of the function; "" in a kernel
+    result: str = ""  # the function's; "" in a kernel
 
     def inner(self, *fixed: tuple[str, str], **changed: object) -> Scope:
-        """Return the scope of a block inside."""
+        """Return the scope of an inner block."""
         scope = Scope(
             list(self.variables), [*self.fixed, *fixed], list(self.arrays), list(self.rows), list(self.pointers),
             self.inputs, self.loops, self.breakable, self.uniform, self.result,
@@ -69,9 +69,9 @@ Choice = tuple[Callable[[Scope], Stmt], int]
 
 
 class Generator:
-    """Throws the dice of one program: always the same one of a seed."""
+    """Generates one program, the same one for the same seed."""
 
-    given: ClassVar[tuple[str, ...]] = ("i", "n", "lid")  # numbers that a kernel may name
+    given: ClassVar[tuple[str, ...]] = ("i", "n", "lid")  # literals that a kernel may contain
 
     def __init__(self, seed: int) -> None:
         self.seed = seed
@@ -187,7 +187,7 @@ class Generator:
         return Stmt("assign", (value,), text=name, type="=")
 
     def _lanewise(self, scope: Scope) -> Stmt:
-        """Assign to a component of a vector, or move an array's elements along."""
+        """Assign to a component of a vector, or shift an array's elements."""
         vectors = [(k, n) for k, n in scope.variables if lanes(k) > 1]
         if vectors:
             kind, name = self.dice.choice(vectors)
@@ -235,7 +235,7 @@ class Generator:
         return Stmt("for", (bound, const(kind, str(step))), (self._block(inner),), text=name, type=f"{kind} {way}")
 
     def _bound(self, kind: str, scope: Scope) -> Expr:
-        """Return a bound made from what the loop does not change: a position or a counter, cut to be small."""
+        """Return a small bound from a value that the loop does not change: a position or a counter."""
         dice = self.dice
         if dice.random() < 0.25:
             return const(kind, str(dice.randint(0, 17)))
@@ -263,7 +263,7 @@ class Generator:
         cases = self.dice.randint(2, 5)
         inner = scope.inner(uniform=False, breakable=False)
         bodies = tuple(self._block(inner.inner()) for _ in range(cases))
-        fall = "".join(self.dice.choice("bbf") for _ in range(cases))  # break, or fall through
+        fall = "".join(self.dice.choice("bbf") for _ in range(cases))  # break or fall through
         kind = self.dice.choice(("uint", "int", "uchar"))
         return Stmt("switch", (self._expr(kind, scope, 2),), bodies, text=fall, type=kind)
 
@@ -317,14 +317,14 @@ class Generator:
         return Stmt("declare", (made,), text=name, type=made.type)
 
     def _exchange(self, scope: Scope) -> Stmt:
-        """Put a value into threadgroup memory, synchronise, and take another thread's."""
+        """Store a value in threadgroup memory, synchronize, and load another thread's."""
         name = self._name("v")
         made = Stmt("exchange", (self._expr("uint", scope, 2), self._expr("uint", scope, 1)), text=name, type="uint")
         scope.variables.append(("uint", name))
         return made
 
     def _results(self, scope: Scope) -> list[Stmt]:
-        """Write what the variables hold to the thread's own words of the output."""
+        """Write the variables' values to the thread's words of the output."""
         found: list[Expr] = [var(kind, name) for kind, name in scope.variables]
         found += [Expr("take", kind, (const("uint", "3"),), name) for kind, name in scope.arrays]
         found += [Expr("cell", kind, (const("uint", "6"),), name) for kind, name in scope.rows]
@@ -412,7 +412,7 @@ class Generator:
         return made
 
     def _met(self, kind: str, scope: Scope, depth: int) -> Expr:
-        """Return one value combined with one derived from it: x and ~x, x and -1 - x."""
+        """Return a value combined with one derived from it: x and ~x, x and -1 - x."""
         value = self._leaf(kind, scope)
         if self.dice.random() < 0.6:
             other = Expr("not", kind, (value,))
@@ -421,7 +421,7 @@ class Generator:
         return Expr(self.dice.choice(("min", "max", "xor", "sub", "absdiff")), kind, (value, other))
 
     def _component(self, kind: str, scope: Scope) -> Expr | None:
-        """Return a component of a vector; None where there is no such vector."""
+        """Return a component of a vector, or None if there is no such vector."""
         vectors = [(k, n) for k, n in scope.variables if lanes(k) > 1 and element(k) == kind]
         if not vectors:
             return None

@@ -1,4 +1,4 @@
-// Metal's types and functions for the host, written without any library; shared.h follows.
+// Metal's types and functions for the host, written without any library. shared.h follows.
 typedef unsigned char uchar;
 typedef unsigned short ushort;
 typedef unsigned uint;
@@ -8,7 +8,7 @@ typedef _Float16 half;
 #define NAN __builtin_nanf("")
 #define AS_UINT(x) __builtin_bit_cast(uint, x)
 
-// The compiler inserts calls of these.
+// The compiler inserts calls to these.
 extern "C" void* memset(void* to, int value, ulong count) {
   for (ulong i = 0; i < count; ++i) ((volatile char*)to)[i] = value;
   return to;
@@ -18,7 +18,7 @@ extern "C" void* memcpy(void* to, const void* from, ulong count) {
   return to;
 }
 
-// No contraction into fused multiply-adds.
+// Products are not contracted into fused multiply-adds.
 inline float K(float x, uint) { return x; }
 inline half K(half x, uint) { return x; }
 
@@ -82,7 +82,7 @@ VECTORS_OF(uchar) MIN_AND_MAX_OF(uchar)
 VECTORS_OF(long) MIN_AND_MAX_OF(long)
 VECTORS_OF(float)
 
-// SIMD functions, for a whole threadgroup: `given` and `out` have one element per thread, `on` marks the active ones.
+// SIMD functions for an entire threadgroup: `given` and `out` have one element per thread, `on` marks active threads.
 #define REDUCTION(name, step) \
   template <class T, class R> void name(const T* given, const bool* on, R* out, uint size) { \
     for (uint first = 0; first < size; first += 32) { \

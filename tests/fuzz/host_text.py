@@ -1,4 +1,4 @@
-"""Write a program as C++ that runs a threadgroup of it on the host."""
+"""Write a program as C++ that runs one of its threadgroups on the host."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def host(program: Program, name: str) -> str:
 
 
 def _one_by_one(program: Program, threadgroup: str) -> str:
-    """Return two functions: a thread, and a threadgroup that runs one after another."""
+    """Return two functions: a thread, and a threadgroup that runs its threads one after another."""
     return (
         f"static void thread({_ARRAYS}, uint i, uint lid, uint size) {{\n"
         f"{Writer().block(program.body, '  ')}}}\n"

@@ -1,7 +1,7 @@
-"""Write statements as a whole threadgroup runs them in lockstep, in C++ for the host.
+"""Write statements, in C++ for the host, as a threadgroup runs them in lockstep.
 
-Each statement runs for every thread that is active before the next one begins, with a mask for each block. That is what
-SIMD functions and barriers mean, spelled out.
+Each statement runs for every active thread before the next one begins, with a mask for each block. This spells out the
+meaning of SIMD functions and barriers.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from .tree import LARGEST, SLOTS, Stmt, unsigned
 __all__ = ["LockstepWriter"]
 
 
-_FROM = {  # the lane that a shuffle takes from
+_FROM = {  # the lane that a shuffle reads
     "simd_shuffle_xor": "t % 32 ^ {0}", "simd_shuffle_up": "t % 32 - {0}", "simd_shuffle_down": "t % 32 + {0}",
     "simd_shuffle_rotate_down": "(t + {0}) % 32",
 }  # fmt: skip
 
 
 class LockstepWriter(Writer):
-    """Writes the statements of a kernel: every variable has a place for each thread."""
+    """Writes a kernel's statements; each variable is an array with one element per thread."""
 
     def __init__(self) -> None:
         self.count = 0
         self.active = "!gone[t]"
-        self.leaving = ""  # the number of the loop that is around; "" where there is none
+        self.leaving = ""  # the enclosing loop's number, or ""
         self.special = {
             "declare": self._declare, "pointer": self._declare, "array": self._array, "rows": self._rows,
             "exchange": self._exchange, "store": self._store, "break": self._leave, "continue": self._leave,
@@ -38,11 +38,11 @@ class LockstepWriter(Writer):
         }  # fmt: skip
 
     def name(self, name: str) -> str:
-        """Return how a variable is written."""
+        """Return a variable's spelling."""
         return name if name in {"n", "zero", "size"} else f"{name}[t]"
 
     def stmt(self, s: Stmt, pad: str) -> str:
-        """Return the text of a statement, for all threads."""
+        """Return a statement's text for all threads."""
         if s.kind in self.special:
             return self.special[s.kind](s, pad)
         if s.kind == "tree":
@@ -51,11 +51,11 @@ class LockstepWriter(Writer):
         return self._each(self.simple(replace(s, text=f"{name}[t]{dot}{part}")), pad)
 
     def _each(self, text: str, pad: str, active: str = "") -> str:
-        """Return a statement done for every active thread."""
+        """Return a statement that runs for every active thread."""
         return f"{pad}for (uint t = 0; t < size; ++t) if ({active or self.active}) {{ {text} }}\n"
 
     def _fresh(self) -> str:
-        """Return a number that no name has yet."""
+        """Return a number that no name uses yet."""
         self.count += 1
         return str(self.count)
 
@@ -127,7 +127,7 @@ class LockstepWriter(Writer):
     # Statements with blocks ----------------------------------------------------------------------
 
     def _inside(self, mask: str, body: Iterable[Stmt], pad: str) -> str:
-        """Return the text of a block, run by the threads of a mask."""
+        """Return the text of a block that a mask's threads run."""
         left = f" && !break{self.leaving}[t] && !continue{self.leaving}[t]" if self.leaving else ""
         outer, self.active = self.active, f"{mask}[t] && !gone[t]{left}"
         text = self.block(body, pad)

@@ -38,14 +38,14 @@ _OF_SIGNED_VECTORS = {"vadd": "{type}(u{type}({0}) + u{type}({1}))", "vsub": "{t
 
 
 def cell(kernels: Iterable[str]) -> str:
-    """Return kernels with the definitions that they need; only the vectors in use, as each costs clang 4 ms."""
+    """Return kernels with the definitions that they need. Only the vectors in use: each costs clang 4 ms."""
     text = "".join(kernels)
     used = set(re.findall(r"\w+", text)).intersection(VECTORS)
     return f"{_PRELUDE}{bits_of(sorted(used))}{text}"
 
 
 def metal(program: Program, name: str) -> str:
-    """Return a program as a kernel, without the prelude; its helpers stand in a namespace of its name."""
+    """Return a program as a kernel without the prelude; its helpers are in a namespace with its name."""
     writer = _MetalWriter()
     shared = f"  threadgroup uint shared[{LARGEST}];\n" if program.holds("exchange") else ""
     shared += f"  threadgroup uint tile[{program.tile}];\n" if program.tile else ""
@@ -76,7 +76,7 @@ class _MetalWriter(Writer):
         return f"atomic_fetch_{s.text}_explicit({cell}, uint({value}), memory_order_relaxed);"
 
     def form(self, op: str, kind: str) -> str:
-        """Return how an operation on a type is written, its operands in braces."""
+        """Return the form of an operation on a type, with its operands in braces."""
         if op in _FORMS:
             return _FORMS[op]
         if op.startswith("simd_"):

@@ -1,13 +1,14 @@
-// Included before a random kernel in Metal; shared.h follows.
+// Included before a random kernel in Metal. shared.h follows.
 #include <metal_stdlib>
 using namespace metal;
 #define AS_UINT(x) as_type<uint>(x)
 
-// A product that no compiler can contract into a sum: its bits pass through a word that only the caller knows to be 0.
+// A product that no compiler can contract into a sum: its bits are combined with a word that only the caller knows is
+// 0.
 inline float K(float x, uint zero) { return as_type<float>(as_type<uint>(x) + zero); }
 inline half K(half x, uint zero) { return as_type<half>(ushort(as_type<ushort>(x) + ushort(zero))); }
 
-// Another lane's value, where there is such a lane; else the thread's own.
+// Another lane's value if that lane exists, otherwise the thread's own.
 #define FROM(name, function, lane) \
   template <class T> inline T name(T x, uint by, uint at, uint width) { \
     T there = function(x, ushort(by)); \

@@ -9,18 +9,18 @@ from .wider import WiderGenerator
 
 __all__ = ["ARMS", "DENSE", "STEPPED", "WIDER", "generate"]
 
-# From this seed on programs have atomics, pointers, shuffles, and loops with barriers that count unevenly.
+# From this seed on, programs have atomics, pointers, shuffles, and loops with barriers and irregular counters.
 WIDER = 10_000
-# And from this one on they are short, and their SIMD-groups always converge.
+# From this one on they are short, and their SIMD-groups always converge.
 DENSE = 10_000_000
-# And from this one on both arms of their branches do the same SIMD functions.
+# From this one on both arms of a branch call the same SIMD function.
 ARMS = 20_000_000
-# And from this one on they fold threadgroup memory by steps that the compiler knows.
+# From this one on they reduce threadgroup memory by steps that the compiler knows.
 STEPPED = 30_000_000
 
 
 def generate(seed: int) -> Program:
-    """Return the program of a seed: always the same one."""
+    """Return a seed's program, always the same one."""
     kinds = ((STEPPED, StepsGenerator), (ARMS, ArmsGenerator), (DENSE, DenseGenerator), (WIDER, WiderGenerator))
     for first, kind in kinds:
         if seed >= first:

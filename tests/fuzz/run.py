@@ -1,8 +1,8 @@
 """Run random kernels on an engine against the host: ``python tests/fuzz/run.py --count 1000 --first 0``.
 
-Each worker is a process of its own, so that one that dies is a finding too. Every finding is printed with its seed,
-which makes the same program again; ``--shrink SEED`` prints the smallest kernel that still shows it. What is compiled
-is kept in a folder that goes with the run, unless METALNB_CACHE names one.
+Each worker is a separate process, so that a crash is a finding too. Every finding is printed with its seed, which
+generates the same program again; ``--shrink SEED`` prints the smallest kernel that still shows it. Compiled code is
+kept in a folder that is removed after the run, unless METALNB_CACHE names one.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ from fuzz.tree import Program  # noqa: E402
 from fuzz.trial import batch, batched  # noqa: E402
 
 BATCH = 20
-LIMIT = 120.0  # seconds for a program; one that takes longer hangs
-_ANEW = 25  # batches after which a process is restarted: libraries that it loaded stay in memory
-_DONE = ".\n"  # ends what is said of a batch
+LIMIT = 120.0  # seconds per program; one that takes longer hangs
+_ANEW = 25  # batches until a process is restarted, because loaded libraries stay in memory
+_DONE = ".\n"  # ends a batch's output
 
 
 def main() -> None:
-    """Read the command line, and run."""
+    """Read the command line and run."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--first", type=int, default=0, help="the first seed")
     parser.add_argument("--count", type=int, default=300, help="how many programs")
@@ -63,14 +63,14 @@ def main() -> None:
 
 @contextlib.contextmanager
 def _cache() -> Iterator[None]:
-    """Give all workers one folder for what they compile; the headers are compiled once, before they are many."""
+    """Give all workers one cache folder; compile the headers once before the workers start."""
     with tempfile.TemporaryDirectory(prefix="metalnb-fuzz-") as folder:
         os.environ.setdefault("METALNB_CACHE", folder)
         yield
 
 
 def _campaign(given: argparse.Namespace) -> int:
-    """Run programs in batches; print each finding, and the sums. Return 1 when there was a finding."""
+    """Run programs in batches; print each finding and the totals. Return 1 if there was a finding."""
     start, sums, seen = time.monotonic(), collections.Counter[str](), 0
     end, first = given.first + given.count, given.first
     batches = [*batched(range(first, end), BATCH)]
@@ -111,7 +111,7 @@ def _campaign(given: argparse.Namespace) -> int:
 
 @contextlib.contextmanager
 def _written(path: Path | None) -> Iterator[Callable[[str], object]]:
-    """Yield a function that writes to a file at once; without a file, one that discards."""
+    """Yield a function that writes to a file immediately; without a file, one that discards."""
     if path is None:
         yield lambda _: None
         return
@@ -120,13 +120,13 @@ def _written(path: Path | None) -> Iterator[Callable[[str], object]]:
 
 
 def judged(seeds: Sequence[int], engine: str) -> list[tuple[int, str, str]]:
-    """Return (seed, kind, what was seen) of programs, run in a process of its own."""
+    """Run programs in a separate process; return (seed, kind, what was seen) for each."""
     with contextlib.closing(Child(engine)) as child:
         return child.judged(seeds)
 
 
 class Child:
-    """A process that runs programs: started on first use, and restarted when it has died and every so often."""
+    """A process that runs programs: started on first use, and restarted after a crash and at intervals."""
 
     def __init__(self, engine: str) -> None:
         self.command = [sys.executable, str(HERE / "run.py"), "--engine", engine, "--worker"]
@@ -134,7 +134,7 @@ class Child:
         self.batches = 0
 
     def judged(self, seeds: Sequence[int]) -> list[tuple[int, str, str]]:
-        """Return (seed, kind, what was seen) of programs; each of those missing is run again by itself."""
+        """Return (seed, kind, what was seen) for each program; missing ones are run again separately."""
         found, end = self._asked(seeds, LIMIT if len(seeds) == 1 else 5 * LIMIT)
         missing = [s for s in seeds if s not in found]
         if len(missing) == 1 == len(seeds):
@@ -145,7 +145,7 @@ class Child:
         return [found[s] for s in seeds]
 
     def _asked(self, seeds: Sequence[int], limit: float) -> tuple[dict[int, tuple[int, str, str]], str]:
-        """Return what the process said of each program, and how it ended if it did."""
+        """Return the process's output for each program, and how the process ended if it did."""
         process = self.process = self.process or self._started()
         assert process.stdin is not None
         assert process.stdout is not None
@@ -189,7 +189,7 @@ class Child:
 
 
 def _work(engine: str) -> None:
-    """Run the programs whose seeds each line asks for; print what became of each as soon as it is known."""
+    """Run the programs whose seeds each input line names; print each outcome as soon as it is known."""
     for line in sys.stdin:
         for outcome in batch([generate(int(seed)) for seed in line.split()], engine):
             print(outcome.seed, outcome.kind, outcome.told.replace("\n", "\\n"), sep="\t", flush=True)
@@ -197,7 +197,7 @@ def _work(engine: str) -> None:
 
 
 def _reduce(seed: int, engine: str, jobs: int) -> None:
-    """Print ever smaller programs that fail as the one of a seed does; try several at a time."""
+    """Print ever smaller programs that fail as the seed's program does; try several at a time."""
     judges = [_Judge(engine) for _ in range(jobs)]
     program = generate(seed)
     wanted = judges[0].kind(program)
@@ -215,7 +215,7 @@ def _reduce(seed: int, engine: str, jobs: int) -> None:
 
     smallest = program
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    with contextlib.suppress(KeyboardInterrupt):  # what was reached so far is worth seeing
+    with contextlib.suppress(KeyboardInterrupt):  # the smallest program so far is worth showing
         for smallest in shrink(program, first_failing):
             print(f"# {size(smallest)} statements", flush=True)
     print(f"seed {seed}: {wanted}: {size(program)} statements -> {size(smallest)}, math={smallest.math!r}")
@@ -225,21 +225,21 @@ def _reduce(seed: int, engine: str, jobs: int) -> None:
 
 
 class _Judge:
-    """Runs one program after another in a child, which may die and is then started again."""
+    """Runs one program after another in a child process, which is restarted if it crashes."""
 
     def __init__(self, engine: str) -> None:
         self.engine = engine
         self.start()
 
     def start(self) -> None:
-        """Start the child."""
+        """Start the child process."""
         self.mine, its = multiprocessing.get_context("fork").Pipe()
         self.child = multiprocessing.get_context("fork").Process(target=_answer, args=(its, self.engine), daemon=True)
         self.child.start()
         its.close()
 
     def kind(self, program: Program) -> str:
-        """Return what becomes of a program."""
+        """Return a program's outcome."""
         self.mine.send(program)
         try:
             if self.mine.poll(LIMIT):
@@ -257,7 +257,7 @@ def _answer(ours: Connection, engine: str) -> None:
     while True:
         try:
             ours.send(next(batch([ours.recv()], engine)).kind)
-        except AssertionError:  # the host's compiler refused it
+        except AssertionError:  # the host's compiler rejected it
             ours.send("invalid")
 
 

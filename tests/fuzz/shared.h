@@ -1,4 +1,4 @@
-// What a random kernel calls on both sides: division by anything, a float made whole, and any value's 32 bits.
+// What random kernels call on both sides: division by any number, a float rounded to an integer, any value's 32 bits.
 template <class T> inline T safe_div(T a, T b) { return b == T(0) || b == T(-1) ? a : T(a / b); }
 template <class T> inline T safe_rem(T a, T b) { return b == T(0) || b == T(-1) ? a : T(a % b); }
 template <class T> inline T whole(float x) {

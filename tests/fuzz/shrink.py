@@ -1,4 +1,4 @@
-"""Reduce a program that shows a fault: cut statements, blocks and expressions for as long as the fault stays."""
+"""Reduce a program that shows a fault: remove statements, blocks and expressions as long as the fault remains."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _MADE = {"declare", "array", "rows", "pointer", "exchange", "gather", "tree"}  #
 
 
 def shrink(program: Program, first_failing: Callable[[Sequence[Program]], Program | None]) -> Iterator[Program]:
-    """Yield ever smaller programs that still fail; the last one has nothing left to cut.
+    """Yield ever smaller programs that still fail; nothing can be removed from the last one.
 
     Parameters
     ----------
     program : Program
     first_failing : callable
-        Returns the first of several programs that shows the fault; None when none does.
+        Returns the first of several programs that shows the fault, or None.
     """
     done: set[Program] = set()
     while True:
@@ -49,7 +49,7 @@ def _count(body: Iterable[Stmt]) -> int:
 
 
 def variants(program: Program) -> Iterator[Program]:
-    """Yield programs with one thing less, the largest cuts first."""
+    """Yield programs with one part removed, largest parts first."""
     called = {e.text for s in statements(program.body) for x in s.exprs for e in _parts(x) if e.op == "call"}
     kept = tuple(h for h in program.helpers if h.name in called)
     if kept != program.helpers:
@@ -90,7 +90,7 @@ def _smaller(s: Stmt) -> Iterator[Stmt]:
 
 
 def _simpler(e: Expr) -> Iterator[Expr]:
-    """Yield expressions with one thing less."""
+    """Yield expressions with one part removed."""
     if e.op == "const":
         return
     yield from _instead(e)
@@ -106,7 +106,7 @@ def _simpler(e: Expr) -> Iterator[Expr]:
 
 
 def _instead(e: Expr) -> Iterator[Expr]:
-    """Yield what may appear in an expression's place: its operands of the same type, and a literal."""
+    """Yield replacements for an expression: its operands of the same type, and a literal."""
     if not e.op.startswith("simd_") and e.op not in {"call", "rawdiv", "rawrem"}:
         for part in e.args:
             if part.type == e.type:
@@ -124,7 +124,7 @@ def _parts(e: Expr) -> Iterator[Expr]:
 
 
 def well_formed(program: Program) -> bool:
-    """Tell whether every name is known where it is used, and every function returns something."""
+    """Return whether every name is in scope where it is used, and every function returns a value."""
     helpers = {h.name for h in program.helpers}
     whole = all(
         _known(h.body, {name for _, name, _ in h.params}, helpers) and h.body and h.body[-1].kind == "return"

@@ -1,4 +1,4 @@
-"""Write statements and functions as one thread runs them: what Metal and the host's C++ share."""
+"""Write statements and functions as one thread runs them, the part that Metal and the host's C++ share."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from .tree import ATOMICS, INPUTS, LARGEST, SLOTS, STEPS, TREES, WIDTH, Helper, 
 __all__ = ["Writer", "bits_of", "inputs", "loop", "place", "uneven"]
 
 _MEET = "threadgroup_barrier(mem_flags::mem_threadgroup);"
-# Statements without blocks. In braces: an expression by its number; the statement's `text` and `type`; `u`, the
-# unsigned type that it is computed in; `last`, the index of a vector's last component.
+# Statements without blocks. In braces: an expression's number; the statement's `text` and `type`; `u`, the unsigned
+# type of its arithmetic; `last`, the index of a vector's last component.
 _FORMS = {
     "declare": "{type} {text} = {0};",
     "array": "{type} {text}[8]; for (uint j = 0; j < 8; ++j) {text}[j] = {type}({u}({0}) + j);",
@@ -62,7 +62,7 @@ _SIGNS = {"add": "+", "or": "|", "xor": "^", "and": "&"}
 
 
 class Writer(ExpressionWriter):
-    """Writes statements as the host's C++; what differs elsewhere is overridden."""
+    """Writes statements as the host's C++; subclasses override what differs."""
 
     reference: ClassVar[str] = ""  # the address space of parameters passed by reference
 
@@ -97,7 +97,7 @@ class Writer(ExpressionWriter):
         return form.format(*map(self.expr, s.exprs), **words)
 
     def atomic(self, s: Stmt) -> str:
-        """Return the text of an atomic operation; on the host a plain update, since it runs one thread."""
+        """Return the text of an atomic operation; on the host a plain update, since only one thread runs there."""
         cell = f"{s.type}[{place(s.text)} + ({self.expr(s.exprs[0])} & 1)]"
         value = self.expr(s.exprs[1])
         if s.text in {"min", "max"}:
@@ -137,7 +137,7 @@ class Writer(ExpressionWriter):
 
 
 def loop(s: Stmt, bound: str, name: str) -> tuple[str, str, str]:
-    """Return the initial value, the test and the step of a `for`."""
+    """Return the initial value, the condition and the step of a `for`."""
     way, step = s.type.split()[1], s.exprs[1].text
     if way == "down":
         return bound, f"{name} >= {step}", f"{name} -= {step}"
@@ -146,7 +146,7 @@ def loop(s: Stmt, bound: str, name: str) -> tuple[str, str, str]:
 
 
 def uneven(s: Stmt, name: str) -> tuple[str, str, str]:
-    """Return the initial value, the test and the step of a reduction loop."""
+    """Return the initial value, the condition and the step of a reduction loop."""
     start, test, step = (part.format(k=name) for part in (*TREES, *STEPS)[int(s.type)])
     return start, test, step
 
@@ -171,7 +171,7 @@ def place(atomic: str) -> int:
 
 
 def bits_of(vectors: Iterable[str]) -> str:
-    """Return the macro calls that fold vectors of some types into one word: see shared.h."""
+    """Return the macro calls that combine vectors of some types into one word: see shared.h."""
     return "".join(f"BITS_OF_{lanes(v)}({v})\n" for v in vectors)
 
 

@@ -1,4 +1,4 @@
-"""Random kernels on the engine against the host: a slice of what ``python tests/fuzz/run.py --count 20000`` runs."""
+"""Random kernels on the engine against the host: a few of those in ``python tests/fuzz/run.py --count 20000``."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ on_x86 = pytest.mark.skipif(platform.machine() != "x86_64", reason="the host's b
 
 # AVX-512 where the machine has it, AVX2, SSE4.
 MARCHES = ("native", "x86-64-v3", "x86-64-v2")
-# A program of each kind for each of them, of those that a second or two compiles; campaigns have the long ones.
+# One program of each kind per instruction set, each compiled in a second or two; campaigns run the long ones.
 SEEDS = (
     (8_000, 830_000, ARMS, STEPPED), (8_001, 830_001, ARMS + 1, STEPPED + 1), (8_005, 830_003, ARMS + 2, STEPPED + 2),
 )  # fmt: skip
@@ -31,7 +31,7 @@ SEEDS = (
 @on_x86
 @pytest.mark.parametrize("place", range(len(MARCHES)), ids=MARCHES)
 def test_a_random_kernel_of_each_kind(place: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """On each instruction set another one."""
+    """Each instruction set gets a different kernel."""
     monkeypatch.setenv("METALNB_MARCH", MARCHES[place])
     assert [o for o in judged(SEEDS[place], "cpu") if o[1] != "same"] == []
 
@@ -41,11 +41,11 @@ def test_a_random_kernel_of_each_kind(place: int, monkeypatch: pytest.MonkeyPatc
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize("first", [ARMS, STEPPED])
 def test_short_ones(first: int) -> None:
-    """Branches whose arms do the same, and reductions by steps that the compiler knows."""
+    """Branches whose arms call the same function, and reductions by steps that the compiler knows."""
     assert [o for o in judged(range(first, first + BATCH), "cpu") if o[1] != "same"] == []
 
 
-# 120 programs on each instruction set: a core compiles one in a second and a half. Campaigns are for run.py.
+# 120 programs on each instruction set, each compiled in 1.5 s on one core. Campaigns use run.py.
 IN_LANES = (*range(8_000, 8_060, BATCH), *range(830_000, 830_060, BATCH))
 
 
@@ -55,17 +55,17 @@ IN_LANES = (*range(8_000, 8_060, BATCH), *range(830_000, 830_060, BATCH))
 @pytest.mark.parametrize("march", MARCHES)
 @pytest.mark.parametrize("first", IN_LANES)
 def test_random_kernels_in_vector_registers(first: int, march: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each is reduced by ``python tests/fuzz/run.py --shrink SEED``."""
+    """If one fails, reduce it by ``python tests/fuzz/run.py --shrink SEED``."""
     monkeypatch.setenv("METALNB_MARCH", march)
     assert [o for o in judged(range(first, first + BATCH), "cpu") if o[1] != "same"] == []
 
 
-# Each was wrong once in vector registers; what was wrong is in tests/vectoriser/test_wrong_once.py.
+# Each was once wrong in vector registers; tests/vectoriser/test_wrong_once.py tests the causes.
 WRONG_IN_LANES = (5087, 5102, 5117, 5142, 5198, 5259, 5344, 830_009, 830_059, 40_000_253)
 
 
 @on_x86
-@pytest.mark.long  # What each showed is in test_wrong_once.
+@pytest.mark.long  # test_wrong_once tests what each showed
 @pytest.mark.timeout(1200)
 def test_what_the_fuzzer_found_in_vector_registers() -> None:
     assert [o for o in judged(WRONG_IN_LANES, "cpu") if o[1] != "same"] == []
@@ -73,7 +73,7 @@ def test_what_the_fuzzer_found_in_vector_registers() -> None:
 
 @on_x86
 def test_what_is_proven_of_a_deep_nest_takes_no_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its loops and conditions were followed for minutes, and the kernel was taken for one that does not end."""
+    """Following its loops and conditions once took minutes, and the kernel was taken for an endless one."""
     asked = 0
     told = ConditionRanges._told
 
@@ -89,7 +89,7 @@ def test_what_is_proven_of_a_deep_nest_takes_no_time(monkeypatch: pytest.MonkeyP
 
 @on_x86
 def test_a_difference_is_found() -> None:
-    """The comparison itself can fail: the host is given another program than the engine."""
+    """The comparison can fail: the host runs a different program from the engine's."""
     program = next(p for p in map(generate, range(100)) if not p.together)
     other = program.with_body((*program.body, Stmt("store", (const("uint", "0"), const("uint", "123456789")))))
     with pytest.MonkeyPatch.context() as patch:
@@ -106,7 +106,7 @@ def test_programs_are_reproducible_and_well_formed(seed: int) -> None:
 
 
 def test_programs_have_everything() -> None:
-    """In 200 programs of each kind every kind of statement and of expression turns up."""
+    """In 200 programs of each kind, every kind of statement and expression occurs."""
     text = "".join(metal(generate(seed), "k") for seed in range(200))
     wider = "".join(metal(generate(seed), "k") for seed in range(WIDER, WIDER + 200))
     words = (

@@ -1,7 +1,7 @@
-"""Random programs as trees: what the generator makes, the printers write and the reducer cuts.
+"""Random programs as trees, which the generator builds, the printers write and the reducer shrinks.
 
-A tree is printed twice, as a Metal kernel and as C++ for the host, so it holds only what means the same in both:
-signed arithmetic wraps (it is done in unsigned types), shifts are masked, divisors are not 0, indices are masked, and a
+A tree is printed twice, as a Metal kernel and as C++ for the host, so it contains only what has the same meaning in
+both: signed arithmetic wraps (it is done in unsigned types), shifts and indices are masked, divisors are not 0, and a
 product of floats goes through `K` so that no compiler may contract it into a sum.
 """
 
@@ -25,11 +25,11 @@ VECTORS = tuple(f"{kind}{n}" for kind in ("int", "uint", "ushort", "uchar", "lon
 INPUTS = {"uint": "a", "int": "s", "long": "b", "float": "f", "uchar": "c"}  # the input array of each type
 LARGEST = 256  # threads in a threadgroup
 SLOTS = 4  # words of the output that belong to each thread
-# Atomic operations, each with the initial value of its cells. An operation has two cells that no other changes: the
-# order in which threads come does not matter.
+# Atomic operations, each with the initial value of its cells. Each operation has two cells that no other operation
+# changes, so the order of threads does not matter.
 ATOMICS = {"add": 0, "or": 0, "xor": 0, "max": 0, "min": 2**32 - 1, "and": 2**32 - 1}
 CELLS = 2 * len(ATOMICS)
-# Loops in which threads synchronise, as (first value, test, step) of a counter {k}.
+# Loops in which threads synchronize, as (first value, condition, step) of a counter {k}.
 TREES = (
     ("size / 2", "{k} > 0", "{k} /= 2"), ("size / 2", "{k} != 0", "{k} >>= 1"), ("size", "{k} >= 1", "{k} /= 3"),
     ("128", "{k} > 0", "{k} /= 2"), ("n % 64", "{k} > 0", "{k} = {k} / 2"), ("100", "{k} > 2", "{k} -= {k} / 3"),
@@ -38,7 +38,7 @@ TREES = (
     ("0", "{k} < 9", "{k} += 1 + ({k} & 1)"), ("size", "{k} > 0", "{k} = {k} > 5 ? {k} - 5 : 0"),
     ("n % 5", "{k} < 20", "{k} += 1 + n % 3"), ("size % 7", "{k} < 7", "{k}++"),
 )  # fmt: skip
-# Such loops whose steps clang knows, mostly: no step is 0, or more than half of the tile.
+# Such loops whose steps clang mostly knows: no step is 0 or more than half the tile.
 STEPS = (
     ("128", "{k} > 0", "{k} /= 2"), ("64", "{k} > 0", "{k} >>= 1"), ("32", "{k} > 0", "{k} /= 2"),
     ("16", "{k} >= 1", "{k} /= 2"), ("4", "{k} > 0", "{k} /= 2"), ("128", "{k} > 16", "{k} /= 2"),
@@ -54,12 +54,12 @@ def lanes(kind: str) -> int:
 
 
 def element(kind: str) -> str:
-    """Return the type of a vector's components; a scalar is its own."""
+    """Return the type of a vector's components, or a scalar's type."""
     return kind.rstrip("234")
 
 
 def unsigned(kind: str) -> str:
-    """Return the unsigned type in which a type's arithmetic is done, of 32 bits at least."""
+    """Return the unsigned type of a type's arithmetic, which has at least 32 bits."""
     return "ulong" if WIDTH[kind] == 64 else "uint"
 
 
@@ -101,9 +101,9 @@ class Program:
     Attributes
     ----------
     seed : int
-        What it was made from.
+        The seed that it was generated from.
     together : bool
-        Whether its threads synchronise: it has barriers or SIMD functions, and the host runs it in lockstep.
+        Whether its threads synchronize: it has barriers or SIMD functions, and the host runs it in lockstep.
     math : {"fast", "precise"}
     """
 
@@ -115,22 +115,22 @@ class Program:
 
     @property
     def held(self) -> bool:
-        """Whether threadgroups have cells of their own that their threads change."""
+        """Whether threads change cells of their threadgroup."""
         return self.holds("gather") or any(s.kind == "atomic" and s.type == "held" for s in statements(self.body))
 
     @property
     def tile(self) -> int:
-        """The elements of threadgroup memory that is folded: twice the threads where their number guards nothing."""
+        """The elements of threadgroup memory to reduce: twice the threads if their number guards nothing."""
         guards = [s.type.split()[4] for s in statements(self.body) if s.kind == "tree"]
         return LARGEST * (2 if {*guards} - {"fold"} else 1) if guards else 0
 
     @property
     def cells(self) -> bool:
-        """Whether its threads change cells that all of them share."""
+        """Whether threads change cells shared by the entire grid."""
         return self.holds("gather", "atomic")
 
     def holds(self, *kinds: str) -> bool:
-        """Tell whether the kernel has statements of some kinds."""
+        """Return whether the kernel has statements of some kinds."""
         return any(s.kind in kinds for s in statements(self.body))
 
     def with_body(self, body: tuple[Stmt, ...]) -> Program:
@@ -139,7 +139,7 @@ class Program:
 
 
 def statements(body: Iterable[Stmt]) -> Iterator[Stmt]:
-    """Yield statements, and all that stand in them."""
+    """Yield statements and all statements nested in them."""
     for s in body:
         yield s
         for block in s.bodies:

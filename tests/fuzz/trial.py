@@ -1,4 +1,4 @@
-"""Run programs on an engine and on the host, and tell where the two differ."""
+"""Run programs on an engine and on the host, and report where the two differ."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ T = TypeVar("T")
 # Kernels in a cell. Clang reads the whole cell for each kernel, and the prelude for each cell.
 CELL = 4
 
-# (threads of the grid, threads of a threadgroup): whole SIMD-groups, parts of one, and tails of both.
+# (threads of the grid, threads of a threadgroup): complete and partial SIMD-groups, with and without tails.
 LAUNCHES = (
     (1, 1), (7, 7), (9, 1), (31, 31), (40, 8), (64, 32), (70, 33), (100, 64), (257, 256), (300, 100), (96, 96),
     (95, 31),
@@ -40,7 +40,7 @@ _FLAGS = (
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of a program: ``kind`` is "same", "different" or "refused", ``told`` what was seen."""
+    """A program's outcome: ``kind`` is "same", "different" or "refused", ``told`` describes what was seen."""
 
     seed: int
     kind: str
@@ -48,7 +48,7 @@ class Outcome:
 
 
 def batch(programs: Sequence[Program], engine: str = "cpu") -> Iterator[Outcome]:
-    """Yield what became of each program, run on the host and on an engine."""
+    """Run each program on the host and on an engine; yield its outcome."""
     with _on_host(programs) as library:
         numbered = [*enumerate(programs)]
         for math in ("fast", "precise"):
@@ -58,13 +58,13 @@ def batch(programs: Sequence[Program], engine: str = "cpu") -> Iterator[Outcome]
 
 
 def batched(given: Sequence[T], size: int) -> Iterator[Sequence[T]]:
-    """Yield a sequence in pieces."""
+    """Yield a sequence in batches."""
     for at in range(0, len(given), size):
         yield given[at : at + size]
 
 
 def _cell(chosen: Mapping[str, tuple[Program, Any]], math: str, engine: str) -> Iterator[Outcome]:
-    """Yield what became of the programs of one cell."""
+    """Yield the outcomes of one cell's programs."""
     text = cell(metal(p, name) for name, (p, _) in chosen.items())
     try:
         compiled = mnb.compile(text, math=math, engine=engine)
@@ -112,14 +112,14 @@ class Launch:
 
 
 def launches(program: Program) -> Iterator[Launch]:
-    """Yield the dispatches that a program is given: the same ones each time."""
+    """Yield a program's dispatches, the same ones each time."""
     dice = np.random.default_rng(program.seed)
     for grid, threadgroup in (LAUNCHES[i] for i in dice.permutation(len(LAUNCHES))[:4]):
         yield Launch(grid, threadgroup, _inputs(dice), int(dice.choice([0, 1, 3, 8, 100, 2**32 - 1])))
 
 
 def expected(on_host: Any, launch: Launch) -> tuple[np.ndarray, np.ndarray]:
-    """Return what the host's build of a program writes to the output and to the cells."""
+    """Return the output and the cells that the host's build of a program writes."""
     want, wanted = np.zeros((launch.grid, SLOTS), np.uint32), _cells()
     pointers = [ctypes.c_void_p(x.ctypes.data) for x in (want, *launch.inputs)]
     for first in range(0, launch.grid, launch.threadgroup):
@@ -129,12 +129,12 @@ def expected(on_host: Any, launch: Launch) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _cells() -> np.ndarray:
-    """Return the cells that atomic operations change, as they are before: two for each, and the threadgroups' sums."""
+    """Return the initial values of the atomic operations' cells: two for each operation, and the threadgroups' sums."""
     return np.concatenate([np.repeat(np.array([*ATOMICS.values()], np.uint32), 2), np.zeros(CELLS, np.uint32)])
 
 
 def _inputs(dice: np.random.Generator) -> list[np.ndarray]:
-    """Return the five input arrays: 64 elements each, edges among them."""
+    """Return the five input arrays: 64 elements each, including edge cases."""
     made: list[np.ndarray] = []
     for kind in (np.uint32, np.int32, np.int64):
         limits = np.iinfo(kind)
@@ -149,7 +149,7 @@ def _inputs(dice: np.random.Generator) -> list[np.ndarray]:
 
 @contextlib.contextmanager
 def _on_host(programs: Iterable[Program]) -> Iterator[ctypes.CDLL]:
-    """Yield programs built for this machine, without optimisation and without any library."""
+    """Yield programs built for this machine, without optimization and without any library."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         text = HOST_PRELUDE + "".join(host(p, f"k{i}") for i, p in enumerate(programs))

@@ -1,4 +1,4 @@
-"""Make what the first programs lacked: atomics, pointers, shuffles, and loops with barriers that count unevenly."""
+"""Generate what the first programs lack: atomics, pointers, shuffles, loops with barriers and irregular counters."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ACTIVE = ("simd_last", "simd_product", "simd_prefix_inclusive_sum", "simd_prefix
 
 
 class WiderGenerator(Generator):
-    """Throws the dice of one program; its threads synchronise more often."""
+    """Generates one program, whose threads synchronize more often."""
 
     given: ClassVar[tuple[str, ...]] = ("i", "n", "lid", "size")
 
@@ -25,7 +25,7 @@ class WiderGenerator(Generator):
         self.stops = not self.barriers and self.dice.random() < 0.4
         self.atomics = self.dice.random() < 0.4
         self.pointers = self.dice.random() < 0.5
-        self.reach: dict[str, Scope] = {}  # where each pointer was made
+        self.reach: dict[str, Scope] = {}  # where each pointer was created
 
     def _more(self, scope: Scope) -> list[Choice]:
         """Return further statements that may appear here, each with its weight."""
@@ -52,22 +52,22 @@ class WiderGenerator(Generator):
     # Atomics -------------------------------------------------------------------------------------
 
     def _atomic(self, scope: Scope) -> Stmt:
-        """Change a cell that threads share, by what gives the same in any order."""
+        """Change a cell that threads share, by an operation whose result does not depend on the order."""
         near = self.barriers and self.dice.random() < 0.6
         given = (self._expr("uint", scope, 1), self._expr("uint", scope, 2))
         return Stmt("atomic", given, text=self.dice.choice(list(ATOMICS)), type="held" if near else "cells")
 
     def _gather(self, scope: Scope) -> Stmt:
-        """Synchronise, and read a cell of the threadgroup's."""
+        """Synchronize, and read one of the threadgroup's cells."""
         where = const("uint", str(self.dice.randrange(CELLS)))
         made = Stmt("gather", (where,), text=self._name("v"), type="uint")
         scope.variables.append(("uint", made.text))
         return made
 
-    # Threads that synchronise ---------------------------------------------------------------------------
+    # Threads that synchronize ---------------------------------------------------------------------------
 
     def _lanes(self, scope: Scope) -> Stmt:
-        """Take another lane's value: in uniform flow any lane's, elsewhere that of lanes that are there."""
+        """Take another lane's value: any lane's in uniform control flow, otherwise an active lane's."""
         dice, kind = self.dice, self.dice.choice(("int", "uint", "uint", "ushort"))
         value = self._expr(kind, scope, 2)
         if scope.uniform and not self.stops:
@@ -81,7 +81,7 @@ class WiderGenerator(Generator):
         return Stmt("declare", (made,), text=name, type=kind)
 
     def _tree(self, scope: Scope) -> Stmt:
-        """Fill threadgroup memory, fold it in a loop whose counter halves, doubles or steps, and read a result."""
+        """Fill threadgroup memory, reduce it in a loop whose counter halves, doubles or steps, and read a result."""
         dice, name = self.dice, self._name("v")
         inner = scope.inner(("uint", f"{name}k"), loops=scope.loops + 1, breakable=False, uniform=True)
         body = self._block(inner) if dice.random() < 0.6 else ()
@@ -99,7 +99,7 @@ class WiderGenerator(Generator):
         return made
 
     def _place(self, kind: str, scope: Scope) -> Expr:
-        """Return a pointer into one of the arrays of a type, or one of two such."""
+        """Return a pointer into an array of a type, or one of two such pointers."""
         dice = self.dice
         if dice.random() < 0.3:
             of = tuple(self._place(kind, scope) for _ in range(2))
@@ -117,7 +117,7 @@ class WiderGenerator(Generator):
         return made
 
     def _point(self, scope: Scope) -> Stmt:
-        """Let a pointer point elsewhere: to an array that lives as long as it does."""
+        """Assign a pointer to another array that lives at least as long."""
         kind, name = self.dice.choice(scope.pointers)
         made = self.reach[name]
         place = self._place(kind, scope.inner(arrays=made.arrays, rows=made.rows))

@@ -1,5 +1,5 @@
-// The instructions of engine/cuda/tensor_cores.h by shuffles: what each lane holds of a factor and of the sums is as NVIDIA's
-// "PTX ISA" has it under "Matrix Fragments for mma.m16n8k8" and "... for mma.m16n8k16".
+// The instructions of engine/cuda/tensor_cores.h, emulated by shuffles. Each lane holds the elements of the factors and
+// sums that NVIDIA's "PTX ISA" lists under "Matrix Fragments for mma.m16n8k8" and "... for mma.m16n8k16".
 #define $CORE_INSTRUCTIONS
 #define $COMPUTE_CAPABILITY 90
 

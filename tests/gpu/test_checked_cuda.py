@@ -1,4 +1,4 @@
-"""Checked kernels on a GPU, beyond the conformance tests: surrounding memory, the context, shapes, threads."""
+"""Checked kernels on a GPU, beyond the conformance tests: surrounding memory, context, shapes, threads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Launches of checked kernels on a GPU whose driver is a double: what is read back, reported, and stopped."""
+"""Launches of checked kernels on a double of a GPU's driver: what is read back, reported, and stopped."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NOT_READY = 600
 
 
 class WatchingDriver(Driver):
-    """A driver whose kernels read the flag, and leave records of faults."""
+    """A driver whose kernels read the stop flag and write records of faults."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -73,7 +73,7 @@ class WatchingDriver(Driver):
         return super().launch()
 
     def flag(self) -> int:
-        """Return the flag of the last dispatch."""
+        """Return the last dispatch's stop flag."""
         return ctypes.c_uint32.from_address(self.ran[-1][2]).value
 
 
@@ -109,7 +109,7 @@ def test_a_fault_is_read_back_and_named(driver: WatchingDriver) -> None:
 
 
 def test_who_is_right_is_not_asked(driver: WatchingDriver) -> None:
-    """A dispatch without a fault has memory for one, but copies none of it back."""
+    """A dispatch without a fault has memory for records, but copies none of it back."""
     engine = CudaEngine(driver)
     kernel, y = compiled(engine, "f"), engine.alloc(4 * 64)
     scalar = bytearray(np.int32(2).tobytes())
@@ -138,7 +138,7 @@ def test_a_limit_stops_a_loop_and_names_it(driver: WatchingDriver) -> None:
 
 
 def test_an_interrupt_stops_what_is_before_a_dispatch(driver: WatchingDriver) -> None:
-    """The interrupted launch is still made, after the dispatch that was stopped."""
+    """The interrupted launch still happens, after the stopped dispatch."""
     engine = CudaEngine(driver)
     endless, kernel, y = compiled(engine, "forever"), compiled(engine, "f"), np.zeros(64, np.float32)
     ticket = engine.launch(endless, [engine.alloc(4)], (1, 1, 1), (1, 1, 1))
@@ -167,7 +167,7 @@ def test_what_need_not_be_copied_waits_for_nothing(driver: WatchingDriver) -> No
 
 
 def test_no_code_is_loaded_while_the_stream_is_held_back(driver: WatchingDriver) -> None:
-    """A load waits for the stream, and keeps every other thread from telling the driver to let it continue."""
+    """A load waits for the stream, and blocks every other thread from resuming it through the driver."""
     engine, held = CudaEngine(driver), threading.Event()
     order: list[str] = []
 

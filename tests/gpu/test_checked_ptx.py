@@ -1,4 +1,4 @@
-"""Checked kernels of the engine `cuda` without a GPU: each planted fault has its check, and ptxas takes it.
+"""Checked kernels of the engine `cuda` without a GPU: each planted fault has its check, and ptxas accepts it.
 
 Needs the device library, as test_ptx.py does.
 """
@@ -28,7 +28,7 @@ from metalnb.msl.rewrite.scan import scan
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*this loop cannot end")
 
-# A search in a rotated loop is right, and not proven.
+# A search in a rotated loop is right but not proven.
 UNPROVEN = {"a search": {"reads"}}
 
 
@@ -57,7 +57,7 @@ def entry_of(text: str) -> str:
 
 
 def assembled(text: str, folder: Path) -> str:
-    """Return the complaints of NVIDIA's assembler about PTX."""
+    """Return the errors of NVIDIA's assembler for PTX."""
     if assembler() is None:
         pytest.skip('needs ptxas: pip install "metalnb[ptx]"')
     file = folder / "kernel.ptx"
@@ -90,7 +90,7 @@ def test_a_right_kernel_is_proven(body: str) -> None:
 
 @pytest.mark.parametrize("body", RIGHT)
 def test_every_root_is_found(body: str) -> None:
-    """Each access of these kernels is to an argument or a variable; a few are to one of several."""
+    """Each access of these kernels has an argument or a variable as its root; a few have one of several."""
     kernel = built(f"{HEAD}{RIGHT[body]}\n}}", "f")
     roots = kernel.checks.analysis.roots
     for access in kernel.checks.analysis.accesses:
@@ -99,7 +99,7 @@ def test_every_root_is_found(body: str) -> None:
 
 
 def test_addresses_that_the_compiler_knows_have_roots() -> None:
-    """Clang writes them as constant expressions: another address space's pointer, an offset from a variable."""
+    """Clang writes them as constant expressions: a cast to another address space, an offset from a variable."""
     body = """struct S { float a; float4 v; };
 constant S c = {1, float4(2)};
 kernel void f(device float* y, uint i [[thread_position_in_grid]]) {
@@ -135,7 +135,7 @@ def test_each_endless_loop_looks_at_the_flag(loop: str, tmp_path: Path) -> None:
 
 
 def test_only_what_is_not_proven_costs_anything() -> None:
-    """A form has one check for each access that it does not trust, and none is left in the compiler's second step."""
+    """A form has one check for each unproven access; none remains in the compiler's second step."""
     kernel = built(f"{HEAD}if (i < uint(k)) a[i] = b[i] + c[k];\n}}", "f")
     everything = kernel.checks.analysis.everything
     all_checked = kernel.checks.made(Checks(everything.wrong, everything.stops))
@@ -150,7 +150,7 @@ def test_only_what_is_not_proven_costs_anything() -> None:
 
 @pytest.mark.parametrize(("side", "stops"), [(1024, False), (1 << 16, True)])
 def test_a_loop_is_long_by_a_gpus_measure(side: int, stops: bool) -> None:
-    """2^31 iterations of all threads are milliseconds there, and too many for a CPU; 2^49 are minutes."""
+    """2^31 iterations over all threads take milliseconds on a GPU but are too many for a CPU; 2^49 take minutes."""
     text = """kernel void f(device float* y, constant int& side, uint i [[thread_position_in_grid]]) {
     float s = 0;
     for (int k = 0; k < side; ++k) s += 1.0f / (k + s);
@@ -162,14 +162,14 @@ def test_a_loop_is_long_by_a_gpus_measure(side: int, stops: bool) -> None:
 
 
 def test_a_sum_of_a_simdgroup_needs_no_flag() -> None:
-    """Its loop over the lanes that are here takes one bit in each iteration."""
+    """Its loop over the active lanes clears one bit in each iteration."""
     kernel = built(f"{HEAD}a[i] = simd_sum(b[i]);\n}}", "f")
     assert not chosen(kernel, 0).checks
 
 
 @pytest.mark.filterwarnings("error")
 def test_a_kernel_with_a_mistake_is_an_error_alone() -> None:
-    """Its author hears of the mistake, and not that its accesses are not checked."""
+    """Its author sees the error, and no warning about unchecked accesses."""
     text = f"{HEAD}a[i] = b[i];\n}}"
     unit = replace(mnb.compile(text, checked=True)["f"].unit, cell=scan(text.replace("b[i]", "nowhere")))
     with pytest.raises(mnb.CompileError, match="undeclared identifier 'nowhere'"):
@@ -192,7 +192,7 @@ def test_a_checked_kernel_is_given_a_watch_behind_its_launch() -> None:
 
 
 def test_what_a_matrix_reads_of_threadgroup_memory_is_checked() -> None:
-    """The instruction that reads eight lines for all lanes together cannot be left out for one of them."""
+    """The instruction that reads eight rows for all lanes together cannot be skipped for one lane."""
     body = """#include <metal_stdlib>
 using namespace metal;
 kernel void product(device const half* x, device half* y, constant int& k, uint l [[thread_index_in_threadgroup]]) {

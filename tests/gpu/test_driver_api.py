@@ -1,4 +1,4 @@
-"""The refusal of the engine cuda where it cannot run, without loading its modules; on a double of cuda-bindings."""
+"""The engine cuda refuses where it cannot run, without loading its modules; on a double of cuda-bindings."""
 
 import sys
 from importlib.machinery import ModuleSpec
@@ -12,7 +12,7 @@ from metalnb.engine import cuda
 
 
 class Driver(ModuleType):
-    """``cuda.bindings.driver``, as far as starting it goes."""
+    """``cuda.bindings.driver``, with only its initialization."""
 
     def __init__(self, answer: Any) -> None:
         super().__init__("cuda.bindings.driver")
@@ -51,7 +51,7 @@ def test_no_driver_or_no_gpu_is_said(answer: Any, said: str, monkeypatch: pytest
 
 
 def test_a_missing_package_is_said_with_its_cure(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "cuda", None)  # as one that cannot be imported
+    monkeypatch.setitem(sys.modules, "cuda", None)  # as a module that cannot be imported
     with pytest.raises(mnb.EngineUnavailable, match=r'the package cuda-bindings: pip install "metalnb\[cuda\]"'):
         cuda.open_engine()
 
@@ -60,7 +60,7 @@ def test_what_starts_is_opened(monkeypatch: pytest.MonkeyPatch) -> None:
     from metalnb.engine.cuda import nvidia_driver
 
     class Gpu(Exception):
-        """The requested module, and no other part of the engine."""
+        """The requested module only, without the rest of the engine."""
 
     def opened(index: int) -> Any:
         raise Gpu(index)

@@ -1,6 +1,6 @@
-"""What only the engine `cuda` has, on a GPU: memory shared with other libraries, faults, threadgroups of every shape.
+"""Features of the engine `cuda` on a GPU: memory shared with other libraries, faults, threadgroups of every shape.
 
-The conformance suite has the rest. Here and there, tests that need a GPU are skipped with the reason.
+The conformance suite tests the rest. In both, tests that need a GPU are skipped without one.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def test_it_says_what_is_missing_where_there_is_no_gpu() -> None:
     try:
         engines.named("cuda")
     except mnb.EngineUnavailable as error:
-        assert "engine 'cuda' needs" in str(error)  # noqa: PT017  (either is right)
+        assert "engine 'cuda' needs" in str(error)  # noqa: PT017  (both are right)
 
 
 def test_nothing_of_nvidias_is_imported_before_it_is_asked_for() -> None:
@@ -130,7 +130,7 @@ def test_one_cell_is_the_same_on_every_engine() -> None:
 
 
 class Names:
-    """A class of the driver's: its members are numbers, and it makes records that take any field."""
+    """A class of the driver: its members are numbers, and its instances accept any field."""
 
     def __getattr__(self, name: str) -> int:
         return len(name)
@@ -139,11 +139,11 @@ class Names:
         return given[0] if given else SimpleNamespace(location=SimpleNamespace())
 
 
-CONTEXTS: list[Any] = []  # of this thread, the current one last
+CONTEXTS: list[Any] = []  # this thread's contexts, the current one last
 
 
 class Driver:
-    """A GPU whose driver takes every call, counts it, and does nothing but see that its context is the current one."""
+    """A driver that counts every call and only checks that its context is the current one."""
 
     def __init__(self, index: int = 0) -> None:
         self.calls: Counter[str] = Counter()
@@ -212,7 +212,7 @@ def test_a_launch_of_what_lies_on_the_gpu_is_one_call_of_the_driver(driver: Any,
     engine.launch(program, (memory, kept), (1, 1, 1), (1, 1, 1))
     assert driver.calls - before == {"launch": 1}
     assert driver.entered > 0
-    driver.current.here = True  # in this thread, for good: nothing sets it again
+    driver.current.here = True  # permanent in this thread: nothing sets it again
     CONTEXTS.append(driver)
     driver.entered = 0
     engine.launch(program, (memory, kept), (1, 1, 1), (1, 1, 1))
@@ -222,7 +222,7 @@ def test_a_launch_of_what_lies_on_the_gpu_is_one_call_of_the_driver(driver: Any,
 
 
 def test_each_launch_has_its_own_memory_grid_and_threadgroup_memory(driver: Any, monkeypatch: Any) -> None:
-    """What is kept of the last launch is used for one that is like it, and for no other."""
+    """What is kept from the last launch is reused only for an identical one."""
     monkeypatch.setattr(assembling, "ptx", lambda *_, **__: "")
     seen: list[Any] = []
 
@@ -273,7 +273,7 @@ def test_what_the_driver_says_of_a_dispatch_is_told_with_the_kernels_name(
             engine.launch(program, (memory,), (2, 1, 1), (1, 1, 1))
         return
     tickets = [engine.launch(program, (memory,), (1, 1, 1), (1, 1, 1)) for _ in range(40)]
-    for ticket in (tickets[20], tickets[39], tickets[0]):  # a fault is final: each that was not known to be done
+    for ticket in (tickets[20], tickets[39], tickets[0]):  # a fault is final: for each not known to be done
         with pytest.raises(mnb.KernelFault, match="k: 719"):
             ticket.wait()
         assert np.isnan(ticket.elapsed())
@@ -298,13 +298,13 @@ def test_a_ticket_waits_copies_back_and_tells_its_time(driver: Any, monkeypatch:
     timed = engine.launch(program, (np.zeros(4, np.float32),), *form)
     end()
     timed.wait()
-    assert seen[0].elapsed() == timed.elapsed() > 0  # the driver's: as many thousandths as calls
+    assert seen[0].elapsed() == timed.elapsed() > 0  # the driver's clock: one thousandth per call
     assert driver.calls["cuMemcpyDtoH"] == 2
     assert len(engine.timed(program, (engine.alloc(64),), *form, count=3)) == 3
 
 
 def test_a_launch_goes_to_the_function_that_the_driver_names(driver: Any, monkeypatch: Any) -> None:
-    """With what a launch is made of as the driver's C interface has it."""
+    """The arguments of a launch are laid out as in the driver's C interface."""
     seen: list[Any] = []
 
     @ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * 4)
@@ -337,7 +337,7 @@ def test_a_launch_goes_to_the_function_that_the_driver_names(driver: Any, monkey
 
 
 def test_two_threads_launch_one_kernel_with_a_record_each(driver: Any, monkeypatch: Any) -> None:
-    """The second begins while the driver still reads what the first has written."""
+    """The second launch begins while the driver still reads the first one's record."""
     monkeypatch.setattr(assembling, "ptx", lambda *_, **__: "")
     engine = cuda_engine.CudaEngine(driver)
     text = f"{HEAD}kernel void k(device float* x) {{ x[0] = 1; }}"
@@ -360,7 +360,7 @@ def test_two_threads_launch_one_kernel_with_a_record_each(driver: Any, monkeypat
 
     other = threading.Thread(target=second)
     other.start()
-    for _ in range(2):  # the first leaves its record to the second
+    for _ in range(2):  # the first thread's record becomes free for the second
         engine.launch(program, (memories[0],), (1, 1, 1), (1, 1, 1))
     assert seen == [memories[i].handle.address for i in (0, 1, 0)]
     assert len(program.records) == 2
@@ -388,7 +388,7 @@ def test_nominal_rates_are_computed_from_what_the_driver_says(driver: Any, monke
 
 
 def test_each_engine_calls_the_driver_in_its_own_context(monkeypatch: Any) -> None:
-    """In any order, inside each other's too; afterwards the thread has the context that it had."""
+    """In any order, even nested; afterwards the thread has its previous context."""
     monkeypatch.setattr(assembling, "ptx", lambda *_, **__: "")
     drivers: list[Any] = [Driver(0), Driver(1)]
     made = [cuda_engine.CudaEngine(driver) for driver in drivers]
@@ -404,7 +404,7 @@ def test_each_engine_calls_the_driver_in_its_own_context(monkeypatch: Any) -> No
         del memory, ticket
         assert CONTEXTS == []
         done = driver.calls - before
-        assert done["cuMemFreeAsync"] == done["cuMemAllocFromPoolAsync"] == 2  # one for a copy that overlaps
+        assert done["cuMemFreeAsync"] == done["cuMemAllocFromPoolAsync"] == 2  # one for an overlapping copy
     mine = made[1].adopt(4096, 64, None)
     assert mine.handle.address == 4096
     monkeypatch.setattr(drivers[1], "holder", lambda _: 0)

@@ -1,6 +1,6 @@
-"""Copies through pinned memory, by a driver that does each as late as possible: when something after it is waited for.
+"""Copies through pinned memory, on a driver that executes each as late as possible: when a later one is waited for.
 
-So a buffer that is filled again before the GPU has read it, or emptied before the GPU has filled it, shows in what
+So a buffer that is refilled before the GPU has read it, or read before the GPU has filled it, corrupts the data that
 arrives.
 """
 
@@ -25,7 +25,7 @@ SIZES = [1, PIECE - 1, PIECE, PIECE + 1, 2 * PIECE, 6 * PIECE, 6 * PIECE + 1, 50
 
 
 class LateDriver:
-    """One stream: copies and events in their order, none done before it must be."""
+    """One stream: copies and events in order, each executed only when it must be."""
 
     CUevent_flags = type("CUevent_flags", (), {"CU_EVENT_DISABLE_TIMING": 2})
 
@@ -33,7 +33,7 @@ class LateDriver:
         self.index, self.stream, self.api = 0, 1, self
         self.settle = lambda: None
         self.queue: list[Any] = []
-        self.recorded: dict[int, int] = {}  # how far the stream must be for an event to have passed
+        self.recorded: dict[int, int] = {}  # the stream's position at which each event has passed
         self.done = 0
         self.events = 0
         self.pageable = 0
@@ -91,7 +91,7 @@ class LateDriver:
         return (0,)
 
     def run(self, until: int | None = None) -> None:
-        """Execute the stream, up to a position."""
+        """Execute the stream up to a position."""
         with self.lock:
             for copy in self.queue[self.done : until]:
                 ctypes.memmove(*copy)
@@ -117,9 +117,9 @@ def test_every_byte_arrives_both_ways(driver: Any, nbytes: int, threads: int) ->
     assert copies.copy_in(there.ctypes.data + 1, data)
     queued = driver.queue.copy()
     given = data.copy()
-    data[:] = 0  # the caller may do with it what they like
+    data[:] = 0  # the caller may now change it
     driver.run()
-    assert driver.queue == queued  # so all of it was in the stream, ahead of a dispatch that would have come next
+    assert driver.queue == queued  # so all of it was in the stream, before any later dispatch
     assert np.array_equal(there[1:-1], given)
     assert there[0] == there[-1] == 0
     back = np.zeros(nbytes + 2, np.uint8)
@@ -223,12 +223,12 @@ def test_large_arrays_of_numpy_go_through_pinned_memory(monkeypatch: Any) -> Non
     assert np.array_equal(back, data)
     assert driver.pageable == 0
     assert len(driver.queue) == 2 * -(-data.nbytes // pinned_copies._PIECE)
-    assert driver.pinned.nbytes == 16 * pinned_copies._PIECE  # and no more, however much is copied
+    assert driver.pinned.nbytes == 16 * pinned_copies._PIECE  # however much is copied
 
 
 @pytest.mark.parametrize(("mebibytes", "lanes"), [(0.5, 1), (8, 2), (16, 4), (64, 8)])
 def test_a_copy_takes_as_many_lanes_as_it_has_work_for(mebibytes: float, lanes: int, monkeypatch: Any) -> None:
-    """Starting a thread for less than 4 MiB would take longer than it saves."""
+    """Starting a thread for less than 4 MiB would cost more time than it saves."""
     driver: Any = LateDriver()
     monkeypatch.setattr(pinned_copies, "_LEAST", 1)
     data = np.zeros(int(mebibytes * 2**20), np.uint8)
@@ -240,7 +240,7 @@ def test_a_copy_takes_as_many_lanes_as_it_has_work_for(mebibytes: float, lanes: 
 
 @pytest.mark.parametrize("way", ["copy_in", "copy_out"])
 def test_a_lane_that_fails_is_told_when_all_have_ended(driver: Any, monkeypatch: Any, way: str) -> None:
-    """The others use the caller's memory until then."""
+    """The other lanes use the caller's memory until then."""
     copies, data = PinnedCopies(driver, 2, PIECE), numbers(9 * PIECE)
     there = np.zeros_like(data)
     failed, ended = threading.Event(), []
@@ -258,4 +258,4 @@ def test_a_lane_that_fails_is_told_when_all_have_ended(driver: Any, monkeypatch:
         monkeypatch.setattr(driver, name, enqueue)
     with pytest.raises(KernelFault, match="the GPU is lost"):
         getattr(copies, way)(there.ctypes.data, data)
-    assert len(ended) == 4  # of nine pieces, the second lane's
+    assert len(ended) == 4  # the second lane's, out of nine pieces

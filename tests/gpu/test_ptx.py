@@ -1,7 +1,7 @@
-"""The engine `cuda` without a GPU: PTX of the library, the suite and the notebooks, assembled as a driver would.
+"""The engine `cuda` without a GPU: PTX of the library, tests/kernels and the notebooks, assembled as a driver would.
 
 Needs NVIDIA's assembler and device library, from wheels: pip install "metalnb[ptx]". Run as a program, this file prints
-the table of each kernel's use of a processor.
+a table of each kernel's registers and memory.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ from metalnb.library_kernels.samples.by_op import samples_of
 
 ROOT = Path(__file__).resolve().parents[2]
 CAPABILITIES = (75, 90, 120)
-MOST_REGISTERS = 160  # of a thread; the suite's winograd, which holds a tile in them, takes 138
-ALL_REGISTERS = 255  # of a kernel that keeps 64 x 64 sums of a SIMD-group in them, or attention's
+MOST_REGISTERS = 160  # per thread; winograd in tests/kernels, which holds a tile in them, takes 138
+ALL_REGISTERS = 255  # for kernels that keep a SIMD-group's 64 x 64 sums in them, or attention's
 FULL = ("matrix_tiles", "matrix_pipes", "attend_tiles", "attend_matrices")
 MOST_SHARED = 32768  # Metal's threadgroup memory
-# Kernels that spill, and the bytes that they may: with 64 registers, so that four threadgroups fit, a sort of
-# 2^28 takes 9.0 ms, with 80 and nothing spilled 10.6 ms (H200).
+# Kernels that spill, and how many bytes they may: a sort of 2^28 takes 9.0 ms with 64 registers, so that four
+# threadgroups fit, and 10.6 ms with 80 registers and no spills (H200).
 SPILLS = {
     "tile_scatter_8": 80, "tile_scatter_16": 180, "tile_scatter_32": 108, "tile_scatter_64": 8, "tile_rows_8_8": 28,
     "tile_rows_8_16": 120, "tile_rows_16_16": 184, "tile_rows_32_8": 8, "tile_rows_32_16": 136, "tile_rows_64_8": 12,
@@ -51,7 +51,7 @@ SPILLS = {
 
 
 class Use(NamedTuple):
-    """What a kernel takes of a processor."""
+    """A kernel's use of a processor."""
 
     kernel: str
     capability: int
@@ -63,7 +63,7 @@ class Use(NamedTuple):
 
 @functools.cache
 def assembler() -> str | None:
-    """The path of ptxas; None when there is none."""
+    """Return the path of ptxas, or None."""
     spec = importlib.util.find_spec("nvidia")
     folders = spec.submodule_search_locations or () if spec else ()
     found = [str(path) for folder in folders for path in Path(folder).glob("*/bin/ptxas")]
@@ -86,7 +86,7 @@ def _registered() -> Iterator[Any]:
 
 
 def assembled(unit: Unit, capability: int, threads: int = 0) -> Use:
-    """Assemble a kernel for threadgroups of up to some threads; fail with the assembler's words."""
+    """Assemble a kernel for threadgroups of at most `threads` threads; fail with the assembler's message."""
     text = ptx(unit, capability)
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "kernel.ptx")
@@ -103,7 +103,7 @@ def assembled(unit: Unit, capability: int, threads: int = 0) -> Use:
 
 
 def of_library(engine: Any) -> list[Unit]:
-    """Each kernel that the first sample of each op runs, for float32 or else the first dtype that the op takes."""
+    """Return the kernels of each op's first sample, for float32 or else the op's first dtype."""
     engine.seen.clear()
     chosen = mnb.use("ptx")
     assert chosen is engine
@@ -114,7 +114,7 @@ def of_library(engine: Any) -> list[Unit]:
             sample = next(iter(samples(np.random.default_rng(0), dtype)), None) if samples else None
             if sample is not None:
                 args = [laid(a) if isinstance(a, np.ndarray) else a for a in sample.args]
-                with contextlib.suppress(IndexError, MemoryError, ValueError):  # it reads a result that nothing made
+                with contextlib.suppress(IndexError, MemoryError, ValueError):  # it reads what was never computed
                     op(*args, **sample.options)
     finally:
         mnb.use(None)
@@ -122,7 +122,7 @@ def of_library(engine: Any) -> list[Unit]:
 
 
 def of_texts(texts: list[str]) -> list[Unit]:
-    """The kernels of some cells; those that need a header of the author's or constants are left out."""
+    """Return the kernels of some cells, except those that need the author's headers or constants."""
     found = []
     for text in texts:
         try:
@@ -134,12 +134,12 @@ def of_texts(texts: list[str]) -> list[Unit]:
 
 
 def of_suite() -> list[Unit]:
-    """The kernels of the suite's files."""
+    """Return the kernels in tests/kernels."""
     return of_texts([path.read_text() for path in sorted((ROOT / "tests/kernels").glob("*.metal"))])
 
 
 def of_notebooks() -> list[Unit]:
-    """The kernels of the notebooks' cells."""
+    """Return the kernels in the notebooks' cells."""
     texts = []
     for path in sorted((ROOT / "notebooks").glob("[0-9][0-9]_*.ipynb")):
         for cell in json.loads(path.read_text())["cells"]:
@@ -150,7 +150,7 @@ def of_notebooks() -> list[Unit]:
 
 
 def uses(units: list[Unit]) -> list[Use]:
-    """Assemble kernels for each compute capability."""
+    """Assemble kernels for each compute capability; return their use of a processor."""
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         return list(pool.map(lambda pair: assembled(*pair), [(u, c) for c in CAPABILITIES for u in units]))
 
@@ -162,7 +162,7 @@ def hold(found: list[Use]) -> None:
         assert use.spilled <= SPILLS.get(use.kernel, 0), use
 
 
-@pytest.mark.long  # Minutes of NVIDIA's assembler; the tests below assemble single kernels
+@pytest.mark.long  # Minutes in NVIDIA's assembler; the tests below assemble single kernels
 def test_the_librarys_kernels_are_assembled_and_spill_nothing(ptx_engine: Any) -> None:
     units = of_library(ptx_engine)
     assert len(units) > 120
@@ -170,7 +170,7 @@ def test_the_librarys_kernels_are_assembled_and_spill_nothing(ptx_engine: Any) -
 
 
 def test_what_long_rows_and_columns_are_given_leaves_a_processor_full(ptx_engine: Any) -> None:
-    """Reductions need all threads of a processor to hide memory latency, so each may use few registers."""
+    """Reductions need all of a processor's threads to hide memory latency, so each thread may use few registers."""
     ptx_engine.seen.clear()
     mnb.use("ptx")
     try:
@@ -193,7 +193,7 @@ def test_what_long_rows_and_columns_are_given_leaves_a_processor_full(ptx_engine
             assert use.registers <= full[use.capability], use
 
 
-@pytest.mark.long  # A quarter of a minute of the assembler; the tests below assemble single kernels
+@pytest.mark.long  # 15 s in the assembler; the tests below assemble single kernels
 def test_the_suites_kernels_are_assembled_and_spill_nothing() -> None:
     units = of_suite()
     assert len(units) > 30
@@ -209,7 +209,7 @@ def test_the_notebooks_kernels_are_assembled_and_spill_nothing() -> None:
 
 @pytest.mark.parametrize(("op", "kind"), [("left", "long"), ("left", "ulong"), ("right", "ulong")])
 def test_a_shift_looks_at_all_bits_of_its_number(op: str, kind: str) -> None:
-    """The instruction takes 32 of them, and clang's back end leaves out a comparison that the text has."""
+    """The instruction takes 32 bits, and clang's back end drops a comparison that the text has."""
     text = f"""#include <metalnb/integers.h>
         kernel void k(device {kind}* x, device const {kind}* y) {{ x[0] = shifted_{op}(x[0], y[0]); }}"""
     (unit,) = of_texts([text])
@@ -219,7 +219,7 @@ def test_a_shift_looks_at_all_bits_of_its_number(op: str, kind: str) -> None:
 @pytest.mark.long  # Likewise
 @pytest.mark.parametrize("ways", [("WIDE_ALONG", "WIDE_ACROSS"), ("WIDE_ACROSS", "WIDE_ALONG")], ids=str)
 def test_two_of_a_products_tiles_fit_a_processor(ptx_engine: Any, ways: tuple[str, str]) -> None:
-    """Half of the registers that a processor has, or fewer."""
+    """Each uses at most half of a processor's registers."""
     macros = {"A_WAY": ways[0], "B_WAY": ways[1]}
     found = [(with_macros("tiles.metal", ptx_engine.name, **macros)["tiles_float"].unit, 256, MOST_SHARED // 2 + 1024)]
     matrices = with_macros("matrix_tiles.metal", ptx_engine.name, **macros)
@@ -232,21 +232,21 @@ def test_two_of_a_products_tiles_fit_a_processor(ptx_engine: Any, ways: tuple[st
 
 
 def test_a_product_of_half_goes_to_tensor_cores_without_a_shuffle(ptx_engine: Any) -> None:
-    """One instruction for two matrices of sums and two steps along K, each operand of it read by one access."""
+    """One instruction covers two matrices of sums and two steps along K; each operand is read by one access."""
     program = with_macros("matrix_tiles.metal", ptx_engine.name, A_WAY="WIDE_ALONG", B_WAY="WIDE_ACROSS")
     for kernel, kind in (("matrix_tiles_half", "f16"), ("large_matrix_tiles_bfloat16", "bf16")):
         text = ptx(program[kernel].unit, 90)
         assert text.count(f"mma.sync.aligned.m16n8k16.row.col.f32.{kind}.{kind}.f32") == 64
         assert "shfl" not in text
         loop = text[: text.rindex("mma.sync")]
-        assert loop.count("ldmatrix") == 64  # of A 8 x 2 matrices, of B 2 x 8, twice
-        assert loop.count("ldmatrix.sync.aligned.m8n8.x1.trans") == 32  # all of B, which lies across K
+        assert loop.count("ldmatrix") == 64  # 8 x 2 matrices of A and 2 x 8 of B, twice
+        assert loop.count("ldmatrix.sync.aligned.m8n8.x1.trans") == 32  # all of B, whose rows are across K
         assert "ld.shared" not in loop
 
 
 @pytest.mark.parametrize("way", ["WIDE_ALONG", "WIDE_ACROSS"])
 def test_strips_come_by_themselves_while_others_are_multiplied(ptx_engine: Any, way: str) -> None:
-    """Of a strip 8 x 8 pairs of matrices, each operand read by one access; what is copied is in no register."""
+    """A strip has 8 x 8 pairs of matrices, each operand read by one access; copies bypass the registers."""
     program = with_macros("matrix_pipes.metal", ptx_engine.name, A_WAY="WIDE_ALONG", B_WAY=way)
     unit = program["matrix_pipes_half"].unit
     text = ptx(unit, 90)
@@ -265,14 +265,14 @@ def test_strips_come_by_themselves_while_others_are_multiplied(ptx_engine: Any, 
 def test_attention_moves_nothing_between_its_products(
     ptx_engine: Any, kind: str, width: int, keys: int, high: int
 ) -> None:
-    """Weights are made where scores were summed up; only a row's largest score, and its total, are looked for."""
+    """Weights are computed where scores were summed; only a row's largest score and its total are exchanged."""
     template = f"attend_matrices<{kind}, {width}, {width}, {keys}, {high}, false, true>"
     program = instantiated("attention_matrices.metal", {"attend_matrices": template}, ptx_engine.name)
     unit = program["attend_matrices"].unit
     text = ptx(unit, 90)
     assert text.count("mma.sync.aligned.m16n8k16") == 2 * (high // 2) * (keys // 8) * (width // 16)
     assert text.count("shfl") == 2 * 2 * high
-    assert text.count("cp.async.cg") == 3 * (keys * width // 8 // 128)  # the first keys, values, the next keys
+    assert text.count("cp.async.cg") == 3 * (keys * width // 8 // 128)  # the first keys, the values, the next keys
     assert "st.shared" not in text
     use = assembled(unit, 90)
     assert use.spilled == 0, use
@@ -376,7 +376,7 @@ def test_a_table_that_clang_writes_without_padding_is_written_anew(table: str) -
 
 
 def test_constants_of_llvms_text() -> None:
-    """Forms that clang writes seldom."""
+    """Forms that clang rarely writes."""
     text = """%E = type <{ i8, %"class.a::b" }>
 %"class.a::b" = type { <3 x float> }
 @plain = constant [2 x i32] [i32 1, i32 2], align 4
@@ -423,7 +423,7 @@ KERNEL = """#include <metal_stdlib>
 using namespace metal;
 kernel void k(device uint* out, device const uint* id, device const uint* v, uint i [[thread_position_in_grid]]) {
 """
-# Alternating: each lane gets the sum over those that leave with it; a sum, and a path from it into another iteration.
+# Alternating: loops in which each lane gets the sum over the lanes that leave with it.
 TURNS = {
     "break": "for (;;) { uint f = simd_broadcast_first(id[i]); if (id[i] == f) { out[i] = simd_sum(v[i]); break; } }",
     "return": "while (true) if (id[i] == simd_broadcast_first(id[i])) { out[i] = simd_sum(v[i]); return; }",
@@ -439,15 +439,15 @@ TURNS = {
 
 @pytest.mark.parametrize("loop", TURNS.values(), ids=TURNS.keys())
 def test_what_stands_on_the_way_out_of_a_loop_stays_in_it(loop: str) -> None:
-    """After a loop threads converge again: the sum would be over all lanes, as it was once (seen in machine code)."""
+    """Threads converge again after a loop: there the sum would be over all lanes, as it once was in machine code."""
     unit = mnb.compile(f"{KERNEL}{loop} }}", engine="ptx").k.unit
     sums, again = ways_on(ptx(unit, 90), "redux.sync.add")
-    assert again >= max(1, sums - 1), "a sum from which no other iteration is reached"  # but the last of a counted loop
+    assert again >= max(1, sums - 1), "a sum from which no other iteration is reached"  # except a counted loop's last
     assembled(unit, 90)
 
 
 def ways_on(text: str, word: str) -> tuple[int, int]:
-    """Return how many blocks of a kernel have an instruction, and from how many of them one that has it is reached."""
+    """Return how many blocks contain an instruction, and how many of those lead to a block that contains it."""
     blocks: dict[str, list[str]] = {"start": []}
     name = "start"
     for line in map(str.strip, text[text.index(f".entry {ENTRY}") :].splitlines()):

@@ -1,7 +1,7 @@
-"""SIMD-group matrices as the engine `cuda` keeps them for tensor cores, run on `cpu` with emulated instructions.
+"""SIMD-group matrices in the engine `cuda`'s layout for tensor cores, run on `cpu` with emulated instructions.
 
-This shows that each layout is filled, moved and stored as it should be. Only a GPU can show that the emulation is
-faithful to the instructions.
+This shows that each layout is filled, moved and stored correctly. Only a GPU can show that the emulation matches the
+instructions.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ def _cores(monkeypatch: pytest.MonkeyPatch) -> None:
     if not mnb.engines()["cpu"].available:
         pytest.skip("needs the engine 'cpu'")
     usual = toolchain.TARGET()
-    texts = (TESTS / "emulated_cores.h", CUDA / "tensor_cores.h")  # which the cache does not know of
+    texts = (TESTS / "emulated_cores.h", CUDA / "tensor_cores.h")  # which the cache's key does not include
     digest = zlib.crc32(b"".join(path.read_bytes() for path in texts))
     given = (f"-D$EMULATED={digest}", '-D$MATRIX_FORMS="emulated_cores.h"', f"-I{TESTS}", f"-I{CUDA}")
     target = dataclasses.replace(usual, flags=(*usual.flags, *given))
     monkeypatch.setattr(toolchain, "TARGET", lambda: target)
 
-    def apart(_: Any) -> Any:  # the emulated instructions are written for a fiber each
+    def apart(_: Any) -> Any:  # the emulated instructions need a fiber per thread
         message = "emulated"
         raise NotVectorised(message)
 
@@ -103,7 +103,7 @@ EVEN = np.tile([1, 0], (8, 4))  # a thread's first element
 
 
 def test_attention_is_right_in_the_cores_layout() -> None:
-    """Scores are scaled, masked and made weights as lanes hold them there."""
+    """Scores are scaled, masked and turned into weights in the layout in which lanes hold them."""
     text = instantiation("attend", "attend_matrices<half, 16, 32, 16, 2, false, true>")
     kernel = mnb.compile(f"#include <metalnb/attention_matrices.metal>\n{text}", engine="cpu").attend
     rng = np.random.default_rng(0)

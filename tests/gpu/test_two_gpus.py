@@ -1,4 +1,4 @@
-"""Two GPUs: each has arrays and kernels of its own in one process, and one of Dask's workers each in two."""
+"""Two GPUs: each with its own arrays and kernels in one process, and each with its own Dask worker process."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def both() -> None:
 
 
 def lies_on(x: mnb.Array) -> int:
-    """Return the index of the GPU that an array's memory is on, as the driver says."""
+    """Return the index of the GPU with an array's memory, as reported by the driver."""
     here: Any = engines.named("cuda")
     with here._gpu:
         return here._gpu.holder(x.__cuda_array_interface__["data"][0])
@@ -53,7 +53,7 @@ def test_what_is_computed_on_a_gpu_stays_there(rng: np.random.Generator) -> None
 
 
 def test_two_threads_use_a_gpu_each(rng: np.random.Generator) -> None:
-    """Two threads switch between them concurrently: neither sees the other's current device."""
+    """Two threads switch GPUs concurrently: neither sees the other's current device."""
     x = rng.random((300, 200), np.float32)
     kernels = {name: mnb.compile(FIVE, engine=name).five for name in GPUS}
 
@@ -90,7 +90,7 @@ def shape(block: np.ndarray) -> tuple[int, int]:
 
 
 def gpu_of_a_worker() -> tuple[str, int, str]:
-    """Return the device that a worker was given, the number of GPUs it sees, and its GPU's identity."""
+    """Return a worker's device, the number of GPUs it sees, and its GPU's identity."""
     from cuda.bindings import driver
 
     engines.named("cuda")
@@ -101,7 +101,7 @@ def gpu_of_a_worker() -> tuple[str, int, str]:
 
 @pytest.mark.timeout(300)
 def test_one_gpu_a_worker(tmp_path: Path, rng: np.random.Generator) -> None:
-    """As dask-cuda shows a worker its GPU: by CUDA_VISIBLE_DEVICES. A stencil from disk, each worker with a share."""
+    """CUDA_VISIBLE_DEVICES gives each worker its GPU, as in dask-cuda; they share a stencil over an array on disk."""
     distributed = pytest.importorskip("distributed", reason="needs Dask and zarr: pip install -e .[test-dask]")
     zarr = pytest.importorskip("zarr", reason="needs Dask and zarr: pip install -e .[test-dask]")
     import dask.array as da

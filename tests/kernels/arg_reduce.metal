@@ -1,5 +1,5 @@
-// Arg-reduce along the last axis, one threadgroup a row: a stretch of reads each, then shuffles, then one slot a SIMD-group. The
-// operation is a type with a static reduce; ties go to the lower index.
+// Arg-reduce along the last axis, one threadgroup per row: each thread reads a stretch, then shuffles, then one slot
+// per SIMD-group. The operation is a type with a static reduce; ties go to the lower index.
 #include <metal_simdgroup>
 #include <metal_stdlib>
 
@@ -33,7 +33,7 @@ struct ArgMax {
   }
 };
 
-// Metal shuffles nothing of 64 bits; two halves of them do.
+// Metal cannot shuffle 64-bit values; shuffle their halves.
 inline int64_t simd_shuffle_down(int64_t data, uint16_t delta) {
   return as_type<int64_t>(metal::simd_shuffle_down(as_type<uint2>(data), delta));
 }

@@ -12,7 +12,7 @@ table = Table()
 
 
 def _strided(bench: Bench, kind: str) -> Array:
-    """An array that is nowhere dense: broadcast, reversed in its axes, and with gaps."""
+    """Return a view that is dense along no axis: broadcast, reversed, and with gaps."""
     if kind == "bool_":
         base = bench.rng.random((7, 1, 6, 8)) < 0.5
     elif kind in {"uint8", "int64"}:
@@ -95,7 +95,7 @@ def complex_ops(bench: Bench, n: int) -> list[Check]:
     {"kind": "int", "rows": 10, "width": 4, "n": 33},
     {"kind": "uint8_t", "rows": 256, "width": 12, "n": 7},
     metal=False,
-)  # float atomics are Metal 3's
+)  # float atomics need Metal 3
 def gather_scatter(bench: Bench, kind: str, rows: int, width: int, n: int) -> list[Check]:
     dtype = {"int": np.int32, "uint8_t": np.uint8, "int64_t": np.int64}[kind]
     low = 0 if kind == "uint8_t" else -rows
@@ -141,5 +141,5 @@ def kmeans(bench: Bench, n: int, k: int) -> list[Check]:
     np.add.at(
         fixed, nearest, np.concatenate([np.rint(points * np.float32(65536)), np.ones((n, 1))], -1).astype(np.int64)
     )
-    # Of two centres whose distances differ only by rounding, either is right.
+    # If the distances of two centres differ only by rounding, either is right.
     return [Check(chosen.astype(np.float32), distance.min(-1), roundings=16), Check(sums, fixed)]

@@ -1,5 +1,5 @@
-// Attention of small heads without the matrix of scores: each SIMD-group keeps one query, walks the keys in tiles that
-// the threadgroup loads together, and carries a running maximum and sum (the online softmax).
+// Attention for small heads without the matrix of scores: each SIMD-group keeps one query, goes through the keys in
+// tiles that the threadgroup loads together, and keeps a running maximum and sum (online softmax).
 #include <metal_stdlib>
 using namespace metal;
 
@@ -14,7 +14,7 @@ struct attention_args {
     uint  queries;
     uint  keys;
     float scale;
-    uint  gqa_factor;   // query heads that share a head of keys
+    uint  gqa_factor;   // query heads per key head
 };
 
 [[kernel, max_total_threads_per_threadgroup(SIMDGROUPS * 32)]]
@@ -48,7 +48,7 @@ void attention(
     float o[MAX_HEAD_DIM / 32] = {0};
     float m = -INFINITY;
     float l = 0;
-    // The last query sees every key.
+    // The last query attends to every key.
     const int limit = CAUSAL ? int(args.keys - args.queries + row) : int(args.keys) - 1;
 
     for (uint start = 0; start < args.keys; start += TILE) {

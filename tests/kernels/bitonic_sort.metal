@@ -1,5 +1,5 @@
-// Bitonic sort of keys with their values. Stages whose distance fits a threadgroup run there in one dispatch; the wider
-// ones are one dispatch each. The number of keys is a power of two.
+// Bitonic sort of keys with their values. Stages whose distance fits into a threadgroup run in one dispatch; wider
+// stages take one dispatch each. The number of keys is a power of two.
 #include <metal_stdlib>
 using namespace metal;
 
@@ -15,10 +15,10 @@ METAL_FUNC void swap_if(thread T &a, thread T &b, bool condition) {
     b = condition ? t : b;
 }
 
-// Everything up to sequences of `block` keys, each group its own stretch.
+// All stages up to sequences of `block` keys, each threadgroup on its own stretch.
 kernel void bitonic_local(device Pair *data [[buffer(0)]],
-                          constant uint &first [[buffer(1)]],   // length of the first sequences to be merged
-                          constant uint &last [[buffer(2)]],    // and of the last
+                          constant uint &first [[buffer(1)]],   // length of the first sequences to merge
+                          constant uint &last [[buffer(2)]],    // and of the last ones
                           threadgroup Pair *shared [[threadgroup(0)]],
                           ushort tid [[thread_index_in_threadgroup]],
                           ushort threads [[threads_per_threadgroup]],

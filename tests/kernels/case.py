@@ -1,4 +1,4 @@
-"""One row of the table of whole kernels, and how an answer is compared with its oracle."""
+"""A row of the table of kernels, and the comparison of a result with its oracle."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ class Check:
     ----------
     got : array
     want : array
-        From the oracle: float64, or integers.
+        The oracle's result: float64 or integers.
     roundings : float
         How many half-units in the last place of `got`'s dtype may separate them, in units of `scale`; 0 is exact.
     scale : array, optional
-        What a rounding is relative to where it is not the result: the sum of magnitudes behind each element.
+        The size that a rounding is relative to, if not the result: the sum of the magnitudes that each element adds up.
     epsilon : dtype, optional
-        The type that is rounded to on the way, where it is not the result's own.
+        The type of intermediate roundings, if not the result's.
     """
 
     got: Array
@@ -86,13 +86,13 @@ class Bench:
         return mnb.load(FOLDER / f"{self.name}.metal", engine=self.engine, constants=constants)
 
     def normal(self, *shape: int, dtype: Any = np.float32) -> Array:
-        """Random numbers around 0."""
+        """Return random numbers around 0."""
         return self.rng.standard_normal(shape).astype(dtype)
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A kernel file, its sizes, and the function that runs it beside its oracle."""
+    """A kernel file, its sizes, and the function that runs it and its oracle."""
 
     name: str
     run: Callable[..., Check | Iterable[Check]]
@@ -108,7 +108,7 @@ class Table:
     cases: list[Case] = field(default_factory=list)
 
     def case(self, *sizes: Sizes, name: str = "", **options: Any) -> Callable[[Any], Any]:
-        """Enter a function that runs ``<its name>.metal`` (or `name`) at each of `sizes`."""
+        """Register a function that runs ``<its name>.metal`` (or `name`) at each of `sizes`."""
 
         def enter(run: Any) -> Any:
             self.cases.append(Case(name or run.__name__, run, sizes or ({},), **options))
@@ -118,5 +118,5 @@ class Table:
 
 
 def padded(n: int, group: int) -> int:
-    """Threads in whole groups that cover n."""
+    """Return the number of threads in complete groups that cover n."""
     return -(-n // group) * group

@@ -1,10 +1,10 @@
-// Keep the elements above a threshold, in their order: a ballot gives each lane its place in the SIMD-group, a scan of the
-// counts its SIMD-group's place, and a scan over the threadgroups theirs.
+// Keep the elements above a threshold in order: a ballot determines each lane's position in the SIMD-group, a scan of
+// the counts the SIMD-groups' positions, and a scan over the threadgroups theirs.
 #include <metal_stdlib>
 #include <metal_atomic>
 using namespace metal;
 
-// First dispatch: how many each threadgroup keeps.
+// First dispatch: count how many elements each threadgroup keeps.
 kernel void compact_count(device const float* x,
                           device uint* counts,
                           constant float& threshold,
@@ -20,7 +20,7 @@ kernel void compact_count(device const float* x,
     if (lid == 0) counts[group] = atomic_load_explicit(&count, memory_order_relaxed);
 }
 
-// Second dispatch, one SIMD-group: their exclusive sum, in place.
+// Second dispatch, one SIMD-group: the counts' exclusive sum, in place.
 kernel void compact_offsets(device uint* counts, constant uint& groups, device uint& total,
                             uint lane [[thread_index_in_simdgroup]]) {
     uint running = 0;

@@ -1,5 +1,5 @@
-// Complex numbers as a type of the author's own, whose members stand once for each address space, and binary operations on
-// them made by macros, with a scalar on either side.
+// Complex numbers as a user-defined type whose members are declared for each address space, with binary operations
+// defined by macros, also with a scalar on either side.
 #include <metal_stdlib>
 using namespace metal;
 

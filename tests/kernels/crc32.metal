@@ -1,4 +1,4 @@
-// CRC-32 of many messages at once, one thread each, with the slice-by-four tables made on the device by a first kernel.
+// CRC-32 of many messages at once, one per thread, with slice-by-four tables that a first kernel builds on the device.
 #include <metal_stdlib>
 using namespace metal;
 

@@ -19,7 +19,7 @@ METAL_FUNC float2 twiddle(int k, int n) {
     return float2(c, inverse ? -s : s);
 }
 
-// Times -i, or i for the inverse.
+// Multiply by -i, or by i for the inverse.
 METAL_FUNC float2 quarter_turn(float2 a) {
     return inverse ? float2(-a.y, a.x) : float2(a.y, -a.x);
 }
@@ -51,7 +51,7 @@ METAL_FUNC void pass(threadgroup float2 *buf, int p, uint tid, uint threads) {
     constexpr int R = Step::radix;
     const int m = N / R;
     float2 x[R];
-    // A thread does at most one butterfly a pass, so that all reads lie before the barrier.
+    // A thread does at most one butterfly per pass, so all reads come before the barrier.
     const int i = tid;
     const int k = i % p;
     if (i < m) {

@@ -1,5 +1,5 @@
-// Histograms of floats. Weights add up with float atomics; each bin's greatest float is kept by compare and exchange, since
-// floats have no atomic maximum.
+// Histograms of floats. Float atomics add the weights; compare-exchange keeps each bin's greatest float, since floats
+// have no atomic maximum.
 #include <metal_stdlib>
 using namespace metal;
 

@@ -1,5 +1,5 @@
-// C = relu(A B + bias) with 8x8 SIMD-group matrices: each SIMD-group owns a 16x16 block of C as 2x2 fragments that
-// stay in registers. The bias is added on the fragments, from the lane's own place in them.
+// C = relu(A B + bias) with 8x8 SIMD-group matrices: each SIMD-group owns a 16x16 block of C as 2x2 fragments in
+// registers. The bias is added to the fragments, by the lane's position in them.
 #include <metal_stdlib>
 #include <metal_simdgroup_matrix>
 
@@ -40,7 +40,7 @@ kernel void gemm_simdgroup(device const T     *A    [[buffer(0)]],   // M x K
                 simdgroup_multiply_accumulate(c[i][j], a[i], b[j], c[i][j]);
     }
 
-    // The lane's two elements lie side by side in this column of each fragment.
+    // The lane's two elements start at this column of each fragment.
     const ushort qid = lane / 4;
     const ushort sn = (qid & 2) * 2 + (lane % 2) * 2;
     for (short i = 0; i < 2; i++) {

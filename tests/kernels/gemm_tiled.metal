@@ -1,5 +1,5 @@
-// D = act(alpha * op(A) op(B) + bias), in tiles through threadgroup memory, each thread TM x TN results in registers.
-// Transposition, bias and activation are function constants; without a bias its argument does not exist.
+// D = act(alpha * op(A) op(B) + bias), in tiles through threadgroup memory; each thread keeps TM x TN results in
+// registers. Transposition, bias and activation are function constants; without a bias its argument does not exist.
 #include <metal_stdlib>
 #include <metal_simdgroup>
 using namespace metal;
@@ -22,7 +22,7 @@ struct GemmParams {
 
 template <typename T, short rows, short cols, bool transposed>
 struct Loader {
-    // The tile is kept as rows x cols whichever way it lies in memory; one more column keeps the banks apart.
+    // The tile is stored as rows x cols for either memory layout; an extra column avoids bank conflicts.
     static void load(
         const device T* src, int ld, int row0, int col0, int row_end, int col_end,
         threadgroup T (&tile)[rows][cols + 1], uint tid, uint n_threads) {

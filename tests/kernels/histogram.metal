@@ -1,4 +1,4 @@
-// A histogram of bytes: each threadgroup counts in its own memory and adds its counts to the device's at the end.
+// A histogram of bytes: each threadgroup counts in threadgroup memory and adds its counts to device memory at the end.
 #include <metal_stdlib>
 #include <metal_atomic>
 using namespace metal;

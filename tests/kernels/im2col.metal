@@ -1,5 +1,5 @@
-// Convolution by im2col: unfold the patches of an image into the columns of a matrix, one thread an element, so that the
-// convolution is a matrix product. A second kernel folds columns back, each pixel gathering what lands on it.
+// Convolution by im2col: unfold an image's patches into the columns of a matrix, one thread per element, so that the
+// convolution is a matrix product. A second kernel folds columns back; each pixel gathers its contributions.
 #include <metal_stdlib>
 using namespace metal;
 
@@ -35,7 +35,7 @@ kernel void col2im(
     constant float        * columns [[buffer(0)]],
     device float          * image   [[buffer(1)]],
     constant ConvParams   & p       [[buffer(2)]],
-    uint3 index [[thread_position_in_grid]])        // x, y, channel: of one image
+    uint3 index [[thread_position_in_grid]])        // x, y, channel of one image
 {
     const int2 at = int2(index.y, index.x);
     const int places = p.out_size.x * p.out_size.y;

@@ -30,7 +30,8 @@ def fft(bench: Bench, n: int) -> list[Check]:
 @table.case({"width": 1, "height": 1}, {"width": 33, "height": 17})
 def mandelbrot(bench: Bench, width: int, height: int) -> list[Check]:
     iterations = 50
-    # Steps of a power of two and few digits keep float exact for the first squarings; then a point's fate is decided.
+    # Steps of a power of two and few digits keep float exact for the first squarings, which decide whether a point
+    # escapes.
     view = {"centre": (-0.5, 0.25), "scale": 0.0625, "iterations": iterations}
     image, escape = bench.load().mandelbrot(view=view, grid=(width, height), threadgroup=(8, 8))
     y, x = np.mgrid[:height, :width]
@@ -39,7 +40,7 @@ def mandelbrot(bench: Bench, width: int, height: int) -> list[Check]:
     close = np.zeros(c.shape, bool)
     for _ in range(iterations):
         inside = np.abs(z) <= 2
-        close |= inside & (np.abs(np.abs(z) - 2) < 1e-3)  # a rounding may decide here
+        close |= inside & (np.abs(np.abs(z) - 2) < 1e-3)  # rounding may decide here
         count += inside
         z = np.where(inside, z * z + c, z)
     palette = np.array([[0, 7, 100, 255], [32, 107, 203, 255], [237, 255, 255, 255], [255, 170, 0, 255]])
@@ -49,7 +50,7 @@ def mandelbrot(bench: Bench, width: int, height: int) -> list[Check]:
     return [Check(escape[sure], count[sure]), Check(image[sure], want[sure])]
 
 
-@table.case({"width": 1, "height": 1}, {"width": 50, "height": 37}, metal=False)  # lambdas are MSL 3.2's
+@table.case({"width": 1, "height": 1}, {"width": 50, "height": 37}, metal=False)  # lambdas need MSL 3.2
 def sobel(bench: Bench, width: int, height: int) -> list[Check]:
     source = bench.rng.integers(0, 256, (height, width, 4)).astype(np.uint8)
     target = np.zeros_like(source)
@@ -60,13 +61,13 @@ def sobel(bench: Bench, width: int, height: int) -> list[Check]:
     gx = p[1, -1] + 2 * p[1, 0] + p[1, 1] - p[-1, -1] - 2 * p[-1, 0] - p[-1, 1]
     gy = p[-1, 1] + 2 * p[0, 1] + p[1, 1] - p[-1, -1] - 2 * p[0, -1] - p[1, -1]
     edge = 255 * np.clip(np.hypot(gx, gy), 0, 1)
-    # The luminance is rounded to half; where two roundings meet, a step of one in 255.
+    # The luminance is rounded to half; two roundings may differ by one step in 255.
     off = np.abs(target[..., :3].astype(float) - edge[..., None])
     return [Check((off <= 1.5).all(), np.array(True)), Check(target[..., 3], source[..., 3])]
 
 
 def _cubic(t: Array) -> Array:
-    """Keys' weights of the four neighbours at distance t from the second."""
+    """Return Keys' weights of the four neighbours at distance t from the second."""
     a = -0.75
     far = lambda x: ((a * x - 5 * a) * x + 8 * a) * x - 4 * a  # noqa: E731
     near = lambda x: ((a + 2) * x - (a + 3)) * x * x + 1  # noqa: E731
@@ -74,7 +75,7 @@ def _cubic(t: Array) -> Array:
 
 
 def _resampling(old: int, new: int) -> Array:
-    """The matrix that resamples an axis."""
+    """Return the matrix that resamples an axis."""
     at = old / new * (np.arange(new) + 0.5) - 0.5
     whole = np.floor(at).astype(int)
     matrix = np.zeros((new, old))
@@ -104,5 +105,5 @@ def bicubic(bench: Bench, kind: str, old: tuple[int, int], new: tuple[int, int])
     if kind == "uchar":
         off = np.abs(got - np.clip(want, 0, 255))
         return Check((off <= 0.5 + 1e-3).all(), np.array(True))
-    # The place t carries a rounding of a coordinate of up to 20, times the slope of the weights.
+    # The position t has the rounding of a coordinate of up to 20, times the slope of the weights.
     return Check(got, want, roundings=64, scale=np.full(want.shape, 255 * 4))

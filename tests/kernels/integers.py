@@ -14,7 +14,7 @@ table = Table()
 
 
 def _threefry(key: Any, count: Any) -> Array:
-    """Threefry-2x32-20 of counters (2, n), in Python's integers' width; checked against a known answer below."""
+    """Return Threefry-2x32-20 of counters (2, n), in NumPy; checked against a known answer below."""
     rotations = ((13, 15, 26, 6), (17, 29, 16, 24))
     ks = [int(key[0]), int(key[1]), int(key[0]) ^ int(key[1]) ^ 0x1BD11BDA]
     mask = np.uint64(0xFFFFFFFF)
@@ -37,13 +37,13 @@ def threefry(bench: Bench, keys: int, nbytes: int) -> list[Check]:
     bench.load().threefry(key, out, nbytes, grid=(keys, half))
     counts = np.arange(half), half + np.arange(half)
     want = np.stack([_threefry(k, counts).T.reshape(-1).view(np.int8)[:nbytes] for k in key])
-    # Known answer of the authors' test vectors (Random123, kat_vectors).
+    # A known answer from the authors' test vectors (Random123, kat_vectors).
     known = _threefry((0x13198A2E, 0x03707344), ([0x243F6A88], [0x85A308D3])).reshape(-1)
     return [Check(out, want), Check(known, np.array([0xC4923A9C, 0x483DF7A0]))]
 
 
 def _philox(counter: Array, seed: int) -> Array:
-    """Philox-4x32-10 of counters (n, 4)."""
+    """Return Philox-4x32-10 of counters (n, 4)."""
     a, b, c, d = (counter[:, i].astype(np.uint64) for i in range(4))
     key = [seed & 0xFFFFFFFF, seed >> 32]
     mask, shift = np.uint64(0xFFFFFFFF), np.uint64(32)
@@ -77,14 +77,14 @@ def philox(bench: Bench, n: int) -> list[Check]:
 def histogram(bench: Bench, n: int) -> Check:
     program = bench.load()
     pixels = bench.rng.integers(0, 256, (n, 4)).astype(np.uint8)
-    pixels[:, 3] = 255  # all threads on one bin
+    pixels[:, 3] = 255  # all threads in one bin
     bins = np.zeros((4, 256), np.uint32)
     program.histogram(pixels, bins, n, grid=1024, threadgroup=256)
     want = np.stack([np.bincount(pixels[:, k], minlength=256) for k in range(4)])
     return Check(bins, want)
 
 
-@table.case({"n": 1}, {"n": 5000}, metal=False)  # float atomics are Metal 3's
+@table.case({"n": 1}, {"n": 5000}, metal=False)  # float atomics need Metal 3
 def float_atomics(bench: Bench, n: int) -> list[Check]:
     program = bench.load()
     where = bench.rng.integers(0, 7, n).astype(np.int32)

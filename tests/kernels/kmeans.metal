@@ -1,5 +1,5 @@
-// One step of k-means on points in space: each point to its nearest centre, and its coordinates added to the centre's sum,
-// first in threadgroup memory, by fixed-point atomics so that any order gives the same sum.
+// One step of k-means on points in space: assign each point to its nearest centre, and add its coordinates to the
+// centre's sum, first in threadgroup memory, by fixed-point atomics so that any order gives the same sum.
 #include <metal_stdlib>
 using namespace metal;
 

@@ -1,4 +1,5 @@
-// Heat on a torus by the 9-point Laplacian: a threadgroup keeps its tile and a border of one cell in threadgroup memory.
+// Heat on a torus by the 9-point Laplacian: a threadgroup keeps its tile, with a border of one cell, in threadgroup
+// memory.
 #include <metal_stdlib>
 using namespace metal;
 

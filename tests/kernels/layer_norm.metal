@@ -1,5 +1,5 @@
-// Layer norm of each row: mean, then variance around it, so that a large mean costs no digits. The weights are
-// optional, by function constant.
+// Layer norm of each row: the mean, then the variance around it, so that a large mean costs no digits. Function
+// constants make the weights optional.
 #include <metal_stdlib>
 
 constant bool affine [[function_constant(20)]];

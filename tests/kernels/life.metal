@@ -1,4 +1,4 @@
-// Conway's game of life on a torus: one generation, a byte a cell.
+// Conway's game of life on a torus: one generation, one byte per cell.
 #include <metal_stdlib>
 using namespace metal;
 

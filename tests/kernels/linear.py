@@ -29,7 +29,8 @@ def q4_matvec(bench: Bench, rows: int, columns: int) -> Check:
     scale = blocks["d"].astype(np.float64)[..., None]
     inputs = x.astype(np.float64).reshape(-1, 32)
     want = ((nibbles - 8) * scale * inputs).sum((1, 2))
-    # Nibbles and their bias are summed apart, so both magnitudes count: two roundings a term, and the depth of the sum.
+    # Nibbles and their bias are summed separately, so both magnitudes count: two roundings per term, and the sum's
+    # depth.
     magnitude = ((nibbles + 8) * scale * np.abs(inputs)).sum((1, 2))
     return Check(got, want, roundings=2 + columns / 16, scale=magnitude)
 
@@ -84,7 +85,7 @@ def gemm_tiled(
         want = np.maximum(want, 0)
     if activation == 2:
         want = want / (1 + np.exp(-want))
-    # One rounding a step of the sum, in float; a half result rounds again, to half.
+    # One float rounding per step of the sum; a half result is rounded again, to half.
     single = dtype == np.float32
     return Check(d, want, roundings=k + 8 if single else 3, scale=magnitude if single else np.abs(want) + 0.01)
 

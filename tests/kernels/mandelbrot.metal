@@ -1,4 +1,4 @@
-// Escape times of the Mandelbrot set, to colours by a palette in constant memory.
+// Escape times of the Mandelbrot set, coloured by a palette in constant memory.
 #include <metal_stdlib>
 using namespace metal;
 

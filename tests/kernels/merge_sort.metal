@@ -1,6 +1,6 @@
-// Sort each row in one threadgroup: a thread sorts its own eight elements in registers, then sorted stretches are merged
-// pairwise, each thread finding where its share of the output begins by a binary search along the merge path.
-// NaN sorts last; argsort carries the indices along and is stable.
+// Sort each row in one threadgroup: a thread sorts its own eight elements in registers, then sorted stretches are
+// merged pairwise; each thread finds the start of its part of the output by a binary search along the merge path. NaN
+// sorts last; argsort carries the indices along and is stable.
 #include <metal_stdlib>
 
 using namespace metal;

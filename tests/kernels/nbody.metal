@@ -1,4 +1,4 @@
-// Gravity of n bodies on each other, the bodies in tiles through threadgroup memory, then a leapfrog step.
+// Gravity between n bodies, read in tiles through threadgroup memory, then a leapfrog step.
 #include <metal_stdlib>
 
 using namespace metal;

@@ -19,11 +19,11 @@ def _softmax(x: Any) -> Any:
 
 def _softmax_case(bench: Bench, dtype: Any, name: str, rows: int, columns: int, threads: int) -> Check:
     x = (4 * bench.normal(rows, columns)).astype(dtype)
-    x[0, columns // 2] = 30  # one element takes nearly all
+    x[0, columns // 2] = 30  # one element has nearly all the weight
     x[-1, : columns // 2] = -np.inf  # a masked row
     out = np.zeros_like(x)
     bench.load()[name](x, out, columns, grid=rows * threads, threadgroup=threads)
-    # exp's argument carries a rounding of up to 60 units of its own, and fast::exp a few more.
+    # exp's argument has a rounding error of up to 60 of its units, and fast::exp adds a few more.
     return Check(out, _softmax(x.astype(np.float64)), roundings=100 if dtype == np.float32 else 4)
 
 
@@ -53,7 +53,7 @@ def softmax_bfloat(bench: Bench, rows: int, columns: int, threads: int) -> Check
 )
 def layer_norm(bench: Bench, rows: int, columns: int, threads: int, affine: bool) -> Check:
     x = bench.normal(rows, columns) + 100
-    x[-1] = 0.001 * bench.normal(columns)  # where eps counts
+    x[-1] = 0.001 * bench.normal(columns)  # where eps matters
     y = np.full_like(x, np.nan)
     weight, bias = bench.normal(columns), bench.normal(columns)
     named = {"weight": weight, "bias": bias} if affine else {}
@@ -70,7 +70,7 @@ def layer_norm(bench: Bench, rows: int, columns: int, threads: int, affine: bool
     want = (wide - wide.mean(-1, keepdims=True)) / np.sqrt(wide.var(-1, keepdims=True) + 1e-5)
     if affine:
         want = want * weight + bias
-    # The mean, about 100, is known to a few of its own roundings, over a deviation of 1 (0.003 in a row of one).
+    # The mean, about 100, has an error of a few of its roundings, divided by a deviation of 1 (0.003 in a row of one).
     depth = 8 + columns / threads
     return Check(y, want, roundings=depth, scale=np.abs(want) + 100 / np.sqrt(wide.var(-1, keepdims=True) + 1e-5) * 3)
 
@@ -116,7 +116,7 @@ def rope(bench: Bench, name: str) -> Check:
     )
     turned = first * c - second * s, first * s + second * c
     want = np.stack(turned, -1).reshape(x.shape) if "traditional" in name else np.concatenate(turned, -1)
-    # The angle, up to 10.5, carries a few of its own roundings.
+    # The angle, up to 10.5, has an error of a few of its roundings.
     length = np.hypot(first, second)
     scale_of = (
         np.stack([length] * 2, -1).reshape(x.shape) if "traditional" in name else np.concatenate([length] * 2, -1)
@@ -142,7 +142,7 @@ def attention(bench: Bench, dim: int, queries: int, keys: int, causal: bool) -> 
     if causal:
         scores[:, ~np.tri(queries, keys, keys - queries, dtype=bool)] = -np.inf
     weights = _softmax(scores)
-    # Scores of up to about 8 carry dim roundings at worst; each moves a weight by as much.
+    # Scores of up to about 8 have at most dim roundings; each changes a weight by as much.
     return Check(out, weights @ v, roundings=dim + keys / 4, scale=weights @ np.abs(v) * 4)
 
 
@@ -211,6 +211,7 @@ def winograd(bench: Bench, channels: int, size: tuple[int, int]) -> Check:
     program.winograd(image, filters, out, (channels, *size), grid=tiles)
     plain = (1, 1)
     want = _convolution(image[None].astype(np.float64), weights.astype(np.float64), (0, 0), plain, plain)[0]
-    # The transforms add up to 4 x 4 elements of the image and 9 of the filter; their sum bounds what is rounded.
+    # The transforms add up to 4 x 4 elements of the image and 9 of the filter; the sum of magnitudes bounds the
+    # roundings.
     bound = 16 * np.abs(image).max() * np.abs(weights).sum((1, 2, 3))[:, None, None]
     return Check(out, want, roundings=12 + channels, scale=np.broadcast_to(bound, want.shape))

@@ -77,7 +77,7 @@ _SCANS: dict[str, tuple[Any, Any, Any]] = {
     {"kind": "sum_float32", "n": 30011},
     {"kind": "max_float32", "n": 30011},
     metal=False,
-)  # simd_shuffle_and_fill_up is Metal 2.4's
+)  # simd_shuffle_and_fill_up needs Metal 2.4
 def scan(bench: Bench, kind: str, n: int) -> Check:
     itype, otype, oracle = _SCANS[kind]
     program = bench.load()
@@ -87,7 +87,7 @@ def scan(bench: Bench, kind: str, n: int) -> Check:
     out = _scan(program, kind, x, otype)
     if otype != np.float32 or oracle is not np.cumsum:
         return Check(out, oracle(x.astype(np.int64)).astype(otype) if otype != np.float32 else oracle(x))
-    # Each result went through the levels of the scan, each a rounding of what was summed so far.
+    # Each result passes through the scan's levels, each of which rounds the sum so far.
     return Check(out, np.cumsum(x.astype(np.float64)), roundings=40, scale=np.cumsum(np.abs(x.astype(np.float64))))
 
 

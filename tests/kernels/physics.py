@@ -40,7 +40,7 @@ def nbody(bench: Bench, n: int, threads: int) -> list[Check]:
     ]
 
 
-@table.case(  # lambdas are MSL 3.2's
+@table.case(  # lambdas need MSL 3.2
     {"width": 1, "height": 1}, {"width": 50, "height": 21}, {"width": 64, "height": 16}, metal=False
 )
 def laplacian(bench: Bench, width: int, height: int) -> Check:

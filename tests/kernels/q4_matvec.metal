@@ -1,6 +1,6 @@
 // y = W x with W quantised to four bits: blocks of 32 weights share a half scale, and a byte holds weight i in its
-// low nibble and weight i + 16 in its high one, both biased by 8. Each SIMD-group computes four rows, and its threads
-// take half a block at a time.
+// low nibble and weight i + 16 in its high one, both biased by 8. Each SIMD-group computes four rows; each thread takes
+// half a block at a time.
 #include <metal_stdlib>
 using namespace metal;
 
@@ -21,7 +21,7 @@ struct matvec_args {
     uint64_t nb01;  // bytes from row to row
 };
 
-// Half a block times 16 inputs. The high nibbles stay where they are: their inputs were divided by 16.
+// Half a block times 16 inputs. The high nibbles are not shifted: their inputs were divided by 16.
 inline float block_dot(device const block_q4 * blk, float sumy, thread float * yl, int il) {
     const float d = blk->d;
     float2 acc = 0.f;

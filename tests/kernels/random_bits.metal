@@ -1,5 +1,6 @@
-// Counter-based random bits: Threefry-2x32 (20 rounds) and Philox-4x32 (10 rounds), one counter a thread, as in Salmon et
-// al., "Parallel random numbers: as easy as 1, 2, 3" (2011). Any thread's numbers are known without the others'.
+// Counter-based random bits: Threefry-2x32 (20 rounds) and Philox-4x32 (10 rounds), one counter per thread, as in
+// Salmon et al., "Parallel random numbers: as easy as 1, 2, 3" (2011). Each thread's numbers are independent of the
+// others'.
 #include <metal_stdlib>
 
 static constexpr constant uint32_t rotations[2][4] = {
@@ -64,7 +65,7 @@ struct state {
 
 }  // namespace philox
 
-// Four floats in [0, 1) beside the bits they are made from.
+// Four floats in [0, 1), and the bits that they are made from.
 kernel void philox_uniform(device metal::uint4* bits [[buffer(0)]],
                            device metal::float4* uniform [[buffer(1)]],
                            constant ulong& seed [[buffer(2)]],

@@ -1,5 +1,5 @@
-// Rotary embedding: pairs of a head's elements turn by position times a frequency that falls with the pair's index.
-// A grid of (pairs, heads, positions); interleaved or split pairs, forward or inverse, by template.
+// Rotary embedding: pairs of a head's elements are rotated by position times a frequency that decreases with the pair's
+// index. A grid of (pairs, heads, positions); interleaved or split pairs, forward or inverse, by template.
 #include <metal_math>
 #include <metal_stdlib>
 using namespace metal;

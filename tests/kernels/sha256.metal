@@ -1,5 +1,5 @@
-// SHA-256 (FIPS 180-4) of one 64-byte message a thread: a proof-of-work search looks for the nonce whose digest begins with
-// enough zero bits, and keeps the smallest one found by an atomic minimum.
+// SHA-256 (FIPS 180-4) of one 64-byte message per thread: a proof-of-work search for nonces whose digest begins with
+// enough zero bits keeps the smallest one found by an atomic minimum.
 #include <metal_stdlib>
 using namespace metal;
 

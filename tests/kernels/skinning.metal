@@ -1,5 +1,5 @@
-// Skeletal animation: each vertex moves by the weighted matrices of up to four bones, its normal by their upper 3x3, and
-// the box around all of them is kept by atomics on floats' order-preserving bits.
+// Skeletal animation: each vertex moves by the weighted matrices of up to four bones, its normal by their upper 3x3;
+// atomics on order-preserving bits of floats keep the bounding box.
 #include <metal_stdlib>
 #include <simd/simd.h>
 using namespace metal;
@@ -16,7 +16,7 @@ struct Skinned {
     float3 normal;
 };
 
-// As unsigned numbers these bits stand in the floats' order.
+// As unsigned numbers these bits have the floats' order.
 static uint ordered(float x) {
     const uint bits = as_type<uint>(x);
     return bits & 0x80000000u ? ~bits : bits | 0x80000000u;

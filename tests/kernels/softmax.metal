@@ -1,4 +1,4 @@
-// Softmax of each row, one threadgroup a row: a maximum and a sum, each first across a SIMD-group, then across the
+// Softmax of each row, one threadgroup per row: a maximum and a sum, each first within a SIMD-group, then across the
 // SIMD-groups through threadgroup memory.
 #include <metal_common>
 #include <metal_simdgroup>

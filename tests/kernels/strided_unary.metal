@@ -1,5 +1,5 @@
-// A unary operation over an array of any shape and strides into a dense one: the element's place is found from its number,
-// for up to three dimensions by the grid, for more by division. Operations are types with a call operator.
+// A unary operation from an array of any shape and strides into a dense one: the element's position comes from the grid
+// for up to three dimensions, and from divisions of its index for more. Operations are types with a call operator.
 #include <metal_math>
 #include <metal_stdlib>
 using namespace metal;

@@ -1,4 +1,4 @@
-"""tinygrad's device METAL without a Mac: its own renderer writes the kernels, and metalnb runs them."""
+"""tinygrad's device METAL without a Mac: tinygrad's renderer writes the kernels, and metalnb runs them."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from metalnb.dtypes import numpy_dtype
 __all__ = ["NAME", "opened"]
 
 NAME = "METAL"
-_FAMILY = "Apple9"  # the GPU family that is rendered for: with bfloat, and with SIMD-group matrices
+_FAMILY = "Apple9"  # the GPU family to render for: with bfloat and SIMD-group matrices
 
 
 class MetalCompiler(Compiler):
-    """Hands on a kernel's text as it is. tinygrad's renderer looks for a class of this name."""
+    """Passes on a kernel's source unchanged. tinygrad's renderer looks for a class with this name."""
 
 
 class _Memory(Allocator[Any]):
-    """Buffers of bytes."""
+    """An allocator of byte buffers."""
 
     def _alloc(self, size: int, options: Any) -> np.ndarray:
         return np.zeros(size, np.uint8)
@@ -40,7 +40,7 @@ class _Memory(Allocator[Any]):
 
 
 class _Kernel(Program[Any]):
-    """A rendered kernel; it runs on whatever engine its device names at that time."""
+    """A rendered kernel, which runs on the engine that its device names at that time."""
 
     def __init__(self, dev: MetalDevice, obj: Any) -> None:
         self.device, self.name, self.text = dev, obj.name, obj.lib.decode()
@@ -58,14 +58,14 @@ class _Kernel(Program[Any]):
 
 
 class MetalDevice(Compiled):
-    """What tinygrad opens as METAL.
+    """The device that tinygrad opens as METAL.
 
     Attributes
     ----------
     engine : str
-        Where kernels run.
+        The engine that runs the kernels.
     ran : list of str
-        The texts of those that have run.
+        The sources of the kernels that have run.
     """
 
     def __init__(self, device: str) -> None:
@@ -75,7 +75,7 @@ class MetalDevice(Compiled):
 
 
 def opened() -> MetalDevice:
-    """Return the device, in the place of the one that needs a Mac."""
+    """Return the device, installed in place of the one that needs a Mac."""
     module = ModuleType("tinygrad.runtime.ops_metal")
     module.MetalCompiler, module.MetalDevice = MetalCompiler, MetalDevice  # type: ignore[attr-defined]
     sys.modules[module.__name__] = module

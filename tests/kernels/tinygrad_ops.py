@@ -1,4 +1,4 @@
-"""tinygrad's ops, and the same in NumPy in float64."""
+"""tinygrad's ops, and their equivalents in NumPy in float64."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ class Row:
     ----------
     name : str
     inputs : tuple of array
-        As tinygrad is given them; the oracle is given floats as float64.
+        The arrays for tinygrad; the oracle receives floats as float64.
     op, oracle : callable
     roundings : float
-        By how many half-units of the result's dtype, or of `epsilon`, it may be off; 0 is exact.
+        The allowed error in half-units of the result's dtype, or of `epsilon`; 0 is exact.
     scale : callable, optional
-        Of the oracle's arguments: what a rounding is relative to where it is not the result.
+        Computes, from the oracle's arguments, the size that a rounding is relative to, if not the result.
     epsilon : dtype
     shows : tuple of str
-        Text that its kernels must contain, so that the op tests what it is meant to test.
+        Text that its kernels must contain, so that the op tests what it should.
     """
 
     name: str
@@ -62,7 +62,7 @@ def _whole(*shape: int, low: int = -100, high: int = 100, dtype: Any = np.int32)
 
 
 def _one(x: Any) -> Array:
-    """A result near 0 is as far off as a number of size 1 may be."""
+    """Return a scale of at least 1: a result near 0 may have the error of a number of size 1."""
     return np.maximum(np.abs(x), 1)
 
 

@@ -1,5 +1,5 @@
-// The k largest of each row with their indices, one SIMD-group a row: each lane keeps a candidate, and the winner of
-// every round is found by a butterfly of shuffles. Ties go to the lower index.
+// The k largest of each row with their indices, one SIMD-group per row: each lane keeps a candidate, and butterfly
+// shuffles find the winner of every round. Ties go to the lower index.
 #include <metal_stdlib>
 using namespace metal;
 
@@ -21,7 +21,7 @@ struct Candidate {
                      ushort lane [[thread_index_in_simdgroup]]) {
     device const float *x = rows + row * columns;
 
-    // What was taken so far: everything not beaten by the last winner is out.
+    // Skip elements already taken: those not below the last winner.
     Candidate last = {INFINITY, -1};
     for (int round = 0; round < k; ++round) {
         Candidate best = {-INFINITY, 0x7fffffff};

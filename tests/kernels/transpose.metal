@@ -1,5 +1,5 @@
-// Transpose through a threadgroup tile whose rows are one element longer than they hold, so that neither side strides
-// through one bank. A template over the element's type: any of two, four or sixteen bytes.
+// Transpose through a threadgroup tile whose rows have one padding element, so that neither side strides through a
+// single bank. A template over the element type: any type of two, four or sixteen bytes.
 #include <metal_stdlib>
 using namespace metal;
 

@@ -1,5 +1,6 @@
 // A 3x3 convolution by Winograd's F(2x2, 3x3): a thread transforms the 4x4 tile of each channel, multiplies element by
-// element with the transformed filters, and transforms the sum back to 2x2 results. Small matrices are Metal's own.
+// element with the transformed filters, and transforms the sum back to 2x2 results. Small matrices use Metal's matrix
+// types.
 #include <metal_stdlib>
 using namespace metal;
 

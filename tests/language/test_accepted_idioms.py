@@ -1,6 +1,6 @@
-"""Idioms of shipped kernels that Apple's compiler accepts: each is compiled, run, and compared with NumPy.
+"""Idioms in published kernels that Apple's compiler accepts: each is compiled, run, and compared with NumPy.
 
-Most of these cells were cut from public kernels that once did not compile here.
+Most of these cells are excerpts of public kernels that once failed to compile here.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ ID = "uint i [[thread_position_in_grid]]"
 N = 64  # threads
 X = np.arange(N, dtype=np.float32) - 20
 
-# Name: the cell, and what its only kernel computes from X, an array that it updates in place.
+# Name: the cell, and what its kernel computes from X, an array that it updates in place.
 Idiom = tuple[str, Callable[[np.ndarray], object]]
 
 ON_FLOATS: dict[str, Idiom] = {
@@ -215,7 +215,7 @@ def test_what_is_left_out_is_named() -> None:
         mnb.compile(cell, engine="cpu")
     said = [str(w.message).split("\n")[0].partition("warning: ")[2] for w in told]
     assert said == ["'vert' is left out: it is a vertex function", "'frag' is left out: it is a fragment function"]
-    with pytest.raises(mnb.CompileError, match="no kernel"):  # beside no kernel it is what the cell is about
+    with pytest.raises(mnb.CompileError, match="no kernel"):  # in a cell without a kernel it is the cell's subject
         mnb.compile(STD + "float half_of(float x) { return x / 2; }", engine="cpu")
 
 
@@ -471,7 +471,7 @@ def test_bfloat_turns_into_every_number(kind: str) -> None:
     o = np.zeros(8, {"int": "i4", "uint": "u4", "long": "i8", "short": "i2", "float": "f4", "half": "f2"}[kind])
     mnb.compile(cell, engine="cpu").k(o, given)
     whole = given.astype(np.float32).astype(o.dtype).astype(np.float64)
-    expected = whole * 2 + given.astype(np.float64)  # an integer and a bfloat add as bfloats do
+    expected = whole * 2 + given.astype(np.float64)  # an integer plus a bfloat adds as bfloat
     rounded = expected.astype(bfloat16).astype(np.float64) if kind not in {"float", "half"} else expected
     np.testing.assert_array_equal(o, rounded.astype(o.dtype))
 
@@ -631,7 +631,7 @@ def test_a_device_value_is_no_constant_one_in_a_helper(helper: str) -> None:
 
 
 def test_constants_of_constants_that_grow_without_bound_are_refused_at_once() -> None:
-    """Each contains the previous one twice: expanded, the last has 2^40 words."""
+    """Each contains the previous one twice: expanded, the last one has 2^40 words."""
     chain = "".join(f"constant bool A{k} = A{k - 1} && A{k - 1};\n" for k in range(1, 41))
     source = f"""constant bool A0 [[function_constant(0)]];
     {chain}

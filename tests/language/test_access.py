@@ -1,4 +1,4 @@
-"""A buffer that is surely too short for the grid is refused; one that only might be is not."""
+"""A buffer that is certainly too short for the grid is refused; one that only might be is accepted."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ HEAD = "#include <metal_stdlib>\nusing namespace metal;\n"
 PAIR = "device const float* x, device float* y"
 GUARD = f"{PAIR}, constant uint& n"
 ROWS = {
-    # name -> (parameters before the position, body, the buffers surely indexed by it)
+    # name -> (parameters before the position, body, the buffers certainly indexed by it)
     "plain": (PAIR, "y[i] = 2 * x[i];", {"x", "y"}),
     "through a variable": (PAIR, "float v = sin(x[i]); y[i / 2] = v;", {"x"}),
     "compound": ("device float* x", "x[i] += 1;", {"x"}),
@@ -75,6 +75,6 @@ def test_a_grid_of_the_bins_shape_is_warned_of() -> None:
     with pytest.warns(mnb.MetalnbWarning, match=told) as caught:
         histogram(data, bins)
     assert [w.filename for w in caught] == [__file__]
-    histogram(data, bins, grid=1000)  # as it is said: no warning
+    histogram(data, bins, grid=1000)  # as documented: no warning
     histogram(data[:256].copy(), bins)
     assert bins[0] == 256 + 1000 + 256

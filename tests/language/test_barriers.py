@@ -1,4 +1,4 @@
-"""A kernel whose threads may miss a barrier compiles, and its author is warned."""
+"""A kernel whose threads may miss a barrier compiles with a warning."""
 
 from __future__ import annotations
 

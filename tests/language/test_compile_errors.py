@@ -1,9 +1,9 @@
-"""A wrong cell is answered at its own line and column, in Metal's words, with the cure; in a notebook it stops "Run All".
+"""A wrong cell raises an error at its own line and column, in Metal's terms, with the fix; "Run All" stops there.
 
-In each text the sign ¦ marks the place that the error must name; it is removed first.
+In each source the sign ¦ marks the position that the error must name; it is removed first.
 """
 
-# ruff: noqa: E501  (tables of MSL, one text a line)
+# ruff: noqa: E501  (tables of MSL, one source per line)
 
 import re
 from typing import Any, NamedTuple
@@ -19,7 +19,7 @@ K = "kernel void k(device float* y, uint i [[thread_position_in_grid]]) "
 
 
 class Wrong(NamedTuple):
-    """A wrong text, its error message, and part of the hint."""
+    """A wrong source, its error message, and part of the hint."""
 
     text: str
     message: str
@@ -317,7 +317,7 @@ WRONG = {
 
 
 def place(text: str) -> tuple[str, int, int]:
-    """Take the sign out; give line and column of where it stood."""
+    """Remove the sign; return the source, and the sign's line and column."""
     before, after = text.split("¦")
     lines = before.replace("\r\n", "\n").split("\n")
     return before + after, len(lines), len(lines[-1]) + 1
@@ -342,7 +342,7 @@ def test_the_place_the_words_and_the_cure(name: str) -> None:
 
 
 def test_an_instantiation_that_fails_is_told_where_it_stands_alone() -> None:
-    """A query to libclang, appended to the cell's text, repeats the author's errors."""
+    """A query to libclang, appended to the cell's source, repeats the author's errors."""
     made = 'template [[host_name("k_int")]] [[kernel]] decltype(k<int, 3>) k<int, 3>;'
     with pytest.raises(mnb.CompileError) as caught:
         mnb.compile(f"template <class T> kernel void k(device T* x) {{ }}\n{made}")
@@ -352,8 +352,8 @@ def test_an_instantiation_that_fails_is_told_where_it_stands_alone() -> None:
 
 @pytest.fixture(scope="module")
 def executed() -> dict[str, Any]:
-    """One notebook with every wrong text in a cell of its own, run to its end in one kernel."""
-    import nbclient  # here: it takes seconds, and every worker collects this file
+    """Run a notebook to its end in one kernel, with each wrong source in its own cell."""
+    import nbclient  # imported here: it takes seconds, and every worker collects this file
     import nbformat
 
     names = [n for n in WRONG if place(WRONG[n].text)[0].strip()]
@@ -375,7 +375,7 @@ def test_a_notebook_cell_ends_in_the_caret_line(name: str, executed: dict[str, A
     indent = "".join("\t" if c == "\t" else " " for c in written[: column - 1])
     assert f" | {written}\n" in shown
     assert f" | {indent}^" in shown
-    assert "metalnb/" not in shown  # the author's own frames alone
+    assert "metalnb/" not in shown  # only the author's frames
 
 
 def test_run_all_stops_at_a_wrong_cell() -> None:
@@ -393,7 +393,7 @@ def test_a_hint_that_the_message_gives_already_is_not_repeated() -> None:
     with pytest.raises(mnb.CompileError) as caught:
         mnb.compile(f"{STD}kernel void k(device flaot* y) {{ y[0] = 1; }}")
     assert caught.value.hint == "did you mean 'float'?"
-    assert "hint: did you mean 'float'?" in str(caught.value)  # the message does not say it
+    assert "hint: did you mean 'float'?" in str(caught.value)  # the message does not contain it
     named = Diagnostic(1, 1, "no 'lenght'; did you mean 'length'?", "lenght(x)", hint="did you mean 'length'?")
     assert str(named).count("did you mean") == 1
 
@@ -402,7 +402,7 @@ def test_a_hint_that_the_message_gives_already_is_not_repeated() -> None:
 def test_the_library_is_read_from_its_text_only_for_names(
     wrong: str, times: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It takes ten times as long as the cell, and what the parser suggests for a name depends on it."""
+    """It takes ten times as long as the cell; only the parser's suggestions for names need it."""
     parsed, seen = parse._parsed, []
     monkeypatch.setattr(parse, "_parsed", lambda *given, **how: seen.append(how) or parsed(*given, **how))
     with pytest.raises(mnb.CompileError):

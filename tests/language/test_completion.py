@@ -1,4 +1,4 @@
-"""Completion of MSL: what libclang offers at a place, what of it is shown, and IPython's part in it."""
+"""Completion of MSL: what libclang offers at a position, what of it is shown, and IPython's part."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -41,7 +41,7 @@ HEADERS = {"shared.h": "struct Box { float3 low, high; };\ninline float cube(flo
 
 
 def at(typed: str, rest: str = "\n}\n") -> list[str]:
-    """The completions after `typed`, which is appended to the cell."""
+    """Return the completions after `typed`, which is appended to the cell."""
     text = CELL + typed
     word, found = complete(text + rest, len(text), HEADERS)
     assert all(name.text.lower().startswith(word.lower()) for name in found)
@@ -174,7 +174,7 @@ def test_a_template_host_name_that_cannot_be_told_is_read_on() -> None:
     assert complete(text, len(text)) == ("simd_su", [Completion("simd_sum", "function")])
 
 
-# All of Metal, and nothing but -------------------------------------------------------------------------------------
+# All of Metal, and nothing else -------------------------------------------------------------------------------------
 
 
 def test_every_name_of_the_specification_is_explained_under_its_section() -> None:
@@ -207,7 +207,7 @@ def test_nothing_else_is_offered() -> None:
     own = {"i", "out", "particles", "tile", "velocity", "weight", "Particle", "Body", "Pair", "Box", "cube", "forces",
            "WIDTH", "TILE"}  # fmt: skip
     others = {n for n in names if not lookup(n)} - KEYWORDS - own
-    # What is left is of <metal_type_traits>, <metal_limits> and the like, and nothing that every text can see.
+    # The remaining names are from <metal_type_traits>, <metal_limits> and the like, which not every source includes.
     assert {"is_same_v", "enable_if_t", "numeric_limits", "FLT_MAX", "METAL_FUNC"} <= others
     assert others.isdisjoint(module._beneath())
     assert not [n for n in names if n.startswith(("$", "_")) and not lookup(n)]
@@ -220,7 +220,7 @@ def test_nothing_else_is_offered() -> None:
 
 
 def test_after_the_first_an_answer_needs_no_new_parse(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The unit that is kept takes some 50 ms for an answer, a new one 300 ms."""
+    """The kept translation unit answers in some 50 ms, a new one in 300 ms."""
     at("    simd_s")
     made = []
     monkeypatch.setattr(module, "_unit", made.append)
@@ -289,7 +289,7 @@ def shell() -> Iterator[InteractiveShell]:
 
 
 def offered(shell: InteractiveShell, text: str) -> list[Any]:
-    """What IPython answers at the end of a cell's text, as a Jupyter kernel asks it."""
+    """Return IPython's completions at the end of a cell's source, as a Jupyter kernel requests them."""
     with provisionalcompleter():
         return list(shell.Completer.completions(text, len(text)))
 

@@ -1,4 +1,4 @@
-"""What Shift-Tab and ``name?`` say of a name in a cell: Metal's from one table, the author's from the author's text."""
+"""What Shift-Tab and ``name?`` show for a name in a cell: Metal's names from one table, the author's from the cell."""
 
 import re
 from collections.abc import Iterator
@@ -49,7 +49,7 @@ HEADERS = {"shared.h": "// A cube's volume.\ninline float cube(float x) { return
 
 
 def about(before: str, text: str = CELL) -> tuple[Description, ...]:
-    """What there is to say at the end of the first place that reads `before`."""
+    """Return the inspection at the end of the first occurrence of `before`."""
     return describe(text, text.index(before) + len(before), HEADERS)
 
 
@@ -230,7 +230,7 @@ def test_a_question_mark_tells_of_metal_where_python_has_no_such_name(
 
 
 class Kernel:
-    """As much of a Jupyter kernel as inspection needs."""
+    """The part of a Jupyter kernel that inspection needs."""
 
     def __init__(self, shell: InteractiveShell) -> None:
         self.shell = shell

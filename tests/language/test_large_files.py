@@ -22,7 +22,7 @@ ID = "uint i [[thread_position_in_grid]]"
 
 
 def generated(count: int) -> str:
-    """A file of that many kernels, each with a helper of its own, as generators write them."""
+    """Return a file of `count` kernels, each with its own helper, as generators write them."""
     lines = [STD, "constant float table[3] = {0.25f, 0.5f, 0.75f};", "inline float shared(float v) { return v / 2; }"]
     for k in range(count):
         lines += [
@@ -46,7 +46,7 @@ def words(text: str, name: str) -> int:
     return sum(word.startswith(name) for word in text.replace("(", " ").split())
 
 
-@pytest.mark.long  # Seconds; guards against a time that grows quadratically
+@pytest.mark.long  # Seconds; guards against quadratic time
 def test_a_file_of_600_kernels() -> None:
     program = mnb.compile(generated(600), engine="cpu")
     assert len(program) == 600
@@ -66,7 +66,7 @@ def test_a_file_of_600_kernels() -> None:
 def test_a_template_file_of_600_instantiations(
     macros: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("METALNB_CACHE", str(tmp_path))  # a file that was read before is not parsed again
+    monkeypatch.setenv("METALNB_CACHE", str(tmp_path))  # a file read before is not parsed again
     parsed: list[tuple[str, bool]] = []
     parse = reflection.parse
 
@@ -113,11 +113,11 @@ def test_a_mistake_in_an_instantiation_that_was_not_read() -> None:
     with pytest.raises(mnb.CompileError, match="not this one") as caught:
         program.k_590(x)
     assert caught.value.line == 4
-    with pytest.raises(mnb.CompileError, match="not this one"):  # one that is read
+    with pytest.raises(mnb.CompileError, match="not this one"):  # one that is parsed
         mnb.compile(cell.replace("N != 590", "N != 0"), engine="cpu")
 
 
-# Each cell has a kernel `k`, and what of the text it must keep and must lose.
+# Each cell with a kernel `k`, and which parts of the source must be kept and removed.
 NEEDED = {
     "calls, through others": (
         ("float a(float x) { return x; }\nfloat b(float x) { return a(x); }\nfloat c(float x) { return b(x); }\n"
@@ -241,7 +241,7 @@ def test_a_header_loses_what_no_kernel_names_through_the_cell_and_other_headers(
     program = mnb.compile(cell, headers=HEADERS, engine="cpu")
     k, whole = program.k.unit.texts, {name: header.edited.text for name, header in program.k.unit.headers.items()}
     assert "near_one" in k["b.h"]
-    assert "headed" in k["b.h"]  # another file's macro is its head, and a function of its own
+    assert "headed" in k["b.h"]  # its head is another file's macro, and it has a function of its own
     assert not [word for word in ("idle_a", "idle_b") if word in k["a.h"] + k["b.h"]]
     assert [len(k[name].encode()) for name in HEADERS] == [len(whole[name].encode()) for name in HEADERS]
     assert [k[name].count("\n") for name in HEADERS] == [whole[name].count("\n") for name in HEADERS]
@@ -267,7 +267,7 @@ def test_a_kernel_that_misses_something_is_compiled_of_all(monkeypatch: pytest.M
 
 
 def test_of_the_librarys_own_text_one_of_each_template_is_read() -> None:
-    """Of a user's all are, before any is called; the long tests read the library's in that way, too."""
+    """All of a user's templates are parsed before any is called; the long tests do that with the library's, too."""
     cell = STD + f"""template <typename T, int N> [[kernel]] void f(device T* x [[buffer(0)]], {ID}) {{
     static_assert(N != 7, "not this one");
     x[i] = N;

@@ -1,4 +1,4 @@
-"""A threadgroup larger than its array in threadgroup memory is refused before it runs; it would write elsewhere."""
+"""A threadgroup larger than its array in threadgroup memory is refused before it runs: it would write elsewhere."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Whole kernels in the style of public Metal projects: each is compiled, run, and compared with NumPy."""
+"""Complete kernels in the style of public Metal projects: each is compiled, run, and compared with NumPy."""
 
 from __future__ import annotations
 

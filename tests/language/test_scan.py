@@ -1,6 +1,6 @@
-"""The front end reads every spelling of a kernel that MSL allows, and no cell, however it is written, reads a file."""
+"""The front end reads every spelling of a kernel that MSL allows, and no cell can read a file."""
 
-# ruff: noqa: E501  (tables of MSL, one text a line)
+# ruff: noqa: E501  (tables of MSL, one source per line)
 
 import itertools
 from pathlib import Path
@@ -33,7 +33,7 @@ def words(text: str) -> list[str]:
     [
         ("a /* b */ c // d\ne", ["a", "c", "e"]),
         ("a // b \\\n c\nd", ["a", "d"]),
-        ("a // b \\  \n c\nd", ["a", "d"]),  # clang lets spaces stand after the backslash
+        ("a // b \\  \n c\nd", ["a", "d"]),  # clang allows spaces after the backslash
         ("thread_po\\\nsition", ["thread_position"]),
         ("x = 'a' + '\\'' + \"b\\\"c\";", ["x", "=", "'a'", "+", "'\\''", "+", '"b\\"c"', ";"]),
         ('R"x(a)" b)x" c', ['R"x(a)" b)x"', "c"]),
@@ -103,7 +103,7 @@ def test_an_edit_keeps_lines_and_columns() -> None:
     edited = EditedText(original, [Edit(3, 5, "longer"), Edit(6, 8, ""), Edit(1, 4, "")][:2])
     assert edited.text == "ab\nlonger  gh\nij"
     assert [edited.line(n) for n in (0, 1, 2, 3, 4)] == ["", "ab", "cd ef gh", "ij", ""]
-    # A position inside an edit maps to its start; a position after it maps to where the author wrote it.
+    # A position inside an edit maps to the edit's start; a position after it maps to the author's position.
     assert [edited.original_column(2, c) for c in (1, 6, 7, 8, 9, 10)] == [1, 1, 3, 6, 7, 8]
     assert edited.place(9) == (2, 7)
     assert edited.offset(2, 7) == 9
@@ -120,7 +120,7 @@ def test_line_ends_never_change() -> None:
     assert scan(text).edited.text.count("\n") == text.count("\n")
 
 
-# Pieces whose mixture is seldom Metal and always text; derandomized in conftest, so that a failure repeats.
+# Pieces whose combination is rarely valid Metal; derandomized in conftest, so that a failure repeats.
 PIECES = """kernel|void|[[|]]|[|]|(|)|{|}|<|>|;|,|::|template|threadgroup|device|constant|thread|const|int|a|b|buffer(0)|*|&
 function_constant(0)|host_name("x")|bogus|is_function_constant_defined|decltype|static|__has_include|%:|#|##|'|"|R"(|)"|/*|*/|//|"a.h"
 <metal_stdlib>|0|1.0h|=|->|namespace|using|$|é|𝒳|thread_position_in_grid|auto|...""".replace("\n", "|").split("|")
@@ -262,7 +262,7 @@ template [[host_name("two")]] [[kernel]] decltype(fill<2>) fill<2>;
     assert program.two(grid=1, shapes={"y": 3}).tolist() == [2, 20, 30]
 
 
-# What is read of a kernel ---------------------------------------------------------------------------------------------
+# What is read from a kernel -------------------------------------------------------------------------------------------
 
 
 def test_indices_given_and_counted_in_any_order() -> None:
@@ -500,7 +500,7 @@ kernel void k(device int* y) {{
 
 
 def test_the_last_fence_stands_by_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Were an include ever missed by the scan, nothing of the file must show."""
+    """If the scan ever missed an include, nothing of the file may appear in the error."""
     from metalnb.msl.rewrite import scan as module
     from metalnb.msl.text.includes import Includes
 

@@ -1,4 +1,4 @@
-"""Faults of the tools around a kernel: each was once a crash, a wrong answer or a bare error of Python's."""
+"""Faults of the tools around a kernel: each was once a crash, a wrong result or a bare Python exception."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def an_hour_later(folder: Path) -> None:
-    """Forget when a cache was last scanned."""
+    """Make a cache forget when it was last scanned."""
     (folder / "written").unlink()
 
 
@@ -59,9 +59,9 @@ def test_a_folder_that_others_can_write_to_is_not_used(folder: Path, mode: int) 
     folder.mkdir()
     folder.chmod(mode)
     store = cache.Store(folder)
-    with pytest.warns(RuntimeWarning, match="open to others: nothing is kept. Close it: chmod 700"):
+    with pytest.warns(RuntimeWarning, match="accessible to others: nothing is kept. Fix this: chmod 700"):
         store.put(cache.digest("x"), "device", b"a kernel")
-    assert store.get(cache.digest("x"), "device") is None  # and it is said once
+    assert store.get(cache.digest("x"), "device") is None  # and the warning appears once
     assert list(folder.rglob("*")) == []
     folder.chmod(0o755)
     store = cache.Store(folder)
@@ -158,7 +158,7 @@ def test_threads_that_dispatch_when_python_ends() -> None:
         assert (done.returncode, done.stdout, done.stderr) == (0, "all ran\n", "")
 
 
-# Words for what went wrong --------------------------------------------------------------------------------------------
+# Messages about what went wrong ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("option", ["shapes", "threadgroup_memory"])
@@ -221,7 +221,7 @@ def test_only_a_deep_nest_is_called_one() -> None:
     said = "clang: error: clang frontend command failed with exit code 139"
     plain = unit(KERNEL + "".join(f"\nvoid f{i}(int i) {{ for (; i < {i};) ; }}" for i in range(999)))
     (found,) = driver._diagnostics(said, plain)
-    assert found.message == "'k': the compiler broke down on this kernel"
+    assert found.message == "'k': the compiler crashed on this kernel"
     assert "nested" not in found.hint
     assert found.hint
     for deep in ("(" * 300 + "1" + ")" * 300, "A<" * 300 + "int" + " >" * 300):
@@ -241,7 +241,7 @@ def test_a_backend_says_what_it_lacks_in_words(tmp_path: Path) -> None:
     assert found.hint
 
 
-# Slow texts ----------------------------------------------------------------------------------------------------------
+# Slow sources ---------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("declared", [True, False])
@@ -305,7 +305,7 @@ def test_templates_that_do_end() -> None:
     head += "template <> struct F<0> { float v; };\ntemplate <> struct F<1> { float v; };\n"
     x = np.zeros(2, np.float32)
     mnb.compile(head + KERNEL.replace("1", "sizeof(F<20>) / 4"), engine="cpu").k(x)
-    assert x.tolist() == [10946, 10946]  # of Fibonacci's
+    assert x.tolist() == [10946, 10946]  # Fibonacci numbers
 
 
 def test_a_value_that_clang_does_not_compute() -> None:

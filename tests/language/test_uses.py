@@ -1,4 +1,4 @@
-"""What a kernel's text does with each buffer: what the bytes of a dispatch are counted by."""
+"""How a kernel's source uses each buffer, which decides how a dispatch's bytes are counted."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ atomic_fetch_add_explicit(&c[i], 1u, memory_order_relaxed);
 atomic_store_explicit(d + i, atomic_load_explicit(&e[i], memory_order_relaxed), memory_order_relaxed);
 """
 ROWS = {
-    # name -> (parameters before the position, body, what is done with each)
+    # name -> (parameters before the position, body, how each is used)
     "copy": ("device const float* x, device float* y", "y[i] = x[i];", "read write"),
     "saxpy in place": ("device const float* x, device float* y", "y[i] = 2 * x[i] + y[i];", "read update"),
     "compound": ("device float* x", "x[i] *= 2;", "update"),
@@ -68,7 +68,7 @@ def test_what_the_text_does_with_a_buffer(program: mnb.Program, name: str) -> No
 
 
 def test_in_a_template() -> None:
-    """There the calls are not resolved, and the types not known."""
+    """In a template, calls are not resolved and types are not known."""
     kernel = mnb.compile(HEAD + """
 template <typename T, typename A> [[kernel]] void scale(
     device const T* x, device T* y, device T* z, device const T* w, uint i [[thread_position_in_grid]]) {

@@ -1,4 +1,4 @@
-"""Ops made of others: what their samples do not show: what is refused, arrays that are only made, NumPy's calls."""
+"""Ops composed of others, beyond their samples: refusals, arrays that are only created, NumPy's ways to call them."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_numbers_spaced_by_powers() -> None:
             assert np.allclose(got, np.geomspace(*ends, **options), rtol=60 * 2**-24, atol=0)
 
 
-@pytest.mark.long  # Ten seconds of ops that have tests of their own; NumPy's protocol is tested with arrays
+@pytest.mark.long  # Ten seconds of ops with their own tests; NumPy's protocol is tested with arrays
 def test_numpys_names_are_answered() -> None:
     x, host = mnb.asarray([3.0, 1.0, math.nan, 2.0]), np.array([3, 1, math.nan, 2], np.float32)
     for name in ("nansum", "nanmax", "nanmin", "nancumsum", "nanargmax", "argwhere", "flatnonzero", "isnan"):
@@ -128,7 +128,7 @@ def test_what_cannot_be_is_refused(call: Any, error: type[Exception], why: str) 
 
 
 def test_what_numpys_users_write() -> None:
-    """Axes and dtypes by position, NumPy's shorter names, and a word about what is not here."""
+    """Axes and dtypes by position, NumPy's shorter names, and a message about what is missing."""
     host = np.arange(6, dtype=np.float32).reshape(2, 3)
     x = mnb.asarray(host)
     for name in ("sum", "mean", "max", "amax", "argmax", "std", "median", "nansum", "cumsum", "any", "flip", "softmax"):

@@ -1,4 +1,4 @@
-"""Arrays that are made: filled, counting, matrices; against NumPy in float64, and what is refused."""
+"""Creating arrays: constants, ranges and matrices, compared with NumPy in float64; refusals."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_counting_reaches_the_ends_of_the_dtypes() -> None:
 
 
 def ulps(got: Any, want: np.ndarray[Any, Any]) -> float:
-    """The largest error in units in the last place of float32 at the size of the exact result."""
+    """Return the largest error, in float32 ulp at the size of the exact result."""
     host = got.read().astype(np.float64)
     return float(np.max(np.abs(host - want) / np.spacing(np.abs(want).astype(np.float32)), initial=0))
 
@@ -76,16 +76,16 @@ def test_a_linspace_is_rounded_once(start: float, stop: float, num: int, endpoin
     got = mnb.linspace(start, stop, num, endpoint=endpoint)
     want = np.linspace(start, stop, num, endpoint=endpoint)
     assert got.shape == want.shape
-    # Where the steps cancel, the size of the numbers that were added counts.
+    # Where the steps cancel, ulp are measured at the size of the numbers added.
     size = np.maximum(np.abs(want), 2.0**-40 * max(abs(start), abs(stop)))
     assert np.all(np.abs(got.read() - want) <= 0.51 * np.spacing(size.astype(np.float32)) + 1e-44)
     if num and endpoint and num > 1:
         assert float(got[-1]) == np.float32(stop)
 
 
-@pytest.mark.long  # 45 million elements in float64, which only a change of these two ops needs
+@pytest.mark.long  # 45 million elements in float64, needed only after a change to these two ops
 def test_long_ranges_stay_exact() -> None:
-    """Beyond 2^24 a float32 no longer counts by ones."""
+    """Beyond 2^24 a float32 can no longer count by ones."""
     assert ulps(mnb.arange(2**25, dtype="float32"), np.arange(2**25).astype(np.float64)) <= 0.5
     n = 20_000_001
     assert ulps(mnb.linspace(0.1, 7.3, n), np.linspace(0.1, 7.3, n)) <= 0.51

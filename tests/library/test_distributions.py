@@ -48,7 +48,7 @@ def test_a_seed_gives_the_same_numbers_and_each_call_others(name: str) -> None:
 
 
 def test_shapes_of_distributions() -> None:
-    """Quantiles, which means and variances do not show."""
+    """Quantiles show what means and variances do not."""
     rng = mnb.random.default_rng(2)
     x = np.sort(rng.exponential(size=N).numpy())
     for q in (0.1, 0.5, 0.9, 0.999):

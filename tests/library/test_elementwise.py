@@ -1,4 +1,4 @@
-"""What holds for every elementwise op: dtypes, scalars, out, in place, errors; and edges no tolerance sees."""
+"""Common to every elementwise op: dtypes, scalars, out, in place, errors; and edge cases outside any tolerance."""
 
 from __future__ import annotations
 
@@ -207,7 +207,7 @@ def test_zeros_keep_their_signs_in_pairs() -> None:
 
 
 def test_division_of_integers_by_zero_does_not_end_the_process() -> None:
-    """In a process of its own: a trap would end this one."""
+    """In a separate process: a trap would end this one."""
     code = """
 import numpy as np, metalnb as mnb
 from metalnb.library_kernels import table
@@ -227,7 +227,7 @@ print("alive")
 
 @pytest.fixture
 def short(monkeypatch: pytest.MonkeyPatch) -> bool:
-    """Let short results be written past the caches, where long ones are; return whether they are."""
+    """Write short results past the caches, as long ones are; return whether the engine does so."""
     serial = mnb.use(None).caps.serial
     monkeypatch.setattr(device, "FAR" if serial else "NEVER", 8)
     return serial
@@ -237,14 +237,14 @@ def short(monkeypatch: pytest.MonkeyPatch) -> bool:
 @pytest.mark.parametrize("start", [0, 1, 7, 15, 16])
 @pytest.mark.parametrize("n", [5, 17, 40, 1027, 70003])
 def test_results_written_past_the_caches(short: bool, start: int, n: int, rng: np.random.Generator) -> None:
-    """From any place of a line on, with any rest; NaN, infinities and what lies around the result among it."""
+    """From any position in a cache line, with any remainder; with NaN, infinities and the memory around the result."""
     x, y = rng.standard_normal((2, n)).astype(np.float32)
     x[::5], x[3::7], y[::11] = np.nan, np.inf, 0
     whole = np.full(n + 40, 42, np.float32)
     if short:
         strips = [Strip((1,), 0)] * 2
         assert plan_elementwise((n,), strips, device_of(mnb.use(None).caps), 8).kinds == "UV"
-        lent = whole[start : start + n]  # memory of NumPy's, which begins wherever it does
+        lent = whole[start : start + n]  # NumPy's memory, with any alignment
     for name in ("add", "subtract", "multiply", "divide", "maximum", "minimum", "fma", "abs", "relu", "relu6"):
         given = (x, y, y[::-1])[: len(op(name).formula.operands)]
         with np.errstate(all="ignore"):
@@ -264,10 +264,10 @@ def test_results_written_past_the_caches(short: bool, start: int, n: int, rng: n
 
 
 @pytest.mark.usefixtures("short")
-@pytest.mark.long(unless=lambda dtype: dtype in {"int8", "bfloat16", "int64"})  # Each width; float32 is above
+@pytest.mark.long(unless=lambda dtype: dtype in {"int8", "bfloat16", "int64"})  # Every width; float32 is tested above
 @pytest.mark.parametrize("dtype", ["int8", "float16", "bfloat16", "float32", "int64"])
 def test_any_dtype_is_written_past_the_caches(dtype: str, rng: np.random.Generator) -> None:
-    """A line of memory has 64 to 8 of them."""
+    """A cache line holds 64 to 8 elements."""
     x, y = (v.astype(np.float32) for v in rng.integers(-100, 100, (2, 70_003)))
     a, b = (mnb.asarray(v).astype(dtype) for v in (x, y))
     assert np.array_equal(mnb.where(a < b, a, b).astype("float32").numpy(), np.minimum(x, y))
@@ -344,7 +344,7 @@ def test_divmod_writes_both_where_it_is_told() -> None:
         np.divmod(x, 2, where=mnb.asarray([True, False]))
 
 
-# ---- What a docstring says of errors.
+# ---- What a docstring says about errors.
 def test_only_ops_that_round_state_an_error() -> None:
     for op in (op for op in table.ops().values() if isinstance(op, Elementwise)):
         exact = op.formula.result == "bool" or "f" not in op.kinds
@@ -355,7 +355,7 @@ def test_only_ops_that_round_state_an_error() -> None:
 def test_sine_and_cosine_of_large_and_small_among_each_other(rng: np.random.Generator) -> None:
     bits = rng.integers(0, 0x7F800000, 5000).astype(np.uint32)
     x = np.concatenate([bits, bits | 0x80000000]).astype(np.uint32).view(np.float32)
-    x[::7] = rng.uniform(-7e4, 7e4, x[::7].size)  # to either side of 2^16
+    x[::7] = rng.uniform(-7e4, 7e4, x[::7].size)  # on either side of 2^16
     for name in ("sin", "cos"):
         want = getattr(np, name)(x.astype(np.longdouble)).astype(np.float64)
         got = getattr(mnb, name)(mnb.asarray(x)).numpy()
@@ -371,7 +371,7 @@ def test_rows_that_a_threadgroup_takes_together(shape: tuple[int, ...], rng: np.
     wide = rng.standard_normal((*shape[:-1], shape[-1] + 5)).astype(np.float32)
     x, given = wide[..., 2:-3], mnb.asarray(wide)[..., 2:-3]
     chained = mnb.fuse(lambda a, b: (a * b + a, a - b))
-    for d in range(len(shape)):  # an operand that is constant along one axis, for each axis, or along all others
+    for d in range(len(shape)):  # an operand that is constant along one axis, or along all but one
         for other in (x.take([0], d), x[tuple(slice(None) if e == d else slice(0, 1) for e in range(len(shape)))]):
             y = mnb.asarray(np.ascontiguousarray(other))
             assert np.array_equal((given + y).numpy(), x + other)

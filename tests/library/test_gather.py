@@ -1,4 +1,4 @@
-"""Gather, scatter, search, unique, and indexing by arrays: against NumPy, and against wild indices."""
+"""Gather, scatter, search, unique, and indexing by arrays: compared with NumPy, and with out-of-range indices."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ KEYS: dict[str, Any] = {
 
 
 def ours(key: Any) -> Any:
-    """The same key with metalnb's arrays for NumPy's."""
+    """Return the same key with metalnb's arrays in place of NumPy's."""
     if isinstance(key, tuple):
         return tuple(map(ours, key))
     return mnb.asarray(key.copy()) if isinstance(key, np.ndarray) else key
@@ -112,7 +112,7 @@ def test_take_of_every_length(n: int, rng: np.random.Generator) -> None:
 
 @pytest.mark.parametrize("axis", [0, 1])
 def test_the_first_wild_index_of_many_is_named(axis: int, rng: np.random.Generator) -> None:
-    """However many are wrong, and wherever: none is read, and the error is the same on every run."""
+    """However many indices are wrong, and wherever, none is read, and the error is the same on every run."""
     x = mnb.zeros((50, 60))
     n = x.shape[axis]
     indices = rng.integers(-n, n, 5000)
@@ -224,7 +224,7 @@ def test_searching_for_any_number_of_pythons(dtype: str) -> None:
     x = np.array([0, 1, 1, most], dtype)
     for value in (-1, 0, 1, 2, 300, 2**63, 2**70, -(2**70), 0.5, 1.5, np.inf, -np.inf, True, [2**70, 1, -1], [True, 2],
                   [[0.5, 1], [2, 3]], range(3), []):  # fmt: skip
-        values = np.asarray(value, object)  # NumPy itself searches among floats here, bisect exactly
+        values = np.asarray(value, object)  # NumPy would search among floats here; bisect is exact
         for side, find in (("left", bisect.bisect_left), ("right", bisect.bisect_right)):
             got = mnb.searchsorted(mnb.asarray(x), value, side=side)
             assert got.shape == values.shape
@@ -296,10 +296,10 @@ def test_each_nan_is_distinct_in_the_standard() -> None:
     assert found.counts.tolist() == [2, 2, 1, 1]
 
 
-@pytest.mark.long(every=5)  # One text for all dtypes
+@pytest.mark.long(every=5)  # One source for all dtypes
 @pytest.mark.parametrize("dtype", ["bool", "int8", "float16", "bfloat16", "float32", "uint64"])
 def test_distinct_values_among_very_many_equals(dtype: str, rng: np.random.Generator) -> None:
-    """More elements than go through as they are, and not a whole number of tiles."""
+    """More elements than are sorted directly, and not a multiple of the tile size."""
     x = rng.integers(-900, 900, 700_001).astype(as_dtype(dtype))
     if dtype in {"float16", "bfloat16", "float32"}:
         x[rng.integers(0, x.size, 50)] = np.nan

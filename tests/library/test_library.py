@@ -1,4 +1,4 @@
-"""Every op of the table, for every dtype it takes and every layout, against its row's reference."""
+"""Every op of the table, for every dtype and every layout, compared with its row's reference."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from metalnb.library_kernels.samples.by_op import samples_of
 from metalnb.program.recipe import Recipe
 
 CASES = [(name, dtype) for name, op in table.ops().items() if samples_of(op) for dtype in op.row.dtypes]
-WIDTHS = "bool", "bfloat16", "float32", "int64"  # One dtype of each: walks over strides differ by width alone
+WIDTHS = "bool", "bfloat16", "float32", "int64"  # One dtype of each width: code for strides depends only on the width
 STRIDED = [(name, dtype) for name, dtype in CASES if dtype in WIDTHS]
 
 
@@ -32,9 +32,9 @@ KINDS = {dtype: kind for kind, dtypes in LOOPS.items() for dtype in dtypes}
 def in_short() -> Iterator[tuple[str, str]]:
     """Yield each op with a dtype for each of its expressions, and each dtype with an op of each family.
 
-    That dtype is float32 if the expression is for it, else the one used least in its family so far. What is lost is a
-    dtype on one op: an expression is one text for its dtypes, and what a dtype needs (a type, a conversion, an
-    overload) its family shares. The other files here have dtypes, too.
+    That dtype is float32 if the expression supports it, else the one used least in its family so far. Only combinations
+    of a dtype and one op are lost: an expression has one source for all its dtypes, and what a dtype needs (a type, a
+    conversion, an overload) is shared by its family. The other files here test dtypes, too.
     """
     met: Counter[tuple[str, str]] = Counter()
     for name, op in table.ops().items():
@@ -47,7 +47,7 @@ def in_short() -> Iterator[tuple[str, str]]:
 
 
 def by_expression(op: Op) -> Collection[list[str]]:
-    """Return the dtypes that share an expression, for each expression of an op; what has none is taken as a float."""
+    """Return the dtypes that share each of an op's expressions; a dtype without one counts as a float."""
     groups = op.formula.groups if isinstance(op, Elementwise) else [""]
     found: defaultdict[str, list[str]] = defaultdict(list)
     for dtype in op.row.dtypes if samples_of(op) else ():
@@ -56,7 +56,7 @@ def by_expression(op: Op) -> Collection[list[str]]:
 
 
 def strided_in_short() -> Iterator[tuple[str, str]]:
-    """Yield some ops of each family with each width: how strides are walked is a family's text, and a width's."""
+    """Yield some ops of each family with each width: code for strides depends on the family and the width."""
     families = {op.row.family for op in table.ops().values()}
     for family, (number, dtype) in itertools.product(sorted(families), enumerate(WIDTHS)):
         own = [(name, d) for name, d in STRIDED if d == dtype and table.op(name).row.family == family]
@@ -66,20 +66,20 @@ def strided_in_short() -> Iterator[tuple[str, str]]:
 SHORT = {*in_short()}
 STRIDED_IN_SHORT = {*strided_in_short()}
 TURNS = 4
-# Of the other samples each op takes one in a few in `make test`, and the next op of the table takes the next: they
-# differ in shapes and axes, which decide on the kernels and their forms, and those are a family's text.
-ALWAYS = 2  # The first samples: of elementwise ops the edges, and random bits
+# In `make test` each op takes every few of its other samples, and the next op of the table starts at the next one. They
+# differ in shapes and axes, which select kernels and forms, and those are common to a family.
+ALWAYS = 2  # The first samples: for elementwise ops the edge cases, and random bits
 TURN = {name: number % TURNS for number, name in enumerate(table.ops())}
 
 
 def in_turn(name: str, number: int) -> bool:
-    """Return whether `make test` takes an op's sample of this number."""
+    """Return whether `make test` takes an op's sample with this number."""
     return number < ALWAYS or number % TURNS == TURN[name]
 
 
 @pytest.fixture(autouse=True)
 def whole_texts(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let `make test-long` read the library's texts as a user's cell is read: with all that their templates become."""
+    """Let `make test-long` read the library's sources as a user's cell, with every instantiation of their templates."""
     if request.node.get_closest_marker("long"):
         monkeypatch.setattr(Recipe, "of_library", lambda recipe, _own=True: recipe)
 
@@ -121,7 +121,7 @@ def viewed(args: Any) -> list[str]:
 def agrees(
     op: Op, dtype: str, rng: np.random.Generator, laid_out: Callable[[Any], list[str]], taken: Callable[[int], bool],
 ) -> None:  # fmt: skip
-    """Check an op's results for the samples that are taken, in the layouts that are chosen for their arguments."""
+    """Check an op's results for the samples taken, in the layouts chosen for their arguments."""
     samples = samples_of(op)
     assert samples is not None
     for number, sample in enumerate(samples(rng, dtype)):
@@ -147,7 +147,7 @@ def test_every_op_has_what_its_tests_derive_from() -> None:
 
 
 def test_a_wrong_result_is_seen() -> None:
-    """The comparison itself: off by more than is allowed, NaN, an infinity, a shape, an integer."""
+    """The comparison itself fails for an error above the tolerance, NaN, an infinity, a shape, an integer."""
     op = Op(lambda x: x, table.op("exp").row)
     one = np.ones(3)
     for wrong in (1 + 2e-6, np.nan, np.inf, -np.inf):
@@ -169,7 +169,7 @@ def test_errors_are_in_units_of_the_dtype() -> None:
         assert error(np.array([1], kind), np.array([1 + eps]), np.array([4.0])).tolist() == [0.25]
 
 
-@pytest.mark.long  # Of the tool that make accuracy runs
+@pytest.mark.long  # Tests the tool that `make accuracy` runs
 def test_a_walk_through_the_floats_finds_the_largest_error() -> None:
     assert {"exp", "erf", "gelu", "relu"} <= set(walked())
     assert not {"add", "isnan", "clip", "sum"} & set(walked())

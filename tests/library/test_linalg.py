@@ -1,4 +1,4 @@
-"""mnb.linalg against NumPy in float64: what factors make again, stacks, dtypes, layouts, and what is refused."""
+"""mnb.linalg compared with NumPy in float64: products of factors, stacks, dtypes, layouts, and refusals."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ WIDE = (*SHAPES, (5, 3), (3, 5), (2, 6, 4))
 
 @pytest.fixture
 def made(rng: np.random.Generator) -> Any:
-    """Make matrices that are far from singular."""
+    """Return matrices that are far from singular."""
 
     def make(*shape: int, symmetric: bool = False) -> Host:
         x = rng.standard_normal(shape)

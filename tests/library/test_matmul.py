@@ -1,4 +1,4 @@
-"""Products: every kernel at every edge, every dtype, layout and batch, held against NumPy in float64 or exactly."""
+"""Products: every kernel at every edge, every dtype, layout and batch, compared with NumPy in float64 or exactly."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from metalnb.library_kernels.planning.product_plan import Strided, plan_product,
 
 Host = np.ndarray[Any, Any]
 
-# Half a unit in the last place, and half the least number: what one rounding to a dtype may cost.
+# Half a unit in the last place, and half the least number: the error of one rounding to a dtype.
 ROUNDING = {"float32": (2.0**-24, 0.0), "float16": (2.0**-11, 2.0**-25), "bfloat16": (2.0**-8, 0.0)}
 
 
 def numbers(rng: np.random.Generator, shape: tuple[int, ...], dtype: str) -> Host:
-    """Numbers of all sizes: integers that wrap."""
+    """Return numbers of all sizes, with integers whose products wrap."""
     if dtype == "bool":
         return rng.random(shape) < 0.15
     if "int" in dtype:
@@ -35,9 +35,9 @@ def numbers(rng: np.random.Generator, shape: tuple[int, ...], dtype: str) -> Hos
 
 
 def check(got: Array, a: Host, b: Host) -> None:
-    """Hold a product against NumPy's: integers exactly, floats within one rounding for each term and one at the end.
+    """Compare a product with NumPy's: integers exactly, floats within one rounding per term and one at the end.
 
-    The bound is that of any order of summation: N. Higham, "Accuracy and Stability of Numerical Algorithms", 3.1.
+    The bound holds for any order of summation: N. Higham, "Accuracy and Stability of Numerical Algorithms", 3.1.
     """
     host = got.read()
     assert got.dtype == a.dtype
@@ -64,7 +64,7 @@ def kernels_of(a: Array, b: Array) -> list[str]:
     return [step.kernel.rsplit("_float", 1)[0] for step in plan_product(*laid_out, (), "float32").steps]
 
 
-# A shape for each way through: what it is, its factors' shapes and layouts, and the kernels that are to run.
+# A shape for each path: its description, its factors' shapes and layouts, and the kernels that should run.
 WAYS = [
     ("rows where they lie", (37, 50), "plain", (50, 70), "plain", ["matmul"]),
     ("a column of one panel", (37, 50), "plain", (50, 5), "plain", ["matmul"]),
@@ -88,7 +88,7 @@ WAYS = [
 ]
 
 
-# A float and an integer: test_library multiplies others, and all of them in the long tests.
+# A float and an integer: test_library multiplies others, and the long tests all of them.
 @pytest.mark.long(unless=lambda dtype: dtype in {"float32", "uint8"})
 @pytest.mark.parametrize("dtype", ALL)
 def test_every_way_for_every_dtype(dtype: str, rng: np.random.Generator) -> None:
@@ -103,7 +103,7 @@ def test_every_way_for_every_dtype(dtype: str, rng: np.random.Generator) -> None
 
 
 def test_edges_of_blocks(rng: np.random.Generator) -> None:
-    """Lengths about the blocks': 12 rows, 4 rows, 32 and 256 columns, steps of 32 along K."""
+    """Lengths near the blocks': 12 rows, 4 rows, 32 and 256 columns, steps of 32 along K."""
     rows = (1, 2, 3, 4, 5, 7, 8, 11, 12, 13, 15, 23, 24, 25, 191, 192, 193)
     columns = (1, 2, 31, 32, 33, 64, 95, 127, 128, 129, 255, 256, 257, 300)
     depths = (1, 2, 31, 32, 33, 63, 64, 65, 95, 96)
@@ -118,7 +118,7 @@ def test_edges_of_blocks(rng: np.random.Generator) -> None:
 
 
 def test_more_blocks_of_rows_than_one(rng: np.random.Generator) -> None:
-    """Rows are cut into blocks of 16 panels of 12."""
+    """Rows are split into blocks of 16 panels of 12."""
     for m in (192 * 2, 192 * 2 + 1, 192 * 3 - 13):
         a, b = numbers(rng, (m, 20), "int32"), numbers(rng, (20, 40), "int32")
         check(mnb.matmul(mnb.asarray(a.copy()), mnb.asarray(b.copy())), a, b)
@@ -176,7 +176,7 @@ def test_views_with_offsets(rng: np.random.Generator) -> None:
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_not_a_number_and_infinity(layout: str) -> None:
-    """They spread to their own row and column, as IEEE 754 has it, and the idle lanes of a panel to none."""
+    """They spread to their own row and column, by IEEE 754; a panel's idle lanes spread nothing."""
     for m, n, k in ((13, 33, 70), (3, 300, 70), (13, 5, 70), (1, 70, 90)):
         a, b = np.ones((m, k), np.float32), np.ones((k, n), np.float32)
         a[0, 3], b[5, n - 1], b[3, 1] = np.nan, np.inf, 0
@@ -201,7 +201,7 @@ def test_nothing_to_add_gives_zeros() -> None:
 
 
 def test_half_is_rounded_once(rng: np.random.Generator) -> None:
-    """Sums that pass 2048, where half has whole numbers only by twos, come out right to the last place."""
+    """Sums above 2048, where half represents only even integers, are right to the last place."""
     ones = np.ones((1, 4097), np.float16)
     for way in ((1, 1), (40, 40), (2, 300)):
         a, b = np.repeat(ones, way[0], 0), np.repeat(ones.T, way[1], 1)
@@ -214,7 +214,7 @@ def test_half_is_rounded_once(rng: np.random.Generator) -> None:
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 def test_large_products_of_16_bit_floats_are_floats_rounded_once(dtype: str, rng: np.random.Generator) -> None:
-    """Beyond 2^24 multiplications a CPU makes them float first; batches, views and repeated ones too."""
+    """Beyond 2^24 multiplications a CPU converts them to float first: also batches, views and repeated products."""
     if dtype == "bfloat16":
         pytest.importorskip("ml_dtypes")
     one, other = (mnb.asarray(rng.standard_normal(s).astype(np.float32)) for s in ((2, 250, 270), (260, 270)))
@@ -230,7 +230,7 @@ def test_large_products_of_16_bit_floats_are_floats_rounded_once(dtype: str, rng
 
 
 def test_16_bit_floats_are_made_float_as_they_are_packed() -> None:
-    """And rounded as they are stored, or, where K is in parts, as these are added up."""
+    """They are rounded when stored or, if K is split, when the parts are added."""
     for shape, made in (((300, 300, 300), ["matmul_panels_float_half"]),
                         ((40, 9003, 49), ["matmul_panels_float", "add_parts_half"])):  # fmt: skip
         m, k, n = shape
@@ -240,7 +240,7 @@ def test_16_bit_floats_are_made_float_as_they_are_packed() -> None:
 
 
 def test_of_bool_it_is_any() -> None:
-    """65,536 pairs are true, and one SIMD-group finds them all: a count of 16 bits would be 0 again."""
+    """65,536 pairs are true, and one SIMD-group counts them all: a 16-bit count would wrap to 0."""
     ones = mnb.ones((256, 65536), dtype="bool")
     assert mnb.matmul(ones, ones[:2].T).read().all()
     assert not mnb.matmul(ones, mnb.zeros((2, 65536), dtype="bool").T).read().any()
@@ -281,7 +281,7 @@ for name, shape1, layout1, shape2, layout2, _ in WAYS:
 @pytest.mark.skipif(sys.platform == "win32", reason="needs mprotect")
 @pytest.mark.usefixtures("shared_memory")
 def test_nothing_beyond_an_array_is_read(tmp_path: Path) -> None:
-    """The memory after each factor's last element is forbidden: a read beyond it ends the process."""
+    """The memory after each factor's last element is protected: a read beyond it ends the process."""
     script = tmp_path / "fenced.py"
     script.write_text(GUARD.format(tests=[str(folder) for folder in Path(__file__).parents[:2]]))
     done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=False)
@@ -289,7 +289,7 @@ def test_nothing_beyond_an_array_is_read(tmp_path: Path) -> None:
 
 
 def test_beyond_two_gibibytes() -> None:
-    """The last row of a matrix of more than 2^31 bytes. Its memory is never written, and so takes none."""
+    """The last row of a matrix of more than 2^31 bytes, whose memory is never written and so never allocated."""
     k, n = 2**15 + 1, 2**16
     b = np.zeros((k, n), np.uint8)
     b[-1] = np.arange(n) % 251
@@ -363,7 +363,7 @@ def test_plans_of_large_batches_are_not_kept() -> None:
 
 
 def test_dot_products(rng: np.random.Generator) -> None:
-    """vecdot: along memory and across it, many and few, long and short, broadcast."""
+    """Vectors along memory and across it: many and few, long and short, broadcast."""
     for shape1, shape2, axis in (
         ((300,), (300,), -1), ((70000,), (70000,), 0), ((50, 3), (50, 3), -1), ((50, 100), (50, 100), -1),
         ((100, 50), (100, 50), 0), ((2, 1, 100), (5, 100), -1), ((40, 9, 3), (9, 1), -2), ((7, 9000), (7, 9000), 1),

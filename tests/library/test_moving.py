@@ -1,4 +1,4 @@
-"""Moving data: what is a view and what a copy, conversions, broadcasting, and what is refused."""
+"""Moving data: views and copies, conversions, broadcasting, and refusals."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from metalnb.library_kernels.planning.reshape_plan import reshaped
 DTYPES = ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32")
 
 
-@pytest.mark.long(every=5)  # A bool, an unsigned integer and a float, each from all others
+@pytest.mark.long(every=5)  # A bool, an unsigned integer and a float, each converted from all others
 @pytest.mark.parametrize("to", [*DTYPES, "bfloat16"])
 def test_any_dtype_becomes_any_other(to: str) -> None:
     numbers = np.array([0, 1, 2, 3, 100, 0, 7, 127])

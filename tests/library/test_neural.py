@@ -1,4 +1,4 @@
-"""Functions of neural networks: what their samples do not show, and PyTorch's own results where it is installed."""
+"""Neural networks' functions: what their samples do not show, and PyTorch's results where it is installed."""
 
 from __future__ import annotations
 
@@ -44,26 +44,26 @@ def test_large_batches_are_convolved_in_parts(monkeypatch: pytest.MonkeyPatch, r
     monkeypatch.setattr(convolution_launch, "_MOST", 3000)  # two images
     assert np.array_equal(mnb.conv2d(x, w, groups=2, stride=2).numpy(), whole)
     convolution_launch._parts.cache_clear()
-    monkeypatch.setattr(convolution, "convolved", lambda *_: None)  # as for images that are too large, and GPUs
+    monkeypatch.setattr(convolution, "convolved", lambda *_: None)  # as for images that are too large, and on GPUs
     whole = mnb.conv2d(x, w, groups=2, stride=2).numpy()
     monkeypatch.setattr(convolution, "_MOST", 4000)
     assert np.array_equal(mnb.conv2d(x, w, groups=2, stride=2).numpy(), whole)
 
 
 CONVOLUTIONS: list[tuple[tuple[int, ...], tuple[int, ...], dict[str, Any]]] = [
-    ((2, 3, 40, 33), (12, 3, 1, 1), {}),  # read where it lies
+    ((2, 3, 40, 33), (12, 3, 1, 1), {}),  # read in place
     ((1, 2, 40, 33), (21, 2, 3, 3), {}),
     ((2, 6, 20, 35), (6, 1, 3, 3), {"groups": 6}),
-    ((2, 3, 20, 75), (6, 1, 3, 5), {"groups": 3, "padding": (1, 2), "stride": (1, 2)}),  # a channel for each group
+    ((2, 3, 20, 75), (6, 1, 3, 5), {"groups": 3, "padding": (1, 2), "stride": (1, 2)}),  # one channel per group
     ((2, 3, 41, 75), (3, 1, 4, 3), {"groups": 3, "padding": 3, "stride": 3, "dilation": (1, 2)}),
     ((1, 4, 18, 40), (4, 1, 5, 5), {"groups": 4, "padding": 2}),
-    ((2, 1, 3, 4), (5, 1, 2, 2), {}),  # fewer places than a panel
-    ((2, 3, 31, 18), (8, 3, 5, 5), {"padding": 2}),  # padding that two rows share
+    ((2, 1, 3, 4), (5, 1, 2, 2), {}),  # fewer positions than a panel
+    ((2, 3, 31, 18), (8, 3, 5, 5), {"padding": 2}),  # padding shared by two rows
     ((1, 3, 9, 8), (9, 3, 3, 3), {"padding": (5, 7)}),  # more than a window
     ((1, 2, 30, 31), (13, 2, 7, 7), {"stride": 2, "padding": 3}),
     ((1, 2, 30, 31), (2, 2, 4, 3), {"stride": 3, "padding": 2}),
     ((1, 2, 30, 31), (3, 2, 3, 3), {"stride": (2, 4), "padding": (1, 6), "dilation": (4, 3)}),
-    ((1, 2, 30, 31), (4, 2, 1, 2), {"stride": 5, "dilation": 10}),  # one phase of five
+    ((1, 2, 30, 31), (4, 2, 1, 2), {"stride": 5, "dilation": 10}),  # one phase out of five
     ((3, 8, 17), (20, 4, 5), {"groups": 2, "stride": 2, "padding": 2}),
     ((1, 1, 5000), (1, 1, 33), {"padding": "same", "dilation": 2}),
 ]
@@ -100,7 +100,7 @@ def test_what_a_window_does_not_reach_does_not_count(rng: np.random.Generator) -
 
 
 def test_long_rows_of_attention(rng: np.random.Generator) -> None:
-    """Scores that exp would overflow, and largest ones that come late."""
+    """Scores that would overflow exp, with the largest ones late."""
     q, k = (np.full((1, 4), s, np.float32) for s in (40, 1))
     k = np.repeat(k, 300, 0) * np.linspace(-1, 1, 300, dtype=np.float32)[:, None]
     v = rng.standard_normal((300, 4)).astype(np.float32)
@@ -117,7 +117,7 @@ def case(name: str, *shapes: Any, **options: Any) -> tuple[str, tuple[Any, ...],
     return name, shapes, options
 
 
-# Calls that both libraries take alike: shapes of normal numbers, or plain values.
+# Calls that both libraries accept: shapes of normal numbers, or plain values.
 CALLS = (
     case("conv2d", (2, 4, 9, 11), (6, 2, 3, 3), (6,), stride=2, padding=1, groups=2),
     case("conv1d", (2, 4, 20), (6, 4, 3), padding="same", dilation=2),
@@ -219,7 +219,7 @@ def test_targets_and_indices_are_checked() -> None:
 
 
 def _quantized(rng: np.random.Generator, shape: tuple[int, ...], dtype: str) -> Any:
-    """Return weights of many sizes, with blocks that are constant, zero, and hold NaN or infinity."""
+    """Return weights of many sizes, with blocks that are constant, zero, or contain NaN or infinity."""
     w = rng.standard_normal(shape) * 10.0 ** rng.integers(-3, 3, (*shape[:-1], 1))
     w[0, :32], w[1, :32], w[2, 5], w[3, 40], w[4, 32:64] = 0, -1.25, np.nan, -np.inf, np.abs(w[4, 32:64]) + 100
     return w.astype(dtype)
@@ -242,13 +242,13 @@ def test_quantized_weights_are_the_nearest(dtype: str, bits: int, symmetric: boo
     assert np.isnan(made[~finite]).all()
     whole = w.astype(np.float64).reshape(37, 3, 32)[finite]
     span = 2 * np.abs(whole).max(-1) / (2**bits - 2) if symmetric else np.ptp(whole, axis=-1) / (2**bits - 1)
-    lost = 0.5 + 2**bits * float(np.finfo(dtype).eps)  # half a step; the scale was rounded, and then the result
+    lost = 0.5 + 2**bits * float(np.finfo(dtype).eps)  # half a step, plus the roundings of the scale and of the result
     assert (np.abs(made[finite] - whole) <= lost * span[:, None] + np.abs(whole) * 2.0**-22 + 2.0**-18).all()
 
 
 @pytest.mark.parametrize("processors", [1, 3])
 def test_few_vectors_times_quantized_weights_on_a_gpu(gpu: Any, processors: int, rng: np.random.Generator) -> None:
-    """Where SIMD-groups take one, two or four rows; a row that is left over, and lanes without a part of K."""
+    """SIMD-groups that take one, two or four rows, a remaining row, and lanes without a part of K."""
     gpu(processors)
     for n, k, bits, m in ((13, 96, 4, 1), (27, 576, 4, 2), (61, 1056, 8, 1), (75, 32, 4, 4)):
         w, x = rng.standard_normal((n, k), np.float32), rng.standard_normal((m, k), np.float32)

@@ -1,4 +1,4 @@
-"""Random numbers: the published vectors, the definition of the stream, and whether the numbers are random."""
+"""Random numbers: the published test vectors, the definition of the stream, and tests of randomness."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ N = 1 << 18
 
 @pytest.fixture
 def generator() -> Generator:
-    """The same in every run: a test of randomness must not fail once in a while."""
+    """Return the same generator in every run: a test of randomness must not fail now and then."""
     return Generator(2011)
 
 
 def words(generator: Generator, n: int) -> np.ndarray:
-    """What a generator's next words are by the definition in random.metal, in NumPy."""
+    """Return a generator's next words, computed in NumPy by the definition in random.metal."""
     rows = -(-n // 128)
     number = np.arange(rows * 32, dtype=np.uint64) + np.uint64(generator.used)
     low = np.uint64(0xFFFFFFFF)
@@ -112,7 +112,7 @@ def test_seeds_are_far_apart() -> None:
 
 @pytest.fixture
 def metal(monkeypatch: pytest.MonkeyPatch) -> str:
-    """Let the device "metal:metalcompute" mean one over metalcompute, or over its double."""
+    """Open the device "metal:metalcompute" on metalcompute, or on its double."""
     opened, others = open_engine(module=metal_module()), engines._open
     monkeypatch.setattr(engines, "_open", lambda name: opened if name == "metal:metalcompute" else others(name))
     return "metal:metalcompute"
@@ -129,16 +129,16 @@ def test_another_engine_gives_the_same_numbers(metal: str) -> None:
         assert np.array_equal(one.read(), other.read())
 
 
-# ---- Distributions, at a fixed seed. Critical values are for one failure in about 10,000.
+# ---- Distributions, at a fixed seed. Critical values allow one failure in about 10,000.
 def kolmogorov(u: np.ndarray) -> float:
-    """Kolmogorov and Smirnov's distance from uniform, scaled: above 2.23 once in 10,000."""
+    """Return the scaled Kolmogorov–Smirnov distance from uniform, which exceeds 2.23 once in 10,000."""
     ordered = np.sort(u.astype(np.float64))
     steps = np.arange(len(u) + 1) / len(u)
     return math.sqrt(len(u)) * max(np.max(steps[1:] - ordered), np.max(ordered - steps[:-1]))
 
 
 def chi_square(counts: np.ndarray, expected: Any = None) -> float:
-    """Pearson's statistic as standard deviations from its mean."""
+    """Return Pearson's statistic, as standard deviations from its mean."""
     expected = np.mean(counts) if expected is None else expected
     freedom = len(counts) - 1
     return float((np.sum((counts - expected) ** 2 / expected) - freedom) / math.sqrt(2 * freedom))
@@ -171,11 +171,11 @@ def test_normal(mean: float, deviation: float, dtype: str, generator: Generator)
     assert abs((z**3).mean()) < 4 * math.sqrt(15) / root
     assert abs((z**4).mean() - 3) < 4 * math.sqrt(96) / root
     assert abs(np.corrcoef(z[:-1], z[1:])[0, 1]) < 4 / root
-    assert abs(np.corrcoef(z[:-32], z[32:])[0, 1]) < 4 / root  # the two of one Box-Muller pair
+    assert abs(np.corrcoef(z[:-32], z[32:])[0, 1]) < 4 / root  # the two numbers of one Box-Muller pair
 
 
 def test_normal_to_a_few_ulp_of_box_and_muller(generator: Generator) -> None:
-    """The polynomials against float64; u keeps 24 significant bits of its word, as random.metal says."""
+    """The polynomials compared with float64; u keeps 24 significant bits of its word, as random.metal documents."""
     w = words(generator, N).reshape(-1, 4, 32)
     drop = 8 - np.minimum(32 - np.ceil(np.log2(w[:, ::2] + 1.0)), 8).astype(np.uint32)
     u = ((w[:, ::2] | 1) >> drop << drop) / 2.0**32
@@ -201,7 +201,7 @@ def test_integers_are_equally_likely(generator: Generator) -> None:
 
 @pytest.mark.parametrize(("dtype", "word"), [("uint32", 32), ("uint64", 64)])
 def test_a_range_that_does_not_divide_the_words_is_not_biased(dtype: str, word: int, generator: Generator) -> None:
-    """3/4 of all words: without rejection, one in three numbers would come twice as often."""
+    """3/4 of all words: without rejection, one in three numbers would be drawn twice as often."""
     count = 3 * 2 ** (word - 2)
     x = generator.randint(0, count, N, dtype).read()
     residues = np.bincount((x % x.dtype.type(3)).astype(np.int64), minlength=3)
@@ -215,7 +215,7 @@ def test_the_whole_range_of_a_dtype(dtype: str, generator: Generator) -> None:
     x = generator.randint(info.min, info.max, 4096, dtype, endpoint=True).read()
     assert x.dtype == dtype
     ones = np.unpackbits(x.view(np.uint8)).reshape(4096, -1).mean(0)
-    assert np.all(np.abs(ones - 0.5) < 0.04)  # each bit is set in half of them: 5 standard deviations
+    assert np.all(np.abs(ones - 0.5) < 0.04)  # each bit is set in half of the numbers, within 5 standard deviations
     assert generator.randint(info.max, info.max, 3, dtype, endpoint=True).tolist() == [info.max] * 3
     assert generator.randint(info.min, info.min + 1, 3, dtype).tolist() == [info.min] * 3
 

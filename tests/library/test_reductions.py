@@ -1,4 +1,4 @@
-"""Reductions at the sizes and layouts where the method changes; NaN, ties and nothing at all; how exact sums are."""
+"""Reductions at the sizes and layouts where the method changes; NaN, ties and empty arrays; the accuracy of sums."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_long_reductions_take_several_dispatches(
 
 
 def test_a_plan_cuts_what_is_long_and_leaves_no_element_out() -> None:
-    """The plan alone: the stretches of each dispatch add up to what it reduces."""
+    """Tests only the plan: the stretches of each dispatch add up to the elements that it reduces."""
     for shape in [(2**24,), (4096, 4096), (4096, 3), (70_000, 64)]:
         strides = [math.prod(shape[i + 1 :]) for i in range(len(shape))]
         for axis in range(len(shape)):
@@ -113,7 +113,7 @@ def test_among_many_equals_in_any_stretch_the_first_counts(n: int, rng: np.rando
 
 
 def test_float_sums_are_as_exact_as_numpys_pairwise() -> None:
-    rng = np.random.default_rng(7)  # a comparison of averages: one seed for all
+    rng = np.random.default_rng(7)  # averages are compared, so all use one seed
     ours, pairwise = [], []
     for n in (1000, 10_007, 2**20 + 3):
         for make in (rng.random, rng.standard_normal, lambda k, t: np.exp(rng.standard_normal(k, t) * 2)):
@@ -164,7 +164,7 @@ def test_large_sums_do_not_lose_what_is_small() -> None:
     tenths = mnb.asarray(np.full(2**22, 0.1, np.float32))
     assert float(mnb.sum(tenths)) == pytest.approx(2**22 * float(np.float32(0.1)), rel=3e-7)
     half = mnb.asarray(np.ones(60_000, np.float16))
-    assert float(mnb.sum(half)) == 60_000  # added up as float16 it would stay at 2048
+    assert float(mnb.sum(half)) == 60_000  # a float16 sum would stop at 2048
     assert float(mnb.mean(mnb.asarray(np.full(100_000, 60_000, np.float16)))) == 60_000
     assert int(mnb.sum(mnb.asarray(np.full(2**20, -128, np.int8)))) == -(2**27)
 
@@ -221,7 +221,7 @@ def test_a_reduction_of_ones_own(rng: np.random.Generator) -> None:
     assert "a + b" in root_mean_square.source
 
 
-@pytest.mark.long(every=3)  # A signed integer, an unsigned, a float
+@pytest.mark.long(every=3)  # A signed integer, an unsigned one, a float
 @pytest.mark.parametrize("dtype", ["int8", "int32", "int64", "uint8", "uint64", "float16", "float32"])
 def test_infinities_start_a_maximum_and_a_minimum_of_any_dtype(dtype: str) -> None:
     host = np.array([-5, -2, -9] if "u" not in dtype else [5, 2, 9]).astype(dtype)

@@ -1,4 +1,4 @@
-"""Running sums and products where scans are cut: long ones, columns, any layout; what they start with."""
+"""Running sums and products where scans are split: long ones, columns, any layout; initial values."""
 
 from __future__ import annotations
 

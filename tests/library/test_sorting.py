@@ -1,4 +1,4 @@
-"""sort and argsort beyond what every op is tested for: where the method changes, ties, and what orders oddly."""
+"""sort and argsort beyond the tests of every op: where the method changes, ties, and special values."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from metalnb.library_kernels.sorting import sort
 
 pytestmark = pytest.mark.usefixtures("threads")
 
-# Rows and their length, on both sides of every change of method: lanes of a SIMD-group, a SIMD-group to a row, tiles.
+# Rows and their length on both sides of every change of method: in a SIMD-group's lanes, a SIMD-group per row, tiles.
 SHAPES = (
     (1, 1), (33, 1), (5, 2), (11, 31), (3, 32), (3, 33), (2, 255), (2, 256), (2, 257), (2, 1024), (1, 2048), (1, 2049),
     (2, 4097), (15, 2049), (16, 2049), (1, 65537),
@@ -19,7 +19,7 @@ SHAPES = (
 
 
 def few(rng: np.random.Generator, shape: tuple[int, ...], dtype: str) -> np.ndarray:
-    """Values with many ties, so that an unstable sort is seen."""
+    """Return values with many ties, so that an unstable sort fails."""
     return rng.integers(-3, 4, shape).astype(dtype)
 
 
@@ -44,8 +44,8 @@ def test_every_bit_of_a_float_survives_and_zeros_and_nans_keep_their_order(
 ) -> None:
     x = np.frombuffer(rng.bytes(n * np.dtype(dtype).itemsize), dtype).copy()
     x[::4] = np.array([0.0, -0.0, np.nan, -np.nan, np.inf, -np.inf], dtype)[rng.integers(0, 6, len(x[::4]))]
-    with np.errstate(invalid="ignore"):  # signalling NaN are among them
-        order = np.argsort(x.astype(np.float64), kind="stable")  # NumPy's own float16 sort misplaces small numbers
+    with np.errstate(invalid="ignore"):  # these include signalling NaN
+        order = np.argsort(x.astype(np.float64), kind="stable")  # NumPy's float16 sort misplaces small numbers
     got = mnb.sort(mnb.asarray(x)).read()
     assert np.array_equal(got.view(bits), x[order].view(bits))
     assert np.array_equal(mnb.argsort(mnb.asarray(x)).read(), order)
@@ -54,7 +54,7 @@ def test_every_bit_of_a_float_survives_and_zeros_and_nans_keep_their_order(
 @pytest.mark.long(every=3)  # Forms alternate
 @pytest.mark.parametrize("dtype", ["int16", "uint32", "int64", "float32"])
 def test_a_long_array(dtype: str, rng: np.random.Generator) -> None:
-    """Hundreds of tiles, each with digits of its own: the places are right however many threadgroups run at once."""
+    """Hundreds of tiles with different digits: positions are right however many threadgroups run at once."""
     n = 1_300_003
     x = np.frombuffer(rng.bytes(n * np.dtype(dtype).itemsize), dtype).copy()
     if dtype == "float32":

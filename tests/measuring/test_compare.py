@@ -1,4 +1,4 @@
-"""Which of two kernels is faster: that a difference is called, that noise is not, and what is said of it."""
+"""Which of two kernels is faster: a difference is reported, noise is not, and how the result reads."""
 
 from __future__ import annotations
 
@@ -51,10 +51,10 @@ def comparison(first: Any, second: Any, names: tuple[str, str] = ("a", "b")) -> 
 
 
 def test_the_interval_is_the_tables() -> None:
-    """Known: for n = 15 the 4th and the 12th value hold the median with 96.5 %; for n = 6 the extremes with 96.9 %."""
+    """For n = 15 the 4th and 12th values enclose the median with 96.5 %; for n = 6 the extremes do with 96.9 %."""
     assert median_interval(range(1, 16)) == (4, 12)
     assert median_interval(range(1, 7)) == (1, 6)
-    assert median_interval(range(1, 6)) == (-math.inf, math.inf)  # even the extremes have only 93.75 %
+    assert median_interval(range(1, 6)) == (-math.inf, math.inf)  # even the extremes reach only 93.75 %
     assert median_interval(range(1, 42)) == (14, 28)
     assert median_interval(range(1, 16), 0.5) == (6, 10)
 
@@ -70,13 +70,13 @@ def test_the_interval_holds_the_median_as_often_as_it_says(n: int, rng: np.rando
 
 
 def test_equal_kernels_are_not_called_different(rng: np.random.Generator) -> None:
-    """With 5 % of noise, and a drift that affects both: of 2,000 comparisons none goes wrong."""
+    """With 5 % noise and a drift that affects both, none of 2,000 comparisons is wrong."""
     called = 0
     for _ in range(2000):
         drift = 1 + 0.5 * rng.random(15)
         first, second = (1e-3 * drift * np.exp(rng.normal(0, 0.05, 15)) for _ in range(2))
         called += comparison(first, second).place is not None
-    assert called <= 20  # 1 %: the interval alone would call 5 %
+    assert called <= 20  # 1 %: the interval alone would report 5 %
 
 
 def test_a_clear_difference_is_always_called(rng: np.random.Generator) -> None:
@@ -97,7 +97,7 @@ def test_a_sure_but_small_difference_is_not_called() -> None:
 
 
 class Scripted:
-    """A job on a clock of its own: each run takes as long, but that something else has the processor now and then."""
+    """A job on its own clock: each run takes the same time, except when something else has the processor."""
 
     clock = "wall"
     now = 0.0
@@ -133,7 +133,7 @@ def test_a_run_that_was_held_up_does_not_fill_a_batch() -> None:
 
 @pytest.mark.usefixtures("scripted")
 def test_equal_kernels_run_equally_often() -> None:
-    always = [0.0] + [0.03] * 3  # held up each time
+    always = [0.0] + [0.03] * 3  # delayed each time
     for pair in ((Scripted(20e-6, always), Scripted(20e-6)), (Scripted(20e-6), Scripted(30e-6))):
         first, second = module._counts(pair)
         assert first == second
@@ -168,7 +168,7 @@ def test_of_several_each_interval_is_wider_so_that_all_hold() -> None:
 
 
 def test_of_several_equal_ones_none_is_called_the_fastest(rng: np.random.Generator) -> None:
-    """One of many is the best by chance: all intervals must hold together."""
+    """One of many is the best by chance, so all intervals must hold simultaneously."""
     called = 0
     for _ in range(500):
         called += several(*(np.exp(rng.normal(0, 0.05, 15)) for _ in range(4))).place is not None
@@ -176,7 +176,7 @@ def test_of_several_equal_ones_none_is_called_the_fastest(rng: np.random.Generat
 
 
 def test_the_best_has_the_least_time_of_its_rounds_and_not_of_all() -> None:
-    """The machine was slow for a while: the median of the other's times is less, though it lost 14 rounds of 15."""
+    """The machine was slow for a while: the other's median time is less, though it lost 14 of 15 rounds."""
     first, second = [1.0] * 7 + [10.0] * 8, [2.0] * 7 + [9.0] + [10.5] * 7
     assert several(first, second).best == 0
     assert several(second, first).best == 1
@@ -194,7 +194,7 @@ def test_each_runs_first_as_often_as_another(count: int) -> None:
 
 
 def test_more_work_is_called(program: mnb.Program) -> None:
-    """Eight times the work, since a test may run beside anything; benchmarks/timing.py calls twice the work."""
+    """Eight times the work, since a test may run on a busy machine; benchmarks/timing.py detects twice the work."""
     y = np.ones(1 << 14, np.float32)
     once, more = program.chain.prepare(y, 400), program.chain.prepare(y, 3200)
     found = mnb.compare(once, more, names=("once", "more"))
@@ -235,7 +235,7 @@ def test_both_are_given_the_same_arguments(program: mnb.Program) -> None:
 
 
 def test_a_kernel_and_a_function_are_both_timed_by_the_wall_clock(program: mnb.Program) -> None:
-    """For a function has no other; and it is said, where the kernel has one."""
+    """A function has no other clock; the text says so where the kernel has one."""
     y = np.ones(8, np.float32)
     slow = partial(time.sleep, 0.002)
     for found, fast in ((mnb.compare(program.chain.prepare(y, 1), slow), 0),
@@ -248,7 +248,7 @@ def test_a_kernel_and_a_function_are_both_timed_by_the_wall_clock(program: mnb.P
     assert mnb.compare(len, max, [1, 2]).unclocked == ""
 
 
-@pytest.mark.long  # It measures for seconds; the statistics have tests without a clock
+@pytest.mark.long  # It measures for seconds; other tests cover the statistics without a clock
 def test_several_are_compared_by_list_and_by_name(program: mnb.Program) -> None:
     y = np.ones(1 << 12, np.float32)
     calls = [program.chain.prepare(y, 10), program.chain.prepare(y, 4000), program.chain.prepare(y, 20)]
@@ -289,10 +289,10 @@ def test_a_lambda_is_named_by_its_source() -> None:
     found = mnb.compare(lambda: x + x, lambda: np.sort(
         x))  # fmt: skip
     assert found.names == ("x + x", "np.sort( x)")
-    assert name_of(eval("lambda: 1 + 1")) == "<lambda>"  # noqa: S307  (whose source is not at hand)
+    assert name_of(eval("lambda: 1 + 1")) == "<lambda>"  # noqa: S307  (its source is not available)
 
 
-# ---- What it says ----------------------------------------------------------------------------------------------------
+# ---- How it reads ----------------------------------------------------------------------------------------------------
 
 
 def test_a_comparison_goes_through_json() -> None:

@@ -1,4 +1,4 @@
-"""What a machine can do at best: measured once, kept, held against the right kernels."""
+"""A machine's limits: measured once, kept, and compared with the right kernels."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ GIVEN = mnb.Limits(
 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> cache.Store:
-    """Measure on small arrays, and keep what is found apart."""
+    """Measure on small arrays, and keep the results separate."""
     store = cache.Store(tmp_path)
     monkeypatch.setattr(module, "_span", lambda _: 1 << 20)
     monkeypatch.setattr(module, "_RUNS", 2)
-    monkeypatch.setattr(module, "_CROWDED", 1.0)  # the machine that runs the tests is what it is
+    monkeypatch.setattr(module, "_CROWDED", 1.0)  # whatever machine runs the tests
     monkeypatch.setattr(module, "_WIDE", 1.0)
     monkeypatch.setattr(module, "_recent", {})
     monkeypatch.setattr(module, "cache", SimpleNamespace(store=lambda: store, digest=cache.digest))
@@ -107,7 +107,7 @@ def test_a_kernel_beyond_the_limits_has_them_measured_anew_once(
         (None, 64 << 30, 128),
         (1 << 20, 64 << 30, 64),
         (32 << 20, 64 << 30, 128),
-        (480 << 20, 64 << 30, 128),  # a virtual machine that states its host's cache
+        (480 << 20, 64 << 30, 128),  # a virtual machine that reports its host's cache
         (480 << 20, 1200 << 20, 100),
         (32 << 20, 0, 1),
     ],
@@ -132,7 +132,7 @@ def test_flushing_is_capped_too(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_rounds_end_with_the_time(small: cache.Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    """However slow the machine: one round, whose spread is unknown, and no more when the time is over."""
+    """However slow the machine, one round runs, with unknown spread, and none after the time is over."""
     runs: list[str] = []
     monkeypatch.setattr(module, "_SECONDS", 1e-9)
     monkeypatch.setattr(module, "_RUNS", 7)
@@ -203,7 +203,7 @@ def test_a_probe_moves_what_it_says(probe: Any) -> None:
     named = [p.name for p in kernel.signature.buffers]
     kernel(*(given[name] for name in named), grid=n // probe.elements)
     expected = {"read": 7, "write": 1, "copy": 2, "triad": 11, "update": -6}[probe.limit]
-    assert (given["a"] == expected).all()  # so every element was computed, once
+    assert (given["a"] == expected).all()  # so every element was computed exactly once
     moved = {"read": 1, "write": 1, "copy": 2, "triad": 3, "update": 2}[probe.limit]
     assert probe.amount * n / probe.elements == moved * given["a"].nbytes
 
@@ -258,7 +258,7 @@ def test_every_chip_of_the_table_is_found_by_its_name() -> None:
 
 
 def test_each_figure_of_a_chip_has_a_source() -> None:
-    """And what Apple states for M1 to M4 is there; the rest is known to be unknown."""
+    """Apple's figures for M1 to M4 are there; the rest is marked as unknown."""
     assert {field.name for field in dataclasses.fields(machine.AppleChip)} == set(machine.SOURCES)
     assert all(chip in machine.CHIPS and field in machine.SOURCES for chip, field in machine.OTHER_SOURCES)
     for name, chip in machine.CHIPS.items():
@@ -307,7 +307,7 @@ def test_what_others_take_is_read_off_the_ticks(monkeypatch: pytest.MonkeyPatch,
     monkeypatch.setattr(other_processes.time, "process_time", lambda: own[0])
     stat.write_text("cpu  0 0 0 0 0 0 0 0 0 0\ncpu0 …\n".replace("…", "1"))
     load = OtherProcesses()
-    own[0] = 1.0  # of ten seconds: 2 user, 1 system, 5 idle, 1 waiting for a disk, 1 stolen; a guest's are the user's
+    own[0] = 1.0  # ten seconds: 2 user, 1 system, 5 idle, 1 waiting for a disk, 1 stolen; a guest's count as user
     stat.write_text(f"cpu  {2 * tick} 0 {tick} {5 * tick} {tick} 0 0 {tick} {tick} 0\n")
     assert load.share() == pytest.approx(0.3)
     stat.write_text("nonsense\n")

@@ -1,4 +1,4 @@
-"""The monitor: it sees every dispatch, times it as the device does, and costs next to nothing."""
+"""The monitor sees every dispatch, times it by the device's clock, and costs almost nothing."""
 
 import base64
 import csv
@@ -148,14 +148,14 @@ def test_without_a_device_clock_the_wait_is_timed() -> None:
 
 def test_the_kernels_that_measure_are_left_out(program: mnb.Program) -> None:
     with mnb.monitor() as monitor:
-        mnb.measure(program.saxpy, X, X.copy(), 1.0, cold=False)  # takes the cost of an empty dispatch, too
+        mnb.measure(program.saxpy, X, X.copy(), 1.0, cold=False)  # also measures the cost of an empty dispatch
     monitor.look()
-    assert not monitor.rows  # timed kernels run apart from the session, and what measures is not of its
+    assert not monitor.rows  # timed kernels run outside the session, which excludes the measuring itself
     assert monitor.total == 0
 
 
 def test_every_dispatch_is_noted_and_taken_in(program: mnb.Program) -> None:
-    """Thousands in a row; what that costs is measured by benchmarks/timing.py."""
+    """Thousands in a row; benchmarks/timing.py measures the cost."""
     real = program.saxpy.prepare(X, X.copy(), 1.0)
 
     class Ticket:
@@ -307,7 +307,7 @@ def test_a_burst_is_taken_in_bit_by_bit_and_all_of_it(program: mnb.Program) -> N
 
 
 def _recorded(times: list[float], moved: int, limit: float, cache: int | None) -> DispatchRecorder:
-    """Return a monitor that has seen dispatches of these times, and one of another size before them."""
+    """Return a monitor that has seen one dispatch of a different size, then dispatches with these times."""
     monitor = mnb.monitor().stop()
     grid = (moved // 8,)
     kinds = [DispatchKind("k", (2,), (1,), 16, limit, cache), DispatchKind("k", grid, (1,), moved, limit, cache)]

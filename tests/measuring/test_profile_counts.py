@@ -1,4 +1,4 @@
-"""Counts of small kernels, held against what was worked out by hand: sectors, conflicts, lanes, operations."""
+"""Counts of small kernels, compared with values worked out by hand: sectors, conflicts, lanes, operations."""
 
 import numpy as np
 import pytest
@@ -33,17 +33,17 @@ TILE = """kernel void f(device float* out, uint2 i [[thread_position_in_threadgr
 @pytest.mark.parametrize(
     ("rows", "wide", "threads", "written", "read"),
     [
-        # 8x8 threads: a SIMD-group is four rows of eight. Rows of 8 words fill the 32 banks; of a column, the words of
-        # x and of x + 4 are 32 apart, in one bank.
+        # 8x8 threads: a SIMD-group is four rows of eight. Rows of 8 words fill the 32 banks; in a column the words of x
+        # and x + 4 are 32 apart, in one bank.
         (8, 8, (8, 8), 1, 2),
-        # Rows of 9 words: 9 y + x reaches 34, so that 32 to 34 lie in the banks of 0 to 2. Padding does not help.
+        # Rows of 9 words: 9 y + x reaches 34, so that words 32 to 34 are in the banks of 0 to 2. Padding does not help.
         (8, 9, (8, 8), 2, 2),
-        # Rows of 32 words: four rows lie in the same eight banks; a column's eight words lie in one.
+        # Rows of 32 words: four rows share the same eight banks; a column's eight words share one.
         (32, 32, (8, 8), 4, 8),
-        # Rows of 33: bank y + x, which four of the lanes have in common at most.
+        # Rows of 33: bank y + x, shared by at most four lanes.
         (32, 33, (8, 8), 4, 4),
-        # 32x8 threads: a SIMD-group is one row. Modulo 8 its lanes share eight words; down a column they are 8
-        # apart, and 0 and 32, 8 and 40, ... share a bank.
+        # 32x8 threads: a SIMD-group is one row. Modulo 8 its lanes share eight words; down a column they are 8 apart,
+        # so 0 and 32, 8 and 40, ... share a bank.
         (8, 8, (32, 8), 1, 2),
         (8, 9, (32, 8), 1, 1),
         (32, 32, (32, 8), 1, 32),
@@ -74,9 +74,9 @@ def test_passes_over_the_banks_of_a_tile(
         ("float", "31 - l", 1, 1),
         ("uchar", "l", 1, 1),  # four lanes share a word
         ("uchar", "l * 128", 32, 1),
-        ("float2", "l", 2, 2),  # of 8 bytes half the lanes at a time
+        ("float2", "l", 2, 2),  # 8 bytes: half the lanes at a time
         ("float2", "l * 16", 32, 2),
-        ("float4", "l", 4, 4),  # of 16 bytes a quarter
+        ("float4", "l", 4, 4),  # 16 bytes: a quarter
     ],
 )  # fmt: skip
 def test_passes_by_the_size_of_an_access(kind: str, index: str, passes: int, least: int) -> None:
@@ -147,7 +147,7 @@ def test_sectors_and_lines_of_an_access(kind: str, index: str, sectors: int, lin
 @pytest.mark.parametrize(
     ("loop", "size", "runs", "sectors"),
     [
-        ("uint4 v = x[i]; for (uint j = 0; j < 4; ++j) s += v[j];", 16, 4, 16),  # taken apart by clang, one read
+        ("uint4 v = x[i]; for (uint j = 0; j < 4; ++j) s += v[j];", 16, 4, 16),  # split by clang, one read
         ("uint4 v = x[i]; for (uint j = 0; j < 2; ++j) s += v[j];", 4, 8, 16),  # of half a vector
         ("for (uint j = 0; j < 4; ++j) s += x[4 * i + j].x;", 4, 16, 32),  # four reads
     ],
@@ -172,7 +172,7 @@ def test_sectors_depend_on_where_a_row_begins() -> None:
         out[i] = s;
     }"""
     found = mnb.profile(kernel(text), np.zeros(33 * 16, np.float32), np.zeros(32, np.float32), 16, grid=32)
-    # Rows begin 4 bytes later each: on a sector's border every eighth time.
+    # Each row begins 4 bytes later, so every eighth one begins at a sector's border.
     assert (access(found, "x").runs, access(found, "x").sectors) == (16, 2 * 4 + 14 * 5)
 
 
@@ -251,7 +251,7 @@ def test_atomics_that_meet_at_an_address(bins: int, contended: int, repeated: in
     ],
 )  # fmt: skip
 def test_atomics_on_two_sides_of_a_branch_stand_on_their_own_lines(one: str, other: str) -> None:
-    """The compiler would make one of the two, of no line."""
+    """The compiler would merge the two into one without a line."""
     text = f"""#define R memory_order_relaxed
     kernel void f(device const uint* x, device atomic_uint* h, device uint* out, uint i [[thread_position_in_grid]]) {{
         uint s = 0;
@@ -280,9 +280,9 @@ def test_branches_at_which_lanes_part() -> None:
     times = np.arange(256, dtype=np.uint32) % 8
     found = mnb.profile(kernel(text), np.zeros(8, np.float32), times, np.zeros(256, np.float32), threadgroup=64)
     by_line = {line.line: line for line in found.lines}
-    assert (by_line[6].branches, by_line[6].divergent) == (8, 0)  # a whole SIMD-group goes one way
-    # Of lanes 0 to 7, over and over, one eighth does not enter the loop, and at each end of it another one leaves: the
-    # branch before the first iteration parts, those of iterations 1 to 6 do, the last one's does not.
+    assert (by_line[6].branches, by_line[6].divergent) == (8, 0)  # an entire SIMD-group takes one path
+    # In each group of eight lanes, one does not enter the loop, and one more leaves after each iteration. So the branch
+    # before the first iteration diverges, and those of iterations 1 to 6 do; the last one's does not.
     assert (by_line[7].branches, by_line[7].divergent) == (4 * 8, 4 * 7)
     assert by_line[7].flops == 4 * 4 * sum(range(8))
 
@@ -324,7 +324,7 @@ def test_who_waits_at_a_barrier() -> None:
     found = mnb.profile(kernel(text), np.zeros(64, np.float32), np.zeros(64, np.float32), grid=64, threadgroup=64)
     (barrier,) = found.barriers
     assert (barrier.line, barrier.rounds, barrier.slowest) == (9, 1, 1)
-    assert 0.45 < barrier.waited < 0.5  # of two SIMD-groups one waits nearly all the time
+    assert 0.45 < barrier.waited < 0.5  # one of two SIMD-groups waits nearly all the time
 
 
 def test_who_waits_is_told_for_each_barrier() -> None:
@@ -369,7 +369,7 @@ def test_registers_grow_with_what_is_alive() -> None:
         found.append(mnb.profile(kernel(text), x, np.zeros_like(x), grid=32).registers)
     few, many = found
     assert 2 + 4 < few < 16
-    assert 28 <= many - few < 36  # 28 values more, and some addresses
+    assert 28 <= many - few < 36  # 28 more values, and some addresses
 
 
 # ---- Operations.
@@ -425,8 +425,8 @@ def test_operations_of_fast_math() -> None:
         o[i] = float4(a, 0);
     }"""
     found = mnb.profile(kernel(text), np.ones((64, 4), np.float32), np.zeros((64, 4), np.float32), 64, grid=64)
-    # A difference 3, its square 5, the softening 1, the weight 3, the sum 6; a root's reciprocal is one function. clang
-    # computes whole vectors of four, of whose components some are not used.
+    # The difference takes 3, its square 5, the softening 1, the weight 3, the sum 6; the reciprocal root is one
+    # function. clang computes full vectors of four, some of whose components are unused.
     assert (found.flops, found.special) == (64 * 64 * 18, 64 * 64)
 
 
@@ -503,7 +503,7 @@ def test_an_interrupt_is_heard(monkeypatch: pytest.MonkeyPatch) -> None:
     assert mnb.profile(asked, grid=1 << 10).flops == 1 << 10  # nothing is left locked
 
 
-# ---- What is refused.
+# ---- Refusals.
 
 
 def test_a_kernel_that_does_not_run_in_vector_registers_is_refused_with_the_reason() -> None:

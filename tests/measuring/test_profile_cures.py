@@ -1,4 +1,4 @@
-"""The cures that a profile names: what brings lanes together, what padding helps, where processors are idle."""
+"""The remedies that a profile suggests: for divergent lanes, for bank conflicts by padding, for idle processors."""
 
 from dataclasses import replace
 
@@ -35,7 +35,7 @@ def test_a_narrow_threadgroup_breaks_rows_in_pieces() -> None:
 
 
 def matvec(index: str, grid: tuple[int, int], threadgroup: tuple[int, int]) -> Profile:
-    """Return the profile of sums over 1,024 bytes of `w`: of a row, of a part of a row, or of what `index` says."""
+    """Return the profile of sums over 1,024 bytes of `w`: a row, part of a row, or the elements at `index`."""
     text = f"""kernel void f(device const char* w, device int* out, uint2 at [[thread_position_in_grid]]) {{
         int sum = 0;
         for (uint k = 0; k < 1024; ++k) sum += w[{index}];
@@ -52,7 +52,7 @@ def matvec(index: str, grid: tuple[int, int], threadgroup: tuple[int, int]) -> P
         ("at.y * 4096 + at.x * 1024 + k", (4, 64), (4, 16), "Let the lanes of a SIMD-group walk together"),
         ("at.x * 1024 + k", (64, 16), (16, 4), "Swap the indices"),  # at.y: one address for all
         ("at.x * 1024 + k", (64, 16), (32, 4), "Swap the indices"),
-        ("at.x * 32768 + k * 32", (64, 1), (64, 1), "Swap the indices"),  # takes a sector once: does not go along
+        ("at.x * 32768 + k * 32", (64, 1), (64, 1), "Swap the indices"),  # reads a sector once: not along a row
     ],
 )
 def test_what_goes_along_memory_by_itself_shall_go_together(
@@ -113,5 +113,5 @@ def test_too_few_threadgroups_for_a_device_are_a_finding_where_it_takes_long() -
         "have nothing to do. Let more threads share the work"
     )
     assert not any(f.kind == "idle" for f in findings(replace(found, devices=("M2",), groups=10)))
-    short = turned_tile("float", 32, 32, (32, 32))  # over in less than a launch takes
+    short = turned_tile("float", 32, 32, (32, 32))  # ends faster than a launch takes
     assert not any(f.kind == "idle" for f in findings(short))

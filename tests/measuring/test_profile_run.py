@@ -1,4 +1,4 @@
-"""How a profile runs: by one worker or several with the same counts, again and again, and never out of bounds."""
+"""How a profile runs: with the same counts for one worker or several, repeatably, and never out of bounds."""
 
 import dataclasses
 from typing import Any
@@ -14,7 +14,7 @@ from metalnb.engine.cpu.profiled.counted_run import run_counted
 
 HEAD = "#include <metal_stdlib>\nusing namespace metal;\n"
 
-# Even and uneven addresses, of some lanes and of all; threadgroup memory; atomics; a barrier; a branch that diverges.
+# Regular and irregular addresses, in some lanes and in all; threadgroup memory; atomics; a barrier; a divergent branch.
 MIXED = """kernel void f(device const uint* from, device float* out, device atomic_uint* bins, constant uint& n,
     uint i [[thread_position_in_grid]], uint l [[thread_index_in_threadgroup]]) {
     threadgroup float tile[96];
@@ -33,7 +33,7 @@ def mixed(seed: int = 3) -> Dispatch:
 
 
 def counts_of(dispatch: Dispatch) -> tuple[dict[str, Any], list[np.ndarray[Any, Any]]]:
-    """Return all counts as plain records, and the marks of what was touched."""
+    """Return all counts as plain records, and the marks of the elements touched."""
     found = run_counted(dispatch.kernel.unit, dispatch.arguments, dispatch.grid, dispatch.threadgroup, 60.0)
     marks = [touched.marks for touched in found.touched.values()]
     return dataclasses.asdict(dataclasses.replace(found, touched={})), marks
@@ -50,7 +50,7 @@ def test_several_workers_count_what_one_does(monkeypatch: pytest.MonkeyPatch) ->
 
     monkeypatch.setattr(counting_workers._Helper, "run", noted)
     monkeypatch.setattr(counting_workers, "_JOINED", 0.0)
-    monkeypatch.setattr(counting_pieces, "_BURST", 0.0005)  # so that there are pieces for all
+    monkeypatch.setattr(counting_pieces, "_BURST", 0.0005)  # so that every worker gets a piece
     monkeypatch.setattr(toolchain, "cores", lambda: 1)
     one, one_marks = counts_of(dispatch)
     assert not joined

@@ -1,4 +1,4 @@
-"""SIMD functions and quad functions in a profile: one operation of a SIMD-group each, however computed here."""
+"""SIMD and quad functions in a profile: each is one operation of a SIMD-group, however it is computed here."""
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ LANES = 32
 
 
 def counted(body: str, argument: str = "device const float* x", groups: int = 3) -> Profile:
-    """Profile a kernel whose line 4 is ``body``, which makes ``y[i]`` of ``x[i]``."""
+    """Profile a kernel whose line 4 is ``body``, which computes ``y[i]`` from ``x[i]``."""
     text = f"""{HEAD}kernel void f({argument}, device float* y, uint i [[thread_position_in_grid]]) {{
 {body}
 }}"""
@@ -68,7 +68,7 @@ def test_a_vector_has_one_for_each_element(kind: str, wide: int) -> None:
 
 @pytest.mark.parametrize("lanes", ["5", "x[0] > 9 ? 1 : 6"])
 def test_a_loop_counts_each_iteration(lanes: str) -> None:
-    """One that clang unrolls, and one that it does not."""
+    """In a loop that clang unrolls, and in one that it does not."""
     loop = "for (int k = 0; k < n; ++k) s = simd_shuffle_xor(s, 1 << k) * 3;"
     found = counted(f"float s = x[i]; int n = {lanes};\n{loop}\ny[i] = s;")
     times = 5 if lanes == "5" else 6

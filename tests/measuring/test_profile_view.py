@@ -1,4 +1,4 @@
-"""What a profile says and shows: findings with line, count and cure; text, page and pictures; a device's times."""
+"""What a profile shows: findings with line, count and cure; text, page and pictures; a device's times."""
 
 import re
 from dataclasses import replace
@@ -62,7 +62,7 @@ def test_scattered_conflicts_are_not_cured_by_padding() -> None:
         threadgroup_barrier(mem_flags::mem_threadgroup);
         out[l] = t[l];
     }"""
-    x = np.arange(32, dtype=np.uint32) ** 2  # squares share banks
+    x = np.arange(32, dtype=np.uint32) ** 2  # square tiles share banks
     found = next(f for f in findings(profiled(text, x, np.zeros_like(x), threadgroup=32)) if f.kind == "conflicts")
     assert "the lanes' addresses are scattered. Padding does not help" in str(found)
 
@@ -114,7 +114,7 @@ def test_what_all_lanes_read_together_is_no_finding() -> None:
         out[i] = s;
     }"""
     found = profiled(text, np.zeros(4096, np.float32), np.zeros(4096, np.float32))
-    assert [a.least_sectors for a in found.accesses if a.name == "x"] == [64 * 128]  # one for each SIMD-group
+    assert [a.least_sectors for a in found.accesses if a.name == "x"] == [64 * 128]  # one per SIMD-group
     assert findings(found) == ()
 
 
@@ -250,7 +250,7 @@ def test_an_estimate_is_called_one_and_says_what_is_not_public(tile: Profile) ->
 
 def test_more_threadgroups_than_processors_leave_none_idle(tile: Profile) -> None:
     said = estimate_text(replace(tile, groups=64), "M1 Ultra")
-    assert "12.7 ns for threadgroup memory" in said  # 64 of them share the passes that are counted
+    assert "12.7 ns for threadgroup memory" in said  # 64 processors share the counted passes
     assert "idle" not in said
 
 
@@ -299,5 +299,5 @@ def test_threadgroup_memory_limits_occupancy() -> None:
     assert (full.groups, full.limit) == (3, "threadgroup memory")
     full = occupancy(replace(found, threadgroup_bytes=100 << 8), "RTX 4090")
     assert full is not None
-    assert full.groups == 3  # four would fit without the 1,024 bytes that the system takes for each
-    assert occupancy(found, "M3") is None  # sets nothing aside
+    assert full.groups == 3  # four would fit without the system's 1,024 bytes for each
+    assert occupancy(found, "M3") is None  # reserves nothing

@@ -1,4 +1,4 @@
-"""What a measurement gives: its figures, what it counts, what it leaves as it was, and what it says."""
+"""A measurement: its figures, what it counts, what it leaves unchanged, and how it reads."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ GIVEN = mnb.Timing(
 
 @pytest.fixture(autouse=True)
 def short(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Measure for a few milliseconds; what is measured does not matter here."""
+    """Measure for a few milliseconds; the figures do not matter here."""
     monkeypatch.setattr(sampling, "TOTAL", 0.005)
     monkeypatch.setattr(sampling, "BATCH", 0.001)
 
@@ -119,7 +119,7 @@ def test_a_kernel_is_measured(program: mnb.Program) -> None:
 
 
 def test_a_hundred_times_the_work_takes_longer(program: mnb.Program) -> None:
-    """By how much depends on what else the machine does; benchmarks/timing.py holds times against the device's."""
+    """By how much depends on the machine's load; benchmarks/timing.py compares times with the device's."""
     y = np.ones(1 << 14, np.float32)
     once, hundred = (mnb.measure(program.chain, y, rounds, cold=False).best for rounds in (200, 20_000))
     assert hundred > 5 * once
@@ -238,7 +238,7 @@ def test_arrays_of_the_engine_are_timed_to_the_end_of_their_dispatches(program: 
     slow = mnb.array(np.ones(1 << 14, np.float32))
     job = sampling.CallJob(lambda: program.chain(slow, 20000), program.engine)  # started, and not waited for
     job.run(1)
-    assert slow.block.ticket.elapsed() is not None  # over when the batch is
+    assert slow.block.ticket.elapsed() is not None  # done when the batch is done
     traffic = mnb.measure(functools.partial(mnb.add, x), y, cold=False)
     assert (traffic.kernel, traffic.bytes, traffic.clock) == ("add", 12 * x.size, "wall")
 
@@ -266,7 +266,7 @@ def test_a_flush_touches_more_than_the_last_cache_holds(program: mnb.Program, mo
 
 
 REFUSED = {
-    # what is asked -> (the error, what it says)
+    # request -> (the error, its message)
     "no kernel": (lambda p, x, y: mnb.measure("saxpy", x, y), mnb.ArgumentError, "takes a kernel, or a callable"),
     "too few": (lambda p, x, y: mnb.measure(p.saxpy, x, y), mnb.ArgumentError, "'a' [[buffer(2)]] is constant float&"),
     "empty grid": (lambda p, x, y: mnb.measure(p.saxpy, x, y, 1, grid=0), mnb.LaunchError, "(0, 1, 1) is empty"),
@@ -305,7 +305,7 @@ def test_the_device_clock_gives_each_run_its_time(cpu: Any) -> None:
     times = cpu.timed(ready.kernel.binary, ready.arguments, ready.grid, ready.threadgroup, 20)
     assert len(times) == 20
     assert min(times) > 0
-    assert y[0] == pytest.approx(1 - 0.99**20, rel=1e-5)  # every one ran, in turn
+    assert y[0] == pytest.approx(1 - 0.99**20, rel=1e-5)  # each ran, in order
 
 
 def test_memory_of_a_device_is_restored_there_and_copies_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -352,12 +352,12 @@ def test_an_engine_without_a_clock_works_on_its_own_memory(monkeypatch: pytest.M
     x, y = arrays()
     job = sampling.DispatchJob(saxpy.prepare(x, y, 2.0))
     assert job.clock == "wall"
-    (said,) = apart(job.called)  # as the call would; what is timed works on copies that were made before
+    (said,) = apart(job.called)  # as the call would; the timed runs use copies made before
     assert said.startswith("not counted: the call copies NumPy's arrays, ")
     assert apart(job.dispatch) == ()
     places, results = opened._staging.bind("saxpy", [(p.writable, a) for p, a in zip(
         saxpy.signature.params, job.dispatch.arguments, strict=True)])  # fmt: skip
-    assert not results  # nothing is to be copied back: the arguments are the device's own buffers
+    assert not results  # nothing is copied back: the arguments are the device's own buffers
     assert len({id(p.memory) for p in places}) == 3
     np.testing.assert_array_equal(job.dispatch.arguments[0], x)
     job.run(2)
@@ -370,7 +370,7 @@ def test_an_engine_without_a_clock_works_on_its_own_memory(monkeypatch: pytest.M
     assert (y == 1).all()
 
 
-# ---- What it says ----------------------------------------------------------------------------------------------------
+# ---- How it reads ----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -384,7 +384,7 @@ def test_an_engine_without_a_clock_works_on_its_own_memory(monkeypatch: pytest.M
         ({"limit": 5e9, "cache": 1 << 23}, "caches", "runs partly from the caches: 160 % of what memory"),
         ({"limit": 7.5e9, "cache": 1 << 23}, "memory", "bound by memory: 107 %"),
         ({"limit": 1e9}, "unknown", "800 % of what triad reaches: it cannot have moved all the bytes counted"),
-        ({"limit": 1e8, "cache": 1 << 30}, "unknown", "parts of the arrays are not touched; pass bytes="),
+        ({"limit": 1e8, "cache": 1 << 30}, "unknown", "parts of the arrays are not accessed; pass bytes="),
         ({"empty": 0.1, "grid": ()}, "memory", "bound by memory"),  # a function: no dispatch need be in it
         ({"flops": None, "bytes": 3_000_000}, "unknown", "pass flops= (--flops in a magic) to learn"),
         ({"bytes": None}, "unknown", "50 % of the arithmetic limit; pass bytes= (--bytes in a magic) to"),
@@ -443,7 +443,7 @@ def test_a_kernel_is_counted_where_nobody_says_what_it_does(program: mnb.Program
         uint i [[thread_position_in_grid]]) { out[i] = x[i * 64 % 65536] * 2.0f; }""").spread
     x, out = np.zeros(1 << 16, np.float32), np.zeros(1 << 12, np.float32)
     timing = mnb.measure(spread, x, out, cold=False, counted=True)
-    assert (timing.flops, timing.bytes) == (4096, 1024 * 32 + 4 * 4096)  # of x each 64th element: a sector each
+    assert (timing.flops, timing.bytes) == (4096, 1024 * 32 + 4 * 4096)  # every 64th element of x: a sector each
     assert timing.counted[0].startswith("line 2: 32 lanes read 32 lines of 128 bytes (32 sectors of 32) of x and use 4")
     assert f"on a GPU: {timing.counted[0]}" in repr(timing)
     assert timing == mnb.Timing.from_json(json.loads(json.dumps(timing.to_json())))
@@ -461,7 +461,7 @@ WELL = """kernel void well(device const float* x, device float* out, constant fl
 
 
 def test_where_counts_find_nothing_nobody_guesses() -> None:
-    """It named divergent branches and uncoalesced accesses, of a kernel that was known to have none."""
+    """It once blamed divergent branches and uncoalesced accesses in a kernel known to have none."""
     well = mnb.compile(WELL).well
     x, out = np.ones(1 << 13, np.float32), np.zeros(1 << 13, np.float32)
     call = {"grid": x.size, "threadgroup": 256}
@@ -486,7 +486,7 @@ def test_where_counts_find_nothing_nobody_guesses() -> None:
     assert slow(timing).endswith(said)
     assert "an empty dispatch alone takes 50 % of this time" in slow(timing, empty=0.5)
     assert "dispatch" not in slow(replace(timing, grid=()), empty=0.5)  # a function: no dispatch need be in it
-    assert guess in slow(timed(a=3.0))  # another scalar: another dispatch, for all that is known
+    assert guess in slow(timed(a=3.0))  # another scalar: possibly another dispatch
     assert mnb.measure(well, x, out, 3.0, cold=False, counted=True, **call).most_needed == longest
     assert quick(well.prepare(x, out, 3.0, **call), 0.001).most_needed == longest
 

@@ -70,7 +70,7 @@ def test_the_roofs_and_the_points_are_where_they_belong(found: mnb.Roofline) -> 
 
 
 def test_numbers_of_dots_that_overlap_do_not() -> None:
-    """The second and the third stand beside the first, whose dot they lie on."""
+    """The second and third numbers are drawn beside the first, whose dot theirs overlap."""
     again = replace(STREAM, seconds=(1.05e-3,) * 5)
     (ax,) = mnb.Roofline((STREAM, again, STREAM, CHAIN), LIMITS).figure().axes
     assert [(text.get_text(), text.xyann[0] > 0) for text in ax.texts] == [
@@ -101,19 +101,19 @@ def test_a_notebook_shows_the_picture_over_its_sentences(found: mnb.Roofline) ->
     assert all(s in shown["text/plain"] for s in found.sentences)
     svg = re.search(r"<svg.*</svg>", shown["text/html"], re.DOTALL)
     assert svg
-    assert "currentColor" in svg[0]  # so that it suits a light page and a dark one
+    assert "currentColor" in svg[0]  # so that it suits a light and a dark page
     assert svg.start() < shown["text/html"].index("bound by memory")
     ET.fromstring(svg[0])  # noqa: S314  (made here)
     assert "&lt;slow&gt;" in shown["text/html"]
 
 
 def test_two_pictures_on_a_page_do_not_share_names(found: mnb.Roofline) -> None:
-    """An SVG's clip paths are named for all of the page: another picture's would cut this one."""
+    """An SVG's clip paths have names for the entire page: another picture's would clip this one."""
     one = found._repr_mimebundle_()["text/html"]
     other = mnb.Roofline((STREAM,), LIMITS)._repr_mimebundle_()["text/html"]
     names = [dict.fromkeys(re.findall(r'<clipPath id="([^"]+)"', html)) for html in (one, other)]
     shapes = [dict(re.findall(r'<clipPath id="([^"]+)">(.*?)</clipPath>', html, re.DOTALL)) for html in (one, other)]
-    assert found._repr_mimebundle_()["text/html"] == one  # and a notebook run again is the same notebook
+    assert found._repr_mimebundle_()["text/html"] == one  # and rerunning a notebook does not change it
     assert all(shapes[0][n] == shapes[1][n] for n in names[0].keys() & names[1].keys())
 
 

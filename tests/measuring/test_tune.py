@@ -66,7 +66,7 @@ def program() -> mnb.Program:
 
 @pytest.fixture
 def forgotten(program: mnb.Program) -> Any:
-    """Keep what one test applies from the next one."""
+    """Discard the default threadgroups that a test applies."""
     yield
     for kernel in program.values():
         kernel.keep_threadgroup((1, 1, 1), None)
@@ -101,7 +101,7 @@ def test_arrays_of_a_device_are_copied_from_there(monkeypatch: pytest.MonkeyPatc
     scale = mnb.compile(text, engine="toy").scale
     x = mnb.asarray(np.arange(8, dtype=np.float32), device="toy")
     y = mnb.asarray(np.full(8, 3, np.float32), device="toy")
-    scale(x, y, 2.0)  # the device's contents now differ from its window on the host
+    scale(x, y, 2.0)  # the device's contents now differ from the host's view
     call = bound_call("t", scale, (x, y[2:], 5.0), {"grid": 6})
     assert np.array_equal(call.parts[1].value, 2 * np.arange(2, 8))
     call.dispatch().run()
@@ -111,7 +111,7 @@ def test_arrays_of_a_device_are_copied_from_there(monkeypatch: pytest.MonkeyPatc
 
 def test_a_threadgroup_that_the_kernel_does_not_count_on_is_not_best(program: mnb.Program) -> None:
     tuner = swept(program.partial, X, np.zeros(64, np.float32), grid=4096, threadgroup=[32, 128])
-    shared = program.partial.engine.caps.offsets  # else the engine copies an array without the bytes after it
+    shared = program.partial.engine.caps.offsets  # otherwise the engine copies an array without the bytes after it
     differs = "writes different results to 'out'"
     checked = program.partial.engine.name == "cpu"
     past = "partial, cell" if checked else "writes past the end of 'out'" if shared else differs
@@ -207,7 +207,7 @@ def test_a_sweep_in_its_thread_stops_and_goes_on(program: mnb.Program, monkeypat
     tried = Sweep._tried
 
     def held(sweep: Sweep, *given: Any) -> Any:
-        if sweep.done >= 2:  # the baseline is tried when none is done
+        if sweep.done >= 2:  # the baseline is tried before any other
             reached.set()
             assert told.wait(300)
         return tried(sweep, *given)
@@ -316,7 +316,7 @@ def test_the_heat_map_has_a_row_for_each_y_and_names_what_failed(program: mnb.Pr
 
 
 def test_the_kernel_as_it_is_gains_nothing_over_itself(program: mnb.Program, forgotten: None) -> None:
-    """It is measured once, wherever it is in the list; a slower trial, or one faster only by noise, does not win."""
+    """It is measured once, wherever it is listed; a trial that is slower, or faster only by noise, does not win."""
     tuner = swept(program.plane, np.ones((64, 64), np.float32), threadgroup=[(8, 8), (32, 8), (16, 8)])
     place = next(i for i, t in enumerate(tuner.trials) if t.threadgroup == tuner.baseline.threadgroup)
     assert tuner.trials[place].timing is tuner.baseline.timing
@@ -399,7 +399,7 @@ def test_a_call_in_threadgroups_is_tried_in_as_many_of_them(forgotten: None) -> 
     assert {t.threadgroup for t in tuner.trials} >= {(32,), (64,), (1024,)}
     assert "3 threadgroups · " in str(tuner.text())
     assert "groups" not in str(swept(rows, x, np.zeros_like(x), groups=1, threadgroup=[64]).text())
-    # By default too, although the call's own grid is too small for threadgroups of 1024.
+    # Also by default, although the call's own grid is too small for threadgroups of 1024.
     assert (1024,) in {t.threadgroup for t in mnb.tune(rows, x, np.zeros_like(x), groups=3, run=False).trials}
 
 
@@ -423,9 +423,9 @@ def test_the_gain_has_an_interval(program: mnb.Program) -> None:
     assert low <= tuner.gain <= high
 
 
-@pytest.mark.long  # Each configuration runs for a tenth of a second on all cores
+@pytest.mark.long  # Each configuration runs for 0.1 s on all cores
 def test_what_is_far_slower_is_given_up_after_one_run() -> None:
-    """Here threadgroups of other sizes do ten thousand times the work, a tenth of a second per run."""
+    """Here threadgroups of other sizes do ten thousand times the work, 0.1 s per run."""
     kernel = mnb.compile("""
     kernel void uneven(device const float* x, device float* y, uint i [[thread_position_in_grid]],
                        uint n [[threads_per_threadgroup]]) {
@@ -479,7 +479,7 @@ def test_many_columns_are_laid_the_other_way_round(program: mnb.Program) -> None
 
 
 def test_a_configuration_that_is_refused_is_a_row_and_the_sweep_goes_on() -> None:
-    """Whether its function raises or returns no threadgroup, or the compiler or the launch refuses it."""
+    """Its function may raise or return no threadgroup, or the compiler or the launch may refuse it."""
     kernel = mnb.compile(ROWS, constants={"EACH": 1}).sums
 
     def grid(EACH: int) -> int:
@@ -504,7 +504,7 @@ def test_a_configuration_that_is_refused_is_a_row_and_the_sweep_goes_on() -> Non
 
 
 def test_sizes_that_an_array_of_the_kernel_has_no_room_for_are_refused_and_the_others_run() -> None:
-    """The default threadgroup among them."""
+    """The default threadgroup is one of the sizes refused."""
     kernel = mnb.compile("""#include <metal_stdlib>
 using namespace metal;
 kernel void tiles(device const float* x, device float* y, uint i [[thread_position_in_grid]],

@@ -1,4 +1,4 @@
-"""The tuner on several engines: which it tries, in which order, what it gives up, and how it shows them."""
+"""The tuner on several engines: which it tries, in which order, what it abandons, and how it shows them."""
 
 import dataclasses
 import re
@@ -43,7 +43,7 @@ def timed(seconds: float, **more: Any) -> Trial:
 
 
 def lasting(monkeypatch: pytest.MonkeyPatch, seconds: dict[tuple[str, int], float]) -> None:
-    """Have a configuration take what is said of it, by its engine and x of its threadgroup."""
+    """Set how long a configuration takes, by its engine and its threadgroup's x."""
     usual = module.quick
 
     def quick(dispatch: Any, *args: Any, **options: Any) -> Any:
@@ -67,7 +67,7 @@ def test_the_kernels_own_engine_is_tried_first_and_then_the_others_that_answer(
     assert [t.threadgroup[0] for t in ordered] == [64, 512, 256, 256, 512, 64], "the usual one first on another engine"
     assert not tuner.failures
     assert {t.timing.engine for t in tuner.trials} == {"cpu", second_engine}
-    assert {t.timing.clock for t in tuner.trials} == {"wall"}, "the second has no other, and like is held against like"
+    assert {t.timing.clock for t in tuner.trials} == {"wall"}, "the second has no other, and like is compared with like"
     assert (tuner.best.engine, tuner.best.threadgroup) == (second_engine, (512,))
     assert "best: threadgroup 512 on cuda; " in tuner.text()
     assert " in 256 on cpu" in tuner.text()
@@ -162,7 +162,7 @@ def test_an_engine_is_given_up_for_three_hopeless_runs_or_one_long_one() -> None
 def test_a_long_first_run_counts_by_the_clock_of_the_others(
     program: mnb.Program, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Most of it may be copies to a device: the kernel itself may be the fastest."""
+    """Most of it may be copies to a device, and the kernel itself may be the fastest."""
     took = 1e-4
 
     class Job:

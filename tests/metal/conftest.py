@@ -1,4 +1,4 @@
-"""The engine `metal` over its double, under its own name."""
+"""The engine `metal` on its double, under its own name."""
 
 import pytest
 from doubled_engines import Calls, doubled
@@ -9,7 +9,7 @@ from metalnb.engine.metal.metal_engine import MetalEngine
 
 @pytest.fixture
 def engine(monkeypatch: pytest.MonkeyPatch) -> MetalEngine:
-    """Let the names of a Mac's engines mean those over the doubles."""
+    """Open a Mac's engines on their doubles."""
     opened, others = doubled(), engines._open
     monkeypatch.setattr(engines, "_open", lambda name: opened.get(name) or others(name))
     found: MetalEngine = opened["metal"]

@@ -1,4 +1,4 @@
-"""A Mac's two engines over the doubles, and what their tests share."""
+"""A Mac's two engines on their doubles, and helpers that their tests share."""
 
 import functools
 import mmap
@@ -22,7 +22,7 @@ PAGE = mmap.PAGESIZE
 
 @functools.cache
 def doubled() -> dict[str, Any]:
-    """The engines over the doubles; programs are kept, and so are these."""
+    """Return the engines on the doubles, always the same ones, because programs are kept."""
     other = metalcompute_path.open_engine(module=metal_module())
     return {"metal": room.open_engine(module=metal_double), "metal:metalcompute": other}
 
@@ -50,5 +50,5 @@ class Calls:
 
 
 def pages(count: int = 1) -> np.ndarray:
-    """An array of whole pages of NumPy's."""
+    """Return a NumPy array of complete pages."""
     return np.frombuffer(mmap.mmap(-1, count * PAGE), np.float32)

@@ -23,7 +23,7 @@ OPEN = CONSTANTS["MTLCommandBufferStatusNotEnqueued"]
 
 @pytest.fixture
 def busy(engine: MetalEngine) -> Iterator[threading.Event]:
-    """Keep the GPU from starting anything, submitted dispatches included, until the event."""
+    """Keep the GPU from starting anything, even submitted dispatches, until the event."""
     engine._commands.hand_over()
     begin = threading.Event()
     engine._commands._queue.run(lambda: begin.wait(300))
@@ -39,7 +39,7 @@ def launched(count: int, x: Any, **call: Any) -> list[Any]:
 
 
 def array(n: int = 5) -> np.ndarray:
-    """Memory of the engine, which a launch binds without waiting for it."""
+    """Return engine memory, which a launch binds without waiting for it."""
     x = np.frombuffer(doubled()["metal"].alloc(4 * n), np.float32)
     x[:] = 0
     return x
@@ -53,7 +53,7 @@ def test_small_dispatches_share_an_encoder_while_the_gpu_is_busy(busy: threading
     tickets = launched(70, x)
     assert (len(dispatches), len(encoders), len(commits)) == (70, 3, 2)
     assert [t._batch.command.status() == OPEN for t in tickets] == [False] * 64 + [True] * 6
-    assert len({id(t._batch) for t in tickets[:64]}) == 2  # both in flight
+    assert len({id(t._batch) for t in tickets[:64]}) == 2  # both batches in flight
     busy.set()
     tickets[-1].wait()
     assert len(commits) == 3
@@ -88,7 +88,7 @@ def test_threadgroup_memory_is_not_left_set_for_the_next(busy: threading.Event, 
     back = metal(source).back.prepare(x, threadgroup=32)
     tickets = [back.launch(), *launched(2, x), back.launch()]
     assert len({id(t._batch) for t in tickets}) == 1
-    assert len(encoders) == 3  # the two between share one
+    assert len(encoders) == 3  # the two dispatches between share an encoder
     busy.set()
     tickets[-1].wait()
     assert x.tolist() == [4] * 32

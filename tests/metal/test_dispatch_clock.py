@@ -1,4 +1,4 @@
-"""The time of a dispatch alone comes from counter samples, where the GPU has them and they can be."""
+"""The time of a single dispatch comes from counter samples, where the GPU supports them at that point."""
 
 from collections.abc import Iterator
 from types import SimpleNamespace

@@ -1,4 +1,4 @@
-"""The engine `metal` over a strict double of PyObjC's module: its calls, and how it handles the results."""
+"""The engine `metal` on a strict double of PyObjC's module: its calls, and how it handles the results."""
 
 import dataclasses
 import itertools
@@ -126,7 +126,7 @@ kernel void f(device int* x) { x[0] = __METAL_VERSION__; }
 
 
 def test_a_version_beyond_the_systems_is_not_read_either(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Else the arguments would be those of a branch that this macOS does not compile."""
+    """Otherwise the arguments would come from a branch that this macOS does not compile."""
     monkeypatch.setattr(metal_double.objc, "macos", (13, 6))
     monkeypatch.setitem(doubled(), "metal", room.open_engine(module=metal_double))
     source = """
@@ -225,7 +225,7 @@ def test_apples_errors_are_at_the_authors_line(engine: MetalEngine) -> None:
     cell = scan(HEAD + source.replace("x[0]", "z[0]"), headers=frozenset(headers))
     with pytest.raises(mnb.CompileError) as caught:
         engine.compile(dataclasses.replace(unit, headers={"bad.h": worse}))
-    (first,) = caught.value.diagnostics  # and the warning is none
+    (first,) = caught.value.diagnostics  # and there is no warning
     assert (first.file, first.line, first.column, first.text) == ("bad.h", 2, 10, "  return y;")
     with pytest.raises(mnb.CompileError) as caught:
         engine.compile(dataclasses.replace(unit, cell=cell))
@@ -243,7 +243,7 @@ def test_a_refusal_without_a_line_is_the_kernels(monkeypatch: pytest.MonkeyPatch
         _ = metal(ADD + f"// refused {time.time_ns()}").add.binary  # which no archive has
 
 
-# ---- What only the whole of Metal has --------------------------------------------------------------------------------
+# ---- Features of Metal only --------------------------------------------------------------------------------
 
 LOGS = "#include <metal_logging>\nkernel void f(device float* x, uint i [[thread_position_in_grid]]) "
 LOGS += "{{ {} x[i] += 1; }}"
@@ -468,7 +468,7 @@ def test_whole_pages_of_numpys_are_not_copied(calls: Calls, engine: MetalEngine)
     metal(ADD).add(x, y, 2)
     assert [b.memory.ctypes.data for b, _, _ in buffers] == [x.ctypes.data, y.ctypes.data]
     assert (y == 3).all()
-    short = pages(2)[: PAGE // 4 + 4]  # not to a page's end, and not from a page's start
+    short = pages(2)[: PAGE // 4 + 4]  # does not end at a page's end or start at its start
     for z in (short[:-8], short[4:]):
         metal(ADD).add(x[: z.size], z, 2)
         assert buffers[-1][0].memory.ctypes.data != z.ctypes.data
@@ -481,7 +481,7 @@ def test_the_same_pages_are_one_buffer_while_a_dispatch_works_on_them(calls: Cal
     x, y, z = pages(), pages(), pages()
     first = add.prepare(x, y, 1).launch()
     second = add.prepare(y, z, 1).launch()
-    assert buffers[1][0] is buffers[2][0]  # Metal sees that the second reads what the first writes
+    assert buffers[1][0] is buffers[2][0]  # Metal sees that the second dispatch reads what the first writes
     second.wait()
     first.wait()
     assert (z == 2).all()
@@ -494,7 +494,7 @@ def test_pages_that_overlap_in_part_wait_for_each_other() -> None:
     for _ in range(5):
         one = add.prepare(whole[:n], whole[n : 2 * n], 1).launch()
         two = add.prepare(whole[n : 3 * n], whole[n : 3 * n], 1, grid=2 * n).launch()
-        assert one.results == []  # it was waited for: the buffers are two to Metal
+        assert one.results == []  # it was waited for: Metal sees two buffers
         three = add.prepare(whole[n + 8 : n + 16].copy(), whole[:8], 0).launch()
         for ticket in (one, two, three):
             ticket.wait()
@@ -545,7 +545,7 @@ def test_a_result_that_is_still_to_be_copied_is_waited_for() -> None:
 
 
 def test_what_a_call_copies_is_said() -> None:
-    """The measurement says so: the GPU's clock does not count copies."""
+    """The measurement states the copies, because the GPU's clock does not count them."""
     add = metal(ADD).add
     x, within = pages(), pages(2)[1:][: PAGE // 4]
     there = f"{nbytes(PAGE)} to the device"
@@ -756,13 +756,13 @@ OPS = ("exp-float32", "floor_divide-int32", "sum-float32", "cumulative_sum-int64
 
 
 @pytest.mark.timeout(1800)  # two minutes on two idle cores
-@pytest.mark.long(unless=lambda tests: len(tests) == len(OPS))  # The tests above launch cells; here are ops
+@pytest.mark.long(unless=lambda tests: len(tests) == len(OPS))  # The tests above launch cells; these run ops
 @pytest.mark.parametrize("tests", [
     ("msl/test_groups.py", "msl/test_constants.py", "msl/test_threadgroup_arguments.py"),
     tuple(f"library/test_library.py::test_an_op_agrees_with_its_reference[{op}]" for op in OPS),
 ], ids=["msl", "ops"])  # fmt: skip
 def test_a_sample_of_others_tests_passes(tests: tuple[str, ...]) -> None:
-    """The whole of them: ``METALNB_ENGINE=metal METALNB_METAL=metal_double pytest tests/msl tests/library``."""
+    """To run all of them: ``METALNB_ENGINE=metal METALNB_METAL=metal_double pytest tests/msl tests/library``."""
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:xdist", "-p", "no:cacheprovider"]
     environment = {**os.environ, "METALNB_ENGINE": "metal", "METALNB_METAL": "metal_double"}
     folder = Path(__file__).parents[1]

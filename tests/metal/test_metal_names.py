@@ -1,7 +1,7 @@
-"""Every name that the engine `metal` calls, held against the tables in PyObjC's own wheel for macOS.
+"""Every name that the engine `metal` calls, compared with the tables in PyObjC's wheel for macOS.
 
-The wheel is downloaded, read and not installed. What its tables leave out stands in `UNLISTED`, each name with Apple's
-header that declares it: PyObjC finds a class's own methods in the Objective-C runtime, so only a Mac can try these.
+The wheel is downloaded and read, not installed. `UNLISTED` has the names that its tables lack, each with Apple's header
+that declares it: PyObjC finds a class's own methods in the Objective-C runtime, so only a Mac can test these.
 """
 
 import ast
@@ -50,7 +50,7 @@ UNLISTED = {
     "setShaderValidation:": "MTLComputePipeline.h",
     "description": "NSObject.h",
 }  # fmt: skip
-PYTHON = (str, bytes, dict, list, queue.SimpleQueue, np.ndarray)  # whose methods are none of Metal's
+PYTHON = (str, bytes, dict, list, queue.SimpleQueue, np.ndarray)  # whose methods are not Metal's
 BRIDGE = (
     "registerMetaDataForSelector", "macos_available", "autorelease_pool", "as_buffer", "pyobjc_id", "objc_object",
     "c_void_p",
@@ -58,17 +58,17 @@ BRIDGE = (
 
 
 class Wheel(NamedTuple):
-    """What PyObjC's tables say.
+    """The contents of PyObjC's tables.
 
     Attributes
     ----------
     selectors : dict of str to list of (str, dict)
-        The argument tables of each, with the class that they are for: ``"NSObject"`` for a protocol.
+        The argument tables of each selector, with their class: ``"NSObject"`` for a protocol.
     constants : dict of str to int
     names : set of str
         Classes, functions, structures and string constants.
     core : bytes
-        pyobjc-core, as it stands in its wheel.
+        pyobjc-core, from its wheel.
     """
 
     selectors: dict[str, list[tuple[str, dict[int, Any]]]]
@@ -77,7 +77,7 @@ class Wheel(NamedTuple):
     core: bytes
 
     def listed(self) -> set[str]:
-        """Return the selectors of protocols, and of classes that the room makes: others' may have the same names."""
+        """Return the selectors of protocols and of classes that the engine creates; other classes may share names."""
         made = {"NSObject", *(name for text in texts() for name in used(text).names)}
         return {name for name, tables in self.selectors.items() if any(owner in made for owner, _ in tables)}
 
@@ -95,7 +95,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Wheel:
 
 
 def read(framework: Path, cocoa: Path, core: Path) -> Wheel:
-    """Run the wheel's table over a stub of the module that it fills."""
+    """Execute the wheel's table on a stub of the module that it fills."""
     selectors: dict[str, list[tuple[str, dict[int, Any]]]] = {}
     owners: set[str] = set()
 
@@ -110,7 +110,7 @@ def read(framework: Path, cocoa: Path, core: Path) -> Wheel:
     tables: dict[str, Any] = {}
     with zipfile.ZipFile(framework) as archive, pytest.MonkeyPatch.context() as patch:
         patch.setitem(sys.modules, "objc", stub)
-        exec(archive.read("Metal/_metadata.py"), tables)  # noqa: S102  (it is data, written as a program)
+        exec(archive.read("Metal/_metadata.py"), tables)  # noqa: S102  (it is data in the form of a program)
     with zipfile.ZipFile(core) as archive:
         code = b"".join(archive.read(n) for n in archive.namelist() if n.startswith("objc/"))
     with zipfile.ZipFile(cocoa) as archive:
@@ -127,14 +127,14 @@ def read(framework: Path, cocoa: Path, core: Path) -> Wheel:
 
 
 class Used(NamedTuple):
-    """What a text of the room calls by Metal's names."""
+    """The Metal names that one of the engine's sources uses."""
 
     selectors: set[str]
     names: set[str]
 
 
 def used(source: str) -> Used:
-    """Find them: a call with a name that ends in ``_`` or of a method that is not Python's; ``metal.MTL…`` and NS…."""
+    """Find them: calls of names that end in ``_``, or of methods that are not Python's; ``metal.MTL…`` and NS…."""
     tree = ast.parse(source)
     selectors = {text.replace("_", ":") for text in strings(tree) if re.fullmatch(r"[a-z]\w*[a-z]_", text)}
     names = set()
@@ -163,7 +163,7 @@ def texts() -> list[str]:
 
 @functools.cache
 def ours() -> set[str]:
-    """The functions that the room itself defines, and those of the house and of Python's modules that it calls."""
+    """Return the functions that the engine defines, and those of metalnb and of Python's modules that it calls."""
     defined = {n.name for text in texts() for n in ast.walk(ast.parse(text)) if isinstance(n, ast.FunctionDef)}
     others = {
         "store",
@@ -183,7 +183,7 @@ def ours() -> set[str]:
 
 
 def unknown(sources: list[str], wheel: Wheel) -> set[str]:
-    """Return the names that neither the wheel's tables nor `UNLISTED` have."""
+    """Return the names that are neither in the wheel's tables nor in `UNLISTED`."""
     found = [used(source) for source in sources]
     selectors = {name for one in found for name in one.selectors}
     names = {name for one in found for name in one.names}
@@ -192,7 +192,7 @@ def unknown(sources: list[str], wheel: Wheel) -> set[str]:
 
 
 def test_no_function_of_the_room_has_a_selectors_name(wheel: Wheel) -> None:
-    """Else calls of that selector would pass for the room's own, and not be looked up."""
+    """Otherwise calls of that selector would be taken for the engine's own function and not looked up."""
     defined = {n.name for text in texts() for n in ast.walk(ast.parse(text)) if isinstance(n, ast.FunctionDef)}
     assert defined & {*wheel.listed(), *UNLISTED} - {"init"} == set()
 
@@ -258,7 +258,7 @@ def test_a_misspelt_name_is_found(wheel: Wheel, name: str, misspelt: str) -> Non
     assert unknown(sources, wheel) == {wrong}
 
 
-# ---- The double is held to the same tables ---------------------------------------------------------------------------
+# ---- The double is compared with the same tables ---------------------------------------------------------------------
 
 ENCODED = {
     "Q": (b"Q", None), "q": (b"q", None), "Z": (b"Z", None), "S": (b"{MTLSize=QQQ}", None), "@": (b"@", None),

@@ -1,4 +1,4 @@
-"""metalcompute's API: on real Metal where metalcompute can be imported, else on the double, with the same results."""
+"""metalcompute's API: on real Metal where metalcompute can be imported, otherwise on the double, with equal results."""
 
 import gc
 import math
@@ -70,7 +70,7 @@ def test_a_device_that_is_not_there() -> None:
 def test_a_device_index_that_is_no_index() -> None:
     with pytest.raises(SystemError, match=r"^<class 'metalcompute.Device'> returned a result with an exception set$"):
         mc.Device("0")
-    assert str(mc.Device(index=99)) == str(mc.Device())  # keywords are not read
+    assert str(mc.Device(index=99)) == str(mc.Device())  # keywords are ignored
 
 
 def test_what_an_object_is_called(dev: object) -> None:
@@ -119,7 +119,7 @@ def test_a_buffer_with_a_copy_of_another(dev: object, given: object) -> None:
 
 @pytest.mark.parametrize(("given", "nbytes"), [(7, 7), (7.9, 7), ("12", 12), (True, 1), (np.int64(5), 8)])
 def test_what_stands_for_a_number_of_bytes(dev: object, given: object, nbytes: int) -> None:
-    """Anything that int() accepts; but NumPy's scalars have the buffer protocol, which takes precedence."""
+    """Anything that int() accepts, except NumPy's scalars: their buffer protocol takes precedence."""
     assert memoryview(dev.buffer(given)).nbytes == nbytes
 
 
@@ -182,7 +182,7 @@ def test_a_number_for_a_buffer_is_so_many_zero_bytes(dev: object) -> None:
 
 
 def test_handles_queue_and_deleting_waits(dev: object) -> None:
-    """They run in order: each adds to the result of the one before."""
+    """They run in order: each adds to the previous result."""
     count = 1 << 16
     buffer = dev.buffer(count * 4)
     step = kernel(dev, "for (uint k = 0; k < 50; ++k) out[id] = out[id] * 3 + 1;")
@@ -240,7 +240,7 @@ def test_from_several_threads(dev: object) -> None:
     assert not wrong
 
 
-# ---- Whole threadgroups ----------------------------------------------------------------------------------------------
+# ---- Complete threadgroups -------------------------------------------------------------------------------------------
 
 COUNT = """device atomic_uint* seen [[buffer(0)]], device uint* last [[buffer(1)]],
     uint local [[thread_position_in_threadgroup]], uint size [[threads_per_threadgroup]],
@@ -250,7 +250,7 @@ COUNT_BODY = """atomic_fetch_add_explicit(&seen[id], 1u, memory_order_relaxed);
 
 
 def over_dispatch(dev: object, count: float, limit: int) -> tuple[int, list[int]]:
-    """Return the number of threads, each of which ran once, and the sizes of threadgroups, grid and SIMD-groups."""
+    """Check that each thread ran once; return their number and the sizes of threadgroups, grid and SIMD-groups."""
     attribute = f"[[max_total_threads_per_threadgroup({limit})]]" if limit else ""
     seen, last = dev.buffer(8192 * 4), dev.buffer(12)
     kernel(dev, COUNT_BODY, COUNT, attribute)(count, seen, last)
@@ -268,7 +268,7 @@ def over_dispatch(dev: object, count: float, limit: int) -> tuple[int, list[int]
         (256, 257, 256, 2),
         (64, 1000, 64, 16),
         (32, 33, 32, 2),
-        (100, 100, 96, 2),  # whole SIMD-groups only
+        (100, 100, 96, 2),  # complete SIMD-groups only
         (256, 300.9, 256, 2),
     ],
 )
@@ -289,7 +289,7 @@ def test_no_threads(dev: object, count: int) -> None:
 
 @only_double
 def test_threads_above_the_count_meet_padding(dev: object) -> None:
-    """1024 threads on a buffer of one element: no other memory is touched."""
+    """1024 threads on a buffer of one element access no other memory."""
     size = 64
     step = kernel(dev, "out[id] = float4x4(1.0f);", "device float4x4* out [[buffer(0)]]")
     buffers = [dev.buffer(size) for _ in range(50)]
@@ -421,7 +421,7 @@ def test_the_functions_out_of_order(simple: ModuleType) -> None:
     refused("Failed to make output buffer", simple.run, floats, array("f"), 2)
     simple.run(floats, floats, 2)
     refused("Failed to find function", simple.compile, SIN, "unknown")
-    simple.rerun(2)  # the function before is still there
+    simple.rerun(2)  # the previous function is still there
     simple.release()
     refused("Not ready to compile", simple.compile, SIN, "test")
 
@@ -466,7 +466,7 @@ def test_mandelbrot(dev: object) -> None:
     got = np.frombuffer(pixels, np.uint8).reshape(height, width, 4)
     same = (got == wanted).all(-1)
     assert 0.05 < (n == limit).mean() < 0.5
-    assert same.mean() > 0.99  # at the edge, a rounding decides when a point leaves
+    assert same.mean() > 0.99  # at the boundary, rounding decides when a point escapes
 
 
 SPHERES = HEAD + """
@@ -493,7 +493,7 @@ kernel void spheres(device const float* scene [[buffer(0)]], device uchar4* pixe
 
 
 def spheres(width: int, height: int, radius: float, eye: np.ndarray) -> np.ndarray:
-    """The picture in float64, as floats from 0 to 255."""
+    """Return the picture in float64, as floats from 0 to 255."""
     y, x = np.mgrid[:height, :width]
     ray = np.stack([(x + 0.5 - width / 2) / height, (y + 0.5 - height / 2) / height, np.ones((height, width))], -1)
     ray /= np.linalg.norm(ray, axis=-1, keepdims=True)
@@ -517,9 +517,9 @@ def test_ray_marched_spheres(dev: object) -> None:
     got = np.frombuffer(pixels, np.uint8).reshape(height, width, 4)
     wanted = spheres(width, height, radius, eye)
     assert (got[..., 3] == 255).all()
-    assert got[..., :3].std() > 10  # there is something to be seen
+    assert got[..., :3].std() > 10  # the picture is not empty
     near = np.abs(got[..., :3] - wanted).max(-1) <= 1.5
-    assert near.mean() > 0.97  # a ray that grazes a sphere may pass it, or not
+    assert near.mean() > 0.97  # a ray that grazes a sphere may or may not hit it
 
 
 def test_the_language_is_msl_2_3(dev: object) -> None:

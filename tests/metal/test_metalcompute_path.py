@@ -1,4 +1,4 @@
-"""The engine ``metal:metalcompute``: on real Metal where metalcompute can be imported, else over its double."""
+"""The engine ``metal:metalcompute``: on real Metal where metalcompute can be imported, otherwise on its double."""
 
 import pickle
 import re
@@ -28,11 +28,11 @@ def metalcompute() -> ModuleType:
 
 @pytest.fixture(autouse=True)
 def metal_engine(metalcompute: ModuleType, monkeypatch: pytest.MonkeyPatch) -> MetalcomputeEngine:
-    """Make ``engine="metal:metalcompute"`` use the metalcompute of these tests."""
+    """Make ``engine="metal:metalcompute"`` use these tests' metalcompute."""
     opened = open_engine(module=metalcompute)
     others = engines._open
     monkeypatch.setattr(engines, "_open", lambda name: opened if name == "metal:metalcompute" else others(name))
-    compiled._programs.clear()  # cached programs belong to the engine of an earlier test
+    compiled._programs.clear()  # cached programs belong to an earlier test's engine
     return opened
 
 
@@ -40,7 +40,7 @@ def metal(source: str, **options: object) -> Program:
     return mnb.compile(HEAD + source, engine="metal:metalcompute", **options)
 
 
-# ---- Every thread of the grid runs exactly once, and knows where it is -----------------------------------------------
+# ---- Every thread of the grid runs exactly once, and knows its position ----------------------------------------------
 
 COUNT = {
     1: """kernel void count(device atomic_uint* seen, uint p [[thread_position_in_grid]]) {
@@ -54,7 +54,7 @@ COUNT = {
 }
 
 
-@pytest.mark.long(every=3)  # 3 does not divide 2: with a barrier and without
+@pytest.mark.long(every=3)  # 3 is coprime to 2: with and without a barrier
 @pytest.mark.parametrize("barrier", [False, True], ids=["", "barrier"])
 @pytest.mark.parametrize(
     ("grid", "threadgroup"),
@@ -111,7 +111,7 @@ def expected_places(dtype: np.dtype, grid: tuple, threadgroup: tuple) -> np.ndar
 
 @pytest.mark.parametrize("barrier", [False, True], ids=["", "barrier"])
 def test_every_input_is_metals_own(barrier: bool) -> None:
-    """A smaller threadgroup at the grid's edge has the first threads in order; SIMD-groups are made from those."""
+    """A smaller threadgroup at the grid's edge has the first threads in order, and SIMD-groups consist of those."""
     source = INPUTS.replace("{\n", "{ threadgroup_barrier(mem_flags::mem_none);\n", 1) if barrier else INPUTS
     program = metal(source)
     grid, threadgroup = (19, 7, 3), (8, 5, 2)
@@ -123,7 +123,7 @@ def test_every_input_is_metals_own(barrier: bool) -> None:
 
 
 def test_inputs_are_the_kernels_own_variables() -> None:
-    """A kernel may count in its inputs, and declare them const, in any order with the buffers."""
+    """A kernel may modify its inputs or declare them const, in any order with the buffers."""
     source = """kernel void f(const ushort lane [[thread_position_in_threadgroup]], device uint* out,
         uint i [[thread_position_in_grid]], uint) { for (; i < 100; i += 40) out[i] = i + lane * 1000; }"""
     out = np.zeros(100, np.uint32)
@@ -193,7 +193,7 @@ def test_arguments_that_lie_partly_in_each_other() -> None:
 
 
 def test_arguments_from_one_arrays_start_are_bound_where_they_are() -> None:
-    """They overlap, and nothing is copied; a view that starts later is copied, so it must not overlap the other."""
+    """They overlap without copies; a view that starts later is copied, so it must not overlap the other."""
     source = "kernel void f(device float* x, device float* y, uint i [[thread_position_in_grid]]) { y[i] = x[i] + 1; }"
     f = metal(source).f
     x = mnb.zeros(8, dtype="float32", device="metal:metalcompute")
@@ -214,7 +214,7 @@ def test_memory_of_the_engine_is_not_copied(metal_engine: MetalcomputeEngine) ->
     f(x)
     np.testing.assert_array_equal(x, 2 * np.arange(100))
     assert metal_engine._staging.bind("f", [(True, x)])[1] == []
-    tail = x[50:]  # metalcompute binds a buffer at its start only
+    tail = x[50:]  # metalcompute binds buffers only at their start
     f(tail)
     np.testing.assert_array_equal(tail, 2 * np.arange(50, 100) + np.arange(50))
 
@@ -334,7 +334,7 @@ def test_too_much_threadgroup_memory() -> None:
         f(x, threadgroup=64, threadgroup_memory={"b": 32784})
 
 
-# ---- Rewritten in the text ----------------------------------------------------------------------------------
+# ---- Rewritten source ----------------------------------------------------------------------------------
 
 
 def test_function_constants() -> None:
@@ -431,7 +431,7 @@ kernel void f(ARGS) { x[i] = 1; }"""
 
 
 def test_a_kernel_with_inputs_at_program_scope() -> None:
-    """MSL 2.3 has none. This path computes a thread's position itself and does not pass it on to functions."""
+    """MSL 2.3 has none. This engine computes a thread's position itself and does not pass it on to functions."""
     source = """uint i [[thread_position_in_grid]];
 float f() { return i; }
 kernel void k(device float* x) { x[i] = f(); }"""
@@ -533,7 +533,7 @@ template [[host_name("g")]] [[kernel]] decltype(f<float>) f<float>;"""
 
 
 def test_the_report_of_apples_compiler() -> None:
-    """In Apple's wording: with warnings and notes in between, a place in metalnb's text, and the author's line."""
+    """In Apple's wording, with warnings and notes in between, a position in metalnb's source, and the author's line."""
     cell = scan("kernel void f() {\n  oops;\n}")
     text = Assembly({})
     text.ours("struct ours {};\n")
@@ -587,7 +587,7 @@ kernel void f(device real* x, uint i [[thread_position_in_grid]]) { x[i] = __MET
 
 
 def test_metalcompute_compiles_the_branch_for_metalnb() -> None:
-    """Even if the kernel could be compiled unchanged."""
+    """The branch is compiled even if the kernel could be compiled unchanged."""
     source = """
 #ifdef METALNB
 [[max_total_threads_per_threadgroup(32)]] kernel void f(device float* x, device const float* y [[buffer(1)]],
@@ -627,7 +627,7 @@ def test_precise_math_is_refused() -> None:
 
 
 class _Broken:
-    """A metalcompute whose GPU does not run a kernel, or runs it in threadgroups of another size."""
+    """A metalcompute whose GPU does not run kernels, or runs them in threadgroups of another size."""
 
     def __init__(self, module: ModuleType, damage: object) -> None:
         self.error, self.__name__, self._module, self._damage = module.error, "broken", module, damage
@@ -647,7 +647,7 @@ class _Broken:
 
 
 def test_a_pipeline_that_cannot_be_made(metalcompute: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Metalcompute makes it at every call, and reports a failure with the wrong error code."""
+    """Metalcompute creates it in every call, and reports a failure with the wrong error code."""
 
     class Refusing:
         def function(self, name: str) -> object:

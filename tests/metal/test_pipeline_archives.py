@@ -32,7 +32,7 @@ def compilations(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def fresh(source: str = ADD, **options: Any) -> Unit:
-    """A kernel that nobody has compiled before."""
+    """Return a kernel that was never compiled before."""
     (kernel,) = metal(f"{source} // {time.time_ns()}", **options).kernels.values()
     return kernel.unit
 

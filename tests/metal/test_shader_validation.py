@@ -1,4 +1,4 @@
-"""`%%metal --check` and `validate` on a Mac: Metal's own shader validation, where the system has it."""
+"""`%%metal --check` and `validate` on a Mac: Metal's shader validation, where the system supports it."""
 
 import ctypes
 import sys
@@ -33,7 +33,7 @@ SAID = 'Invalid device load executing kernel function "steps"'
 
 @pytest.fixture(autouse=True)
 def told(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """What is shown, as IPython would."""
+    """Return the display, as IPython shows it."""
     shown: list[Any] = []
     monkeypatch.setattr("metalnb.magics.call_checks.display", shown.append)
     return shown
@@ -44,7 +44,7 @@ def arrays(n: int = 40) -> tuple[np.ndarray, np.ndarray]:
 
 
 def checked(source: str, expected: Any = None) -> Any:
-    """A kernel of a cell with ``--check``."""
+    """Return a kernel of a cell with ``--check``."""
     program = metal(source)
     guard(Session(None), program, expected, asked=True, known={})
     (kernel,) = program.kernels.values()
@@ -184,7 +184,7 @@ class Container:
 
 @pytest.mark.parametrize("count", [0, 1, 16, 17, 40])
 def test_fast_enumeration(count: int) -> None:
-    """The objects come in parts: in the caller's room, or where the container has them."""
+    """The objects come in batches: in the caller's buffer, or in the container's memory."""
     addresses = [1000 + i for i in range(count)]
     own = (ctypes.c_void_p * 40)(*addresses)
     container = Container()

@@ -1,7 +1,7 @@
 """A strict double of PyObjC's module ``Metal``: kernels run on the engine ``cpu``.
 
-It has the classes, functions and constants that metalnb uses and no others, takes the arguments that PyObjC takes, and
-raises `MetalAbortError` where Metal's validation would end the process. ``METALNB_METAL=metal_double`` puts the engine
+It has only the classes, functions and constants that metalnb uses, takes the arguments that PyObjC takes, and raises
+`MetalAbortError` where Metal's validation would end the process. ``METALNB_METAL=metal_double`` opens the engine
 ``metal`` on it.
 """
 

@@ -63,7 +63,7 @@ class MTLLogState(ObjCObject):
 
     @contextlib.contextmanager
     def collecting(self) -> Iterator[None]:
-        """Hand what the engine prints to the handlers, without the thread's place, which Apple's log does not have."""
+        """Pass the engine's output to the handlers, without the thread's position, which Apple's log lacks."""
         with contextlib.redirect_stdout(io.StringIO()) as printed:
             yield
         for line in printed.getvalue().splitlines():
@@ -91,7 +91,7 @@ class MTLCaptureDescriptor(ObjCObject):
 class MTLCaptureManager(ObjCObject):
     enabled = True
     running: MTLCaptureDescriptor | None = None
-    recorded: list[str] = []  # noqa: RUF012  (the manager is one for all)
+    recorded: list[str] = []  # noqa: RUF012  (all devices share one manager)
 
     @classmethod
     def sharedCaptureManager(cls) -> MTLCaptureManager:
@@ -138,7 +138,7 @@ class MTLCommandQueue(ObjCObject):
     def __init__(self, most: int) -> None:
         self._free = threading.Semaphore(most)
         self._gpu = ThreadPoolExecutor(1)  # in the order of `commit`, after it has returned
-        self.fails: list[int] = []  # codes of the next command buffers
+        self.fails: list[int] = []  # error codes of the next command buffers
 
     @selector("commandBufferWithDescriptor:", "#")
     def commandBufferWithDescriptor_(self, described: MTLCommandBufferDescriptor) -> MTLCommandBuffer:
@@ -205,7 +205,7 @@ class MTLCommandBuffer(ObjCObject):
                 for encoder in self._encoders:
                     encoder.run()
         self._end = time.perf_counter()
-        self._encoders = []  # Metal lets go of what it retained
+        self._encoders = []  # Metal releases what it retained
         self._status = CONSTANTS[f"MTLCommandBufferStatus{'Error' if code else 'Completed'}"]
         self._queue.done()
 
@@ -301,7 +301,7 @@ class MTLComputeCommandEncoder(ObjCObject):
     def _dispatch(self, pipeline: MTLComputePipelineState, arguments: list[Any], grid: Any, group: Any) -> None:
         said = logged(pipeline.unit, arguments, grid, group) if pipeline.shaderValidation() == 1 else []
         self._logs += said
-        if not said:  # else it is not run: Metal would leave the bad accesses out
+        if not said:  # otherwise it is not run: Metal would skip the bad accesses
             pipeline.start(arguments, grid, group)
 
     @selector("sampleCountersInBuffer:atSampleIndex:withBarrier:", "#QZ")
@@ -322,7 +322,7 @@ class MTLComputeCommandEncoder(ObjCObject):
             samples.take(last)
 
     def _check_addresses(self, pipeline: MTLComputePipelineState) -> None:
-        """Hold each pointer in a struct to the buffers that `useResource` named: others may not be there."""
+        """Check that each pointer in a struct is in a buffer named by `useResource`: others may not be resident."""
         for param in pipeline.unit.signature.buffers:
             record = pipeline.library.struct(param.type.name) if param.reference else None
             for field in record.fields if record else ():

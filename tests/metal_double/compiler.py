@@ -1,4 +1,4 @@
-"""Libraries, functions and pipelines of the double: metalnb's front end reads the text, its engine compiles it."""
+"""The double's libraries, functions and pipelines: metalnb's front end reads the source, its engine compiles it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from .structures import CONSTANTS, SCALARS
 
 
 def engine() -> Engine:
-    """The stand-in for the GPU: it runs on NumPy's memory in place."""
+    """Return the engine that replaces the GPU; it runs on NumPy's memory in place."""
     return named(os.environ.get("METAL_DOUBLE_ENGINE", "cpu"))
 
 
@@ -69,7 +69,7 @@ class MTLFunctionConstantValues(ObjCObject):
 
     @selector("setConstantValue:type:atIndex:", "nQQ")
     def setConstantValue_type_atIndex_(self, value: Any, kind: int, index: int) -> None:
-        table = objc.registered[b"setConstantValue:type:atIndex:"]  # else PyObjC takes no bytes here
+        table = objc.registered[b"setConstantValue:type:atIndex:"]  # otherwise PyObjC accepts no bytes here
         must(table["arguments"][2]["type_modifier"] == b"n", "PyObjC does not know that the value is read")
         must(is_bytes(value), "a function constant has no value")
         for name, (first, code) in SCALARS.items():
@@ -93,7 +93,7 @@ def unpacked(code: str, count: int, value: Any) -> Any:
 
 
 def library_of(source: str, options: MTLCompileOptions) -> MTLLibrary:
-    """Compile a text.
+    """Compile a source.
 
     Raises
     ------
@@ -125,7 +125,7 @@ def library_of(source: str, options: MTLCompileOptions) -> MTLLibrary:
 
 
 def report(refused: CompileError) -> NSError:
-    """Word diagnostics as Apple's compiler does."""
+    """Format diagnostics as Apple's compiler does."""
     lines = ["program_source:1:1: warning: a warning, which is no error", "", "^"]
     for d in refused.diagnostics:
         lines += [f"program_source:{d.line}:{d.column}: {d.severity}: {d.message}", d.text, " " * (d.column - 1) + "^"]

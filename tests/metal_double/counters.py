@@ -1,4 +1,4 @@
-"""The double's counter sample buffers: a clock of the GPU's that runs three times as fast as the host's."""
+"""The double's counter sample buffers: a GPU clock that runs three times as fast as the host's."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from .runtime import ObjCObject, must, selector
 from .structures import CONSTANTS, STRINGS, NSRange
 
-TICKS = 3  # in a nanosecond
+TICKS = 3  # ticks per nanosecond
 
 
 def gpu_clock() -> int:
@@ -18,7 +18,7 @@ def gpu_clock() -> int:
 
 
 class NSData(ObjCObject):
-    """What PyObjC makes bytes of, and NumPy does not read."""
+    """An object that PyObjC converts to bytes and NumPy cannot read."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data

@@ -47,7 +47,7 @@ class MTLDevice(ObjCObject):
     def __init__(self, name: str) -> None:
         self._name = name
         self.queues: list[MTLCommandQueue] = []
-        self.copies = False  # PyObjC made a copy of what was to be lent
+        self.copies = False  # PyObjC copied what should have been used in place
 
     @selector("name")
     def name(self) -> str:

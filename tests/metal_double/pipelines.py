@@ -14,7 +14,7 @@ from .runtime import NSURL, NSError, ObjCObject, must, selector
 from .structures import CONSTANTS
 
 _MOST = 1024
-_binaries: dict[tuple[str, str], Any] = {}  # of what another engine stands in for the GPU's compiler
+_binaries: dict[tuple[str, str], Any] = {}  # of the engine that replaces the GPU's compiler
 _MAGIC = "an archive of the double's\n"
 
 
@@ -71,7 +71,7 @@ class MTLBinaryArchive(ObjCObject):
 
 
 def opened(described: MTLBinaryArchiveDescriptor) -> tuple[MTLBinaryArchive | None, NSError | None]:
-    """Open an archive's file; without one, make an empty archive."""
+    """Open an archive's file or, without one, create an empty archive."""
     if described.url is None:
         return MTLBinaryArchive(set()), None
     file = Path(described.url.path)
@@ -82,7 +82,7 @@ def opened(described: MTLBinaryArchiveDescriptor) -> tuple[MTLBinaryArchive | No
 
 
 def fingerprint(function: MTLFunction) -> str:
-    """Return what Metal knows a compiled function by."""
+    """Return the key by which Metal identifies a compiled function."""
     unit = function.unit
     constants = sorted((c.index, c.type, value) for c, value in unit.constants.items())
     parts = unit.signature.name, unit.cell.edited.original, constants, unit.math, unit.version
@@ -90,7 +90,7 @@ def fingerprint(function: MTLFunction) -> str:
 
 
 def made(function: MTLFunction) -> tuple[MTLComputePipelineState | None, NSError | None]:
-    """Compile a function, as Metal does what no archive has."""
+    """Compile a function, as Metal does for one that is in no archive."""
     if not function.specialised:
         return None, NSError("function f cannot be used to build a pipeline state", 3)
     try:
@@ -116,9 +116,9 @@ def described_state(
 
 
 class MTLComputePipelineState(ObjCObject):
-    most = _MOST  # a test lowers it, as many registers do
-    validates = True  # whether the process has shader validation at all
-    compilations: list[str] = []  # noqa: RUF012  (of all devices)
+    most = _MOST  # a test lowers it, as high register use would
+    validates = True  # whether the process has shader validation
+    compilations: list[str] = []  # noqa: RUF012  (for all devices)
 
     def __init__(self, function: MTLFunction) -> None:
         self.unit, self.library = function.unit, function.library

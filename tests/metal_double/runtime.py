@@ -1,4 +1,4 @@
-"""PyObjC's side of the double: selectors that check their arguments as the bridge does, objects, `objc` itself."""
+"""PyObjC's side of the double: selectors that check their arguments as the bridge does, objects, and `objc`."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from typing import Any
 
 VERSION = "12.2 (double)"
 
-# Each selector with the encodings of its arguments, as the methods below declare them: "@" an object or nil, "#" an
+# Each selector with its arguments' encodings, as the methods below declare them: "@" an object or nil, "#" an
 # object, "Q" an unsigned integer, "q" an integer, "Z" a BOOL, "S" an MTLSize, "R" an NSRange, "n" bytes to read, "o"
 # the error, "t" an integer that is returned, "p" a pointer that may be NULL.
 SELECTORS: dict[str, str] = {}
 
 
 class MetalAbortError(AssertionError):
-    """Where Metal's validation would end the process."""
+    """Raised where Metal's validation would end the process."""
 
 
 def must(condition: object, message: str) -> None:
@@ -27,7 +27,7 @@ def must(condition: object, message: str) -> None:
 
 
 def selector(name: str, kinds: str = "") -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Make a method of one of Metal's, held to the number and the kinds of its arguments."""
+    """Make a method of Metal that checks the number and kinds of its arguments."""
     SELECTORS[name] = kinds
 
     def decorate(method: Callable[..., Any]) -> Callable[..., Any]:
@@ -37,7 +37,7 @@ def selector(name: str, kinds: str = "") -> Callable[[Callable[..., Any]], Calla
         @functools.wraps(method)
         def call(self: ObjCObject, *arguments: Any) -> Any:
             if len(arguments) != len(kinds):
-                message = f"Need {len(kinds)} arguments, got {len(arguments)}"  # PyObjC's words
+                message = f"Need {len(kinds)} arguments, got {len(arguments)}"  # PyObjC's wording
                 raise TypeError(message)
             for place, (kind, argument) in enumerate(zip(kinds, arguments, strict=True)):
                 check(name, place, kind, argument)
@@ -49,7 +49,7 @@ def selector(name: str, kinds: str = "") -> Callable[[Callable[..., Any]], Calla
 
 
 def check(name: str, place: int, kind: str, given: Any) -> None:
-    """Raise what PyObjC raises for an argument that it cannot pass."""
+    """Raise PyObjC's error for an argument that it cannot pass."""
     from .structures import MTLSize, NSRange
 
     fits = {
@@ -78,7 +78,7 @@ def is_bytes(given: Any) -> bool:
 
 
 class ObjCObject:
-    """An object behind the bridge: it has the methods of its class and no other attribute."""
+    """An object behind the bridge, with its class's methods and no other attributes."""
 
     @classmethod
     def alloc(cls) -> ObjCObject:

@@ -1,4 +1,4 @@
-"""Metal's structures and constants, with the values that PyObjC's tables give."""
+"""Metal's structures and constants, with the values from PyObjC's tables."""
 
 from __future__ import annotations
 

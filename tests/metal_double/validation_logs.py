@@ -1,4 +1,4 @@
-"""What the double's shader validation says: accesses beyond buffers, as metalnb's own checked build finds them."""
+"""The double's shader validation: accesses beyond buffers, as metalnb's checked build finds them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class MTLFunctionLogDebugLocation(ObjCObject):
 
 
 class MTLFunctionLog(ObjCObject):
-    located = True  # whether the library has its lines
+    located = True  # whether the library has line numbers
 
     def __init__(self, kernel: str, found: Finding) -> None:
         self._kernel, self._found = kernel, found
@@ -49,7 +49,7 @@ class MTLFunctionLog(ObjCObject):
 
 
 def logged(unit: Unit, arguments: list[Any], grid: Any, group: Any) -> list[MTLFunctionLog]:
-    """Run a dispatch on copies, watched; return what is said of it."""
+    """Run a dispatch on copies in the checked build; return the log entries."""
     copies = [a if a is None or isinstance(a, int) else np.array(a) for a in arguments]
     facts = run_checked(unit, copies, grid, group, 10.0)
     before = {

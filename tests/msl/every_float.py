@@ -1,7 +1,7 @@
-"""Walk through the floats: the greatest error of each function of one float, on the engine ``cpu``.
+"""Walk through the floats: find the greatest error of each function of one float on the engine ``cpu``.
 
-``python tests/msl/every_float.py [--step N] [--keep] [function ...]`` takes each N-th of all 2^32 floats, in precise
-math; ``--keep`` writes what it finds into ``docs/msl.json``, from which ``page.py --again`` writes ``docs/msl.md``.
+``python tests/msl/every_float.py [--step N] [--keep] [function ...]`` tests every N-th of all 2^32 floats in precise
+math. ``--keep`` writes the errors into ``docs/msl.json``, from which ``page.py --again`` writes ``docs/msl.md``.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ OWN = (
 
 
 def worst(row: Real, step: int) -> tuple[float, float]:
-    """Return a function's greatest error in ulp, and the argument that it is found at."""
+    """Return a function's greatest error in ulp, and the argument where it occurs."""
     program = mnb.compile(
         f"""#include <metal_stdlib>
         kernel void each(device const float* x, device float* y, uint i [[thread_position_in_grid]]) {{
@@ -56,7 +56,7 @@ def worst(row: Real, step: int) -> tuple[float, float]:
 
 
 def main() -> int:
-    """Print a line for each function; return how many are beyond their bound."""
+    """Print a line for each function; return how many exceed their bound."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("functions", nargs="*", help="default: all")
     parser.add_argument("--step", type=int, default=1, help="take each N-th float (default: all, minutes a function)")

@@ -1,7 +1,7 @@
-"""The functions of MSL's standard library, each declared once: what it is given, what it must answer, how exactly.
+"""The functions of MSL's standard library, each declared once: its arguments, its results and its accuracy.
 
 Bounds are those of MSL's tables 8.1 (float) and 8.3 (half), in ulp: 0.5 is "correctly rounded" and 0 is exact. Fast
-math is held to the same bounds unless a row says otherwise: what table 8.2 allows beyond them is not made use of.
+math has the same bounds unless a row says otherwise: metalnb does not use the wider ones of table 8.2.
 """
 
 from __future__ import annotations
@@ -30,31 +30,31 @@ class Real:
     section : str
         The section of the specification, version 3.1.
     oracle : callable
-        Of float64 arrays, one an argument.
+        Computes the result from float64 arrays, one per argument.
     ulp : float
         The bound for float, in precise mode.
     domains : tuple
-        One an argument: an interval, or None for every finite number. Edge cases are added.
+        One per argument: an interval, or None for every finite number. Edge cases are added.
     call : str
-        The call, when it is not ``name(a, b, ...)``. `second` is a variable for a second result.
+        The call, if it is not ``name(a, b, ...)``. `second` is a variable for a second result.
     second : str
         The element type of `second`: "T" or "int".
     integer : tuple of int
-        Places of the arguments that are int.
+        Indices of the arguments that are int.
     half : float
         The bound for half.
     fast : float or None
-        The bound for float in fast mode, where table 8.2 has a wider one that is made use of.
+        The bound for float in fast mode, where metalnb uses a wider one from table 8.2.
     zeros : bool
-        True where the sign of a zero is part of the answer, in precise mode.
+        True if the sign of a zero result is checked, in precise mode.
     edges : bool
-        False where the specification leaves the edge cases undefined.
+        False if the specification leaves the edge cases undefined.
     variants : bool
-        True for a function that `fast` and `precise` name too.
+        True for a function that is also in `fast` and `precise`.
     native : bool
-        True for an oracle of arrays of the type itself.
+        True for an oracle that takes arrays of the type itself.
     since : str
-        The version of MSL that brought it.
+        The version of MSL that introduced it.
     """
 
     name: str
@@ -285,7 +285,7 @@ class Integer:
     name : str
     arity : int
     oracle : callable
-        Of Python integers, after the type's `Limits`; what it gives is taken modulo the type's size.
+        Takes the type's `Limits`, then Python integers; its result is taken modulo the type's size.
     types : tuple of str
     call : str
         The call, when it is not ``name(a, b, ...)``.

@@ -1,8 +1,8 @@
-"""Make ``docs/msl.md`` from the tables of the tests, and from what a run of them measured.
+"""Make ``docs/msl.md`` from the tests' tables and the measurements of a test run.
 
-``python tests/msl/page.py`` runs the tests that the chapters of the specification name, and writes the page and
-``docs/msl.json``, the measurement; ``test_page.py`` holds the page to the tables. With ``--again`` it writes the page
-again from the last measurement.
+``python tests/msl/page.py`` runs the tests that the specification's chapters name, and writes the page and the
+measurements, ``docs/msl.json``; ``test_page.py`` compares the page with the tables. With ``--again`` it rewrites the
+page from the last measurements.
 """
 
 from __future__ import annotations
@@ -39,23 +39,23 @@ HALF_WITHOUT_BOUND = {"pow", "powr"}  # table 8.3 leaves them out
 KINDS = ("float", "half")
 MODES = ("precise", "fast")
 
-# Attributes that belong to things a kernel could have, and metalnb has not; the others belong to other stages.
+# Attributes of things that a kernel could have but metalnb lacks; the others belong to other stages.
 _OF_KERNELS = {"2.13", "2.16", "5.1.4, 5.1.5", "5.1.12", "5.2.1", "5.2.2", "5.2.4"}
 
 
 @dataclass(slots=True)
 class Measured:
-    """What a run of the tests gives.
+    """The results of a test run.
 
     Attributes
     ----------
     date, device, system : str
     shown : dict of str to str
-        The test that shows each name.
+        The test that covers each name.
     ulp : dict of str to (dict of str to float)
         Each function's greatest error, by element type and mode.
     every_float : dict of str to float
-        The greatest error of each function of one float on the engine `cpu`, of all 2^32: `every_float.py`.
+        The greatest error of each function of one float over all 2^32, on the engine `cpu`: `every_float.py`.
     """
 
     date: str = ""
@@ -67,7 +67,7 @@ class Measured:
 
 
 def key(chapter: Chapter, name: str) -> str:
-    """Name a name among all chapters: there is an `abs` of integers, and one of floats."""
+    """Return a name's key among all chapters: there is an `abs` of integers, and one of floats."""
     return f"{chapter.section} {name}"
 
 
@@ -83,7 +83,7 @@ class Recorder:
         mnb.compile = self.compile  # type: ignore[assignment]
 
     def compile(self, source: str, *args: Any, **options: Any) -> Any:
-        """Compile, and note the cell."""
+        """Compile and note the cell."""
         program = self._compile(source, *args, **options)
         if self._test:
             self.cells[self._test].append(source)
@@ -91,12 +91,12 @@ class Recorder:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
-        """Note which test runs."""
+        """Note the running test."""
         self._test = item.nodeid.split("[")[0]
         return (yield)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Note what failed, and what was measured."""
+        """Note failures and measurements."""
         if report.failed:
             self.failed.add(report.nodeid.split("[")[0])
         if report.when == "call":
@@ -105,7 +105,7 @@ class Recorder:
                 self.ulp[function][place] = max(error, self.ulp[function].get(place, 0.0))
 
     def measured(self) -> Measured:
-        """Find each name's test among those that passed."""
+        """Return each name's test among those that passed."""
         shown = {}
         texts = {test: "\n".join(cells) for test, cells in self.cells.items() if test not in self.failed}
         for chapter in CHAPTERS:
@@ -196,7 +196,7 @@ def _version(text: str) -> tuple[int, ...]:
 
 
 def _chapter(chapter: Chapter, measured: Measured) -> str:
-    """Write a chapter's table; a test that shows all of it is named once, above."""
+    """Write a chapter's table; a test that covers all of it is named once, above the table."""
     tests = [_test(chapter, entry, measured) for entry in chapter.entries]
     shared = tests[0] if len(set(tests)) == 1 and not chapter.entries[0].lack else ""
     head = ["function" if chapter.kind == "function" else "name", "since"]
@@ -246,7 +246,7 @@ def _operators(measured: Measured) -> str:
 
 
 def _own_mathematics(measured: Measured) -> str:
-    """Write the greatest error of each function of one float, over all of them."""
+    """Write the greatest error of each function of one float, over all floats."""
     rows = [[f"`{row.name}`", f"{row.ulp:g}", f"{measured.every_float[row.name]:.2f}"]
             for row in REALS if row.name in measured.every_float]  # fmt: skip
     table = _table(["function", "float bound", "greatest error"], rows)
@@ -261,7 +261,7 @@ def _own_mathematics(measured: Measured) -> str:
 
 
 def features() -> dict[str, list[str]]:
-    """Return what the tests of the language itself show: the features of each."""
+    """Return the language features that each test covers."""
     from msl import test_language
 
     tables = {"test_language": test_language.ROWS, "test_address_spaces": test_language.SPACES,
@@ -270,7 +270,7 @@ def features() -> dict[str, list[str]]:
 
 
 def refusals() -> tuple[tuple[str, str, str, str], ...]:
-    """Return the golden refusals of what Apple's compiler refuses: name, text, message, cure."""
+    """Return the golden refusals of what Apple's compiler refuses: name, source, message, cure."""
     from msl.test_refusals import REFUSED
 
     return tuple(row for row in REFUSED if "metalnb runs" not in row[2])
@@ -302,7 +302,7 @@ def _refused() -> str:
 
 
 def _rule_since(message: str) -> str:
-    """Return since when a rule can be broken: since the latest of MSL's words that its message names, else ever."""
+    """Return the MSL version since which a rule can be broken: that of the latest MSL name in its message, if any."""
     named = (ATTRIBUTES[word].since for word in re.findall(r"\w+", message) if word in ATTRIBUTES)
     later = (spelled(SINCE[word]) for word in re.findall(r"\w+", message) if word in SINCE)
     return max((*named, *later), key=_version, default="1.0")
@@ -339,7 +339,7 @@ def _link(test: str) -> str:
 
 
 def _prose(text: str) -> str:
-    """Escape what Markdown would take for its own."""
+    """Escape Markdown's special characters."""
     return html.escape(text, quote=False).replace("*", r"\*")
 
 
@@ -353,7 +353,7 @@ def _table(head: list[str], rows: Iterable[list[str]]) -> str:
 
 
 def measure() -> Measured | None:
-    """Run the tests; None when one fails, or a name is not shown by any."""
+    """Run the tests; return None if one fails or a name is not covered."""
     recorder = Recorder()
     chapters = [c for c in CHAPTERS if not all(entry.lack for entry in c.entries)]
     tests = sorted({str(HERE / test) for chapter in chapters for test in chapter.tests})
@@ -371,7 +371,7 @@ def read() -> Measured:
 
 
 def main() -> int:
-    """Write the page, after measuring unless ``--again`` is given."""
+    """Write the page; measure first unless ``--again`` is given."""
     measured = read() if "--again" in sys.argv[1:] else measure()
     if measured is None:
         return 1

@@ -1,8 +1,8 @@
-"""Tables of MSL expressions, each with the type and the value that the specification gives it.
+"""Tables of MSL expressions, each with its type and value by the specification.
 
-A table becomes one cell: every row is evaluated in it on the device, and every row is a test of its own. `make test`
-takes each row in two of the address spaces, and each space with half of the rows: it is the types of an expression, not
-its values, that depend on the space, and a row's neighbours have the same types.
+A table becomes one cell, which evaluates every row on the device; every row is a separate test. `make test` tests each
+row in two of the address spaces, and each space with half of the rows: only the types of an expression depend on the
+space, not its values, and a row's neighbours have the same types.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import metalnb as mnb
 __all__ = ["SPACES", "Row", "Table", "rows"]
 
 SPACES = ("device", "threadgroup", "thread", "constant")
-_WORDS = 17  # of a slot: whether the type is the expected one, then up to 16 numbers
+_WORDS = 17  # per slot: whether the type is as expected, then up to 16 numbers
 
 _HELPERS = """
 #include <metal_stdlib>
@@ -52,7 +52,7 @@ class Row:
 
 
 def rows(*given: tuple[str, str, object]) -> list[Row]:
-    """Make rows of ``(type, text, number or numbers)``."""
+    """Return rows made from ``(type, text, number or numbers)``."""
     return [Row(text, kind, tuple(np.atleast_1d(np.asarray(n, object)).ravel())) for kind, text, n in given]
 
 
@@ -65,8 +65,8 @@ class Table:
     declarations : str
         At program scope.
     objects : dict of str to (str, str)
-        What every row may name, with type and initial value. It is read from a buffer, so the compiler knows no value;
-        a row changes its own copy.
+        The objects that every row may name, with type and initial value. They are read from a buffer, so that the
+        compiler does not know their values; a row changes its own copy.
     spaces : tuple of str
         The address spaces of the objects; every row is evaluated once in each.
     """
@@ -78,7 +78,7 @@ class Table:
 
     @property
     def params(self) -> list[object]:
-        """Every row in every space, for ``pytest.mark.parametrize("space, index")``."""
+        """Return every row in every space, for ``pytest.mark.parametrize("space, index")``."""
         return [
             pytest.param(s, i, id=f"{s}-{r.text}", marks=() if self._is_short(s, i) else pytest.mark.long)
             for s in self.spaces
@@ -86,11 +86,11 @@ class Table:
         ]
 
     def _is_short(self, space: str, index: int) -> bool:
-        """Return whether `make test` takes a row in a space: in two spaces, alternating."""
+        """Return whether `make test` tests a row in a space; each row is in two spaces, alternating."""
         return (self.spaces.index(space) - index) % len(self.spaces) < 2
 
     def check(self, space: str, index: int) -> None:
-        """Fail unless a row has the type and the numbers it should have."""
+        """Fail unless a row has the expected type and numbers."""
         part = self._is_short(space, index)
         if (space, part) not in self._results:
             self._results[space, part] = self._run(space, part)
@@ -111,11 +111,11 @@ class Table:
     def _program(self) -> mnb.Program | mnb.CompileError:
         try:
             return mnb.compile(self.source())
-        except mnb.CompileError as error:  # the same for every row: do not compile again for each
+        except mnb.CompileError as error:  # the same for every row: do not compile it again
             return error
 
     def _run(self, space: str, part: bool) -> np.ndarray | mnb.CompileError:
-        """Evaluate the rows of a space that are in `make test`, or the others."""
+        """Evaluate a space's rows that are in `make test`, or the others."""
         program = self._program
         if isinstance(program, mnb.CompileError):
             return program
@@ -129,7 +129,7 @@ class Table:
         return slots
 
     def source(self) -> str:
-        """Return the cell."""
+        """Return the cell's source."""
         members = " ".join(f"{kind} {name};" for name, (kind, _) in self.objects.items())
         values = " ".join(f"o.{name} = {value};" for name, (_, value) in self.objects.items())
         return "\n".join([
@@ -172,7 +172,7 @@ def _name(space: str, part: bool) -> str:
 
 
 def _aligned(size: int) -> np.ndarray:
-    """Make zeroed bytes that any vector may lie in."""
+    """Return zeroed bytes, aligned for any vector."""
     memory = np.zeros(size + 64, np.uint8)
     start = -memory.ctypes.data % 64
     return memory[start : start + size]

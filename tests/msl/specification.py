@@ -1,8 +1,8 @@
-"""What MSL has for compute kernels on buffers: every type, attribute, function, constant and macro, by section.
+"""MSL for compute kernels on buffers: every type, attribute, function, constant and macro, by section.
 
-Sections are those of the Metal Shading Language specification, version 4; a version is the one of MSL, on macOS, that
-brought the name. What metalnb does not run is listed in ``metalnb/msl/language/unsupported.py``, and attributes in
-``metalnb/msl/language/attributes.py``: they are read from there.
+Sections are those of the Metal Shading Language specification, version 4; a version is that of MSL on macOS that
+introduced the name. Unsupported features are read from ``metalnb/msl/language/unsupported.py``, attributes from
+``metalnb/msl/language/attributes.py``.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ class Entry:
     names : tuple of str
     since : str
     note : str
-        Restrictions by the specification, or other names in it.
+        Restrictions in the specification, or other names there.
     lack : str
-        Why a cell does not find it; empty for what is supported.
+        Why a cell does not find it; empty if it is supported.
     """
 
     names: tuple[str, ...]
@@ -51,7 +51,7 @@ class Chapter:
     kind : {"function", "word", "attribute"}
         How a name must appear in a cell to count as used: called, anywhere, or in double brackets.
     tests : tuple of str
-        Where its names are shown, ``file`` or ``file::function``: a name's test is the first there that uses it.
+        Tests that cover its names, ``file`` or ``file::function``: a name's test is the first that uses it.
     entries : tuple of Entry
     """
 
@@ -63,7 +63,7 @@ class Chapter:
 
 
 def uses(kind: Kind, name: str) -> re.Pattern[str]:
-    """Return the pattern of a cell's text in which a name is used."""
+    """Return the pattern that matches a cell in which a name is used."""
     word = rf"(?<!\w){re.escape(name)}"
     return re.compile({
         "function": rf"{word}\s*[(<]", "word": rf"{word}(?!\w)", "attribute": rf"\[\[[^\]]*{word}(?!\w)",
@@ -75,7 +75,7 @@ def _each(names: str, since: str = "1.0", note: str = "") -> tuple[Entry, ...]:
 
 
 def _tried(names: str, table: Sequence[Real | Integer]) -> tuple[Entry, ...]:
-    """Take each version from the table that its function is tried by."""
+    """Return entries with versions from the tables that test the functions."""
     since = {row.name: row.since for row in table}
     return tuple(Entry((name,), since.get(name, "1.0")) for name in names.split())
 

@@ -72,7 +72,8 @@ def test_every_modification_happens_once(kind: str, space: str) -> None:
         program[f"{row.name}_"](memory, old, grid=(count,), threadgroup=(GROUP,))
         given = operands(row, count)
         assert memory[0] == functools.reduce(row.operate, given, row.start), row.name
-        # Some order of the modifications explains every old value: each is what another thread's made it, or the first.
+        # Some order of the modifications explains every old value: each is the initial value or another thread's
+        # result.
         made = np.array([row.operate(int(o), g) for o, g in zip(old, given, strict=True)])
         assert set(old.tolist()) <= {row.start, *made.tolist()}, row.name
 

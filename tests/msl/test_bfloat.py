@@ -1,4 +1,4 @@
-"""bfloat beside other numbers (MSL 2.1): compound assignment, ``?:`` and literals."""
+"""bfloat combined with other numbers (MSL 2.1): compound assignment, ``?:`` and literals."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from msl.cells import place
 import metalnb as mnb
 
 _HEAD = "#include <metal_stdlib>\nusing namespace metal;\n"
-# Each kind of number with what the four operators make of 9, beside a bfloat that is 2.
+# Each kind of number, with the results of the four operators on 9 and a bfloat 2.
 _INTEGERS = ("char", "uchar", "short", "ushort", "int", "uint", "long", "ulong")
 _LEFT = {
     **{kind: [11, 7, 18, 4.5] for kind in ("float", "half", "bfloat")},
@@ -32,7 +32,7 @@ _PLACES = {
 }  # fmt: skip
 
 
-@pytest.mark.long(every=8)  # Seconds each; what is assigned differs, the operator does not
+@pytest.mark.long(every=8)  # Seconds each; only the assigned values differ, not the operator
 @pytest.mark.parametrize("place", _PLACES)
 def test_every_number_takes_a_bfloat_in_compound_assignment(place: str) -> None:
     above, before, target, result = _PLACES[place]
@@ -77,7 +77,7 @@ _LISTS = {
 }
 
 
-@pytest.mark.parametrize("word", ["", "bfloat one = 1; y[i] = one;"])  # with the word each ?: is put into a call
+@pytest.mark.parametrize("word", ["", "bfloat one = 1; y[i] = one;"])  # with this name every ?: becomes a call
 @pytest.mark.parametrize("what", _LISTS)
 def test_choices_among_the_arguments_of_a_template(what: str, word: str) -> None:
     expression, want = _LISTS[what]
@@ -99,7 +99,7 @@ def test_choices_among_the_arguments_of_a_template(what: str, word: str) -> None
     assert y.tolist() == [want]
 
 
-# What makes a bfloat of a float without a word, where § is the finding. Apple's compiler says: "cannot initialize a
+# Implicit conversions of a float to a bfloat; § marks the finding. Apple's compiler says: "cannot initialize a
 # variable of type 'bfloat' with an rvalue of type 'float'".
 _SILENT = {
     "a variable": "bfloat a = §x[0];",
@@ -137,7 +137,7 @@ template <class T> T returned(float a) { return a; }
 """
 
 
-@pytest.mark.long(every=3)  # One rule refuses them all
+@pytest.mark.long(every=3)  # One rule refuses all of them
 @pytest.mark.parametrize("what", _SILENT)
 def test_no_float_becomes_a_bfloat_silently(what: str) -> None:
     asking = _ASKING + ("bfloat returns(float a) { return a; }\n" if what == "a function's result" else "")

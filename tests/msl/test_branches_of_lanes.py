@@ -1,4 +1,4 @@
-"""SIMD functions in branches are those of the lanes that take them, whatever else the branches have in common."""
+"""SIMD functions in branches cover only the lanes that take the branch, whatever else the branches have in common."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ kernel void k(device uint* out, device const uint* a, constant uint& n, uint i [
               uint lid [[thread_position_in_threadgroup]], uint size [[threads_per_threadgroup]]) {
     uint x = a[i], y = 0;
 """
-# Each lane is to have the sum of x over the lanes where x is odd, or even, as it is there; of the even ones of x + 1.
+# Each lane should get the sum of x over the lanes whose x has its own parity; for even ones, of x + 1.
 BRANCHES = {
     "two arms": "if (x & 1) y = simd_sum(x); else y = simd_sum(x + 1);",
     "two arms, stored": "if (x & 1) out[i] = simd_sum(x); else out[i] = simd_sum(x + 1); y = out[i];",
@@ -44,7 +44,7 @@ def test_lanes_of_one_branch_meet(branch: str, kind: str) -> None:
                 assert out[first : first + len(x)].tolist() == want.tolist(), (size, first)
 
 
-# A maximum is the same for all threads, and so is a sum of its multiples: none of it is a lane's own.
+# A maximum is uniform, and so is a sum of its multiples.
 SUMS = {
     "simd_max": "uint m = simd_max(x); for (uint k = 0; k < a[5]; ++k) y += m * k;",
     "simd_max of int": "int m = simd_max(int(x)); for (uint k = 0; k < a[5]; ++k) y += m * k;",
@@ -66,7 +66,7 @@ def test_a_maximum_in_a_sum(loop: str, turns: int) -> None:
 
 
 def test_a_value_that_a_condition_knows_is_still_each_lanes_own() -> None:
-    """A call of a function in which lanes converge was written twice, once with 0 for what is 0 on one way to it."""
+    """A call in which lanes converge was once duplicated, with a constant 0 for a value that is 0 on one path."""
     between = """
     threadgroup uint tile[256];
     uint width = min(32u, size - lid / 32 * 32);

@@ -1,6 +1,7 @@
-"""What clang warns of reaches the author as a warning at its place in the cell; what is right is not warned of.
+"""clang's warnings reach the author at their position in the cell; correct code causes none.
 
-A line that begins with a brace is the body of a kernel, and gets its head; ``§`` marks the place a warning must name.
+A line that begins with a brace is the body of a kernel, and gets its head; ``§`` marks the position a warning must
+name.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from metalnb.errors import Diagnostic
 from metalnb.msl.libclang.author_warnings import cautions
 from metalnb.program import compiled as programs
 
-# Name, text, message, hint. The message's place is marked.
+# Name, source, message, hint. The message's position is marked.
 WARNED = (
     ("a path without a return", "float f(float x) { if (x > 2) return x; §}\n{ y[i] = f(i); }",
      "non-void function does not return a value in all control paths",
@@ -67,7 +68,7 @@ WARNED = (
      ""),
 )  # fmt: skip
 
-# Name, text. All of these are Metal, and mean what they say.
+# Name, source. All of these are Metal, and mean what they say.
 SILENT = (
     ("every path returns", "float f(float x) { if (x > 2) return x; else return 2; }\n{ y[i] = f(i); }"),
     ("a loop that only a return ends", "int f(int n) { while (true) { if (n-- < 2) return n; } }\n{ y[i] = f(i); }"),
@@ -96,7 +97,7 @@ SILENT = (
 
 
 def warned(compiled: Callable[[], object]) -> list[str]:
-    """Return the texts of the warnings that come while something is compiled."""
+    """Compile something; return the texts of the warnings."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         compiled()

@@ -1,4 +1,4 @@
-"""``?:`` between vectors of any address spaces (MSL 3.1), and that nothing else about it changes."""
+"""``?:`` between vectors in any address spaces (MSL 3.1); nothing else about it changes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import metalnb as mnb
 _HEAD = "#include <metal_stdlib>\nusing namespace metal;\n"
 
 
-@pytest.mark.long(every=3)  # 3 divides neither count: each kind and each operand is among them
+@pytest.mark.long(every=3)  # 3 divides neither count, so each kind and each operand remains
 @pytest.mark.parametrize("kind", ["float4", "half3", "packed_float3", "float2x2"])
 @pytest.mark.parametrize("other", ["T(2)", "local_one", "group_one", "c[0]", "chosen ? x[0] : T(2)"])
 def test_vectors_of_any_space_meet(kind: str, other: str) -> None:
@@ -108,7 +108,7 @@ inline cplx operator*(float s, cplx a) { return {s * a.re, s * a.im}; }
         ("list[0]", [1 + 2j, 4 + 1j]),
     ],
 )
-@pytest.mark.parametrize("word", ["", "bfloat one; "])  # with the word each ?: is put into a call
+@pytest.mark.parametrize("word", ["", "bfloat one; "])  # with this name every ?: becomes a call
 def test_operators_of_ones_own_are_operands(chosen: str, want: list[complex], word: str) -> None:
     source = f"""{_HEAD}{_OWN}
     #define CHOOSE(c, x, y) ((c) ? (x) + (y) : (x))

@@ -1,4 +1,4 @@
-"""Constants (MSL 6.5), and what has no chapter of functions to be tried with: any, all and not, uniform, alignas."""
+"""Constants (MSL 6.5), and what no chapter of functions covers: any, all and not, uniform, alignas."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_constants_are_rounded_from_the_exact_values(kind: str) -> None:
 _LOGIC = Table(rows(
     ("bool", "all(t)", 0), ("bool", "any(t)", 1), ("bool", "all(t.xz)", 1), ("bool", "any(t.yw)", 0),
     ("bool", "all(b)", 1), ("bool", "any(!b)", 0), ("bool4", "not(t)", [0, 1, 0, 1]), ("bool", "not(b)", 0),
-    # A bfloat is asked as a float is.
+    # A bfloat is tested as a float.
     ("bool", "isnan(g)", 0), ("bool", "isinf(g / 0)", 1), ("bool", "isfinite(g)", 1), ("bool", "signbit(-g)", 1),
     ("bool2", "isnan(h)", [0, 1]), ("bool2", "isfinite(h)", [1, 0]), ("bool", "isnormal(g)", 1),
     ("bool", "isunordered(g, h.y)", 1), ("bool", "isordered(g, h.x)", 1), ("bfloat", "select(g, h.x, b)", 3),

@@ -14,12 +14,12 @@ from metalnb.msl.text.includes import INCLUDE
 # Inputs (MSL 5.2.3.6) -------------------------------------------------------------------------------------------------
 
 GRID, GROUP = (7, 5, 3), (4, 2, 2)
-NOMINAL = 16  # threads in a whole threadgroup
+NOMINAL = 16  # threads in a complete threadgroup
 KINDS = ("uint", "ushort", "uint2", "ushort2", "uint3", "ushort3")
 
 
 def expected_inputs() -> dict[str, np.ndarray]:
-    """Say what each input is for every thread of GRID: an array of shape (threads, 3)."""
+    """Return each input's value for every thread of GRID, as an array of shape (threads, 3)."""
     rows = {name: [] for name in INPUTS}
     for z, y, x in itertools.product(*(range(n) for n in reversed(GRID))):
         at = np.array([x, y, z])
@@ -103,7 +103,7 @@ def test_a_function_constant_of_every_type(kind: str, value: object) -> None:
     text = f"constant {kind} c [[function_constant(3)]];\nkernel void k(device {kind}* y) {{ y[0] = c; }}"
     components = value if isinstance(value, tuple) else (value,)
     scalar = kind.rstrip("234")
-    if scalar == "bfloat":  # its bits: NumPy has no such type
+    if scalar == "bfloat":  # its bits, since NumPy has no such type
         text = text.replace("device bfloat* y", "device ushort* y").replace("= c", "= as_type<ushort>(c)")
         components = (np.float32(value).view(np.uint32) >> 16,)
     y = np.zeros((1, *((4 if len(components) == 3 else len(components),) if kind != scalar else ())), DTYPES[scalar])
@@ -191,7 +191,7 @@ GATES = {
 @pytest.mark.parametrize("gate", GATES)
 def test_a_constant_made_of_function_constants_gates_an_argument(gate: str) -> None:
     there, *away = GATES[gate]
-    # What is not given a value is asked for, and so is optional.
+    # A constant without a value is tested with is_function_constant_defined, and so is optional.
     text = PRELUDE + GATED.replace("GATE", f"({gate}) && (is_function_constant_defined(rows) || true)")
     y = np.zeros(2, np.float32)
     mnb.compile(text, constants={"rows": 0, **there}).k(y, np.array([3, 4], np.float32))
@@ -255,7 +255,7 @@ def test_a_function_constant_that_nothing_uses_needs_no_value() -> None:
         mnb.compile(PRELUDE + text)
 
 
-# Kernels by other ways ------------------------------------------------------------------------------------------------
+# Kernels declared in other ways ---------------------------------------------------------------------------------------
 
 SCALE = """
 template <typename T, int N> [[kernel]] void scale(device T* y, uint i [[thread_position_in_grid]]) { y[i] = T(i) * N; }
@@ -351,7 +351,7 @@ def test_31_buffers() -> None:
     np.testing.assert_array_equal(y, sum((n + 1) * b for n, b in enumerate(buffers)))
 
 
-# Headers and long texts -----------------------------------------------------------------------------------------------
+# Headers and long sources ---------------------------------------------------------------------------------------------
 
 HEADERS = sorted(f.name for f in INCLUDE.iterdir() if f.name.startswith("metal_"))
 
@@ -365,7 +365,7 @@ def test_every_public_header_can_be_included(end: str) -> None:
     assert y[0] == 7
 
 
-@pytest.mark.long(every=4)  # test_headers reads each of ours by itself
+@pytest.mark.long(every=4)  # test_headers reads each of ours separately
 @pytest.mark.parametrize("name", HEADERS)
 def test_a_header_stands_alone(name: str) -> None:
     y = np.zeros(2, np.float32)
@@ -373,7 +373,7 @@ def test_a_header_stands_alone(name: str) -> None:
     assert (y == 3).all()
 
 
-@pytest.mark.long  # A quarter of a minute in the compiler
+@pytest.mark.long  # 15 s in the compiler
 def test_a_kernel_of_13000_lines() -> None:
     lines = 13_000
     body = "\n".join(

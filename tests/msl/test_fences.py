@@ -1,4 +1,4 @@
-"""Barriers of a SIMD-group, every memory flag, fences, atomic types by name (MSL 2.6, 6.9.1, 6.15.3)."""
+"""SIMD-group barriers, every memory flag, fences, atomic types by name (MSL 2.6, 6.9.1, 6.15.3)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every function of MSL's standard library against its declaration in ``functions.py``."""
+"""Every function of MSL's standard library, compared with its declaration in ``functions.py``."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ import metalnb as mnb
 REAL_TYPES = {"half": np.float16, "float": np.float32}
 MODES = ("fast", "precise")
 WIDTHS = (1, 4)
-COUNT = 2048  # inputs of a function, edges and random ones together
+COUNT = 2048  # inputs of a function, edge cases and random ones together
 CHUNK = 20  # functions in a kernel
 
 
 def edges(dtype: type[np.floating]) -> NDArray:
-    """Numbers at which functions go wrong."""
+    """Return numbers at which functions tend to go wrong."""
     info = np.finfo(dtype)
     numbers = [
         0.0, info.smallest_subnormal, info.smallest_normal, 0.5, 1 - info.epsneg, 1.0, 1 + info.eps, 1.5, 2.0, 2.5, 3.0,
@@ -40,14 +40,14 @@ def real_inputs(row: Real, kind: str) -> list[NDArray]:
     cases = list(itertools.product(range(len(special)), repeat=len(row.domains)))
     cases = [cases[i] for i in np.linspace(0, len(cases) - 1, min(len(cases), COUNT // 2)).astype(int)] if cases else []
     for place, domain in enumerate(row.domains):
-        if domain is None:  # every exponent alike
+        if domain is None:  # every exponent equally
             bits = np.dtype(dtype).itemsize * 8
             values = random.integers(0, 2**bits, COUNT, dtype=np.uint64).astype(f"u{bits // 8}").view(dtype)
             values = np.where(np.isfinite(values), values, dtype(1))
         else:
             low, high = (np.clip(x, -float(np.finfo(dtype).max), float(np.finfo(dtype).max)) for x in domain)
             values = random.uniform(low, high, COUNT).astype(dtype)
-            near = random.uniform(0, 1, COUNT) < 0.25  # small numbers too, where 0 is inside
+            near = random.uniform(0, 1, COUNT) < 0.25  # small numbers too, if the interval contains 0
             if low <= 0 <= high:
                 values = np.where(near, values * dtype(2.0) ** random.integers(-10, 0, COUNT).astype(dtype), values)
         chosen = [special[case[place]] for case in cases]
@@ -59,7 +59,7 @@ def real_inputs(row: Real, kind: str) -> list[NDArray]:
 
 
 def real_source(rows: list[Real], kind: str, width: int, spaces: tuple[str, ...]) -> str:
-    """Write one kernel that calls each of `rows` on inputs of its own, in each of `spaces` of names."""
+    """Write one kernel that calls each of `rows` on its own inputs, in each of the namespaces `spaces`."""
     vector = kind if width == 1 else f"{kind}{width}"
     whole = "int" if width == 1 else f"int{width}"
     store = "float" if width == 1 else f"float{width}"
@@ -84,7 +84,7 @@ def real_source(rows: list[Real], kind: str, width: int, spaces: tuple[str, ...]
 
 
 def real_results(rows: list[Real], kind: str, width: int, mode: str, spaces: tuple[str, ...] = ("",)) -> NDArray:
-    """Return each row's results, (space, row, COUNT)."""
+    """Return each row's results, shape (space, row, COUNT)."""
     program = mnb.compile(real_source(rows, kind, width, spaces), math=mode)
     given = np.zeros((len(spaces), len(rows), 3, COUNT), REAL_TYPES[kind])
     for i, row in enumerate(rows):
@@ -113,10 +113,10 @@ def bound(row: Real, kind: str, mode: str) -> float:
 
 
 def complaint(row: Real, kind: str, mode: str, got: NDArray) -> str:
-    """Return a row's worst result as text, when it is out of bounds."""
+    """Return a row's worst result as text if it is out of bounds."""
     error = real_error(row, kind, mode, got)
     worst = int(np.argmax(error))
-    if error[worst] <= bound(row, kind, mode) * (1 + 1e-6):  # float64's own error in what is exactly half an ulp
+    if error[worst] <= bound(row, kind, mode) * (1 + 1e-6):  # float64's error where the result is exactly half an ulp
         return ""
     inputs = ", ".join(repr(x[worst]) for x in real_inputs(row, kind))
     return f"{row.name}({inputs}) = {got[worst]!r}: {error[worst]:.3g} ulp, where {bound(row, kind, mode)} are allowed"
@@ -158,7 +158,7 @@ def test_half_fma_rounds_once() -> None:
         out[i] = fma(x[i], x[n + i], x[2 * n + i]);
     }""")
     x = np.random.default_rng(0).integers(0, 2**16, (3, 1 << 20)).astype(np.uint16).view(np.float16)
-    x[:, 0] = 3.14e-05, 0.00664, -4.596e-05  # the sum in double is a tie that the exact sum is not
+    x[:, 0] = 3.14e-05, 0.00664, -4.596e-05  # the sum in double is a tie, the exact sum is not
     out = np.zeros(x.shape[1], np.float16)
     program["each"](x.reshape(-1), out, len(out), grid=(len(out),))
     with np.errstate(all="ignore"):
@@ -179,7 +179,7 @@ def limits(kind: str) -> Limits:
 
 @functools.cache
 def integer_inputs(kind: str) -> NDArray:
-    """Return (3, n) integers: the edges against each other, then random ones of every size."""
+    """Return (3, n) integers: all combinations of edge cases, then random ones of every size."""
     t = limits(kind)
     special = sorted({t.low, t.low + 1, t.low // 2, 0, 1, 2, 3, t.bits - 1, t.bits, t.high // 2, t.high - 1, t.high})
     special += [-1, -2] if t.low else []
@@ -206,7 +206,7 @@ def integer_source(rows: list[Integer], kind: str, width: int) -> str:
     ])  # fmt: skip
 
 
-@pytest.mark.long(every=3)  # 3 does not divide the widths: each is among them
+@pytest.mark.long(every=3)  # 3 does not divide the number of widths, so each remains
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("kind", INTEGER_TYPES)
 def test_integers_are_exact(kind: str, width: int) -> None:

@@ -1,7 +1,7 @@
-"""Random cells, whole and mangled, and random calls: a result or an error of metalnb's, never anything else.
+"""Random cells, intact and mangled, and random calls: each gives a result or an error of metalnb, nothing else.
 
-The calls run in this process, so that a crash of the parser or of the device ends the test run; the compiler's time
-limit is set low, so that a hang is an error that says so.
+The calls run in this process, so that a crash of the parser or the device ends the test run. The compiler's time limit
+is low, so that a hang is reported as an error.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def short_time_limit() -> Iterator[None]:
 
 @st.composite
 def mangled(draw: st.DrawFn) -> str:
-    """Draw a cell, and cut, double, swap or insert a few pieces of it."""
+    """Draw a cell, and delete, duplicate, swap or insert a few pieces of it."""
     text = program(draw(st.sampled_from(CELLS)))
     for _ in range(draw(st.integers(1, 4))):
         at = draw(st.integers(0, len(text)))
@@ -96,7 +96,7 @@ def compile_or_refuse(text: str) -> None:
     assert told.message
 
 
-@pytest.mark.long  # A quarter of a minute of random texts; the one beside it stays
+@pytest.mark.long  # 15 s of random sources; the next test stays
 @settings(max_examples=80)
 @given(mangled())
 def test_a_mangled_cell_is_read_or_refused(text: str) -> None:
@@ -109,7 +109,7 @@ def test_any_text_is_read_or_refused(text: str) -> None:
     compile_or_refuse(text)
 
 
-# Well-formed expressions: what a kernel computes must be what Python computes ---------------------------------------
+# Well-formed expressions: a kernel must compute what Python computes ---------------------------------------
 
 
 @st.composite
@@ -138,7 +138,7 @@ def test_a_well_formed_cell_gives_the_right_answer(expression: str, form: str, a
     y = np.zeros(32, np.uint32)
     mnb.compile(program(form.format(expression), HEAD)).k(y, a, b, threadgroup=(32,))
     python = expression.replace("u", "")
-    expected = [eval(python, {"a": a, "b": b, "i": i}) % 2**32 for i in range(32)]  # noqa: S307  (our own text)
+    expected = [eval(python, {"a": a, "b": b, "i": i}) % 2**32 for i in range(32)]  # noqa: S307  (our own source)
     np.testing.assert_array_equal(y, np.array(expected, np.uint32))
 
 

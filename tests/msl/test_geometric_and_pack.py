@@ -11,7 +11,7 @@ HEAD = "#include <metal_stdlib>\nusing namespace metal;\n"
 COUNT = 512
 REALS = {"float": (np.float32, 4e-6), "half": (np.float16, 3e-3)}
 
-GEOMETRIC = {  # of vectors a, b, c in rows; a result is a vector or, as every component, a scalar
+GEOMETRIC = {  # of vectors a, b, c in rows; a result is a vector, or a scalar repeated in every component
     "V(dot(a, b))": lambda a, b, c: np.sum(a * b, 1, keepdims=True),
     "V(length(a))": lambda a, b, c: np.linalg.norm(a, axis=1, keepdims=True),
     "V(length_squared(a))": lambda a, b, c: np.sum(a * a, 1, keepdims=True),
@@ -37,7 +37,7 @@ def cross(a: np.ndarray, b: np.ndarray, _: np.ndarray) -> np.ndarray:
     return np.cross(a, b)
 
 
-@pytest.mark.long(every=5)  # 5 divides no count: each kind, width and mode is among them
+@pytest.mark.long(every=5)  # 5 divides no count, so each kind, width and mode remains
 @pytest.mark.parametrize("mode", ["fast", "precise"])
 @pytest.mark.parametrize("width", [2, 3, 4])
 @pytest.mark.parametrize("kind", REALS)

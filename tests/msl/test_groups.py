@@ -1,4 +1,4 @@
-"""SIMD-group and quad-group functions (MSL 6.9): whole groups, groups cut short, branches, and every type."""
+"""SIMD-group and quad-group functions (MSL 6.9): complete and partial groups, branches, and every type."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TYPES = {
     "long": np.int64, "ulong": np.uint64, "half": np.float16, "float": np.float32,
 }  # fmt: skip
 THREADS = np.arange(GRID)
-BRANCHES = {  # a condition in MSL, and the threads that it holds for
+BRANCHES = {  # a condition in MSL, and the threads for which it is true
     "everyone": ("true", THREADS >= 0),
     "a third": ("i % 3 == 1", THREADS % 3 == 1),
     "no first": ("i % 32 > 4", THREADS % 32 > 4),
@@ -26,20 +26,20 @@ BRANCHES = {  # a condition in MSL, and the threads that it holds for
 }
 
 Values = dict[int, Any]  # of the active lanes
-UNDEFINED = None  # what comes from a thread that is not active
+UNDEFINED = None  # the value from an inactive thread
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """A function of a group of threads.
+    """A function over a group of threads.
 
     Attributes
     ----------
     name : str
     oracle : callable
-        Of the active lanes' values and one of those lanes: its result, or UNDEFINED.
+        Computes, from the active lanes' values, the result of one of those lanes, or UNDEFINED.
     arguments : str
-        What the call has after x.
+        The call's arguments after x.
     integral : bool
         True for a function of integers alone.
     """
@@ -65,7 +65,7 @@ def _bits(operate: Callable[[int, int], int]) -> Callable[[Values, int], int]:
 
 
 def _fill(v: Values, lane: int, source: int, modulo: int) -> Any:
-    """Take x from `source`, or x + 9, the filling, from the other end of the lane's segment."""
+    """Return x from `source`, or the filling x + 9 from the other end of the lane's segment."""
     start = lane - lane % modulo
     wrapped = start + (source - start) % modulo
     if wrapped not in v:
@@ -74,7 +74,7 @@ def _fill(v: Values, lane: int, source: int, modulo: int) -> Any:
 
 
 def functions(prefix: str, size: int) -> list[Group]:
-    """Return the functions of SIMD-groups (32 threads) or quad-groups (4), which are the same except for their size."""
+    """Return the functions of SIMD-groups (32 threads) or quad-groups (4), which differ only in the group's size."""
 
     def down(v: Values, n: int) -> Any:
         return v.get(n + 1) if n + 1 < size else v[n]
@@ -125,7 +125,7 @@ def call(row: Group) -> str:
         text = f"{row.name}()"
     else:
         text = f"{row.name}(x{row.arguments})"
-    if name in {"ballot", "active_threads_mask"}:  # the lowest bits, which every type holds
+    if name in {"ballot", "active_threads_mask"}:  # the lowest bits, which every type has
         text = f"(({kind}_vote::vote_t){text} % 128)"
     return text
 
@@ -152,7 +152,7 @@ def simdgroups() -> list[range]:
 
 
 def expected(row: Group, size: int, x: np.ndarray, active: np.ndarray, untouched: Any) -> list[Any]:
-    """Return every thread's result: UNDEFINED where the specification leaves it so."""
+    """Return every thread's result, UNDEFINED where the specification leaves it undefined."""
     results: list[Any] = [untouched] * GRID
     for threads in simdgroups():
         for start in range(0, len(threads), size):
@@ -164,7 +164,7 @@ def expected(row: Group, size: int, x: np.ndarray, active: np.ndarray, untouched
     return results
 
 
-# SIMD-groups with every type in one branch, both groups with one type in every branch.
+# SIMD-groups with every type in one branch, and both kinds of group with one type in every branch.
 CASES = [(kind, "a third", 32) for kind in TYPES if kind not in {"float", "long", "ulong"}]
 CASES += [("float", branch, size) for branch in BRANCHES for size in ROWS] + [
     ("half", "a third", 4),
@@ -180,7 +180,7 @@ def test_groups_answer_for_their_active_threads(kind: str, branch: str, size: in
     rows = [row for row in ROWS[size] if not (row.integral and np.issubdtype(dtype, np.floating))]
     x = np.append(np.where(THREADS % 11 == 4, 2, 1) + (THREADS % 29 == 7), 100).astype(
         dtype
-    )  # the last one: what stays untouched
+    )  # the last one: the mark of an unwritten result
     out = np.zeros((len(rows), GRID), dtype)
     condition, active = BRANCHES[branch]
     program = mnb.compile(source(rows, kind, condition))
@@ -236,7 +236,7 @@ def test_a_loop_that_threads_leave_one_by_one_counts_those_that_stay() -> None:
 
 @pytest.mark.parametrize("name", ["simd_sum", "simd_max", "simd_xor", "simd_shuffle", "simd_broadcast_first"])
 @pytest.mark.parametrize("kind", ["long", "ulong2", "bool"])
-def test_no_64_bits_and_no_bool_in_a_simdgroup(name: str, kind: str) -> None:  # as MSL 6.9.2 has it
+def test_no_64_bits_and_no_bool_in_a_simdgroup(name: str, kind: str) -> None:  # as in MSL 6.9.2
     head = "#include <metal_stdlib>\nusing namespace metal;\n"
     call = f"{name}(x, 1)" if name == "simd_shuffle" else f"{name}(x)"
     with pytest.raises(mnb.CompileError, match=f"no matching function for call to '{name}'"):

@@ -1,4 +1,4 @@
-"""Which kernels of a cell tell lanes apart: by an input, by a function of MSL's, or by one of the cell's own."""
+"""Which of a cell's kernels distinguish lanes: by an input, by an MSL function, or by one of the cell's functions."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""C++ as MSL has it: each feature in a small kernel, with what it must compute (MSL 1.5, 2, 4)."""
+"""C++ in MSL: each feature in a small kernel, with what it must compute (MSL 1.5, 2, 4)."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,7 @@ from msl.cells import outcome, program
 
 import metalnb as mnb
 
-# Name, text, what the kernel writes to y.
+# Name, source, what the kernel writes to y.
 ROWS = (
     # Types and literals (MSL 2.1)
     ("an unsuffixed literal is float", """

@@ -1,4 +1,4 @@
-"""What would hang the compiler or end the process is refused with its reason."""
+"""Code that would hang the compiler or end the process is refused with the reason."""
 
 from __future__ import annotations
 

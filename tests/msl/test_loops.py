@@ -1,4 +1,4 @@
-"""Loops that a compiler may take for something else."""
+"""Loops that a compiler may misinterpret."""
 
 from __future__ import annotations
 

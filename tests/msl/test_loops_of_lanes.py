@@ -17,7 +17,7 @@ bool served(uint id, uint x, thread uint& s) {
 }
 kernel void k(device uint* out, device const uint* id, device const uint* v, uint i [[thread_position_in_grid]]) {
 """
-# Each lane is to have the sum over the lanes of its SIMD-group with the same id, of which there are four.
+# Each lane should get the sum over the four lanes of its SIMD-group with the same id.
 LOOPS = {
     "break": "for (;;) { uint f = simd_broadcast_first(id[i]); if (id[i] == f) { out[i] = simd_sum(v[i]); break; } }",
     "a value": "uint s; while (true) { if (id[i] == simd_broadcast_first(id[i])) { s = simd_sum(v[i]); break; } } "
@@ -65,7 +65,7 @@ def test_lanes_are_served_by_turns(loop: str, math: str, size: int) -> None:
 
 
 def test_a_flag_keeps_what_stands_beside_it() -> None:
-    """The condition of a loop is put in brackets: a comma, or an or, in it stays one expression."""
+    """A loop's condition is put in parentheses, so that a comma or an `or` in it stays one expression."""
     out = np.zeros(32, np.uint32)
     loop = "uint k = 0; bool a = true; while (++k, a || k < i) { if (k > 2) { out[i] = simd_sum(k); a = false; } }"
     mnb.compile(f"{HEAD}{loop} }}").k(out, out, out, grid=32)

@@ -8,7 +8,7 @@ from msl.rows import SPACES, Table, rows
 
 import metalnb as mnb
 
-_A = np.arange(1, 7).reshape(2, 3)  # of a float2x3: a row of NumPy's is a column of Metal's
+_A = np.arange(1, 7).reshape(2, 3)  # a float2x3: a row in NumPy is a column in Metal
 _M = np.array([[2, -1, 0, 3], [1, 5, 2, -2], [0, 4, -3, 1], [7, 0, 2, 6]])
 _OBJECTS = {
     "a": ("float2x3", "float2x3(1, 2, 3, 4, 5, 6)"),

@@ -15,7 +15,7 @@ _SETS = [
     *((pair, "const " if n % 2 else "") for n, pair in enumerate(combinations(_NUMBER, 2))),
     (("device", "constant"), "const "), (tuple(_NUMBER), ""), (tuple(_NUMBER), "const "),
 ]  # fmt: skip
-# How each is declared in a class for a space, and asked for of an object X.
+# How each is declared in a class for a space, and used on an object X.
 _MEMBERS = {
     "a function": ("int get() {q} {{ return v * 10 + {n}; }}", "X.get()"),
     "a function that takes something": ("int get(int a, float) {q} {{ return v * 10 + {n} + a; }}", "X.get(0, 1.5)"),
@@ -86,7 +86,7 @@ def _source(members: str, definitions: str, statements: list[str]) -> str:
 @pytest.mark.parametrize("what", _MEMBERS)
 def test_a_member_is_the_one_of_its_object(what: str, spaces: tuple[str, ...], const: str) -> None:
     declared, ask = _MEMBERS[what]
-    # An object that is const asks for a member that is const: those of d and c are.
+    # A const object needs a const member; those of d and c are const.
     own = {space: f"{'const ' if space == 'device' else const}{space}" for space in spaces}
     members = " ".join(declared.format(q=own[space], n=_NUMBER[space]) for space in spaces)
     behind = what == "one defined behind its class"
@@ -106,7 +106,7 @@ def test_a_member_is_the_one_of_its_object(what: str, spaces: tuple[str, ...], c
     assert y.tolist() == expected
 
 
-_FREE = {  # each for a space, and how it is asked for
+_FREE = {  # each for a space, and how it is used
     "a function of a reference": ("int f({s} S& x) {{ return x.v * 10 + {n}; }}", "f(X)"),
     "a function of a pointer": ("int f({s} S* x) {{ return x->v * 10 + {n}; }}", "f(&X)"),
     "an operator": ("int operator*({s} S& x, int a) {{ return x.v * 10 + {n} * a; }}", "(X * 1)"),

@@ -1,4 +1,4 @@
-"""What metalnb does not run is refused by its name, with the reason and with what to do instead."""
+"""Unsupported features are refused by name, with the reason and an alternative."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ GRAPHICS = [a for a in ATTRIBUTES.values() if a.use == "graphics"]
 
 
 def uses(name: str) -> list[str]:
-    """Use a name in the ways that cells do, each in a line."""
+    """Use a name in the ways that cells do, one per line."""
     if name in QUALIFIERS:
         return [f"void f_{name}({name} device float* y) {{ }}"]
     bodies = [f"{name}::thing x;"] if name in NAMESPACES else [f"{name}<float> x;", f"y[0] = {name}(y[0]);"]
@@ -28,8 +28,8 @@ def test_a_name_is_refused_with_its_reason(group: Unsupported) -> None:
     lines = [(name, line) for name in group.names for line in uses(name)]
     with pytest.raises(mnb.CompileError) as caught:
         mnb.compile(program("\n".join(line for _, line in lines)))
-    found = {d.line: (d.message, d.hint) for d in reversed(caught.value.diagnostics)}  # the first of each line
-    for k, (name, line) in enumerate(lines, start=3):  # after the lines of the prelude
+    found = {d.line: (d.message, d.hint) for d in reversed(caught.value.diagnostics)}  # the first on each line
+    for k, (name, line) in enumerate(lines, start=3):  # after the prelude's lines
         assert found[k] == (f"'{name}' is not available: {group.reason}", group.cure), line
 
 

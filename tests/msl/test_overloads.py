@@ -1,4 +1,4 @@
-"""Which function a call means: MSL's functions are overloads of every type they take, and convert or refuse as such."""
+"""Overload resolution: MSL's functions are overloaded for every type they take, and convert or refuse accordingly."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ MEANT = {  # a call, and its type
     "atomic_exchange_explicit(&ab, true, memory_order_relaxed)": "bool",
 }  # fmt: skip
 
-REFUSED = [  # each with a conversion too many or a type too few
+REFUSED = [  # each with one conversion too many or one type too few
     "sin(i)", "max(i, u)", "max(f, 1)", "max(f, h)", "min(s, i)", "pow(h, f)", "sin(j)", "max(v, j)", "max(v, w)",
     "max(v, v.xy)", "popcount(f)", "popcount(v)", "dot(f, f)", "cross(w, w)", "simd_and(f)", "isnan(i)",
     "select(v, v, v)", "ldexp(v, v)", "select(f, i, b)",

@@ -1,4 +1,4 @@
-"""``docs/msl.md`` says what the tables and the last measurement say, and leaves nothing of the specification out."""
+"""``docs/msl.md`` agrees with the tables and the last measurement, and omits nothing of the specification."""
 
 from __future__ import annotations
 
@@ -57,8 +57,8 @@ def test_no_name_stands_twice_in_a_section() -> None:
 def test_versions_agree_with_those_that_a_cell_is_checked_against() -> None:
     later = {name: entry.since for c in CHAPTERS for entry in c.entries if not entry.lack for name in entry.names
              if tuple(map(int, entry.since.split("."))) > (2, 3) and not name.startswith("__")}  # fmt: skip
-    del later["atomic"]  # a word that cells use for other things
-    del later["uint3 gid [[thread_position_in_grid]];"]  # no word: test_a_version_without_them_refuses_them
+    del later["atomic"]  # a name that cells use for other things
+    del later["uint3 gid [[thread_position_in_grid]];"]  # not a name: test_a_version_without_them_refuses_them
     assert later == {name: ".".join(map(str, version)) for name, version in SINCE.items()}
 
 

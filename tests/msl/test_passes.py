@@ -1,4 +1,4 @@
-"""Each pass that edits a cell turns its golden cell into what the table says, alone and with the others."""
+"""Each pass that edits a cell produces the table's golden result, alone and with the others."""
 
 from __future__ import annotations
 

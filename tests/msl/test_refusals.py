@@ -1,7 +1,7 @@
-"""What Apple's compiler refuses is refused here, at the right place and with a cure; what only looks like it is not.
+"""Code that Apple's compiler refuses is refused here, at the right position, with a cure; similar valid code is not.
 
-A line that begins with a brace is the body of a kernel, and gets its head; ``§`` marks the place that a message must
-name. Both tables stand for the rules in ``metalnb/msl/analysis/rules`` and ``metalnb/msl/libclang/hints.py``.
+A line that begins with a brace is the body of a kernel, and gets its head; ``§`` marks the position that a message must
+name. Both tables cover the rules in ``metalnb/msl/analysis/rules`` and ``metalnb/msl/libclang/hints.py``.
 """
 
 import pytest
@@ -9,7 +9,7 @@ from msl.cells import place, program
 
 import metalnb as mnb
 
-# Name, text, message, hint.
+# Name, source, message, hint.
 REFUSED = (
     # Types (MSL 2.1)
     ("double", "{ §double d = 1; y[i] = d; }", "'double' is not supported in Metal", "write float (MSL 2.1)"),
@@ -35,7 +35,7 @@ REFUSED = (
     ("an array of unsigned long long in a struct", "struct S { unsigned long long §n[4]; };\n{ }",
      "'n' has the type unsigned long long, which Metal does not have",
      "write ulong: it has 64 bits (MSL 2.1)"),
-    # What C++ has and MSL has not (MSL 1.5.4)
+    # C++ features that MSL lacks (MSL 1.5.4)
     ("throw", "{ §throw 1; }",
      "'throw': exceptions are not supported in Metal",
      "write an error code to a buffer (MSL 1.5.4)"),
@@ -183,7 +183,7 @@ REFUSED = (
     ("writing to a constant struct", "struct S { float a; };\nkernel void k(constant S& s) { s.a §= 1; }",
      "cannot assign to variable 's' with const-qualified type 'constant S&'",
      "it is read-only: write device in place of constant, or drop const (MSL 4.2)"),
-    # Where variables live (MSL 4.2, 4.4, 5.3)
+    # Address spaces of variables (MSL 4.2, 4.4, 5.3)
     ("a variable at program scope", "float §x = 1;\n{ y[i] = x; }",
      "program-scope variable 'x' must be in the constant address space",
      "write constant before its type; for data that a kernel writes, pass a device buffer (MSL 4.2)"),
@@ -333,7 +333,7 @@ REFUSED = (
     ("a function constant of a matrix", "constant float2x2 §n [[function_constant(0)]];\n{ }",
      "function constant 'n' of type 'float2x2'",
      "a function constant is a scalar or a vector; pass larger values in a constant buffer (MSL 5.8.1)"),
-    # What metalnb does not run
+    # Features that metalnb does not support
     ("a stage's input", "struct S { float a; };\nkernel void k(S §s [[stage_in]], device float* y) { }",
      "'s' has the attribute 'stage_in': metalnb runs compute kernels on buffers",
      "pass the values in a device or constant buffer"),
@@ -357,7 +357,7 @@ _FLOAT = (
 )
 _BOOL = "an atomic_bool is loaded, stored and exchanged; to count or combine bits use an atomic_uint (MSL 6.15.4)"
 _ONE = "a, 1, memory_order_relaxed"
-# An operation, the type that lacks it, an address space, the arguments, what the message says further, and the hint.
+# An operation, the type that lacks it, an address space, the arguments, the rest of the message, and the hint.
 LACKED = (
     *(
         (f"atomic_{name}_explicit", "atomic_ulong", space, arguments, "", _LONG)
@@ -383,9 +383,9 @@ LACKED = (
     ),
 )  # fmt: skip
 
-# As above: not a rule of ours, so that docs/msl.md does not list it, and how such errors are reported.
+# Like the above: clang's rules, which docs/msl.md does not list, and how such errors are reported.
 REFUSED_BY_CLANG = (
-    # What clang refuses unless warnings are turned off
+    # Code that clang refuses unless warnings are turned off
     ("a kernel with a value to return", "{ if (i == 0) §return 1; y[i] = 1; }",
      "void function 'k' should not return a value",
      "write return; alone: a kernel writes its results to buffers"),
@@ -414,7 +414,7 @@ REFUSED_BY_CLANG = (
      "template <typename T, int N> [[kernel]] void §f(device T* o) { o[0] = N; }",
      "no kernel in this cell: the kernel template 'f' is not instantiated",
      'write after it: template [[host_name("f_float_1")]] [[kernel]] decltype(f<float, 1>) f<float, 1>; (MSL 5.1)'),
-    # A threadgroup variable's value, unless it is 0 (MSL 4.4)
+    # A threadgroup variable's initial value, unless it is 0 (MSL 4.4)
     *(
         (f"threadgroup {declared}",
          f"enum E {{ A }}; struct S {{ float a; }};\n{{ threadgroup {declared}; y[i] = 1; }}",
@@ -427,7 +427,7 @@ REFUSED_BY_CLANG = (
             "atomic_uint §s = {1}",
         )
     ),
-    # A call that two overloads fit equally
+    # A call that matches two overloads equally
     *(
         (f"an ambiguous {call}", f"{{ int n = 1; half h = 1; float f = 1; y[i] = §{call}; }}",
          f"call to '{call.partition('(')[0]}' is ambiguous", f"{fitting} fit equally: write {casts}")
@@ -467,7 +467,7 @@ REFUSED_BY_CLANG = (
      "an offset is one number, not a vector", ONE_NUMBER),
     ("a vector before the pointer", "{ int2 g = i; *(g §+ y) = 1; }",
      "an offset is one number, not a vector", ONE_NUMBER),
-    # What is made of elements of a type (MSL 2.2, 2.3)
+    # Types composed of elements (MSL 2.2, 2.3)
     ("a matrix of a class", "struct C { float r, i; };\n{ matrix<C, 4, 4> §m; y[i] = m[0][0].r; }",
      "a matrix has elements of type half, float or bfloat",
      "choose one of these types; a class of your own goes into an array (MSL 2.3)"),
@@ -480,7 +480,7 @@ REFUSED_BY_CLANG = (
     ("a vector of a class", "struct C { float r, i; };\n{ vec<C, 4> §v; y[i] = v[0].r; }",
      "a vec has elements of type bool, bfloat or a built-in number",
      "choose one of these types; a class of your own goes into an array (MSL 2.2)"),
-    # What an atomic lacks (MSL 6.15.4)
+    # Operations that an atomic lacks (MSL 6.15.4)
     *(
         (f"{name} of {type_} in {space}",
          f"kernel void k({space} {type_}* a) {{\n §{name}({arguments}); }}",
@@ -516,10 +516,10 @@ def test_refused(text: str, message: str, hint: str) -> None:
     assert (error.message, error.hint) == (message, hint)
     assert (error.line, error.column) == (line, column)
     assert error.diagnostics[0].text == source.split("\n")[line - 1]
-    assert [d.message for d in error.diagnostics] == [message]  # said once, and nothing that only follows from it
+    assert [d.message for d in error.diagnostics] == [message]  # reported once, without consequential errors
 
 
-# Name, text. All of these are Metal.
+# Name, source. All of these are Metal.
 ACCEPTED = (
     ("thread on either side of the type", """
 float f(thread float* p, const thread float& q, thread const float& r, float thread* s) { return *p+q+r+*s; }

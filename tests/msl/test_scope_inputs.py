@@ -1,4 +1,4 @@
-"""Inputs at program scope (MSL 5.9): each of them, wherever it is used, is what a kernel's parameter would be."""
+"""Inputs at program scope (MSL 5.9): each has the value of the corresponding kernel parameter, wherever it is used."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _TYPES = [
 
 
 def test_each_input_is_what_a_parameter_is() -> None:
-    """In a grid whose last threadgroups are smaller, as one number and as two and three."""
+    """In a grid whose last threadgroups are smaller, in one, two and three dimensions."""
     for first in range(0, len(_TYPES), 8):
         chosen = [(n, kind) for n, kind in _TYPES[first : first + 8] if n != "thread_execution_width"]
         declared = "".join(f"{kind} v{k} [[{name}]];\n" for k, (name, kind) in enumerate(chosen))
@@ -48,7 +48,7 @@ def test_each_input_is_what_a_parameter_is() -> None:
         assert y.all(), chosen
 
 
-# By what uses `gid`: declarations, and what a kernel writes in place of gid.x * 2.
+# Uses of `gid`: declarations, and the expression in place of gid.x * 2.
 _USES = {
     "the kernel": ("", "gid.x * 2"),
     "a function": ("uint f() { return gid.x * 2; }", "f()"),
@@ -111,7 +111,7 @@ def test_wherever_it_is_used(use: str) -> None:
     assert mnb.compile(source, engine="cpu").k(grid=70, threadgroup=32).tolist() == [2 * i for i in range(70)]
 
 
-# How it is declared, and how its number is written then.
+# How it is declared, and the expression for its number.
 _FORMS = {
     "uint3 V [[thread_position_in_grid]];": "V.x",
     "const uint V [[thread_position_in_grid]];": "V",
@@ -184,7 +184,7 @@ def test_one_in_a_header_cell() -> None:
     assert mnb.compile(source, headers={"h": header}, engine="cpu").k(grid=5).tolist() == [0, 3, 6, 9, 12]
 
 
-# Where an input cannot be handed on: the cell, and where and what the finding is. § is where.
+# Where an input cannot be passed on: the cell with the finding's position § and the finding.
 _HANDED = "metalnb cannot hand 'gid', an input at program scope, to "
 _REFUSED = {
     "a constructor": ("struct S { uint a; §S() : a(gid) {} };", "a constructor"),
@@ -251,7 +251,7 @@ def test_a_version_without_them_refuses_them() -> None:
 
 
 def test_vector_code_is_that_of_a_parameter() -> None:
-    """So its loads and stores are of whole vectors, not gathered."""
+    """Its loads and stores move entire vectors, without gathers."""
     row = SimdForm(32, flat=False, full=True, grid_even=True, index_even=True)
     flags = toolchain.flags_for("x86_64-linux-gnu")
     texts = []

@@ -8,7 +8,7 @@ from msl.cells import place
 import metalnb as mnb
 
 _HEAD = "#include <metal_stdlib>\nusing namespace metal;\n"
-# What each pair converts to clang, and not to Metal.
+# Each pair of address spaces that clang converts and Metal does not.
 _PAIRS = [("device", "constant"), *((moved, "thread") for moved in ("device", "constant", "threadgroup"))]
 _DECLARED = """float pointer(TO const float* a) { return *a; }
 float reference(TO const float& a) { return a; }
@@ -30,7 +30,7 @@ float chosen(FROM const float* a) { return 2; }
 float chosen(TO const float& a) { return 1; }
 float chosen(FROM const float& a) { return 2; }
 """
-# What a body does with `p`, a pointer to FROM memory.
+# Bodies that use `p`, a pointer to FROM memory.
 _CONVERTED = {
     "a pointer": "return pointer(p);",
     "a place in an array": "return pointer(p + 1);",
@@ -50,7 +50,7 @@ _CONVERTED = {
     "a choice": "return pointer(true ? p : p + 1);",
 }  # fmt: skip
 _KEPT = {"a pointer": "return chosen(p);", "an element": "return chosen(p[1]);", "a value": "T q = p[1]; return q;"}
-# Where that body stands.
+# Contexts of the body.
 _BODIES = {
     "a function": "template <class T> float f(FROM const T* p) { BODY }",
     "a function that another calls": "template <class T> float g(FROM const T* p) { BODY }\n"
@@ -105,7 +105,7 @@ template [[host_name("k")]] {statement}""")
 
 
 def test_what_no_kernel_instantiates_is_not_looked_at() -> None:
-    """Nor does a compiler: it does not know the types."""
+    """A compiler does not look at it either, because the types are unknown."""
     source = f"""{_HEAD}float pointer(constant float* a) {{ return *a; }}
 template <class P> float f(P p) {{ return pointer(p); }}
 kernel void k(device float* y, constant float* x) {{ y[0] = f(x); }}"""

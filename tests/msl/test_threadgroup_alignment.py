@@ -1,4 +1,4 @@
-"""The alignment that a threadgroup variable asks for, wherever it may be written (MSL 4.4)."""
+"""The alignment that a threadgroup variable requests, in every position where it may be written (MSL 4.4)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _HEAD = "#include <metal_stdlib>\nusing namespace metal;\n"
 _GNU, _MAX, _CXX, _TYPE = "__attribute__((aligned(A)))", "__attribute__((aligned))", "alignas(A)", "alignas(float4)"
 _WEAK = "__attribute__((aligned(1)))"
 _BOTH = "__attribute__((aligned(8))) __attribute__((unused, aligned(A)))"
-# Each declares char s[12], so that nothing else would align it; what follows it is the least alignment.
+# Each declares char s[12], so that nothing else would align it; then comes the least alignment.
 _DECLARED = {
     "before all": (f"{_GNU} threadgroup char s[12];", 64),
     "before the type": (f"threadgroup {_GNU} char s[12];", 64),

@@ -1,4 +1,4 @@
-"""Threadgroup memory that the caller sizes, and a kernel's own limit of threads (MSL 4.4, 5.1.3, 5.2.1)."""
+"""Threadgroup memory sized by the caller, and a kernel's own limit of threads (MSL 4.4, 5.1.3, 5.2.1)."""
 
 from __future__ import annotations
 

@@ -133,7 +133,7 @@ template <class T> struct pointed<threadgroup T*> { using type = remove_cv_t<T>;
 
 
 def _limits() -> list[tuple[str, str, object]]:
-    """List the limits of NumPy's own types, and of bfloat, which NumPy lacks."""
+    """List the limits of NumPy's types, and of bfloat, which NumPy lacks."""
     found: list[tuple[str, str, object]] = []
     for name, code in zip(("char", "uchar", "short", "ushort", "int", "uint", "long"), "bBhHiIq", strict=True):
         info = np.iinfo(code)
@@ -189,7 +189,7 @@ def test_limits(space: str, index: int) -> None:
 
 
 def test_conversions_of_every_half_and_bfloat() -> None:
-    """A float to the nearest half or bfloat, ties to even; the way back is exact (MSL 8.4)."""
+    """A float becomes the nearest half or bfloat, ties to even; the reverse conversion is exact (MSL 8.4)."""
     bits = np.arange(1 << 16, dtype=np.uint16)
     rng = np.random.default_rng(16)
     floats = rng.integers(0, 1 << 32, bits.size, np.uint32).view(np.float32)

@@ -1,4 +1,4 @@
-"""Idioms of public kernels: each a cell of its own that writes ``out``, and what it writes."""
+"""Idioms of public kernels: each a cell that writes ``out``, and the expected output."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from msl.cells import PRELUDE
 
 import metalnb as mnb
 
-# A number class with a constructor for each address space that an object of it may appear in (MSL 4).
+# A number class with a constructor for each address space that its objects may be in (MSL 4).
 NUMBER = """
     template <class T> struct number {
         T re, im;

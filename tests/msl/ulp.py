@@ -1,4 +1,4 @@
-"""How far a result is from the exact value, in units in the last place (MSL 8.4)."""
+"""A result's distance from the exact value, in units in the last place (MSL 8.4)."""
 
 from __future__ import annotations
 
@@ -9,27 +9,27 @@ __all__ = ["distance"]
 
 
 def distance(got: NDArray, exact: NDArray, *, signed_zero: bool = False) -> NDArray[np.float64]:
-    """Measure each result's error in ulp of its own type.
+    """Return each result's error in ulp of its own type.
 
     Parameters
     ----------
     got : array of float16 or float32
     exact : array of float64
-        The value that infinite precision would give, to float64's.
+        The exact value, rounded to float64.
     signed_zero : bool
-        True where -0 for +0 is an error.
+        True if -0 in place of +0 is an error.
 
     Returns
     -------
     array of float64
         0 where both are NaN, or the same infinity; infinite where one is NaN, or an infinity is not what `exact`
-        rounds to. A finite result where `exact` overflows is measured from the number that would come after the
-        largest one.
+        rounds to. Where `exact` overflows, a finite result is measured from the number that would follow the largest
+        one.
     """
     info = np.finfo(got.dtype)
     with np.errstate(all="ignore"):
         rounded = exact.astype(got.dtype)
-        # The exponent of the gap: that of the binade the exact value lies in, not below the smallest denormal's.
+        # The exponent of the gap: that of the exact value's binade, but at least the smallest denormal's.
         _, exponent = np.frexp(np.clip(np.abs(exact), float(info.smallest_subnormal), float(info.max)))
         gap = np.ldexp(1.0, np.maximum(exponent - 1 - info.nmant, int(info.minexp) - info.nmant))
         limit = np.ldexp(1.0, int(info.maxexp))

@@ -1,4 +1,4 @@
-"""`animate` without a browser: what a simulation computes, how it is played, drawn into, saved and refused."""
+"""`animate` without a browser: what a simulation computes, and how it is played, drawn into, saved and refused."""
 
 import io
 import itertools
@@ -80,7 +80,7 @@ def stepped(live: Animation, frames: int = 1) -> Animation:
 
 
 def told(live: Any, did: str, **how: Any) -> None:
-    """Send the event that the page sends when somebody acts on it."""
+    """Send the event that the page sends when a user acts on it."""
     live._events._did(live._events, {"did": did, **how}, [])
     live.wait(300)
 
@@ -151,7 +151,7 @@ def test_a_slider_counts_from_the_next_step_on(program: mnb.Program, start: Any)
 
 
 def comes_to(live: Animation, frames: int) -> None:
-    """Wait until some frames are made, and check that no more follow in the time of many."""
+    """Wait until some frames exist, and check that no more follow in the time that many would take."""
     end = time.monotonic() + 300
     while live.frames < frames and time.monotonic() < end:
         time.sleep(0.01)

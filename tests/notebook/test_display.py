@@ -1,4 +1,4 @@
-"""Cards and tables: what they say as text and as HTML, and that both say the same."""
+"""Cards and tables: their text and HTML, which must say the same."""
 
 import re
 import sys
@@ -172,7 +172,7 @@ def test_a_program_of_a_few_kernels_is_cards_and_of_many_a_table() -> None:
 
 
 def test_a_card_shows_an_error_of_the_device_compiler_to_the_caller_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a display cannot learn it leaves out; the call is where it is raised."""
+    """A display leaves out what it cannot learn; the error is raised by the call."""
     found = kernel("kernel void f(device float* x) { threadgroup float t[4]; t[0] = *x; *x = t[0]; }\n// uncompiled\n")
 
     def refuse(_unit: object) -> None:
@@ -185,14 +185,14 @@ def test_a_card_shows_an_error_of_the_device_compiler_to_the_caller_alone(monkey
 
 
 def test_a_card_has_buttons_that_say_nothing_where_they_do_nothing() -> None:
-    """A page that strips styles and buttons shows what is left of them: their words are the style's."""
+    """A page that strips styles and buttons shows their remaining content, so their words come from the style."""
     card = kernel().card
     box = next(e for e in parse(cards_html([card])).iter("div") if e.get("class") == "metalnb-acts")
     assert "".join(box.itertext()) == ""
     assert (box.get("data-metalnb-kernel"), box.get("data-metalnb-call")) == (card.signature.name, card.bare_call)
     assert {b.get("aria-label"): b.get("data-metalnb-cell") for b in box} == {label: cell for label, cell, _ in ACTS}
     assert ".metalnb .metalnb-acts{display:none}" in cards_html([card])
-    for name in ("operator", "f.g"):  # Python's `operator` is a name, `f.g` is none
+    for name in ("operator", "f.g"):  # `operator` is a valid name in Python, `f.g` is not
         shown = cards_html([Card(Signature(name, name), Reflection(()), "cpu", "", "fast")])
         assert ('metalnb-acts" data' in shown) == (name == "operator")
 
@@ -243,7 +243,7 @@ def test_the_call_on_a_card_can_be_made() -> None:
         "through": 'out = through(x, m=np.ones((3, 3)), threadgroup_memory={"part": 1024})',
     }
     for call in found.values():
-        exec(call, {**mnb.compile(CALLS), **names})  # noqa: S102  (the card's own text)
+        exec(call, {**mnb.compile(CALLS), **names})  # noqa: S102  (the card's own code)
     assert names["total"].tolist() == [64]
 
 

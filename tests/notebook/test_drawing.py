@@ -1,4 +1,4 @@
-"""The pictures of the notebooks: they say in words what they draw, and refuse what cannot be drawn."""
+"""The notebooks' pictures: they describe in words what they draw, and refuse what cannot be drawn."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def pixels(picture: drawing.Picture) -> np.ndarray:
 
 
 def shades(picture: drawing.Picture) -> int:
-    """How many colours of the palette stand in the picture."""
+    """Return how many colours of the palette the picture has."""
     drawn = {tuple(map(int, colour)) for colour in np.unique(pixels(picture)[..., :3].reshape(-1, 3), axis=0)}
     return sum(tuple(bytes.fromhex(name[1:])) in drawn for name in COLOURS)
 
@@ -55,7 +55,7 @@ def test_reads_tell_who_reads_what_in_each_step() -> None:
 def test_reads_call_readers_and_steps_as_the_kernel_does() -> None:
     picture = drawing.reads([[0, 2], [1, 3]], word="lane", loop="k")
     assert repr(picture) == "k = 0: lanes 0 to 1 read elements 0 1\nk = 1: lanes 0 to 1 read elements 2 3"
-    assert picture.png != drawing.reads([[0, 2], [1, 3]]).png  # the rows are called so too
+    assert picture.png != drawing.reads([[0, 2], [1, 3]]).png  # the rows have this name, too
 
 
 def test_the_thread_that_reads_an_element_gives_it_its_colour() -> None:

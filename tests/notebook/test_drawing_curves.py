@@ -1,4 +1,4 @@
-"""The picture of measured figures over a size: it says in words what it draws, and refuses what cannot be drawn."""
+"""The plot of measured figures over a size: it describes in words what it draws, and refuses what cannot be drawn."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def pixels(picture: drawing.Picture) -> np.ndarray:
 
 
 def drawn(picture: drawing.Picture) -> int:
-    """How many colours of the palette stand in the picture."""
+    """Return how many colours of the palette the picture has."""
     found = {tuple(map(int, colour)) for colour in np.unique(pixels(picture)[..., :3].reshape(-1, 3), axis=0)}
     return sum(tuple(bytes.fromhex(name[1:])) in found for name in COLOURS)
 

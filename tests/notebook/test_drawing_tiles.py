@@ -1,4 +1,4 @@
-"""The pictures of matrices: whose each element is, and what a threadgroup holds of a product's factors."""
+"""The pictures of matrices: each element's owner, and a threadgroup's tiles of a product's factors."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ image = pytest.importorskip("PIL.Image")
 
 
 def where(picture: drawing.Picture, number: int) -> tuple[float, float, int]:
-    """The middle, down and across as parts of the picture, of a colour of the palette, and how many pixels have it."""
+    """Return a colour's centre, down and across as fractions of the picture, and how many pixels have it."""
     drawn = np.asarray(image.open(io.BytesIO(picture.png)).convert("RGBA"))
     found = np.argwhere((drawn == [*bytes.fromhex(COLOURS[number][1:]), 255]).all(-1))
     down, across = found.mean(0) / drawn.shape[:2] if len(found) else (0.0, 0.0)
@@ -42,7 +42,7 @@ def test_tiles_tell_what_a_threadgroup_holds_at_a_step() -> None:
 
 
 def test_the_parts_lie_where_they_meet() -> None:
-    """A's tile lies to the left of C's, and B's above it; the next step moves A's across and B's down."""
+    """A's tile is to the left of C's, and B's above it; the next step moves A's to the right and B's down."""
     now, later = (drawing.tiles(12, (4, 4, 4), at=(1, 2), step=step) for step in (0, 2))
     (of_a, of_b, of_c), (next_a, next_b, next_c) = ([where(p, n) for n in (4, 0, 3)] for p in (now, later))
     assert of_a[0] == pytest.approx(of_c[0], abs=0.01)

@@ -1,4 +1,4 @@
-"""Every instrument names a line of one cell by the number that the editor shows beside it."""
+"""Every tool names a cell's line by the number that the editor shows beside it."""
 
 import json
 import sys
@@ -44,7 +44,7 @@ def shell() -> Iterator[InteractiveShell]:
 
 @pytest.fixture(params=ABOVE, ids=["first", "below an empty line", "below three"])
 def run(shell: InteractiveShell, request: pytest.FixtureRequest) -> Cell:
-    """Run the cell; return its kernel, or what it raised, and where the words stand that its comments mark."""
+    """Run the cell; return its kernel or error, and the lines that its comments mark."""
 
     def run(wrong: str = "// wrong", options: str = "--quiet") -> tuple[Any, dict[str, int]]:
         cell = request.param + CELL.replace("OPTIONS", options).replace("WRONG", wrong)
@@ -161,7 +161,7 @@ kernel void f(device const float* x, device float* o, constant int& k) {
 
 
 def test_what_is_kept_for_a_text_is_kept_for_a_cell_of_it(run: Cell) -> None:
-    """Its lines are counted otherwise, and it is another program; what `tune` found is of either."""
+    """Its lines have other numbers, so it is another program, but both share what `tune` found."""
     kernel, _ = run()
     text = kernel.source
     assert text.startswith("#include")

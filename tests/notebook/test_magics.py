@@ -1,4 +1,4 @@
-"""The magics in a real IPython: what a cell binds, shows, says and raises."""
+"""The magics in a real IPython: what a cell binds, shows, prints and raises."""
 
 import re
 import subprocess
@@ -34,7 +34,7 @@ CUBES = """\
 kernel void cubes(device float* x, uint i [[thread_position_in_grid]]) { x[i] = cube(x[i]); }
 """
 
-ENGINE = current().name  # the one that this machine has
+ENGINE = current().name  # this machine's engine
 
 Run = Callable[[str], ExecutionResult]
 Capture = pytest.CaptureFixture[str]
@@ -51,7 +51,7 @@ def shell() -> Iterator[InteractiveShell]:
 
 @pytest.fixture
 def run(shell: InteractiveShell) -> Run:
-    """Run a cell that must go through."""
+    """Run a cell that must succeed."""
 
     def run_cell(cell: str) -> ExecutionResult:
         result = shell.run_cell(dedent(cell))
@@ -68,7 +68,7 @@ def failure(shell: InteractiveShell, cell: str) -> BaseException:
 
 
 def says(shell: InteractiveShell, cell: str, capsys: Capture) -> str:
-    """What IPython shows of a cell that fails, without colours."""
+    """Return what IPython shows for a failing cell, without colours."""
     failure(shell, cell)
     captured = capsys.readouterr()
     return ANSI.sub("", captured.out + captured.err)
@@ -276,7 +276,7 @@ def test_hiding_a_builtin_or_a_variable_is_said(run: Run, capsys: Capture) -> No
         "note: kernel 'weights' replaces the variable 'weights', of type list",
     ]
     run(f"%%metal --quiet\n{TWICE.replace('twice', 'sum')}")
-    assert capsys.readouterr().out == ""  # a kernel in the place of a kernel is nothing to speak of
+    assert capsys.readouterr().out == ""  # a kernel that replaces a kernel needs no note
 
 
 def test_a_warning_shows_the_cell_and_no_place_in_ipython(run: Run, capsys: Capture) -> None:
@@ -498,11 +498,11 @@ def test_a_compile_error_ends_a_notebook_and_its_output_holds_the_caret(
     (output,) = failed.outputs
     assert (output.output_type, output.ename) == ("error", "CompileError")
     shown = "\n".join(output.traceback)
-    assert set(re.findall(r"\x1b\[([0-9;]*)m", shown)) == {"1", "0"}  # no colour, and nothing inverted
+    assert set(re.findall(r"\x1b\[([0-9;]*)m", shown)) == {"1", "0"}  # no colour or inverse video
     assert "\x1b[1m^\x1b[0m" in shown
     text = ANSI.sub("", shown)
     assert text.splitlines() == [
-        "CompileError: cell:3:12: error: use of undeclared identifier 'undeclared'",  # as the editor's gutter has it
+        "CompileError: cell:3:12: error: use of undeclared identifier 'undeclared'",  # as in the editor's gutter
         "  3 |     x[i] = undeclared;",
         "    |            ^",
     ]
@@ -574,7 +574,7 @@ def test_a_reference_on_the_line(shell: InteractiveShell, run: Run, capsys: Capt
     run("twice(np.ones(100, np.float32))")
     assert "note: twice: no fault in 200 accesses, x as expected" in capsys.readouterr().out
     run(f"%%metal --check tripled --quiet\n{TWICE}")
-    run("x = np.ones(100, np.float32); twice(x); assert x[0] == 2")  # it is wrong, and does no harm
+    run("x = np.ones(100, np.float32); twice(x); assert x[0] == 2")  # it is wrong and does no harm
     assert "x[0] is 2, expected 3; thread 0 wrote it on line 2" in capsys.readouterr().out
     told = says(shell, f"%%metal --check nobody\n{TWICE}", capsys)
     assert "--check nobody: NameError" in told
@@ -592,7 +592,7 @@ def test_checks_for_the_whole_notebook(shell: InteractiveShell, run: Run, capsys
     run("%metal check first")
     run("twice(x); twice(x)")
     assert capsys.readouterr().out.count("no fault") == 1
-    run(f"%%metal --quiet\n{TWICE}// every one\n")  # this version is known
+    run(f"%%metal --quiet\n{TWICE}// every one\n")  # this version was checked before
     run("twice(x)")
     assert "no fault" not in capsys.readouterr().out
     assert "unknown word 'never'; write %metal check on|off|first" in says(shell, "%metal check never", capsys)

@@ -1,4 +1,4 @@
-"""The magics that measure, in a real IPython."""
+"""The measuring magics in a real IPython."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def shell(monkeypatch: pytest.MonkeyPatch) -> Iterator[InteractiveShell]:
 
 @pytest.fixture
 def run(shell: InteractiveShell) -> Run:
-    """Run a cell that must go through; give its value."""
+    """Run a cell that must succeed; return its value."""
 
     def run_cell(cell: str) -> Any:
         result = shell.run_cell(cell)
@@ -57,7 +57,7 @@ def test_a_call_is_measured_and_not_made(shell: InteractiveShell, run: Run) -> N
     assert isinstance(timing, mnb.Timing)
     assert (timing.kernel, timing.grid, timing.bytes, timing.cold) == ("add", (1000,), 8000, None)
     assert timing.arguments == {"x": "float32 (1000,)", "a": "2"}
-    assert timing.flops == 1000  # counted, by a run on a copy
+    assert timing.flops == 1000  # counted by a run on a copy
     assert not shell.user_ns["x"].any()
 
 

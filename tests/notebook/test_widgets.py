@@ -1,4 +1,4 @@
-"""The widgets without a browser: what they measure, refuse, survive, and show where no widget can run."""
+"""The widgets without a browser: what they measure, refuse and survive, and what they show where no widget can run."""
 
 import base64
 import io
@@ -73,7 +73,7 @@ def board(program: mnb.Program) -> Dashboard:
 
 
 def visible(html: str) -> str:
-    """What a page that knows neither styles nor SVG shows, with one blank between the texts."""
+    """Return what a page without styles and SVG shows, with one space between the texts."""
     bare = re.sub("<style.*?</style>|<svg.*?</svg>", "", html)
     root = ET.fromstring(f"<div>{bare}</div>")  # noqa: S314  (metalnb's own)
     return " ".join(" ".join(root.itertext()).split())
@@ -239,7 +239,7 @@ def test_ranges_choose_what_sliders_offer(program: mnb.Program) -> None:
 
 
 def read_png(data: bytes) -> tuple[str, Any, Any]:
-    """A PNG's mode, pixels and palette."""
+    """Return a PNG's mode, pixels and palette."""
     picture = Image.open(io.BytesIO(data), formats=["PNG"])
     palette = np.array(picture.getpalette() or [], np.uint8).reshape(-1, 3)
     pixels = np.asarray(picture)
@@ -383,7 +383,7 @@ def test_a_dashboard_knows_the_operations_that_a_profile_counted(program: mnb.Pr
     call = {"grid": 1000, "threadgroup": 50}
     mnb.profile(program.saxpy, x, y, 3.0, **call)
     assert mnb.dashboard(program.saxpy, x, y, a=3.0, **call).timings[-1].flops == 2000
-    assert mnb.dashboard(program.saxpy, x, y, a=4.0, **call).timings[-1].flops is None  # which may be a loop's length
+    assert mnb.dashboard(program.saxpy, x, y, a=4.0, **call).timings[-1].flops is None  # a may be a loop's length
 
 
 def test_text_of_the_author_is_never_markup() -> None:
@@ -469,7 +469,7 @@ def test_a_cell_that_is_run_again_ends_what_it_showed_before(
 
 
 def test_a_process_ends_well_while_widgets_are_at_work() -> None:
-    """Threads that were cut off inside the device's runtime took the process down."""
+    """Threads cut off inside the device's runtime used to crash the process."""
     script = """
 import atexit
 atexit.register(lambda: print(tuner.running))  # runs after those that are registered later
@@ -512,7 +512,7 @@ def test_no_card_dresses_another() -> None:
     assert [f"{name}: {sorted(of)}" for name, of in owners.items() if len(of) > 1] == []
 
 
-# --- the hand --------------------------------------------------------------------------------------------------------
+# --- user actions -----------------------------------------------------------------------------------------------------
 
 WINDOW = """
 kernel void rings(device float* image, constant float2& centre, constant float& height, constant float3& tint,
@@ -524,7 +524,7 @@ kernel void rings(device float* image, constant float2& centre, constant float& 
 
 
 def told(live: Any, did: str, **how: Any) -> None:
-    """Do what the page does when a hand did something."""
+    """Send what the page sends after a user's action."""
     live._events._did(live._events, {"did": did, **how}, [])
     live.wait(300)
 
@@ -582,14 +582,14 @@ def test_a_call_is_written_as_python(program: mnb.Program) -> None:
     params = {"scale": 0.5, "tint": (1, 2, 3), "count": 5, "on": True}
     call = bound_call("test", program.many, (), {"p": params, "c": (0.1, -4), "n": 64, "k": -3, "grid": 64})
     text = call_text(call, [p.value for p in call.parts])
-    out = eval(text.removeprefix("out = "), {"many": program.many})  # noqa: S307  (what was written is a call)
+    out = eval(text.removeprefix("out = "), {"many": program.many})  # noqa: S307  (the text is a call)
     np.testing.assert_array_equal(out, program.many(p=params, c=(0.1, -4), n=64, k=-3, grid=64))
     assert text.startswith("out = many(p={'scale': 0.5, ")
     assert "c=(0.1, -4.0), n=64, k=-3, grid=64)" in text
 
 
 def test_where_svg_is_stripped_the_plots_are_a_png(program: mnb.Program, board: Dashboard) -> None:
-    """A page that strips SVG strips styles too, and so shows what a style hides."""
+    """A page that strips SVG also strips styles, and so shows what a style hides."""
     html = board._repr_mimebundle_()["text/html"]
     assert '<style scoped="">.metalnb-png.metalnb-png{display:none!important}</style>' in html
     hidden = r'<img class="metalnb-png" alt="dashboard: .*?base64,(.*?)"/>'

@@ -1,4 +1,4 @@
-"""``metalnb doctor``: what it tells of this machine, and of machines where things are missing."""
+"""``metalnb doctor``: what it reports on this machine, and on machines where something is missing."""
 
 import json
 import os
@@ -15,7 +15,7 @@ import metalnb as mnb
 from metalnb import __main__, doctor, engine
 from metalnb.doctor import Checkup, EngineTrial, examine, write
 
-ENGINE = engine.current().name  # the one that this machine has
+ENGINE = engine.current().name  # this machine's engine
 
 
 def command(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:

@@ -1,4 +1,4 @@
-"""The packages installed for a user, each make target and the tests; every test runs under some target."""
+"""The packages installed for users, for each make target and for the tests; some target runs every test."""
 
 import ast
 import re
@@ -15,7 +15,7 @@ EXTRAS: dict[str, list[str]] = PROJECT["optional-dependencies"]
 
 DISTRIBUTION = {"PIL": "pillow", "distributed": "dask", "sklearn": "scikit-learn"}
 BY_ANOTHER = {"jupyter_client": "ipykernel", "nbconvert": "jupyterlab"}  # which depends on it
-# Gigabytes, and most of what they are tested with is a GPU: a machine with a GPU has them already.
+# Gigabytes, and mostly tested on a GPU: a machine with one has them already.
 NOWHERE = {"jax", "torch"}
 
 
@@ -26,7 +26,7 @@ def name(requirement: str) -> str:
 
 
 def installed(*extras: str) -> set[str]:
-    """The distributions that extras bring, metalnb's own dependencies among them."""
+    """Return the distributions that extras install, including metalnb's dependencies."""
     found = set(map(name, PROJECT["dependencies"]))
     for extra in extras:
         for requirement in EXTRAS[extra]:
@@ -36,7 +36,7 @@ def installed(*extras: str) -> set[str]:
 
 
 def skipped_without() -> Iterator[tuple[str, str, bool]]:
-    """Each package that tests are skipped without: where, its name, and whether a reason is given."""
+    """Return each package whose absence skips tests: where, its name, and whether a reason is given."""
     for path in (ROOT / "tests").rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "importorskip":
@@ -67,7 +67,7 @@ def test_a_test_that_make_test_skips_names_the_extra() -> None:
 @pytest.mark.parametrize(
     ("extra", "without"),
     [
-        ("bfloat16", {"anywidget", "ipython", "ipywidgets", "matplotlib", "pillow"}),  # nor does metalnb itself
+        ("bfloat16", {"anywidget", "ipython", "ipywidgets", "matplotlib", "pillow"}),  # metalnb needs none, either
         ("display", {"ipykernel", "jupyterlab", "pytest"}),
         ("notebooks", {"jupyterlab", "pytest", "scipy", "dask", "sphinx", "mypy"}),
         ("test", {"dask", "zarr", "sphinx", "furo", "mypy", "ruff", "tinygrad", "pandas", "cuda-bindings"}),

@@ -1,8 +1,8 @@
-"""The import graph runs one way: a module imports from its own room and from layers below it, and in no circle.
+"""The import graph has one direction: a module imports from its own room and from lower layers, without cycles.
 
-The graph is read from the source with `ast`, so that an import inside a function, or for types only, counts like any
-other, and so does a module that a table names by a string (the lazy names of ``metalnb/__init__.py``, the registry of
-engines, the renderers, the modules of ops). The rooms at the root are found through their links.
+The graph is read from the source with `ast`, so that imports inside functions and for types count like any other. So do
+modules that a table names by a string (the lazy names of ``metalnb/__init__.py``, the registry of engines, the
+renderers, the modules of ops). The rooms at the root are found through their links.
 """
 
 import ast
@@ -19,9 +19,8 @@ from metalnb.rendering import RENDERERS, Rendered
 
 ROOT = Path(__file__).resolve().parents[2]
 
-# From the bottom up. A name stands for a module, or for those modules of a room that have no longer name here. A new
-# room must be given its place: the lowest from which it can reach what it imports. Modules of one layer do not
-# import each other.
+# From the bottom up. A name means a module, or those modules of a room that have no longer name here. A new room must
+# be added at the lowest place from which it can reach what it imports. Modules of one layer do not import each other.
 LAYERS = (
     ("cache_upkeep",),
     ("tracebacks", "dtypes", "cache", "free_memory", "installed", "library_includes", "rendering"),
@@ -73,7 +72,7 @@ LAYERS = (
 )
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 
-# Imports that may climb, run along a layer or close a circle, each with its reason.
+# Imports that may climb, stay within a layer or close a cycle, each with its reason.
 ALLOWED = {
     ("rendering", "timing.views"): "by name, when a record is shown: a record must not know what renders it",
     ("rendering", "validation.report_view"): "likewise",
@@ -90,7 +89,7 @@ ALLOWED = {
 
 
 def modules(package: Path) -> dict[str, Path]:
-    """Every module below `package` by its dotted name within it; the rooms are found through their links."""
+    """Return every module below `package` by its dotted name; the rooms are found through their links."""
     found = {}
     for folder, _, files in os.walk(package, followlinks=True):
         for file in files:
@@ -101,7 +100,7 @@ def modules(package: Path) -> dict[str, Path]:
 
 
 def resolve(dotted: str, known: dict[str, Path]) -> str:
-    """The module that `dotted` (relative to the package) lives in: itself, a package, or the one that defines it."""
+    """Return the module of `dotted` (relative to the package): itself, a package, or the one that defines it."""
     parts = dotted.split(".") if dotted else []
     while parts:
         for name in (".".join(parts), ".".join([*parts, "__init__"])):
@@ -112,7 +111,7 @@ def resolve(dotted: str, known: dict[str, Path]) -> str:
 
 
 def imported(module: str, tree: ast.Module, known: dict[str, Path]) -> set[str]:
-    """The package's own modules that `module` imports anywhere in its text, or names in a table for `import_module`."""
+    """Return the package's modules that `module` imports anywhere, or names in a table for `import_module`."""
     found = set(named(module, tree, known)) if "import_module" in ast.dump(tree) else set()
     for node in ast.walk(tree):
         names: list[str] = []
@@ -129,7 +128,7 @@ def imported(module: str, tree: ast.Module, known: dict[str, Path]) -> set[str]:
 
 
 def named(module: str, tree: ast.Module, known: dict[str, Path]) -> Iterator[str]:
-    """Modules that strings name: from the package down, from the module's own room down, or by one of their members."""
+    """Return modules named in strings: from the package or the module's room down, or by one of their members."""
     here = module.rpartition(".")[0]
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
@@ -149,13 +148,13 @@ def is_own(name: str) -> bool:
 
 
 def graph(known: dict[str, Path]) -> dict[str, set[str]]:
-    """What each module imports, except for what `ALLOWED` names."""
+    """Return what each module imports, except for what `ALLOWED` names."""
     edges = {m: imported(m, ast.parse(path.read_text("utf-8")), known) for m, path in known.items()}
     return {m: {t for t in targets if allowed(m, t) is None} for m, targets in edges.items()}
 
 
 def allowed(module: str, target: str) -> tuple[str, str] | None:
-    """The row of `ALLOWED` that lets a module import another."""
+    """Return the row of `ALLOWED` that lets a module import another."""
     return next((row for row in ALLOWED if row[0] == module and within(target, row[1])), None)
 
 
@@ -164,12 +163,12 @@ def within(module: str, room: str) -> bool:
 
 
 def room(module: str) -> str:
-    """The longest name in `LAYERS` that stands for a module; an empty string for none."""
+    """Return the longest name in `LAYERS` that covers a module, or an empty string."""
     return max((name for name in RANK if within(module, name)), key=len, default="")
 
 
 def climbing(known: dict[str, Path]) -> list[str]:
-    """Every import that climbs, or that leads from one room to another of its layer, as a line to read."""
+    """Return every import that climbs, or that goes from one room to another in its layer, as a readable line."""
     found = []
     for module, targets in graph(known).items():
         for target in sorted(targets):
@@ -193,7 +192,7 @@ def test_no_import_climbs() -> None:
 
 
 def test_there_is_no_circle() -> None:
-    graphlib.TopologicalSorter(graph(modules(ROOT / "metalnb"))).prepare()  # raises a CycleError that names the circle
+    graphlib.TopologicalSorter(graph(modules(ROOT / "metalnb"))).prepare()  # raises a CycleError that names the cycle
 
 
 def test_every_exception_is_needed() -> None:
@@ -203,7 +202,7 @@ def test_every_exception_is_needed() -> None:
 
 
 def test_every_module_has_a_layer() -> None:
-    """Name a new room's place in LAYERS."""
+    """Add a new room to LAYERS."""
     known = modules(ROOT / "metalnb")
     assert [name for name in known if not room(name)] == []
     assert [name for name in RANK if not any(room(module) == name for module in known)] == []
@@ -215,7 +214,7 @@ def test_the_rooms_are_part_of_the_graph() -> None:
 
 
 def test_nothing_below_the_seam_draws_or_knows_arrays_and_calls() -> None:
-    """An engine is given units, memory, arguments and grids (``engine/base.py``)."""
+    """An engine receives only units, memory, arguments and grids (``engine/base.py``)."""
     above = ("display", "arrays", "call", "program", "library_kernels")
     crossing = [
         f"{module} imports {target}"
@@ -228,7 +227,7 @@ def test_nothing_below_the_seam_draws_or_knows_arrays_and_calls() -> None:
 
 @pytest.mark.parametrize("room", ["magics", "library_kernels"])
 def test_a_room_imports_its_neighbours_relatively(room: str) -> None:
-    """An absolute import would let the folder be imported at the root, as a second copy under another name."""
+    """With an absolute import the folder could be imported at the root, as a second copy under another name."""
     for path in (ROOT / room).rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             if isinstance(node, ast.Import):

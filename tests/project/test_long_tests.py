@@ -1,4 +1,4 @@
-"""The mark `long`: which cases it spares."""
+"""The mark `long`: which cases it exempts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from long_tests import mark_long_tests
 
 
 class Item(SimpleNamespace):
-    """A test's case, as pytest collects it."""
+    """A test case, as pytest collects it."""
 
     def __init__(self, name: str, mark: pytest.MarkDecorator, **params: Any) -> None:
         marks = [pytest.mark.timeout(5).mark, mark.mark]

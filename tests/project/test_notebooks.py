@@ -1,4 +1,4 @@
-"""The notebooks: run from the top they go through, and what is committed is what a reader should see."""
+"""The notebooks run from top to bottom, and the committed outputs are what a reader should see."""
 
 import ast
 import os
@@ -54,7 +54,7 @@ each_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda p: p.stem)
 
 
 def read(path: Path) -> Any:
-    import nbformat  # here: it takes seconds
+    import nbformat  # imported here: it takes seconds
 
     return nbformat.read(path, as_version=4)
 
@@ -64,7 +64,7 @@ def code(path: Path) -> list[Any]:
 
 
 def problems(cells: list[Any]) -> list[str]:
-    """What is wrong with an executed notebook, in words."""
+    """Return the problems of an executed notebook, as text."""
     found = []
     for number, cell in enumerate(cells, 1):
         raised = [o for o in cell.outputs if o.output_type == "error"]
@@ -92,7 +92,7 @@ def asserts(cell: Any) -> bool:
 
 
 def sections(path: Path) -> dict[str, list[Any]]:
-    """The code cells under each heading of the second level."""
+    """Return the code cells under each second-level heading."""
     found: dict[str, list[Any]] = {}
     title = ""
     for cell in read(path).cells:
@@ -104,14 +104,14 @@ def sections(path: Path) -> dict[str, list[Any]]:
     return found
 
 
-@pytest.mark.long  # Minutes; what is committed is checked below, and make demo runs the first
+@pytest.mark.long  # Minutes; a test below checks the committed outputs, and make demo runs the first notebook
 @each_notebook
 def test_a_notebook_goes_through_from_the_top(path: Path, tmp_path: Path) -> None:
     command = [sys.executable, ROOT / "notebooks" / "run.py", "--into", tmp_path, path]
     done = subprocess.run(command, env={**os.environ, "PYTHONIOENCODING": "utf-8"}, capture_output=True, check=False)
     assert done.returncode == 0, done.stderr.decode()
     cells = code(tmp_path / path.name)
-    assert [p for p in problems(cells) if "still running" not in p] == []  # said on a busy machine
+    assert [p for p in problems(cells) if "still running" not in p] == []  # only on a busy machine
     assert pictures(cells) >= PICTURES.get(path.name, 0)
 
 
@@ -141,13 +141,13 @@ def test_a_committed_error_shows_no_frame_of_ours(path: Path) -> None:
 def test_each_section_of_a_notebook_ends_with_a_check(name: str, count: int) -> None:
     found = sections(ROOT / "notebooks" / name)
     assert len(found) == count
-    *_, last = found  # it may only say where to go next, which an appendix may follow
+    *_, last = found  # it may only say where to go next; an appendix may follow
     for title, cells in found.items():
         assert title in {last, "Where to go next"} or asserts(cells[-1]), title
 
 
 def test_a_failure_is_seen() -> None:
-    """The comparison above can fail: an unexpected error, a missing one, a warning, a wrong order."""
+    """The comparison above can fail: for an unexpected error, a missing one, a warning, a wrong order."""
     import nbformat
 
     new = nbformat.v4.new_code_cell

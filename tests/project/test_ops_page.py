@@ -1,4 +1,4 @@
-"""``docs/ops.md`` says what the table says, and ``docs/adding-an-op.md`` adds an op with one line."""
+"""``docs/ops.md`` agrees with the table, and ``docs/adding-an-op.md`` adds an op with one line."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 @pytest.fixture(scope="module")
 def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a copy of the tree that has the page's row, and no other edit."""
+    """Return a copy of the tree with the page's row added and no other edit."""
     copy = tmp_path_factory.mktemp("tree")
     for name in ("metalnb", "tests", "benchmarks", "pyproject.toml"):  # metalnb's links are followed
         whole = ROOT / name

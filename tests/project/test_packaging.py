@@ -1,4 +1,4 @@
-"""What is shipped: a wheel and a source archive that hold the package whole, both rooms inside it, and import cleanly.
+"""What is shipped: a wheel and a source archive with the complete package, both rooms included, that import cleanly.
 
 Nothing here needs the network: the build backend and the dependencies are those of the running environment.
 """
@@ -23,7 +23,7 @@ HEAVY = (
 
 
 def run(*command: str | Path, cwd: Path) -> str:
-    # The caller's own path would hide what is installed.
+    # The caller's own path would hide the installed package.
     environment = {k: v for k, v in os.environ.items() if k not in {"PYTHONPATH", "PYTHONHOME"}}
     done = subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -42,7 +42,7 @@ def members(wheel: Path) -> set[str]:
 
 
 def extension_files() -> dict[str, bytes]:
-    """Every file of JupyterLab's extension, by its place below an environment's root."""
+    """Return every file of JupyterLab's extension, by its path below an environment's root."""
     place, sources = "share/jupyter/labextensions/metalnb", ROOT / "labextension"
     built = [f for f in sources.joinpath("prebuilt").rglob("*") if f.is_file()]
     found = {f"{place}/{f.relative_to(sources / 'prebuilt').as_posix()}": f.read_bytes() for f in built}
@@ -50,13 +50,13 @@ def extension_files() -> dict[str, bytes]:
 
 
 def shared_data(wheel: Path) -> dict[str, bytes]:
-    """What a wheel puts below an environment's root."""
+    """Return the files that a wheel puts below an environment's root."""
     with zipfile.ZipFile(wheel) as archive:
         return {n.partition(".data/data/")[2]: archive.read(n) for n in archive.namelist() if ".data/data/" in n}
 
 
 def package_files() -> set[str]:
-    """Every file of the package in the tree, the rooms found through their links."""
+    """Return every file of the package in the tree, with the rooms found through their links."""
     found = set()
     for folder, folders, files in os.walk(PACKAGE, followlinks=True):
         folders[:] = [f for f in folders if f not in {"__pycache__", ".ipynb_checkpoints"}]
@@ -75,11 +75,12 @@ def sdist(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def new_environment(folder: Path, *requirement: str | Path) -> Path:
-    """Make a virtual environment with `requirement` installed, borrowing this one's dependencies; return its Python."""
+    """Create a virtual environment with `requirement` that shares this one's dependencies; return its Python."""
     venv.create(folder, with_pip=False, symlinks=os.name != "nt")
     python = folder / ("Scripts" if os.name == "nt" else "bin") / "python"
     (site,) = folder.rglob("site-packages")
-    # A path added by a .pth file comes last and has its own .pth files ignored: an editable metalnb there stays unseen.
+    # A path added by a .pth file comes last, and its own .pth files are ignored, so an editable metalnb there is not
+    # seen.
     site.joinpath("borrowed.pth").write_text(sysconfig.get_path("purelib") + "\n", "utf-8")
     pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check", "--python", python]
     run(*pip, "install", "--no-deps", "--no-index", "--no-build-isolation", *requirement, cwd=folder)
@@ -96,7 +97,7 @@ def test_the_wheel_holds_the_package_whole(wheel: Path) -> None:
 
 
 def test_the_wheel_holds_what_is_not_python(wheel: Path) -> None:
-    """Spelled out, since a rule that drops a kind of file would drop it from no list that it made itself."""
+    """Listed explicitly: a rule that drops a kind of file would also drop it from a computed list."""
     held = members(wheel)
     assert {"metalnb/py.typed", "metalnb/__init__.pyi"} <= held
     assert "metalnb/msl/include/metal_stdlib" in held  # no extension, as Metal spells it
@@ -157,7 +158,7 @@ def test_an_editable_install_finds_the_rooms_and_jupyterlab_its_extension(tmp_pa
 
 @pytest.mark.parametrize("room", ["magics", "library_kernels"])
 def test_a_room_is_refused_under_its_bare_name(room: str, tmp_path: Path) -> None:
-    """At the root Python would find the folder: it must say where it belongs, not become a second copy."""
+    """At the root Python would find the folder: it must name the right import, not become a second copy."""
     done = subprocess.run(
         [sys.executable, "-c", f"import {room}"], cwd=ROOT, capture_output=True, text=True, check=False
     )

@@ -1,4 +1,4 @@
-"""The stubs are what the ops and the modules make, and what a type checker of a user's script goes by."""
+"""The stubs agree with the ops and the modules, and type-check users' scripts."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ FUNCTIONS = definitions(TREE, decorated=True)
 (CLASS,) = (node for node in ast.parse(METHOD_STUB.read_text("utf-8")).body if isinstance(node, ast.ClassDef))
 METHODS = definitions(CLASS, decorated=False)
 
-# What a user writes. A line that is wrong says how: mypy must report that error there, and no other.
+# What a user writes. A wrong line states its error: mypy must report that error there, and no other.
 SCRIPT = """\
 from typing import Any
 
@@ -130,7 +130,7 @@ def test_every_public_name_is_declared() -> None:
 
 
 def declared_parameters(node: ast.FunctionDef) -> list[tuple[str, Any, bool]]:
-    """Each parameter of a function in the stub: its name, its kind, and whether it may be left out."""
+    """Return each parameter of a function in the stub: its name, its kind, and whether it is optional."""
     given, kinds = node.args, inspect.Parameter
     several = [*given.posonlyargs, *given.args]
     first = len(several) - len(given.defaults)

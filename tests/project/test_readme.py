@@ -1,4 +1,4 @@
-"""What the README shows is what happens."""
+"""The README's examples run and print what it shows."""
 
 import re
 from pathlib import Path
@@ -29,7 +29,7 @@ def saxpy() -> mnb.Kernel:
 def test_the_cell_computes_what_the_comment_says(saxpy: mnb.Kernel) -> None:
     (call,) = (text for kind, text in BLOCKS if kind == "python" and "arange" in text)
     names = {"np": np, "saxpy": saxpy}
-    exec(call, names)  # noqa: S102  (this repository's own text)
+    exec(call, names)  # noqa: S102  (this repository's own code)
     shown = re.search(r"^y +# (.+)$", call, re.MULTILINE)
     assert shown
     assert repr(names["y"]) == shown[1]
@@ -40,7 +40,7 @@ def test_the_arrays_compute() -> None:
     calls = [text for kind, text in BLOCKS if kind == "python" and ("mnb.softmax" in text or "mnb.elementwise" in text)]
     assert len(calls) == 2
     for call in calls:
-        exec(call.replace("4096", "64"), names)  # noqa: S102  (this repository's own text)
+        exec(call.replace("4096", "64"), names)  # noqa: S102  (this repository's own code)
     x = np.asarray(names["x"], np.float64)
     e = np.exp(x * 0.5 + 1)
     np.testing.assert_allclose(np.asarray(names["y"]), e / e.sum(-1, keepdims=True), rtol=1e-5)

@@ -1,4 +1,4 @@
-"""What hosts read of the repository: workflows, issue forms, dependency updates, hooks, classifiers, the container."""
+"""Files that code hosts read: workflows, issue forms, dependency updates, hooks, classifiers, the container."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ ALL_JOBS = [pair for path in WORKFLOWS for pair in jobs(path)]
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda p: p.name)
 def test_a_workflow_has_a_trigger_and_may_only_read(path: Path) -> None:
     workflow = load(path)
-    assert workflow[True]  # `on`, which YAML 1.1 reads as a truth value
+    assert workflow[True]  # `on`, which YAML 1.1 reads as a boolean
     assert workflow["permissions"] == {"contents": "read"}
 
 

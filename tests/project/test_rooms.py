@@ -1,4 +1,4 @@
-"""The tree can be read by its names: rooms that say what they are for, few files in each, no name twice."""
+"""The tree can be read by its names: folders that state their purpose, few files in each, unique names."""
 
 import ast
 import re
@@ -21,7 +21,7 @@ def tree(name: str) -> ast.Module:
 
 @pytest.mark.parametrize("room", ROOMS)
 def test_a_room_says_what_it_is_for(room: str) -> None:
-    """One line, a sentence, and more below where there is more to say: no count of words, which rewards filler."""
+    """A one-line sentence, and optional details below it. Words are not counted, which would reward filler."""
     first, *more = (ast.get_docstring(tree(room)) or "").split("\n")
     assert first.endswith("."), first
     assert not more or (more[0] == "" and more[1]), more
@@ -35,7 +35,7 @@ def test_every_folder_of_code_is_a_room() -> None:
 def test_no_folder_is_full() -> None:
     ours = [*MODULES.values(), *Path(ROOT, "tests").rglob("*.py")]
     files = Counter(str(path.parent.relative_to(ROOT)) for path in ours if path.name != "__init__.py")
-    files["tests/msl"] = 0  # a file for each chapter of the specification, and what they share
+    files["tests/msl"] = 0  # a file per chapter of the specification, and shared ones
     assert {folder: count for folder, count in files.items() if count > MOST} == {}
 
 

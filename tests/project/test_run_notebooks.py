@@ -1,4 +1,4 @@
-"""notebooks/run.py, which `make demo` and `make notebooks` rest on: it keeps outputs, and fails when a cell does."""
+"""notebooks/run.py, used by `make demo` and `make notebooks`, keeps outputs, and fails if a cell does."""
 
 import subprocess
 import sys
@@ -9,7 +9,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def run(tmp_path: Path, *cells: str, tags: tuple[str, ...] = ()) -> tuple[subprocess.CompletedProcess[str], Path]:
-    """Execute a notebook of `cells`, the last of which carries `tags`; return the run and the executed file."""
+    """Execute a notebook of `cells`, with `tags` on the last one; return the run and the executed file."""
     import nbformat
 
     v4 = nbformat.v4
@@ -28,7 +28,7 @@ def read(executed: Path) -> Any:
 
 
 def test_outputs_are_kept_and_summed_up(tmp_path: Path) -> None:
-    """Also that of a cell that is meant to raise: the run goes through."""
+    """Including the output of a cell that is meant to raise: the run succeeds."""
     rows = "for i in range(9): print('row', i)"
     cells = ("print(6 * 7)", "import metalnb\nmetalnb.__name__", rows, "1 / 0")
     done, executed = run(tmp_path, *cells, tags=("raises-exception",))

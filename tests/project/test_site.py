@@ -1,4 +1,4 @@
-"""The site: every public name and every document is on it, and it builds without a warning or a broken link."""
+"""The site has every public name and every document, and builds without a warning or a broken link."""
 
 import re
 import subprocess
@@ -49,7 +49,7 @@ def test_the_contents_lead_to_every_document() -> None:
 
 
 def test_a_notebook_of_the_readers_own_is_no_page() -> None:
-    """The pages are the numbered ones, which the contents lead to."""
+    """Only numbered notebooks, which the contents list, become pages."""
     matching = pytest.importorskip("sphinx.util.matching", reason="needs sphinx: pip install -e .[docs]")
     conf = (DOCS / "conf.py").read_text("utf-8")
     patterns = re.findall(r'"(notebooks/[^"]*)"', conf[conf.index("include_patterns") :])
@@ -64,7 +64,7 @@ def test_a_notebook_of_the_readers_own_is_no_page() -> None:
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The site as `make site` builds it."""
+    """Build the site as `make site` does."""
     pytest.importorskip("sphinx", reason="needs sphinx: pip install -e .[docs]")
     folder = tmp_path_factory.mktemp("site")
     options = ["--fail-on-warning", "--keep-going", "--quiet", "-c", DOCS, "-d", folder / "doctrees"]
@@ -74,7 +74,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "html"
 
 
-@pytest.mark.long  # A minute of Sphinx; its sources are read by the tests above
+@pytest.mark.long  # A minute of Sphinx; the tests above read its sources
 def test_the_site_builds_and_has_what_it_is_to_have(site: Path) -> None:
     pages = {path: path.read_text("utf-8") for path in site.rglob("*.html")}
     together = "".join(pages.values())
@@ -90,7 +90,7 @@ def test_the_site_builds_and_has_what_it_is_to_have(site: Path) -> None:
 
 
 def broken(path: Path, text: str) -> list[str]:
-    """The links of a page to files that are not there."""
+    """Return a page's links to missing files."""
     links = {urlsplit(link) for link in re.findall(r'\b(?:href|src)="([^"]+)"', text)}
     local = [unquote(link.path) for link in links if not link.scheme and not link.netloc and link.path]
     return [link for link in local if not (path.parent / link).exists()]

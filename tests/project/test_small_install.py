@@ -1,4 +1,4 @@
-"""metalnb without the extra ``display``: kernels and ops run, records show as text, and a widget says what it needs."""
+"""metalnb without the extra ``display``: kernels and ops run, records show as text, and widgets name what they need."""
 
 from __future__ import annotations
 

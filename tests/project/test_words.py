@@ -1,4 +1,4 @@
-"""The tree's prose does without the words of ``tests/words.txt``, and what looks for them finds them."""
+"""The tree's prose has none of the words in ``tests/words.txt``, and the search finds them."""
 
 from __future__ import annotations
 

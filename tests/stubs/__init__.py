@@ -1,1 +1,1 @@
-"""What `public_stub` writes stubs with."""
+"""The writers that `public_stub` uses."""

@@ -1,4 +1,4 @@
-"""A function as a stub states it: its parameters, their types and defaults, its docstring."""
+"""Functions in stubs: their parameters with types and defaults, and their docstrings."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ __all__ = ["annotations", "definition", "listed", "op_definition", "parameters",
 
 _WIDTH = 120
 
-# What an annotation leaves open as `Any`, by the name of the parameter.
+# Types for parameters annotated `Any`, by the parameter's name.
 _BY_NAME = {
     "axis": "_Axis", "dtype": "DTypeLike | None", "out": "Array", "kernel_size": "int | Sequence[int]",
     "stride": "int | Sequence[int]", "padding": "int | Sequence[int] | str", "dilation": "int | Sequence[int]",
     "output_size": "int | Sequence[int]", "q": "float | Sequence[float] | _ArrayLike",
 }  # fmt: skip
-# Ops take other libraries' arrays, except for those that they write to, and any sequence for a shape. `mnb.bool` hides
+# Ops accept other libraries' arrays, except as outputs, and any sequence as a shape. `mnb.bool` hides
 # Python's.
 _TAKEN = {"Array": "_ArrayLike", "Shape": "Sequence[int]", "bool": "_bool"}
 _GIVEN = {"bool": "_bool"}
@@ -54,7 +54,7 @@ def listed(names: Iterable[str]) -> str:
 
 
 def parameters(signature: inspect.Signature, *, elementwise: bool = False) -> list[str]:
-    """Write the parameters, and the marks after those by position and before those by name."""
+    """Write the parameters, with `/` after positional-only and `*` before keyword-only ones."""
     return list(_parameters(signature, elementwise=elementwise))
 
 
@@ -87,7 +87,7 @@ def _parameter(p: inspect.Parameter, names: dict[str, str], *, elementwise: bool
 
 
 def returned(signature: inspect.Signature) -> str:
-    """Write what a function returns; an elementwise op does not say so: an array."""
+    """Write a function's return type; an elementwise op without one returns an array."""
     given = signature.return_annotation
     return "Array" if given is inspect.Signature.empty else _renamed(given, _GIVEN)
 

@@ -1,4 +1,4 @@
-"""The stubs of `metalnb.linalg` and `metalnb.random`: ops as `metalnb` types them, and the modules' own functions."""
+"""The stubs of `metalnb.linalg` and `metalnb.random`: ops, typed as in `metalnb`, and the modules' own functions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["MODULE_STUBS", "module_stub"]
 MODULE_STUBS = {
     Path(module.__file__ or "").with_suffix(".pyi"): module for module in (metalnb.linalg, metalnb.random)
 }
-# Where a stub imports the names from that types are written with.
+# The modules from which a stub imports the names in its types.
 _SOURCES = {
     "Any": "typing", "DTypeLike": "numpy.typing", "Literal": "typing", "Sequence": "collections.abc",
     "builtins": "builtins", "_ArrayLike": "metalnb", "_Axis": "metalnb", "_op": "metalnb", "bool as _bool": "builtins",
@@ -43,7 +43,7 @@ def module_stub(module: ModuleType) -> str:
     """Write the stub of a module."""
     public = {name: getattr(module, name) for name in module.__all__}
     functions = {name: found for name, found in public.items() if inspect.isfunction(found)}
-    # An op whose name means something else in `metalnb`: `metalnb.trace` steps through a kernel.
+    # An op whose name means something else in `metalnb`, where `trace` steps through a kernel.
     own = {n: f for n, f in public.items() if isinstance(f, Op) and getattr(metalnb, n) is not f}
     written = [*map(op_definition, own.values()), *(_written(name, found) for name, found in functions.items())]
     imports = _sources_of_types(written, list(functions.values()))
@@ -62,7 +62,7 @@ def _written(name: str, function: FunctionType) -> str:
 
 
 def _sources_of_types(written: list[str], functions: list[FunctionType]) -> dict[str, str]:
-    """Find the module of each name in the signatures: of a class, or where a function finds an alias."""
+    """Find the module of each name in the signatures: a class's module, or where a function finds an alias."""
     scope = {}
     for function in functions:
         plain = inspect.unwrap(function)

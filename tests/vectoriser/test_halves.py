@@ -1,4 +1,4 @@
-"""Functions of halves in vector code, on machines that have no arithmetic of halves."""
+"""Functions of halves in vector code, on machines without arithmetic on halves."""
 
 import platform
 
@@ -45,7 +45,7 @@ def test_every_half_is_right(function: str, march: str, monkeypatch: pytest.Monk
     _kernel(function)(x, z, out, grid=len(x))
     with np.errstate(all="ignore"):
         want = FUNCTIONS[function](x.astype(np.float32), z.astype(np.float32)).astype(np.float16)
-    zeros = (out == 0) & (want == 0)  # of max and min, either sign
+    zeros = (out == 0) & (want == 0)  # for max and min, either sign
     assert np.array_equal(np.where(zeros, 0, out), np.where(zeros, 0, want), equal_nan=True)
 
 

@@ -110,7 +110,7 @@ def test_a_layout_is_cs() -> None:
 
 
 def test_an_inner_loop_may_lead_back_into_another() -> None:
-    """Lanes that leave one continue where they leave the other; the search for postdominators used to loop."""
+    """Lanes that leave one loop continue where they leave the other; the search for postdominators used to hang."""
     text = """define void @metalnb_thread(i1 %0, i1 %1) {
   br label %a
 a:

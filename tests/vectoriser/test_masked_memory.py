@@ -1,29 +1,21 @@
-"""Memory accesses and shuffles under a mask, for instruction sets that mask all, some or none of them."""
+"""Memory accesses and shuffles under a mask, for instruction sets that can mask all, some or none of them."""
 
 import ctypes
 import mmap
-import platform
 import sys
 
 import numpy as np
 import pytest
-from vectoriser.vector_kernels import HEAD, engine_is_here
+from vectoriser.vector_kernels import HEAD, engine_is_here, instruction_set
 
 import metalnb as mnb
-from metalnb.engine.cpu import toolchain
 
-__all__ = ["engine_is_here"]
+__all__ = ["engine_is_here", "instruction_set"]
+
+pytestmark = pytest.mark.usefixtures("instruction_set")
 
 _N = 1000
 _DTYPES = {"uchar": np.uint8, "half": np.float16, "uint": np.uint32, "long": np.int64}
-
-
-@pytest.fixture(params=["native", "x86-64-v3", "x86-64-v2"], autouse=True)
-def instruction_set(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    if request.param != "native" and platform.machine().lower() not in {"x86_64", "amd64"}:
-        pytest.skip("instruction sets of x86-64")
-    flags = tuple(f"-march={request.param}" if f.startswith("-march=") else f for f in toolchain.flags())
-    monkeypatch.setattr(toolchain, "flags", lambda: flags)
 
 
 def _compiled(body: str, kind: str, extra: str = "") -> mnb.Kernel:
@@ -33,7 +25,7 @@ def _compiled(body: str, kind: str, extra: str = "") -> mnb.Kernel:
 
 
 def _inputs(dtype: type, dice: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return values, a place for each thread, and which threads take part: the places of the others are no memory."""
+    """Return values, an index for each thread, and the active threads: the others' indices are outside any memory."""
     x = dice.integers(1, 100, 4 * _N).astype(dtype)
     active = dice.random(_N) < 0.7
     active[:64] = True
@@ -71,6 +63,25 @@ def test_only_active_lanes_access_memory(kind: str) -> None:
     rows = np.where(active[:, None] | (np.arange(4) == 2), x.reshape(_N, 4), 0)
     want[:_N] = rows[np.arange(_N), index & 3]
     assert np.array_equal(own, want)
+
+
+@pytest.mark.parametrize("kind", ["half2", "half3", "half4", "uchar2", "uchar4", "float2", "float4", "ulong2"])
+def test_components_are_gathered_and_scattered_in_words(kind: str) -> None:
+    element, count = kind[:-1], int(kind[-1])
+    dtype = {**_DTYPES, "float": np.float32, "ulong": np.uint64}[element]
+    dice = np.random.default_rng(35)
+    x = dice.integers(1, 100, (_N, 4 if kind == "half3" else count)).astype(dtype)
+    one = f"{kind}(1)"  # clang copies vectors that nothing is done to as numbers
+    for at in (_inputs(np.uint32, dice)[1], dice.permutation(_N).astype(np.uint32)):
+        read, written, want = (np.full_like(x, 7) for _ in range(3))
+        _compiled(f"if (at[i] < 0xF0000000) o[i] = x[at[i]] + {one};", kind)(x, at, read, grid=_N, threadgroup=96)
+        _compiled(f"if (at[i] < 0xF0000000) o[at[i]] = x[i] + {one};", kind)(x, at, written, grid=_N, threadgroup=96)
+        active = at < _N
+        want[active] = x[at[active]] + 1
+        assert np.array_equal(read[:, :count], want[:, :count])
+        want[:] = 7
+        want[at[active]] = x[active] + 1
+        assert np.array_equal(written[:, :count], want[:, :count])
 
 
 @pytest.mark.parametrize("kind", ["uint", "float"])
@@ -117,7 +128,7 @@ def test_scattering_and_shuffling_between_barriers() -> None:
 @pytest.mark.parametrize("n", [64, 50])
 @pytest.mark.parametrize("kind", ["half2", "float2", "uchar2"])
 def test_nothing_after_the_last_active_lanes_elements_is_read(kind: str, n: int) -> None:
-    """Lanes read two of four elements each; the page after the last ones is no memory."""
+    """Each lane reads two of four elements; the page after the last ones is not mapped."""
     dtype = {"half2": np.float16, "float2": np.float32, "uchar2": np.uint8}[kind]
     memory = mmap.mmap(-1, 2 * mmap.PAGESIZE)
     whole = np.frombuffer(memory, np.uint8)

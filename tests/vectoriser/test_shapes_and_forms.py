@@ -1,4 +1,4 @@
-"""How values change from lane to lane, how threads are laid out over lanes, and what a machine's code is made of."""
+"""Shapes (how values change from lane to lane), forms (how threads map to lanes), and properties of the code."""
 
 import re
 
@@ -26,11 +26,12 @@ __all__ = ["engine_is_here"]
     ("o[i] = x[int(i) - 7];", 0),
     ("o[i] = x[as_type<uint>(x[0]) + i];", 0),
     ("o[i] = t < 64 ? x[i] : x[i + 1];", 0),
-    ("o[i] = x[i & 15];", 1),
+    ("o[i] = x[i & 15];", 0),
+    ("o[i] = x[i * i];", 1),
     ("o[i] = x[8 * i];", 1),
     ("o[as_type<uint>(x[i])] = 1;", 1),
     ("for (uint k = 0; k < i; ++k) o[i] += x[k];", 0),
-    ("uint k = 0; while (x[k] > i) ++k; o[k] = 1;", 1),  # lanes leave the loop at different iterations
+    ("uint k = 0; while (x[k] > i) ++k; o[k] = 1;", 1),  # lanes leave the loop in different iterations
     ("float own[8]; for (int k = 0; k < 8; ++k) own[k] = x[k + i]; o[i] = own[int(x[i]) & 7];", 1),
 ])  # fmt: skip
 def test_only_what_is_apart_is_gathered(body: str, gathers: int) -> None:
@@ -44,7 +45,7 @@ def test_only_what_is_apart_is_gathered(body: str, gathers: int) -> None:
     ("for (uint k = 0; k < uint(x[i]); ++k) a = fma(x[k], x[i], a);", True),
 ])  # fmt: skip
 def test_what_lanes_take_out_of_a_loop_together_is_not_chosen_in_each_iteration(loop: str, chosen: bool) -> None:
-    """It was, by the loop's condition: a product's sums then went to memory and back in each iteration."""
+    """The loop's condition once selected it, so a product's sums were spilled and reloaded in each iteration."""
     unit = kernel(f"float a = 0; uint n = uint(x[0]); {loop} o[i] = a;").unit
     text = vectorise(read(vector_build.thread_text(unit)), ROW, vector_build.machine()).text
     assert bool(re.search(r"= select \S+ \S+.*?, <32 x float> %\S+, <32 x float> %", text)) == chosen
@@ -52,7 +53,7 @@ def test_what_lanes_take_out_of_a_loop_together_is_not_chosen_in_each_iteration(
 
 @pytest.mark.parametrize(("index", "pinned"), [("(l ^ 5) * 3 & 31", False), ("(l ^ as_type<uint>(x[0])) & 31", True)])
 def test_what_the_lane_alone_decides_stays_a_constant_across_a_barrier(index: str, pinned: bool) -> None:
-    """It was pinned: products by SIMD-group matrices shuffled by an index in a register, at a sixth of the speed."""
+    """It was once pinned: products of SIMD-group matrices shuffled by an index register, at a sixth of the speed."""
     step = "o[i] += simd_shuffle(x[i + k], from); threadgroup_barrier(mem_flags::mem_device);"
     unit = kernel(f"uint from = {index}; for (uint k = 0; k < 9; ++k) {{ {step} }}").unit
     made = vectorise(read(vector_build.thread_text(unit)), ROW, vector_build.machine())
@@ -70,7 +71,7 @@ def test_what_is_stored_past_the_caches_is_stored_by_lines() -> None:
 @pytest.mark.parametrize("start", [0, 1, 16])
 @pytest.mark.parametrize("count", [1, 31, 32, 33, 200])
 def test_what_is_stored_past_the_caches_is_right_anywhere(start: int, count: int) -> None:
-    """From any element of a line on, with any rest; the last threads do not store at all."""
+    """From any element of a cache line, with any remainder; the last threads do not store at all."""
     x, whole = np.arange(256, dtype=np.float32), np.full(316, 42, np.float32)
     whole = whole[-whole.ctypes.data % 64 // 4 :][:300]
     program = kernel(f"if (i < {count}) {STREAMED}")
@@ -143,7 +144,7 @@ _TARGETS = {
     (40, {"AVX-512": 16, "AVX2": 8, "NEON": 8, "SSE": 8}),
 ])  # fmt: skip
 def test_values_that_are_live_at_once_decide_on_the_lanes(values: int, lanes: dict) -> None:
-    """Each is used in a second loop, which clang unrolls as the first: all live between them."""
+    """Each is used in a second loop, which clang unrolls like the first, so all are live between them."""
     uses = f"""
         float v[{values}]; float sum = 0;
         _Pragma("unroll") for (uint k = 0; k < {values}; ++k) sum = max(sum * 3, v[k] = x[i * {values} + k]);
@@ -153,7 +154,7 @@ def test_values_that_are_live_at_once_decide_on_the_lanes(values: int, lanes: di
     form = form_for((1024, 1, 1), (256, 1, 1), simd=False)
     module = read(vector_build.thread_text(made.unit))
     live = vectorise(module, form, vector_build.machine()).live_bits
-    assert 32 * values <= live <= 32 * (values + 3)  # and the sum
+    assert 32 * values <= live <= 32 * (values + 3)  # the sum too
     assert {name: target.lanes_for(live) for name, target in _TARGETS.items()} == lanes
     x = np.random.default_rng(4).random((77, values), np.float32)
     out = np.zeros(77, np.float32)

@@ -1,4 +1,4 @@
-"""Short rows: a SIMD-group of 16 x 16 threads holds two, whose lanes are neighbours though the rows are apart."""
+"""Short rows: a SIMD-group of a 16 x 16 threadgroup holds two rows, adjacent in lanes but not in memory."""
 
 from dataclasses import astuple, replace
 from typing import Any
@@ -18,10 +18,10 @@ from metalnb.engine.vectoriser.vectorise import vectorise
 
 __all__ = ["engine_is_here"]
 
-# Lanes of a row are alike, side by side, or two apart; from row to row the distance changes from iteration to iteration
-# (`across`); an index wraps within a row, in every other iteration, where neither its first lane nor its ninth shows
-# it (`wraps`); a shuffle brings the rows' values together (`mixed`); some lanes are inactive (the second store, and the
-# last sum).
+# Addresses of a row's lanes are equal, consecutive, or two apart. The distance between rows changes from iteration to
+# iteration (`across`). In every other iteration an index wraps within a row where neither its first nor its ninth lane
+# shows it (`wraps`). A shuffle exchanges values between the rows (`mixed`). Some lanes are inactive (the second store
+# and the last sum).
 SHORT_ROWS = HEAD + """kernel void f(device const float* x, device const ushort* from, device float* o,
     constant uint& n, uint2 p [[thread_position_in_grid]], uint2 t [[thread_position_in_threadgroup]],
     uint l [[thread_index_in_simdgroup]]) {
@@ -40,7 +40,7 @@ SHORT_ROWS = HEAD + """kernel void f(device const float* x, device const ushort*
     o[p.y * 64 + p.x] = alike + across + wraps + mixed + some;
 }"""
 COUNT = 4
-FROM = np.array([65526, 32022], np.uint16)  # at the same place of a line
+FROM = np.array([65526, 32022], np.uint16)  # at the same offset in a cache line
 ROWS = {(16, 16): 16, (16, 4): 16, (48, 4): 16, (8, 8): 8, (8, 4): 8, (24, 4): 8, (4, 8): 0, (32, 4): 0}
 
 
@@ -52,7 +52,7 @@ def prepared(threadgroup: tuple[int, int], x: np.ndarray[Any, Any], *, checked: 
 
 
 def wanted(threadgroup: tuple[int, int], x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Compute what the kernel does, for a grid of one row of threadgroups."""
+    """Compute the kernel's output for a grid of one row of threadgroups."""
     w, h = threadgroup
     row, p = np.mgrid[0:h, 0 : 48 // w * w]
     t = p % w
@@ -104,16 +104,16 @@ def test_short_rows_count_what_their_lanes_do(threadgroup: tuple[int, int], monk
 @pytest.mark.parametrize(("grid", "row"), [((64, 64, 1), 16), ((56, 64, 1), 8), ((60, 64, 1), 0), ((16, 50, 1), 16)])
 def test_short_rows_are_whole_in_every_threadgroup(grid: tuple, row: int) -> None:
     assert form_for(grid, (16, 16, 1), simd=True).row == row
-    assert form_for(grid, (16, 16, 1), simd=False).row == 0  # its SIMD-groups are of one row
+    assert form_for(grid, (16, 16, 1), simd=False).row == 0  # its SIMD-groups have one row
 
 
 def test_short_rows_are_loaded_and_stored_whole() -> None:
-    """Each lane for itself only where another lane is inactive."""
+    """Lanes access memory separately only where another lane is inactive."""
     form = form_for((64, 64, 1), (16, 16, 1), simd=True)
     unit = mnb.compile(SHORT_ROWS, engine="cpu", checked=False).f.unit
     module = read(vector_build.thread_text(unit))
     made, flat = (vectorise(module, each, vector_build.machine()) for each in (form, replace(form, row=0)))
-    assert len(made.gathers) == 2  # what the shuffle brings together, and what is two apart
+    assert len(made.gathers) == 2  # the shuffled indices, and the elements two apart
     assert len(flat.gathers) > 8
     assert "load <16 x float>" in made.text
     assert "store <16 x float>" in made.text

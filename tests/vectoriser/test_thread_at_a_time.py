@@ -1,4 +1,4 @@
-"""What runs a thread at a time, and how a kernel's card says so."""
+"""Which kernels run one thread at a time, and how a kernel's card says so."""
 
 import numpy as np
 import pytest

@@ -1,7 +1,6 @@
-"""Kernels that were wrong in vector registers once, each from a random kernel.
+"""Kernels that were once wrong in vector registers, each reduced from a random kernel.
 
-That whole kernels are right there is what the tests of the language and of the ops show on the engine `cpu`, and the
-random kernels of tests/fuzz.
+Complete kernels are covered by the tests of the language and of the ops on the engine `cpu`, and by tests/fuzz.
 """
 
 from collections.abc import Callable
@@ -19,7 +18,7 @@ LONGS[1] = 3
 ARGUMENTS = """device uint* out, device const long* b, device const float* f, device const uchar* c,
     uint i [[thread_position_in_grid]], uint lid [[thread_position_in_threadgroup]]"""
 
-# The kernels to which the reducer of tests/fuzz brought random ones: what was wrong, the body, what thread i writes.
+# Kernels as reduced by tests/fuzz: what was wrong, the body, and what thread i writes.
 WRONG_ONCE: dict[str, tuple[str, Callable[[int], int]]] = {
     "lanes that leave an inner loop one by one for the outer loop's next iteration": ("""
         half v1 = half(0);
@@ -71,7 +70,7 @@ def test_what_was_wrong_once(name: str, math: str, threads: int) -> None:
 
 
 def test_a_block_without_active_lanes_sets_no_scalar() -> None:
-    """It did so where it was so short that jumping over it did not pay: the last predecessor's value was taken."""
+    """It did when the block was too short to be skipped: the last predecessor's value was used."""
     add = mnb.compile(f"""{HEAD}
         kernel void f(device const float* x, constant uint& n, device atomic_uint* cells,
                       uint size [[threads_per_threadgroup]]) {{

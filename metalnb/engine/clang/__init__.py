@@ -1,7 +1,7 @@
-"""clang, for the engines that compile with it: turns a unit into a file for their device.
+"""Compiling with clang, for the engines that use it: turns a unit into a file for their device.
 
-``entry_point`` writes a unit as one text of C++ for OpenCL, with an entry point over ``entry_point.h``; ``driver`` runs
-clang on it for an engine's `Target`: its flags, and the header that implements what the MSL headers rely on.
-``loop_exits`` keeps SIMD functions inside their loops. Results are kept on disk, and messages go back to the author's
-lines. Nothing here depends on a device.
+``entry_point`` writes a unit as one source in C++ for OpenCL, with an entry point based on ``entry_point.h``;
+``driver`` runs clang on it for an engine's `Target`: its flags, and the header that implements what the MSL headers
+rely on. ``loop_exits`` keeps SIMD functions inside their loops. Results are cached on disk, and messages are mapped
+back to the author's lines. Nothing here depends on a device.
 """

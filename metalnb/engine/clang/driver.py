@@ -1,4 +1,4 @@
-"""The compiler driver: one text in, a device's code out, kept on disk by content.
+"""The compiler driver: turns one source into a device's code, cached on disk by content.
 
 clang comes in the wheel ``ziglang``; ``METALNB_CLANG`` names another (clang 22 or later).
 """
@@ -27,7 +27,7 @@ from ..unit import Unit
 
 __all__ = ["DUMP", "Refused", "Target", "at_kernel", "clang", "compiled", "expand", "printed", "run", "version"]
 
-# Fast math still honours NaN and infinities, so that a kernel's own tests for them work. This rules out
+# Fast math still honours NaN and infinities, so that kernels can test for them. This rules out
 # -fassociative-math, which lets a backend divide by an estimate for which 1/0 and 1/inf are NaN.
 _FAST = (
     "-ffp-contract=fast", "-freciprocal-math", "-fno-signed-zeros", "-fno-trapping-math", "-fno-math-errno",
@@ -40,7 +40,7 @@ _LANGUAGE = (
     "-ferror-limit=64", "-ftemplate-depth=512", "-Wno-everything", "-D__METAL__=1",
     "-DMETALNB=1", "-D$REFLECT=0", "-fno-crash-diagnostics",
 )  # fmt: skip
-_ENTRY_POINT = Path(__file__).parent  # of entry_point.h
+_ENTRY_POINT = Path(__file__).parent  # the folder of entry_point.h
 DUMP = "*** IR Dump"  # begins the intermediate code that clang prints on request
 
 
@@ -51,7 +51,7 @@ class Target:
     Attributes
     ----------
     name : str
-        Also names its kind of cache entry.
+        Also the name of its kind of cache entry.
     prelude : Path
         The header included before every cell: Metal's keywords, the target's part of the MSL headers, the MSL headers,
         and ``entry_point.h``. It is precompiled once for each set of flags; its folder is searched for headers.
@@ -71,7 +71,7 @@ def clang() -> tuple[str, ...]:
     Raises
     ------
     EngineUnavailable
-        When there is none.
+        If there is none.
     """
     named = os.environ.get("METALNB_CLANG")
     if named:
@@ -105,7 +105,7 @@ class Refused(CompileError):
 def compiled(
     unit: Unit, text: str, target: Target, *more: str, check: Callable[[str], str] = lambda _: "",
 ) -> bytes:  # fmt: skip
-    """Compile a lowered text for a target.
+    """Compile a lowered source for a target.
 
     Parameters
     ----------
@@ -114,16 +114,16 @@ def compiled(
         See `metalnb.engine.clang.entry_point`.
     target : Target
     *more : str
-        Further flags of clang's.
+        Further flags for clang.
     check : callable
         Receives clang's output; returns the reason why this file must not be used, or an empty string.
 
     Raises
     ------
     CompileError
-        With the places mapped back to the author's text.
+        With positions mapped back to the author's source.
     Refused
-        When the text is valid, but clang's backend cannot compile it with these flags, or would miscompile it.
+        If the source is valid, but clang's backend cannot compile it with these flags, or would miscompile it.
     """
     flags = (*target.flags, *_LANGUAGE, _version(unit.version), *more, *_MATH[unit.math])
     headers = {name: part for name, part in unit.texts.items() if name != MAIN}
@@ -144,7 +144,7 @@ def compiled(
                 if prelude is None:
                     raise
                 told = _run([*command, *plain], folder, unit)
-                prelude.unlink(missing_ok=True)  # it was damaged; the text is fine
+                prelude.unlink(missing_ok=True)  # the file was damaged; the source is fine
             reason = check(told)
             if reason:
                 raise Refused([at_kernel(unit, reason)])
@@ -154,7 +154,7 @@ def compiled(
 
 
 def printed(unit: Unit, text: str, target: Target, *more: str) -> str:
-    """Compile a lowered text and return clang's output with these flags; nothing is cached."""
+    """Compile a lowered source and return clang's output with these flags; nothing is cached."""
     flags = (*target.flags, *_LANGUAGE, _version(unit.version), *more, *_MATH[unit.math])
     with cache.store().scratch() as folder:
         _write(folder, {**unit.texts, MAIN: text})
@@ -163,7 +163,7 @@ def printed(unit: Unit, text: str, target: Target, *more: str) -> str:
 
 
 def expand(cell: Cell, headers: dict[str, Cell], asked: Version = DEFAULT) -> str:
-    """Run the preprocessor alone over the author's own text; metalnb's headers are left out."""
+    """Run only the preprocessor, on the author's source without metalnb's headers."""
     with cache.store().scratch() as folder:
         for header, other in headers.items():
             path = folder / header
@@ -200,7 +200,7 @@ def _of_headers(flags: tuple[str, ...]) -> tuple[str, ...]:
     found: list[str] = []
     left = iter(flags)
     for flag in left:
-        if flag in {"-mllvm", "-Xclang"}:  # the next is an option of the code generator's, or of the compiler's
+        if flag in {"-mllvm", "-Xclang"}:  # the next is an option of the code generator or of the compiler
             option = next(left)
             found += [flag, option] if flag == "-Xclang" and option not in _OF_CODE else []
         elif flag not in _OF_CODE:
@@ -215,7 +215,7 @@ _OF_CODE = frozenset({
 
 
 def _precompiled(target: Target, flags: tuple[str, ...]) -> Path | None:
-    """Return the MSL headers precompiled for these flags; they are made once for each state of headers and compiler."""
+    """Return the MSL headers, precompiled for these flags once for each version of headers and compiler."""
     kept = cache.store()
     key = cache.digest(_headers(target.prelude.parent), version(), str(target.prelude), *flags)
     path = kept.path(key, "headers", ".pch")
@@ -234,23 +234,23 @@ def _precompiled(target: Target, flags: tuple[str, ...]) -> Path | None:
             if done.returncode:
                 return None
             kept.take(folder / "out.pch", path)
-    except (OSError, subprocess.TimeoutExpired):  # the cell's own compilation will report it
+    except (OSError, subprocess.TimeoutExpired):  # compiling the cell will report it
         return None
     return path
 
 
 def run(command: list[str], folder: Path, unit: Unit) -> tuple[int, str]:
-    """Run the compiler in a folder. Return its exit status and its error output.
+    """Run the compiler in a folder; return its exit status and error output.
 
     Raises
     ------
     CompileError
-        When it did not finish in time.
+        If it did not finish in time.
     """
     try:
         done = subprocess.run(command, cwd=folder, capture_output=True, check=False, timeout=time_limit())
     except subprocess.TimeoutExpired:
-        message = f"the compiler gave no answer in {time_limit():.0f} s"
+        message = f"the compiler did not finish within {time_limit():.0f} s"
         hint = "make the kernel smaller, or set METALNB_COMPILE_TIMEOUT to more seconds"
         raise CompileError([at_kernel(unit, message, hint)]) from None
     return done.returncode, done.stderr.decode(errors="replace")
@@ -258,12 +258,12 @@ def run(command: list[str], folder: Path, unit: Unit) -> tuple[int, str]:
 
 def _run(command: list[str], folder: Path, unit: Unit) -> str:
     failed, output = run(command, folder, unit)
-    if failed and DUMP in output:  # the text was parsed and optimised: a later stage failed
+    if failed and DUMP in output:  # the source was parsed and optimised: a later stage failed
         *_, reason = ["it crashed", *_REASON.findall(output)]
         lacking = _SELECTED.search(reason)
         if lacking:
             reason = f"it has no instruction for {lacking[1].removeprefix('G_').replace('_', ' ').lower()}"
-        hint = "the text is valid: write that part in another way"
+        hint = "the source is valid: write that part differently"
         raise Refused([at_kernel(unit, f"clang's backend cannot write it: {reason}", hint)])
     if failed:
         raise CompileError(_diagnostics(output, unit))
@@ -279,7 +279,7 @@ _LINE = re.compile(
 
 
 def _diagnostics(output: str, unit: Unit) -> list[Diagnostic]:
-    """Read clang's own report: each error at the author's place, or at the note that leads there."""
+    """Read clang's report: each error at the author's position, or at the note that leads there."""
     cells = {MAIN: unit.cell, **unit.headers}
     found: list[Diagnostic] = []
     pending: str | None = None
@@ -295,19 +295,19 @@ def _diagnostics(output: str, unit: Unit) -> list[Diagnostic]:
         text = reword(pending or output.strip()[-2000:] or "the compiler failed")
         hint = ""
         if "frontend command failed" in output:
-            text = "the compiler broke down on this kernel"
-            hint = "clang itself failed, not the cell: write the kernel in another way, or name another clang"
+            text = "the compiler crashed on this kernel"
+            hint = "clang itself failed, not the cell: write the kernel differently, or use another clang"
             if any(_depth(cell.edited.original) > _DEEP for cell in cells.values()):
                 hint = "an expression or a type is nested too deeply: split it"
         found.append(at_kernel(unit, text, hint))
     return found
 
 
-_DEEP = 256  # nested brackets; handwritten code has some ten
+_DEEP = 256  # nested brackets; handwritten code has about ten
 
 
 def _depth(text: str) -> int:
-    """Return how deep a text's brackets, template lists or operators are nested."""
+    """Return the nesting depth of a source's brackets, template lists or operators."""
     deepest = depth = 0
     for mark in re.findall(r"[(\[{}\])]", text):
         depth = max(0, depth + (1 if mark in "([{" else -1))
@@ -318,6 +318,6 @@ def _depth(text: str) -> int:
 
 
 def at_kernel(unit: Unit, message: str, hint: str = "") -> Diagnostic:
-    """Return a message about a whole kernel, at its name's line."""
+    """Return a message about an entire kernel, at its name's line."""
     line = unit.signature.line
     return Diagnostic(line, 1, f"'{unit.signature.name}': {message}", unit.cell.edited.line(line), unit.cell.name, hint)

@@ -1,7 +1,7 @@
-// The entry point's tools: from a thread's position to MSL's kernel inputs (MSL 5.2.3.6).
+// Helpers for entry points: from a thread's position to MSL's kernel inputs (MSL 5.2.3.6).
 #pragma once
 
-// The I-th parameter type of a kernel function, and it as a pointer.
+// The type of a kernel function's I-th parameter, and the same as a pointer.
 template <int I, class F> struct $parameter;
 template <class R, class A, class... B> struct $parameter<0, R(A, B...)> { typedef A type; };
 template <int I, class R, class A, class... B> struct $parameter<I, R(A, B...)> : $parameter<I - 1, R(B...)> {};
@@ -18,8 +18,8 @@ struct $uint3 { unsigned x, y, z; };
 // A thread's position in its dispatch.
 struct $place {
   $uint3 position_in_grid, position_in_threadgroup, threadgroup_position;
-  $uint3 threads_per_threadgroup;           // of this threadgroup: fewer at the grid's far edges
-  $uint3 dispatch_threads_per_threadgroup;  // of a whole one
+  $uint3 threads_per_threadgroup;           // of this threadgroup: smaller at the grid's far edges
+  $uint3 dispatch_threads_per_threadgroup;  // of a full one
   $uint3 threads_per_grid, threadgroups_per_grid;
   unsigned index_in_threadgroup, threads;   // threads: in this threadgroup
 };
@@ -27,7 +27,7 @@ struct $place {
 // A threadgroup of a dispatch, for a target whose threadgroups may differ in size.
 struct $region { $uint3 first, size, nominal, grid, groups; };
 
-// An input as the type that the kernel gives it: uint or ushort, one to three of them.
+// An input as the type that the kernel declares: uint or ushort, with one to three components.
 template <class T> struct $input {
   static T from($uint3 v) { return (T)v.x; }
   static T from(unsigned v) { return (T)v; }

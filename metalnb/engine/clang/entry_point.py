@@ -1,7 +1,7 @@
-"""Write one source text for a target: the MSL headers, the cell, and an entry point for one kernel.
+"""Write one source for a target: the MSL headers, the cell, and an entry point for one kernel.
 
-A kernel becomes an ordinary function. The entry point takes every buffer as an untyped pointer, gives each
-the type that the kernel asks for, computes the kernel's inputs, and calls it.
+A kernel becomes an ordinary function. The entry point takes every buffer as an untyped pointer, casts each to the type
+in the kernel's signature, computes the kernel's inputs, and calls it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ ENTRY = "metalnb_entry"
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """How a C++ for OpenCL target begins an entry point.
+    """The start of an entry point for a target in C++ for OpenCL.
 
     Attributes
     ----------
@@ -31,7 +31,7 @@ class Head:
     lines : tuple of str
         The first lines of its body; they declare ``here``, a ``$place``.
     last : str
-        A parameter after the kernel's own, or an empty string.
+        A parameter after the kernel's, or an empty string.
     threadgroup : tuple of (str, str)
         For a parameter in threadgroup memory, with ``{i}`` for its number: the entry point's parameter, and the untyped
         pointer derived from it.
@@ -43,14 +43,14 @@ class Head:
     threadgroup: tuple[str, str] = ("__local void* b{i}", "b{i}")
 
 
-# Only the entry point is visible from outside, so clang drops everything that it does not need.
+# Only the entry point is visible outside, so clang drops everything that it does not need.
 _INTERNAL = (
     "#pragma clang attribute push(__attribute__((internal_linkage)), apply_to = any(function, variable(is_global)))"
 )
 
 
 def written(unit: Unit, head: Head, cell: str = "") -> str:
-    """Write the text for a target that speaks C++ for OpenCL, with its own head of the entry point."""
+    """Return the source for a target that takes C++ for OpenCL, with its own head of the entry point."""
     params = unit.signature.params
     ways = [head.threadgroup if param.space == "threadgroup" else ("__global void* b{i}", "b{i}") for param in params]
     formals = [formal.format(i=i) for i, (formal, _) in enumerate(ways)] + ([head.last] if head.last else [])
@@ -60,9 +60,9 @@ def written(unit: Unit, head: Head, cell: str = "") -> str:
 
 
 def around(unit: Unit, entry: str, cell: str = "") -> str:
-    """Return a unit's text, followed by an entry point; the same for every target.
+    """Return a unit's source, followed by an entry point; the same for every target.
 
-    A target that changes the cell passes its text, with the line numbers unchanged.
+    A target that edits the cell passes the edited source, with unchanged line numbers.
     """
     return "\n".join([
         *_constants(unit),
@@ -79,13 +79,13 @@ def around(unit: Unit, entry: str, cell: str = "") -> str:
 def call(
     signature: Signature, inputs: Mapping[str, str] = MappingProxyType({}), pointers: Sequence[str] | None = None,
 ) -> str:  # fmt: skip
-    """Write the call of a kernel; ``here`` is a ``$place``.
+    """Return the call of a kernel; ``here`` is a ``$place``.
 
     Parameters
     ----------
     signature : Signature
     inputs : mapping of str to str
-        By attribute, the target's own expressions for inputs.
+        The target's expressions for inputs, by attribute.
     pointers : sequence of str, optional
         The untyped pointers to its buffers; by default b0, b1, ….
     """

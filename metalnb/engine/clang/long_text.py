@@ -3,7 +3,7 @@
 Some passes of LLVM's code generators are quadratic in the length of a block, and inlining turns straight-line
 arithmetic into a single block: 16 products in a 384-bit field are some 80,000 instructions. Above a threshold,
 functions with several call sites are therefore not inlined, and a kernel that is still too long is compiled without the
-passes that are to blame.
+slow passes.
 """
 
 from __future__ import annotations
@@ -28,29 +28,32 @@ _ARITHMETIC = re.compile(
     r"  %\S+ = (?:f?(?:add|sub|mul|cmp)|fneg|[fsu](?:div|rem)|shl|[la]shr|and|or|xor|icmp|select|trunc|[sz]ext)\b"
 )
 
-# Arithmetic instructions; a loop's count once for each iteration that it is certain to run.
-_LONG = 20_000  # which clang compiles in one to five seconds, depending on what the instructions are
+# Arithmetic instructions; those in a loop count once for each iteration that is certain to run.
+_LONG = 20_000  # clang compiles that many in one to five seconds, depending on the instructions
 _ENDLESS = 50_000
 _WORTH_A_CALL = 1_000
 _MOST_ITERATIONS = 64  # clang unrolls no longer loop by itself
 _RUNTIME = "metalnb_"  # where threads may wait for one another
-_LONG_VECTORS = 10_000  # lines
-# The preparation for code generation: of 27,000 lines of vector code it took 20 seconds of 25.
+_LONG_VECTORS, _LONG_NARROW = 10_000, 20_000  # lines
+_NARROW = 128  # bits of a register, so that a vector of 32 floats takes eight
+# The preparation for code generation, which took 20 of 25 seconds for 27,000 lines of vector code.
 _UNPREPARED = ("-mllvm", "-disable-cgp")
+# Registers assigned block by block: of 34,000 lines for registers of 128 bits, clang needs 26 seconds instead of 300.
+_BY_BLOCKS = (*_UNPREPARED, "-mllvm", "-regalloc=fast", "-mllvm", "-optimize-regalloc=false")
 # That, the machine scheduler and the vectoriser of straight-line code.
 _SHORTER = (*_UNPREPARED, "-mllvm", "-enable-misched=false", "-fno-slp-vectorize")
 
 
 @dataclass(slots=True)
 class _Function:
-    """A function's part of a text.
+    """A function's part of LLVM's text.
 
     Attributes
     ----------
     line : int
-        The line of its head.
+        The line where it begins.
     group : str
-        The number of its attributes.
+        The number of its attribute group.
     own : int
         Its own arithmetic.
     calls : Counter of str
@@ -67,7 +70,7 @@ class _Function:
 
 
 def arithmetic_of(text: str) -> int:
-    """Return how many instructions of arithmetic the longest function of LLVM's text has, all inlined and unrolled."""
+    """Return the number of arithmetic instructions in the longest function of LLVM's text, inlined and unrolled."""
     lines = text.splitlines()
     return max(_lengths(_functions(lines), _kept(lines)).values(), default=0)
 
@@ -77,16 +80,26 @@ def flags_for_length(text: str) -> tuple[str, ...]:
     return _SHORTER if arithmetic_of(text) > _LONG else ()
 
 
-def flags_for_vectors(text: str) -> tuple[str, ...]:
-    """Return flags that bound clang's time on vector code: none unless the text is long."""
-    return _UNPREPARED if text.count("\n") > _LONG_VECTORS else ()
+def flags_for_vectors(text: str, bits: int) -> tuple[str, ...]:
+    """Return flags that bound clang's time on vector code: none unless the text is long.
+
+    Parameters
+    ----------
+    text : str
+    bits : int
+        Of a vector register.
+    """
+    lines = text.count("\n")
+    if lines > _LONG_NARROW and bits <= _NARROW:
+        return _BY_BLOCKS
+    return _UNPREPARED if lines > _LONG_VECTORS else ()
 
 
 def with_functions(text: str) -> str:
-    """Return LLVM's text in which long functions that are called more than once stay functions, if all is very long.
+    """Return LLVM's text, with long functions that are called more than once kept from inlining if it is very long.
 
-    One in which threads may wait for one another is still inlined: the runtime knows such calls by where they
-    stand.
+    A function in which threads may wait for one another is still inlined: the runtime identifies such calls by their
+    position.
     """
     lines = text.splitlines()
     functions = _functions(lines)
@@ -128,10 +141,10 @@ def _read(line: int, group: str, body: Sequence[str]) -> _Function:
 
 
 def _iterations(body: Sequence[str]) -> list[int]:
-    """Return how often each line runs, as far as loops have a constant bound: they are in order, nested.
+    """Return how often each line runs, as far as loops have a constant bound; loops are in order and nested.
 
-    A loop counts from 0; by more than 1 where the text says so of the variable that it compares. That lies in memory as
-    long as no pass has run.
+    A loop counts from 0, by 1 or by the step that the text shows for the variable compared, which is in memory until a
+    pass has run.
     """
     if not any(" !llvm.loop " in text for text in body):
         return [1] * len(body)
@@ -163,14 +176,14 @@ def _iterations(body: Sequence[str]) -> list[int]:
 
 
 def _kept(lines: Sequence[str]) -> frozenset[str]:
-    """Return the numbers of the attributes of functions that are not inlined."""
+    """Return the attribute groups of functions that are not inlined."""
     return frozenset(
         line.split()[1][1:] for line in reversed(lines) if line.startswith("attributes #") and " noinline " in line
     )
 
 
 def _lengths(functions: Mapping[str, _Function], kept: frozenset[str]) -> dict[str, int]:
-    """Return each function's arithmetic with all that is inlined in it."""
+    """Return each function's arithmetic, including all inlined functions."""
     lengths: dict[str, int] = {}
 
     def length(name: str) -> int:
@@ -189,7 +202,7 @@ def _lengths(functions: Mapping[str, _Function], kept: frozenset[str]) -> dict[s
 
 
 def _leads_out(functions: Mapping[str, _Function], name: str) -> bool:
-    """Return whether a function, or one that it calls, leads out of the text."""
+    """Return whether a function, or one that it calls, calls outside the text."""
     reached, ahead = {name}, [name]
     while ahead:
         function = functions[ahead.pop()]
@@ -203,7 +216,7 @@ def _leads_out(functions: Mapping[str, _Function], name: str) -> bool:
 
 def _keep(lines: list[str], function: _Function) -> None:
     """Give a function its own attribute group, which forbids inlining it."""
-    number = len(lines)  # no other's: a text has fewer attributes than lines
+    number = len(lines)  # unique: a text has fewer attribute groups than lines
     given = next((line for line in reversed(lines) if line.startswith(f"attributes #{function.group} = ")), "{ }")
     plain = re.sub(r" (?:alwaysinline|inlinehint|noinline)(?= )", "", given.partition("{")[2])
     lines.append(f"attributes #{number} = {{ noinline{plain}")

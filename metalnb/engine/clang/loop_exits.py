@@ -1,11 +1,11 @@
 """Keep SIMD functions on an exit path of a loop inside the loop.
 
-``for (;;) { if (x == simd_broadcast_first(x)) { s = simd_sum(v); break; } }`` takes the lanes of one value in each
-iteration. To a compiler the block that ends in ``break`` lies outside the loop, since no path leads from it into
-another iteration. Compilers for CPUs and GPUs alike run the code after a loop once, when all lanes have left, so
-``simd_sum`` would add up every lane. Each such exit path therefore gets a path back, ``if ($never()) continue;``. Where
-a flag ends the loop, its condition is made opaque; otherwise clang would jump from the assignment of the flag straight
-out of the loop. Each target defines ``$never`` itself.
+``for (;;) { if (x == simd_broadcast_first(x)) { s = simd_sum(v); break; } }`` handles the lanes with one value in each
+iteration. To a compiler the block that ends in ``break`` is outside the loop, since no path leads from it into another
+iteration. Compilers for CPUs and GPUs alike run the code after a loop once, when all lanes have left, so ``simd_sum``
+would add up every lane. Each such exit path therefore gets a path back, ``if ($never()) continue;``. If a flag ends the
+loop, the loop's condition is made opaque; otherwise clang would jump from the flag's assignment straight out of the
+loop. Each target defines ``$never`` itself.
 
 A loop is changed only if a SIMD function, or a function of the cell that calls one, is reached solely on an exit path:
 in the block that ends with the exit, or in the branch that sets the flag.
@@ -44,7 +44,7 @@ class _Around(NamedTuple):
     Attributes
     ----------
     start : int
-        Where the innermost block begins, or the branch that is none.
+        The start of the innermost block, or of a branch without braces.
     branch : bool
         Whether it is in a branch of the loop's body.
     switch : bool
@@ -60,13 +60,13 @@ class _Around(NamedTuple):
 
 
 def made_with_ways_back(unit: Unit, make: Callable[[str], T]) -> T:
-    """Return `make` of the cell's text with paths back, or of the author's text if the compiler rejects those.
+    """Call `make` on the cell's text with paths back, or on the author's text if the compiler rejects those.
 
     Parameters
     ----------
     unit : Unit
     make : callable
-        Is given the text, as `metalnb.engine.clang.entry_point` takes it: an empty one is the author's.
+        Receives the text, as `metalnb.engine.clang.entry_point` takes it: an empty one means the author's.
     """
     text = with_ways_back(unit.text) if unit.signature.simd else unit.text
     if text != unit.text:
@@ -78,7 +78,7 @@ def made_with_ways_back(unit: Unit, make: Callable[[str], T]) -> T:
 
 
 def with_ways_back(text: str) -> str:
-    """Return a text of a cell with a way back before each such way out of a loop; lines stay where they are."""
+    """Return a cell's text with a path back before each such exit from a loop; lines keep their numbers."""
     if not is_collective(text):
         return text
     read = outline(text)
@@ -109,7 +109,7 @@ class _Loops:
         return self._edits
 
     def _block(self, brace: int, around: _Around | None) -> int:
-        """Read the statements of a block; return the place after it."""
+        """Read a block's statements; return the position after it."""
         end = self._tree.close(brace)
         at = brace + 1
         around = around and around._replace(start=brace)
@@ -118,7 +118,7 @@ class _Loops:
         return end + 1
 
     def _statement(self, i: int, around: _Around | None) -> int:
-        """Read a statement, in a loop or in none; return the place after it."""
+        """Read a statement, inside or outside a loop; return the position after it."""
         tree, word = self._tree, self._tree.text(i)
         if word == "{":
             return self._block(i, around)
@@ -139,7 +139,7 @@ class _Loops:
         return end + 1
 
     def _leaves_with_lanes(self, i: int, end: int, around: _Around) -> bool:
-        """Say whether a statement leaves a loop, and lanes may converge on the way there alone: in its own block."""
+        """Return whether a statement leaves a loop, and lanes may converge only on the path there, in its own block."""
         word = self._tree.text(i)
         if word == "return" or (word == "break" and not around.switch):
             return around.asked or self._has_collectives(around.start, end)
@@ -183,6 +183,6 @@ class _Loops:
         return any(self._tree.text(k) in _FLAGS for k in range(start, end))
 
     def _has_collectives(self, start: int, end: int) -> bool:
-        """Say whether lanes may converge between two tokens."""
+        """Return whether lanes may converge between two tokens."""
         words = self._tree.texts[start:end]
         return any(word in self._own or is_collective(word) for word in words)

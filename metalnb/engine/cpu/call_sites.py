@@ -1,8 +1,8 @@
-"""Where lanes converge: every call of ``metalnb_converge`` in a kernel's code, with its rank in the program's order.
+"""Where lanes converge: the calls of ``metalnb_converge`` in a kernel's code, ranked in program order.
 
-Machine code is no witness of that order: clang moves blocks, unrolls loops and writes code twice. The lines and columns
-that it keeps for debuggers are: a call's place is the chain of lines from the kernel down to it, and two calls of one
-chain are copies of one call.
+Machine code does not show that order, because clang moves blocks, unrolls loops and duplicates code. The lines and
+columns in the debug information do: a call's position is the chain of lines from the kernel down to it, and two calls
+with the same chain are copies of one call.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ def call_site_ranks(code: bytes, file: bytes, ends: Mapping[Place, Place]) -> by
     file : bytes
         The library that it was linked to.
     ends : mapping of Place to Place
-        Places of the cell that count as others: see `metalnb.engine.cpu.iteration_ends`.
+        Positions in the cell that count as other positions: see `metalnb.engine.cpu.iteration_ends`.
 
     Returns
     -------
     bytes
-        An uint32 for each byte from the start of the library's image on: at the address that such a call returns to,
-        its rank, from 1. Nothing where the linker has left out the symbols: the order is then that of the machine code.
+        A uint32 for each byte of the library's image: at the address to which such a call returns, its rank, from 1.
+        Empty if the linker has removed the symbols: the order is then that of the machine code.
     """
     before, after = object_file(code), object_file(file)
     if "metalnb_thread" not in after.symbols:

@@ -22,6 +22,9 @@ $ON(i8, signed char) $ON(u8, metal::uchar) $ON(i64, long) $ON(u64, metal::ulong)
 $ON(u32, metal::uint) $ON(u64, metal::ulong)
 #undef $ON
 $SIMD_FUNCTION metal::uint metalnb_ballot(bool);
+// An element, the first or the second, of the two that this thread has of sum + a b: SIMD-group matrices, two elements each.
+$SIMD_FUNCTION float metalnb_multiply_matrices(
+    metal::uint element, float a0, float a1, float b0, float b1, float sum0, float sum1);
 __attribute__((convergent, nomerge, visibility("hidden"))) void metalnb_simd_barrier();
 }
 inline bool $never() { return metalnb_never(); }
@@ -52,6 +55,14 @@ template <class T> __attribute__((convergent)) inline T $simd_broadcast(T x, met
 template <class T> __attribute__((convergent)) inline T $simd_rotate(T x, int distance) {
     return $simd_shuffle(x, (metalnb_lane() + metal::uint(distance)) & 31);
 }
+#ifndef METALNB_COUNTED  // there a product counts as the operations of its lanes
+#define $MULTIPLIES_MATRICES 1
+#define $PAIRS_IN_MEMORY true
+__attribute__((convergent)) inline float $simd_multiply_matrices(
+    metal::uint element, float a0, float a1, float b0, float b1, float sum0, float sum1) {
+    return metalnb_multiply_matrices(element, a0, a1, b0, b1, sum0, sum1);
+}
+#endif
 template <class T> struct $is_fraction { enum { value = 0 }; };
 template <> struct $is_fraction<float> { enum { value = 1 }; };
 template <> struct $is_fraction<half> { enum { value = 1 }; };

@@ -41,7 +41,7 @@ def open_engine(device: int = 0) -> CpuEngine:
     Raises
     ------
     EngineUnavailable
-        When this machine is of a kind that it does not know, or for any device but the first.
+        If this kind of machine is not supported, or for any device except the first.
     """
     if device:
         refuse_device("cpu", device, 1)
@@ -83,7 +83,7 @@ class CpuEngine(Observable, SharedMemory):
         return fiber_text(unit)
 
     def compile(self, unit: Unit) -> ThreadBinary | VectorBinary:
-        """Compile one kernel: for vector registers if that can be, else a thread at a time."""
+        """Compile one kernel: for vector registers if possible, else a thread at a time."""
         if unit.math != "scalar":
             try:
                 binary = opened(unit)
@@ -94,7 +94,7 @@ class CpuEngine(Observable, SharedMemory):
         return self.thread_at_a_time(unit)
 
     def thread_at_a_time(self, unit: Unit, reason: str = "") -> ThreadBinary:
-        """Compile one kernel as a loop over threads, or as fibers when its threads converge or are checked."""
+        """Compile one kernel as a loop over threads, or as fibers if its threads converge or are checked."""
         from .thread_form.thread_binary import thread_binary
 
         return thread_binary(unit, reason)
@@ -112,7 +112,7 @@ class CpuEngine(Observable, SharedMemory):
     def start(
         self, binary: ThreadBinary | VectorBinary, arguments: Sequence[Any], grid: Grid, threadgroup: Grid,
     ) -> EndedTicket | CheckedTicket:  # fmt: skip
-        """Run a dispatch, with the GIL released; one that may run for long beside, after those before it."""
+        """Run a dispatch with the GIL released; one that may run for long runs on another thread, in order."""
         threads = threadgroup[0] * threadgroup[1] * threadgroup[2]
         if threads > _MOST_THREADS:
             name = binary.unit.signature.name
@@ -171,7 +171,7 @@ _Launch = tuple[Sequence[Any], Grid, Grid]
 
 
 def _watched(run: _Run, launch: _Launch, static: int, watch: Watch) -> CheckedTicket:
-    """Run a checked dispatch: one that may run for long beside Python's thread."""
+    """Run a checked dispatch, on another thread if it may run for long."""
     arguments, grid, threadgroup = launch
     words, elapsed = dispatch((*arguments, watch.limits, watch.memory), grid, threadgroup, static), Stopwatch()
     if not watch.stoppable:
@@ -182,7 +182,7 @@ def _watched(run: _Run, launch: _Launch, static: int, watch: Watch) -> CheckedTi
 
 
 def _run_threads(binary: ThreadBinary, code: ThreadCode, words: bytes, elapsed: Stopwatch) -> None:
-    """Run a dispatch a thread at a time to its end.
+    """Run a dispatch to its end, a thread at a time.
 
     Raises
     ------
@@ -203,7 +203,7 @@ def _run_threads(binary: ThreadBinary, code: ThreadCode, words: bytes, elapsed: 
 
 
 def _run_lanes(binary: VectorBinary, code: VectorCode, words: bytes, elapsed: Stopwatch) -> None:
-    """Run a dispatch in vector registers to its end.
+    """Run a dispatch to its end, in vector registers.
 
     Raises
     ------
@@ -213,7 +213,7 @@ def _run_lanes(binary: VectorBinary, code: VectorCode, words: bytes, elapsed: St
     if not took or code.full.value:
         elapsed.stop(failed=True)
         code.full.value = 0
-        message = f"{binary.unit.signature.name}: no memory for what its SIMD-groups keep across a barrier"
+        message = f"{binary.unit.signature.name}: no memory for the values that its SIMD-groups keep across a barrier"
         raise KernelFault(message)
     elapsed.stop(took * 1e-9)
 
@@ -248,7 +248,7 @@ _start_of = (ctypes.c_char * 0).from_buffer
 
 def _address(memory: Any) -> int:
     try:
-        return ctypes.addressof(_start_of(memory))  # a quarter of the time that NumPy takes
+        return ctypes.addressof(_start_of(memory))  # takes a quarter of NumPy's time
     except (TypeError, ValueError):  # it is read-only, or of a type that the buffer protocol does not know
         view = memory if isinstance(memory, np.ndarray) else np.frombuffer(memory, np.uint8)
         return int(view.__array_interface__["data"][0])

@@ -1,6 +1,6 @@
 """Map an address in machine code to the author's line: the subset of DWARF 4 that ``-gline-tables-only`` writes.
 
-A place in a function that was inlined has a chain of lines: its own, then that of each call that led there.
+A position in an inlined function has a chain of lines: its own, then that of each call that led there.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ __all__ = ["DebugLines", "Line"]
 
 
 class Line(NamedTuple):
-    """A place in a source file; column 0 where it is not known."""
+    """A position in a source file; column 0 if unknown."""
 
     file: str
     line: int
@@ -26,7 +26,7 @@ class Line(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Inlined:
-    """A stretch of code that came from a call, and the call's own place."""
+    """A range of code inlined from a call, and the call's position."""
 
     low: int
     high: int
@@ -35,7 +35,7 @@ class _Inlined:
 
 
 class _Reader:
-    """Reads numbers and names from bytes, one after the other."""
+    """Reads numbers and names from bytes in sequence."""
 
     def __init__(self, data: bytes, at: int = 0) -> None:
         self.data, self.at = data, at
@@ -142,12 +142,12 @@ class _LineProgram:
 
 
 class DebugLines:
-    """The lines of a shared library, or of one of Mach-O's object files.
+    """The lines of a shared library or of a Mach-O object file.
 
     Parameters
     ----------
     code : bytes
-        See `metalnb.engine.cpu.object_files`. Places are counted from the start of its image.
+        See `metalnb.engine.cpu.object_files`. Positions count from the start of its image.
     """
 
     def __init__(self, code: bytes) -> None:
@@ -164,11 +164,11 @@ class DebugLines:
         self._inlined = list(self._calls(parts)) if ".debug_info" in parts else []
 
     def chain(self, place: int) -> list[Line]:
-        """Return the lines of a place, the innermost first."""
+        """Return the lines of a position, innermost first."""
         return self.chains([place])[0]
 
     def chains(self, places: list[int]) -> list[list[Line]]:
-        """Return the lines of each of some ascending places, the innermost first."""
+        """Return the lines of each of several ascending positions, innermost first."""
         places = [place + self._base for place in places]
         calls: list[list[tuple[int, Line]]] = [[] for _ in places]
         for each in self._inlined:
@@ -192,7 +192,7 @@ class DebugLines:
         return end
 
     def _calls(self, parts: dict[str, bytes]) -> Iterator[_Inlined]:
-        """Yield the stretches of inlined code of every unit."""
+        """Yield the ranges of inlined code of every unit."""
         data, ranges = parts[".debug_info"], parts.get(".debug_ranges", b"")
         at = 0
         while at < len(data):
@@ -235,7 +235,7 @@ _FIXED = {0x01: "Q", 0x0B: "B", 0x05: "H", 0x06: "I", 0x07: "Q", 0x0E: "I", 0x17
 def _value(r: _Reader, form: int) -> int:
     if form in _FIXED:
         return r.take(_FIXED[form])
-    if form == 0x19:  # it is there
+    if form == 0x19:  # a flag, by its presence
         return 1
     if form == 0x08:
         r.text()

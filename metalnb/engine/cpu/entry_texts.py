@@ -11,12 +11,12 @@ from .iteration_ends import with_iteration_ends
 
 __all__ = ["fiber_text", "lane_text", "loop_text"]
 
-# Of a lane's place the engine knows more than its SIMD-group does: no call is needed.
+# The engine knows a lane's position, so no call is needed.
 _INPUTS = {
     "thread_index_in_simdgroup": "here.index_in_threadgroup % 32",
     "simdgroup_index_in_threadgroup": "here.index_in_threadgroup / 32",
 }
-# What the vectoriser has for them (collectives.h).
+# The vectoriser's expressions for them (collectives.h).
 _LANE_INPUTS = {
     "thread_index_in_simdgroup": "metalnb_lane()",
     "simdgroup_index_in_threadgroup": "metalnb_simdgroup()",
@@ -27,13 +27,13 @@ _INLINE = "#pragma clang attribute push(__attribute__((always_inline)), apply_to
 
 
 def loop_text(unit: Unit, *, independent: bool) -> str:
-    """Write a unit for threads that never converge: the entry point is a loop over a threadgroup.
+    """Return a unit's source for threads that never converge: the entry point is a loop over a threadgroup.
 
     Parameters
     ----------
     unit : Unit
     independent : bool
-        True when clang may assume that no thread reads what another writes.
+        True if clang may assume that no thread reads what another writes.
     """
     assumed = "assume_safety" if independent else "enable"
     return around(
@@ -53,7 +53,7 @@ def loop_text(unit: Unit, *, independent: bool) -> str:
 
 
 def fiber_text(unit: Unit) -> str:
-    """Write a unit for threads that converge: the entry point is one thread."""
+    """Return a unit's source for threads that converge: the entry point is one thread."""
     return _inline(unit) + around(
         unit,
         cell=with_iteration_ends(unit.text).text,
@@ -67,7 +67,7 @@ def fiber_text(unit: Unit) -> str:
 
 
 def lane_text(unit: Unit) -> str:
-    """Write a unit for the vectoriser: the entry point is one thread, which asks for its position."""
+    """Return a unit's source for the vectoriser: the entry point is one thread, which queries its position."""
     cell = with_ways_back(unit.text) if unit.signature.simd else unit.text
     return _inline(unit) + around(
         unit,
@@ -82,10 +82,10 @@ def lane_text(unit: Unit) -> str:
 
 
 def _inline(unit: Unit) -> str:
-    """Make every function part of the entry point: in one that is called from two places all lanes would converge.
+    """Inline every function into the entry point: in one called from two places all lanes would converge.
 
-    The same goes for functions that the author marks as not to be inlined, except by ``[[gnu::noinline]]``, which no
-    macro can remove.
+    This includes functions that the author marks as noinline, except by ``[[gnu::noinline]]``, which no macro can
+    remove.
     """
     qualified = any("::noinline" in cell.edited.original for cell in (unit.cell, *unit.headers.values()))
     return _INLINE if qualified else f"#define noinline\n{_INLINE}"

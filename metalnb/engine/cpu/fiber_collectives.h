@@ -1,7 +1,7 @@
 // SIMD functions of threads that are fibers: part of host.h.
 #pragma once
 
-// Every lane hands in a value; when all that take part have come, one of them computes every result.
+// Every lane passes a value; once all active lanes have arrived, one of them computes every result.
 #define $each_active(i, active) \
     for (metal::uint $left = active, i; $left && (i = __builtin_ctz($left), true); $left &= $left - 1)
 template <class T> inline metal::ulong $widened(T x) {
@@ -20,9 +20,9 @@ $RULE(ballot) {
     $each_active(i, active) votes |= metal::uint(given[i] != 0) << i;
     $each_active(i, active) results[i] = votes;
 }
-/// From a lane; one that takes no part gives its caller's own value.
+/// The value of a lane; for an inactive lane, the caller's own value.
 $RULE(shuffle) { $each_active(i, active) results[i] = given[more[i] < 32 && active >> more[i] & 1 ? more[i] : i]; }
-/// From `more` lanes on, around the 32.
+/// The value of the lane `more` lanes further, wrapping around at 32.
 $RULE(rotate) {
     $each_active(i, active) {
         const metal::uint lane = (i + metal::uint(more[i])) & 31;
@@ -65,7 +65,7 @@ $REDUCE(and, a & b) $REDUCE(or, a | b) $REDUCE(xor, a ^ b)
 #undef $RULE
 #undef $each_active
 
-// The end of a loop's iteration (iteration_ends.py). Its line is beyond all others': in a macro, where every place is the macro's, it
-// comes last.
+// The end of a loop's iteration (iteration_ends.py). Its line is after all others: in a macro, where every position is
+// the macro's, it comes last.
 #line 1000000
 inline __attribute__((convergent)) void $iteration_end() { metalnb_converge(0, 0, $by_nothing); }

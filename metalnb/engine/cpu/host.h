@@ -1,7 +1,7 @@
 // The host as a target of the MSL headers: defines what msl/target/declarations.h declares.
 //
-// Mathematics is our own (mathematics/): straight code that is inlined and vectorised like the author's, the same on every
-// machine. Where threads converge, they call the runtime (runtime/fibers.c).
+// Mathematics is our own (mathematics/): branch-free code that is inlined and vectorised like the author's, the same on
+// every machine. Threads that converge call the runtime (runtime/fibers.c).
 #pragma once
 #include "$scalars"
 
@@ -22,7 +22,7 @@
 #include "mathematics/watched.h"
 #define $math(name) $c_##name
 #elif defined(METALNB_COUNTED)
-// In the counted build (profiled/counted_build.py) the result of each function passes a mark, the value itself.
+// In the counted build (profiled/counted_build.py) each function's result passes through a mark, which returns it.
 extern "C" __attribute__((const, nomerge, visibility("hidden"))) metal::uint metalnb_special_u32(metal::uint);
 template <class T> inline T $special_result(T x) {
     static_assert(sizeof(T) == 4, "of a word");
@@ -54,8 +54,8 @@ inline metal::ulong $mul_high(metal::ulong x, metal::ulong y) {
     return (metal::ulong)(((unsigned __int128)x * y) >> 64);
 }
 
-// ---- What the runtime gives. A kernel that asks for any of these runs as fibers, one for each thread of a threadgroup;
-// any other as a loop over its threads.
+// ---- The runtime's functions. A kernel that uses any of these runs as fibers, one for each thread of a threadgroup;
+// any other runs as a loop over its threads.
 extern "C" {
 typedef void $resolve(const metal::ulong* given, const metal::ulong* more, metal::ulong* results, metal::uint active);
 __attribute__((const, visibility("hidden"))) metal::uint metalnb_lane();
@@ -67,14 +67,14 @@ __attribute__((convergent, visibility("hidden"))) void metalnb_barrier();
 __attribute__((convergent, visibility("hidden"))) metal::ulong metalnb_converge(
     metal::ulong given, metal::ulong more, $resolve* how);
 }
-// What a kernel prints (include/$printing), by the format's address.
+// A kernel's output (include/$printing), by the format's address.
 #define METALNB_PRINTS
 struct $printed { metal::ulong value[4]; metal::uint kind, lanes; };  // kind: 0 float, 1 signed, 2 unsigned, 3 pointer
 extern "C" __attribute__((visibility("hidden"))) void metalnb_print(
     metal::ulong format, metal::uint count, const $printed* given);
 #ifdef METALNB_CHECKED
 extern "C" {
-// A SIMD-group's threads see each other's memory.
+// Makes the memory of a SIMD-group's threads visible to each other.
 __attribute__((visibility("hidden"))) void metalnb_ordered(
     const metal::ulong* given, const metal::ulong* more, metal::ulong* results, metal::uint active);
 __attribute__((visibility("hidden"))) void metalnb_fence(metal::uint scope, metal::uint of_shared, metal::uint of_device);
@@ -86,7 +86,7 @@ inline metal::size_t $index_here() { return metalnb_index(); }
 inline metal::size_t $threads_here() { return metalnb_threads_here(); }
 
 // ---- Threadgroup memory: each variable that a kernel uses leaves its size in a section of the object file, from which
-// the runtime lays them out when the kernel is loaded (runtime/fibers.c).
+// the runtime places the variables when the kernel is loaded (runtime/fibers.c).
 #if __APPLE__
 #define $SLOTS "__DATA,metalnb"
 #elif _WIN32
@@ -102,7 +102,7 @@ template <int id, metal::size_t... aligned> struct $threadgroup_storage {
     }
 };
 
-// ---- Barriers and fences. Fibers of a threadgroup share one core, so that they converge without fences.
+// ---- Barriers and fences. Fibers of a threadgroup share one core, so they converge without fences.
 enum { $device_scope = 1, $threadgroup_scope = 2, $simdgroup_scope = 3 };
 enum { $acquire_release = 0x8, $sequential = 0x10, $threadgroup_memory = 0x100, $device_memory = 0x200 };
 inline __attribute__((convergent)) void $threadgroup_barrier(metal::uint) { metalnb_barrier(); }

@@ -1,4 +1,4 @@
-"""Compile through LLVM's text (LLVM IR), for steps that clang does not do, or not in that order."""
+"""Compile through LLVM's text (LLVM IR), for steps that clang lacks or runs in another order."""
 
 from __future__ import annotations
 
@@ -19,27 +19,27 @@ _TEXT = ("-Xclang", "-disable-llvm-passes", "-S", "-emit-llvm")
 
 
 def texts(unit: Unit) -> Iterator[str]:
-    """Yield the text that a unit's author wrote: the parts of the cell and its header cells that are needed."""
+    """Yield the author's source of a unit: the needed parts of the cell and its header cells."""
     yield from unit.texts.values()
 
 
 def compiled(
     unit: Unit, text: str, how: tuple[str, ...], check: Callable[[str], str] = lambda _: "",
 ) -> bytes:  # fmt: skip
-    """Compile a text to an object file: integer divisions do not trap, and a long kernel does not take for ever.
+    """Compile a source to an object file: integer divisions do not trap, and a long kernel's time is bounded.
 
     Raises
     ------
     CompileError
     Refused
-        With the reason that ``check`` finds in what clang printed.
+        With the reason that ``check`` finds in clang's output.
     """
     between = with_functions(with_divisors(written(unit, text, how).decode()))
     return assembled(between, how, unit, check)
 
 
 def written(unit: Unit, text: str, how: tuple[str, ...]) -> bytes:
-    """Return LLVM's text, before it is optimised."""
+    """Return LLVM's text before it is optimised."""
     return driver.compiled(unit, text, toolchain.TARGET(), *how, *_TEXT)
 
 
@@ -52,7 +52,7 @@ def assembled(
     ------
     CompileError
     Refused
-        With the reason that ``check`` finds in what clang printed.
+        With the reason that ``check`` finds in clang's output.
     """
     flags = (*toolchain.TARGET().flags, *how, *flags_for_length(text))
 

@@ -1,10 +1,10 @@
-"""Loops in which lanes converge: after each iteration the lanes that are still in the loop converge again.
+"""Loops in which lanes converge: after each iteration the lanes still in the loop converge again.
 
-The runtime identifies the SIMD functions of a program by their call sites, and serves the first one at which lanes
-wait. In a loop that is not enough: after ``continue`` or around an ``if``, a lane may reach a SIMD function in its
-second iteration while others wait there in their first. So each iteration ends with ``$iteration_end()``, a SIMD
-function without a result that is ordered after every call site in the loop's body and before every one after the loop.
-A loop whose body is straight-line code needs none.
+The runtime identifies a program's SIMD functions by their call sites, and executes the first one at which lanes wait.
+In a loop that is not enough: after ``continue`` or around an ``if``, a lane may reach a SIMD function in its second
+iteration while others wait there in their first. So each iteration ends with ``$iteration_end()``, a SIMD function
+without a result that is ordered after every call site in the loop's body and before every one after the loop. A loop
+whose body is straight-line code needs none.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ _LOOPS = frozenset({"for", "while"})
 
 
 class MarkedText(NamedTuple):
-    """A text with marks, and where each mark written before its loop's body belongs: at the loop's end.
+    """A text with marks, and for each mark written before its loop's body its real position, the loop's end.
 
-    Places are lines and columns, from 1, of the text in UTF-8.
+    Positions are lines and columns, from 1, of the text in UTF-8.
     """
 
     text: str
@@ -39,7 +39,7 @@ class MarkedText(NamedTuple):
 
 
 def with_iteration_ends(text: str) -> MarkedText:
-    """Return a text of a cell with the end of each iteration marked, in loops in which lanes may converge."""
+    """Return a cell's text with the end of each iteration marked in loops in which lanes may converge."""
     if not is_collective(text):
         return MarkedText(text, {})
     read = outline(text)
@@ -70,7 +70,7 @@ class _Edit(NamedTuple):
     start: int
     end: int
     text: str
-    loop_end: int = -1  # of a mark that stands before its loop's body
+    loop_end: int = -1  # for a mark before its loop's body
 
 
 def _edits(tree: Tree, own: set[str]) -> Iterator[_Edit]:
@@ -114,7 +114,7 @@ _HEADED = frozenset({"if", "for", "while", "switch"})
 
 
 def _statement_end(tree: Tree, i: int) -> int:
-    """Return the place after the statement that starts at `i`; -1 when it is not understood."""
+    """Return the position after the statement that starts at `i`, or -1 if it is not understood."""
     count = len(tree.texts)
     while tree.text(i) == "[" == tree.text(i + 1):  # attributes
         i = tree.after(i)

@@ -1,4 +1,4 @@
-"""Object files become a shared library: by LLVM's linkers, which zig carries, and on a Mac by Apple's or zig's own."""
+"""Link object files to a shared library: with zig's LLVM linkers, and on a Mac with Apple's or zig's own."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ from ..clang import driver
 
 __all__ = ["linked", "run_tool"]
 
-# What kernels and their runtime take from Windows' own libraries.
+# The functions that kernels and their runtime use from Windows' libraries.
 _IMPORTS = Path(__file__).parent / "runtime" / "imports"
 
 
 def linked(*objects: bytes, triple: str, how: tuple[str, ...] = ()) -> bytes:
-    """Link object files to a shared library, kept on disk by content.
+    """Link object files to a shared library, cached on disk by content.
 
     Parameters
     ----------
     *objects : bytes
     triple : str
-        clang's name of the machine that they are for.
+        clang's name for their machine.
     how : tuple of str, optional
         The linker's flags, instead of those for a shared library.
 
     Raises
     ------
     EngineUnavailable
-        When there is no linker, or it fails.
+        If there is no linker, or it fails.
     """
 
     def build() -> bytes:
@@ -65,7 +65,7 @@ def run_tool(command: Sequence[str]) -> None:
     Raises
     ------
     EngineUnavailable
-        With the end of its output, when it fails.
+        With the end of its output, if it fails.
     """
     done = subprocess.run(command, capture_output=True, check=False, timeout=time_limit())
     if done.returncode:
@@ -80,11 +80,11 @@ def _linker(triple: str) -> list[str]:
     Raises
     ------
     EngineUnavailable
-        When there is none.
+        If there is none.
     """
     beside = Path(driver.clang()[0])
     zig = [str(beside)] if beside.stem == "zig" else []
-    if "macos" in triple:  # zig has no linker of LLVM's for this; Apple's own is faster where it is installed
+    if "macos" in triple:  # zig has no LLVM linker for this; Apple's is faster where it is installed
         own = _apples()
         if own or zig:
             return [own] if own else [*zig, "cc", "-target", _zigs_name(triple)]
@@ -100,7 +100,7 @@ def _linker(triple: str) -> list[str]:
 
 @functools.cache
 def _apples() -> str | None:
-    """Return Apple's compiler, which starts its linker; a Mac without it has a program of its name."""
+    """Return Apple's compiler, which starts its linker; a Mac without it has a stub of that name."""
     own, asked = shutil.which("cc"), shutil.which("xcode-select")
     if platform.system() != "Darwin" or own is None or asked is None:
         return None
@@ -122,7 +122,7 @@ def _shared(triple: str) -> tuple[str, ...]:
 
 
 def _imported(folder: Path) -> list[str]:
-    """Write the libraries that say which function is in which of Windows' own."""
+    """Write the import libraries that state which Windows library has which function."""
     made = []
     for names in sorted(_IMPORTS.iterdir()):
         made.append(str(folder / f"{names.stem}.lib"))

@@ -1,7 +1,6 @@
-"""LLVM's text of a kernel with integer divisions that do not trap.
+"""Make integer divisions in LLVM's text of a kernel not trap.
 
-x86 ends the process at a division by 0, and at one of the smallest integer by -1. On this engine both are as if the
-divisor were 1.
+x86 ends the process at a division by 0, and at one of the smallest integer by -1. On this engine both divide by 1.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What an object file or a library holds: sections, symbols, and which function is called where, for three systems."""
+"""The contents of an object file or library: sections, symbols, and calls, for three systems."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["ObjectFile", "object_file"]
 
 @dataclass(frozen=True, slots=True)
 class ObjectFile:
-    """An ELF, COFF or Mach-O file of 64 bits.
+    """A 64-bit ELF, COFF or Mach-O file.
 
     Attributes
     ----------
@@ -21,7 +21,7 @@ class ObjectFile:
     calls : list of (int, str)
         The calls in an object file's code: the offset of the callee's address, and the callee's name.
     base : int
-        The address that the image begins with.
+        The image's base address.
     """
 
     sections: dict[str, bytes]
@@ -67,7 +67,7 @@ def _elf(data: bytes) -> ObjectFile:
 
 
 _COFF_SYMBOL, _COFF_RELOCATION = struct.Struct("<8sIhHBB"), struct.Struct("<IIH")
-_MANY = 1 << 24  # IMAGE_SCN_LNK_NRELOC_OVFL: the first relocation has the number of them
+_MANY = 1 << 24  # IMAGE_SCN_LNK_NRELOC_OVFL: the first relocation contains their number
 
 
 def _coff(data: bytes) -> ObjectFile:
@@ -87,7 +87,7 @@ def _coff(data: bytes) -> ObjectFile:
     headers = [struct.unpack_from("<8sIIIIIIHHI", data, at + 20 + optional + i * 40) for i in range(count)]
     sections: dict[str, bytes] = {}
     for raw, virtual, _, length, offset, *_ in headers:
-        held = min(virtual, length) if image else length  # in an image a section is filled up with zeros
+        held = min(virtual, length) if image else length  # in an image a section is padded with zeros
         sections.setdefault(named(raw), data[offset : offset + held] if offset else b"")
     found: dict[int, tuple[str, int]] = {}
     i = 0
@@ -141,6 +141,6 @@ def _macho(data: bytes) -> ObjectFile:
     for start, first, many in relocations:
         for i in range(many):
             place, what = struct.unpack_from("<iI", data, first + i * 8)
-            if what >> 27 & 1:  # it is a symbol's
+            if what >> 27 & 1:  # it refers to a symbol
                 calls.append((start + place, found[what & 0xFFFFFF][0]))
     return ObjectFile(sections, symbols, calls)

@@ -1,4 +1,4 @@
-"""A dispatch of a kernel that prints: on one core, its lines in the order of the threads."""
+"""Run a dispatch of a kernel that prints: on one core, with its lines in the order of the threads."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from .toolchain import lent_region
 
 __all__ = ["MOST_LINES", "formatted", "run_printing"]
 
-MOST_LINES = 1000  # of a dispatch
-_BYTES = 1 << 20  # for what they print
+MOST_LINES = 1000  # per dispatch
+_BYTES = 1 << 20  # for their output
 _LINE, _PRINTED = struct.Struct("<QIIII"), struct.Struct("<4QII")
 _lock = threading.Lock()
 
 
 def run_printing(library: Any, dispatch: bytes) -> None:
-    """Run a dispatch, one threadgroup after the other, and print its threads' output.
+    """Run a dispatch, one threadgroup after another, and print its threads' output.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ def run_printing(library: Any, dispatch: bytes) -> None:
         library.metalnb_print_count.restype = ctypes.c_uint64
         count = library.metalnb_print_count(ctypes.byref(end))
     used = memory[: (end.value or 0) - memory.ctypes.data].tobytes()
-    lines = sorted(_lines(used), key=lambda line: line[0])[:MOST_LINES]  # a stable sort: a thread's own in its order
+    lines = sorted(_lines(used), key=lambda line: line[0])[:MOST_LINES]  # stable: each thread's lines stay in order
     told = [f"thread {_place(place, lines)}: {text}" for place, text in lines]
     if count > len(lines):
         told.append(f"… and {count - len(lines):,} more lines")
@@ -73,7 +73,7 @@ def _place(place: tuple[int, int, int], lines: list[tuple[tuple[int, int, int], 
 
 
 def formatted(format: str, values: list[tuple[int, list[int]]]) -> str:
-    """Return a line.
+    """Return a formatted line.
 
     Parameters
     ----------

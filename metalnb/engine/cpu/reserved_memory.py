@@ -1,4 +1,4 @@
-"""Addresses for the checked and the traced build: reserved, and backed by memory where they are touched. Linux only."""
+"""Reserved addresses for the checked and the traced build, backed by memory only where accessed. Linux only."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def reserved(nbytes: int) -> mmap.mmap:
     Raises
     ------
     OSError, ValueError
-        When there are not that many.
+        If there are not that many.
     """
     no_reserve = 0x4000  # MAP_NORESERVE, which Python has no name for before 3.13
     return mmap.mmap(-1, nbytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | no_reserve)
@@ -26,7 +26,7 @@ def reserved(nbytes: int) -> mmap.mmap:
 
 @functools.cache
 def worker_region() -> int:
-    """Return the address of the memory of the one worker: its record, the stacks, threadgroup memory."""
+    """Return the address of the single worker's memory: its record, the stacks, threadgroup memory."""
     _kept.append(reserved(2 * _REGION))
     start = np.frombuffer(_kept[-1], np.uint8).ctypes.data
     return int(-(-start // _REGION) * _REGION)

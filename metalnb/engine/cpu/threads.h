@@ -1,5 +1,5 @@
-// The entry points' helpers on the host: the position of thread (x, y, z) of a threadgroup. `first` is the
-// threadgroup's own position here, and all that a kernel does not ask for falls away.
+// The entry points' helpers on the host: the position of thread (x, y, z) of a threadgroup. Here `first` is the
+// threadgroup's own position, and the compiler removes what a kernel does not use.
 #pragma once
 
 $always_inline $place $stand(const $region& r, unsigned x, unsigned y, unsigned z) {

@@ -50,7 +50,7 @@ def target_triple() -> str:
 
 
 def processor() -> str:
-    """Return a name for the instruction set of this machine's processor: code for it does not run on a lesser one."""
+    """Return a name for this processor's instruction set; code for it does not run on a lesser processor."""
     with contextlib.suppress(OSError):
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
         flags = [line for line in lines if line.lower().startswith(("flags", "features", "cpu part", "model name"))]
@@ -60,34 +60,34 @@ def processor() -> str:
 
 @functools.cache
 def flags() -> tuple[str, ...]:
-    """Return clang's flags for code of this machine; METALNB_MARCH names a lesser processor, "x86-64-v3"."""
+    """Return clang's flags for this machine's code; METALNB_MARCH names a lesser processor, such as "x86-64-v3"."""
     march = os.environ.get("METALNB_MARCH", "native")
     return (*flags_for(target_triple()), f"-march={march}", f"-DMETALNB_PROCESSOR={processor()}")
 
 
 def flags_for(triple: str) -> tuple[str, ...]:
-    """Return clang's flags for any machine of a kind."""
-    # Elsewhere than on x86 clang does not allow itself all of OpenCL: tables at program scope, say.
+    """Return clang's flags for a kind of machine."""
+    # On other targets than x86 clang does not enable all of OpenCL, such as tables at program scope.
     more = () if triple.startswith("x86_64") else ("-Xclang", "-cl-ext=+all")
     return (f"--target={triple}", *more, *_PLAIN)
 
 
-# Nothing unwinds, and pointers may be cast as the author likes: on a GPU no compiler minds. Memory is aligned as NumPy
-# aligns it, not for vectors. No division by an estimated reciprocal: of 1/0 it makes NaN.
+# Nothing unwinds, and pointers may be cast freely, as GPU compilers allow. Memory is aligned as NumPy aligns it, not
+# for vectors. No division uses an estimated reciprocal, which turns 1/0 into NaN.
 _PLAIN = (
     "-fPIC", "-fvisibility=hidden", "-fno-stack-protector", "-fno-asynchronous-unwind-tables", "-fno-exceptions",
     "-fno-strict-aliasing", "-fmax-type-align=8", "-mrecip=none", "-mprefer-vector-width=512", "-O3",
 )  # fmt: skip
 
 
-# For fibers: record the call site of each call, allow no tail calls, and merge no calls. `if (c) y = simd_sum(a); else
-# y = simd_sum(b);` had become a single call, at which all lanes converged.
+# For fibers: record the call site of each call; no tail calls, no merged calls. `if (c) y = simd_sum(a); else
+# y = simd_sum(b);` once became a single call, at which all lanes converged.
 ORDERED = ("-gdwarf-4", "-gline-tables-only", "-fno-optimize-sibling-calls", "-mllvm", "-enable-tail-merge=false")
 
 
 @functools.cache
 def TARGET() -> Target:  # noqa: N802  (a constant, made on first use)
-    """Return this machine as a target of clang's."""
+    """Return this machine as a target for clang."""
     return Target("cpu", PRELUDE, flags())
 
 
@@ -99,12 +99,12 @@ def kernel_library(code: bytes, way: str, cell: str = "") -> tuple[ctypes.CDLL, 
     code : bytes
     way : {"loops", "fibers", "checks"}
     cell : str
-        The cell's text, for all but loops.
+        The cell's source, except for loops.
 
     Returns
     -------
     library, file
-        What was loaded, and its bytes.
+        The loaded library, and its bytes.
     """
     file = linked(code, *_parts(way), triple=target_triple())
     loaded = library(file)
@@ -142,7 +142,7 @@ def _parts(way: str) -> list[bytes]:
 
 
 def runtime_object(name: str, given: tuple[str, ...] = ()) -> bytes:
-    """Compile a part of the runtime, ``"fibers"``, or return it as kept; by default with this machine's flags."""
+    """Compile a part of the runtime (``"fibers"``) or return the cached one; by default with this machine's flags."""
     wanted = given or flags()
     source = _RUNTIME / f"{name}.c"
     key = cache.digest(name, _runtime_text(), driver.version(), *wanted)
@@ -163,7 +163,7 @@ def _runtime_text() -> str:
 
 
 def library(code: bytes) -> ctypes.CDLL:
-    """Load a shared library into this process, for good."""
+    """Load a shared library into this process permanently."""
     if sys.platform == "win32":
         return ctypes.CDLL(str(_kept(code)))
     with _file(code) as path:
@@ -171,7 +171,7 @@ def library(code: bytes) -> ctypes.CDLL:
 
 
 def _kept(code: bytes) -> Path:
-    """Return a file that holds code, and stays: Windows removes none that is loaded."""
+    """Return a permanent file with this code: Windows cannot remove a loaded one."""
     kept = cache.store()
     path = kept.path(cache.digest("library", code), "cpu-loaded", ".dll")
     if kept.has(path) and path.read_bytes() == code:
@@ -190,7 +190,7 @@ def _kept(code: bytes) -> Path:
 
 @contextlib.contextmanager
 def _file(code: bytes) -> Iterator[Path]:
-    """Write code to a file for as long as it takes to load it; a folder for temporary files may forbid that."""
+    """Write code to a temporary file while it is loaded; a folder for temporary files may forbid loading."""
     with cache.store().scratch() as folder:
         path = folder / "code.so"
         path.write_bytes(code)
@@ -219,12 +219,12 @@ class _Region(ctypes.Structure):
 
 @contextlib.contextmanager
 def lent_region(dispatch: bytes) -> Iterator[int]:
-    """Lend the memory in which one core runs a dispatch's fibers; give its address.
+    """Lend the memory in which one core runs a dispatch's fibers; yield its address.
 
     Raises
     ------
     KernelFault
-        When there is none.
+        If there is none.
     """
     region = _Region()
     if not pool().metalnb_lend(dispatch, ctypes.byref(region)):

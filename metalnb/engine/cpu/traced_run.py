@@ -1,4 +1,4 @@
-"""One threadgroup of a dispatch in the traced build: a log of each statement, with variables, and each access."""
+"""Run one threadgroup of a dispatch in the traced build, logging each statement with its variables, and each access."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _FLAGS = (
 
 
 class Value(NamedTuple):
-    """A variable at a step: where it lies, its type as clang spells it, and its bytes; none if it is large."""
+    """A variable at a step: its position, its type as clang spells it, and its bytes, or none if it is large."""
 
     address: int
     type: str
@@ -60,7 +60,7 @@ class Move(NamedTuple):
 
 
 class MemoryAccess(NamedTuple):
-    """A load, or a store with the bytes it left; ``region`` is -1 outside the memory that the kernel was given."""
+    """A load, or a store with the bytes written; ``region`` is -1 outside the kernel's arguments."""
 
     thread: int
     region: int
@@ -70,7 +70,7 @@ class MemoryAccess(NamedTuple):
 
 
 class Region(NamedTuple):
-    """Memory that is watched: a parameter by its number, or a threadgroup variable, with -1.
+    """Watched memory: a parameter, by its number, or a threadgroup variable, with -1.
 
     ``given``: the caller's argument; ``initial``: its bytes before the run, up to 64 KiB.
     """
@@ -84,15 +84,15 @@ class Region(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class TracedRun:
-    """What a threadgroup did.
+    """The trace of a threadgroup.
 
     Attributes
     ----------
     events : list
-        In the order in which they happened here: one thread after the other, up to the next barrier.
+        In the order of execution here: one thread after another, up to the next barrier.
     regions : list of Region
     full : bool
-        Whether the log had no room for all.
+        Whether the log was too small for all of them.
     """
 
     events: list[Step | Move | MemoryAccess]
@@ -105,7 +105,7 @@ class _Watched(ctypes.Structure):
 
 
 _lock = threading.Lock()
-_BEFORE, _AFTER = 9 << 30, 17 << 30  # an index of int below 0, and of uint below 0, of 4 bytes each
+_BEFORE, _AFTER = 9 << 30, 17 << 30  # for negative int indices, and uint ones wrapped below 0, of 4 bytes
 _LOG = 32 << 20
 _KEPT = 64 << 10
 
@@ -125,9 +125,9 @@ def run_traced(
     group : int
         The threadgroup, counted along x first.
     looked_at : range
-        The threads whose variables are kept; for the others only their positions and accesses are.
+        The threads whose variables are kept; for the others only positions and accesses are kept.
     log : int, optional
-        Bytes of the record; a thread ends when there is no room for what it tells.
+        Bytes of the log; a thread ends when the log has no room for its next event.
 
     Raises
     ------
@@ -181,7 +181,7 @@ def _library(unit: Unit, text: str) -> ctypes.CDLL:
 
 
 class _Zoned:
-    """A copy of an array with unused addresses on either side, so that an access out of bounds does no harm."""
+    """A copy of an array with unused addresses on both sides, so that an access out of bounds does no harm."""
 
     def __init__(self, given: Any) -> None:
         data = given if isinstance(given, np.ndarray) else np.frombuffer(given, np.uint8)

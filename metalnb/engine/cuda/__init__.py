@@ -1,11 +1,11 @@
 """The engine ``cuda``: kernels as PTX on an NVIDIA GPU, in the context that PyTorch, CuPy and JAX use too.
 
 It takes units and launches as ``engine/base.py`` defines them; the driver's modules, streams and events stay inside.
-``ptx`` compiles a unit to PTX with clang, behind ``prelude.h``: ``nvptx.h`` implements what the MSL headers rely on,
+``ptx`` compiles a unit to PTX with clang, after ``prelude.h``: ``nvptx.h`` implements what the MSL headers rely on,
 and ``grid_place.h`` computes a thread's position. ``driver_api`` loads the driver's API, ``nvidia_driver`` wraps a GPU
 and ``gpu_memory`` its memory; ``pinned_copies`` copies large arrays, ``launch_record`` packs a launch,
 ``stream_events`` marks its start and end, ``assembling`` has the driver assemble PTX, and ``cuda_engine`` ties these
-together. ``checked_kernels`` is for checked kernels alone. None of NVIDIA's packages is imported before the engine is
+together. ``checked_kernels`` is only for checked kernels. None of NVIDIA's packages is imported before the engine is
 opened.
 """
 
@@ -24,7 +24,7 @@ def open_engine(device: int = 0) -> Engine:
     Raises
     ------
     EngineUnavailable
-        When a dependency is missing, or there is no such GPU.
+        If a dependency is missing, or there is no such GPU.
     """
     driver_api()  # most machines have none, and the imports below take 80 ms
     from metalnb.engine.clang.driver import clang

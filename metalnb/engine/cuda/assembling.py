@@ -45,11 +45,11 @@ class CudaBinary:
     cut : bool
         See `ptx.cannot_tell`.
     checked : bool
-        Whether it has checks: a launch then gives it a watch, and it takes threadgroups of either shape.
+        Whether it has checks: a launch then passes it a watch, and it takes threadgroups of either shape.
     functions : dict
-        By the most threads it was assembled for, and whether a threadgroup is launched as a row.
+        By the largest threadgroup they were assembled for, and whether it is launched as a row.
     records : list of LaunchRecord
-        Free records: taken and put back without a lock, and made when none is left.
+        Free records: taken and returned without a lock, and created when none is left.
     """
 
     unit: Unit
@@ -75,7 +75,7 @@ class Assembler:
         self._gpu = gpu
 
     def compiled(self, unit: Unit) -> CudaBinary | CheckedBinary:
-        """Compile one kernel: text to PTX, which is kept on disk, to the GPU's code, which the driver keeps."""
+        """Compile one kernel: from source to PTX, cached on disk, to the GPU's code, cached by the driver."""
         built = checked_ptx(unit, self._gpu.capability) if unit.checked else None
         if built is None:
             return self._assembled(unit, ptx(unit, self._gpu.capability))
@@ -84,7 +84,7 @@ class Assembler:
         return binary
 
     def form(self, binary: CheckedBinary, made: CheckedModule) -> CudaBinary:
-        """Return a checked kernel's form; without checks it is the unchecked kernel."""
+        """Return a checked kernel's form; without checks this is the unchecked kernel."""
         form: CudaBinary | None = binary.forms.get(made.checks)
         if form is None:
             with binary.lock:
@@ -104,14 +104,14 @@ class Assembler:
     def _load(self, unit: Unit, text: str) -> Function:
         api, gpu = self._gpu.api, self._gpu
         image = np.frombuffer(text.encode() + b"\0", np.uint8)
-        # The assembler's time grows with the square of the text, unless it optimises little.
+        # The assembler's time is quadratic in the text's length, unless it optimises little.
         options = [(api.CUjit_option.CU_JIT_OPTIMIZATION_LEVEL, 1)] if len(text) > _LARGE else []
         names, wanted = [name for name, _ in options], [value for _, value in options]
         with LOADING:
             status, module = api.cuModuleLoadDataEx(image.ctypes.data, len(options), names, wanted)
         if status:
             told = (api.cuGetErrorString(status)[1] or b"?").decode()
-            raise CompileError([at_kernel(unit, f"the GPU's assembler refused its PTX: {told}")])
+            raise CompileError([at_kernel(unit, f"the GPU's assembler rejected its PTX: {told}")])
         handle = gpu.take(api.cuModuleGetFunction(module, ENTRY.encode()))
         most = gpu.take(
             api.cuFuncGetAttribute(api.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, handle)

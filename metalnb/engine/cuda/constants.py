@@ -1,4 +1,4 @@
-"""Small arguments that a kernel only reads: each content lies on the GPU once, for all launches that bring it."""
+"""Small read-only arguments: each content is stored on the GPU once, for all launches that pass it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _ALIGNMENT = 256
 class Constants:
     """The contents of small arguments, on the GPU.
 
-    When the room is full it is filled again from its start. Copies are in the order of the stream, so a content that a
+    When the buffer is full, it is refilled from its start. Copies are in the order of the stream, so content that a
     launch still reads is not lost.
 
     Parameters
@@ -35,7 +35,7 @@ class Constants:
         self._lock = threading.Lock()
 
     def place(self, argument: Any) -> int | None:
-        """Return the address of an argument's content; None when it is too large to be kept."""
+        """Return the address of an argument's content, or None if it is too large to be kept."""
         size = getattr(argument, "nbytes", None)
         if size is None:
             argument = np.frombuffer(argument, np.uint8)

@@ -72,7 +72,7 @@ class CudaEngine(GpuMemory, Observable):
         return source(unit)
 
     def compile(self, unit: Unit) -> CudaBinary | CheckedBinary:
-        """Compile one kernel: text to PTX, which is kept on disk, to the GPU's code, which the driver keeps."""
+        """Compile one kernel: from source to PTX, cached on disk, to the GPU's code, cached by the driver."""
         return self._assembler.compiled(unit)
 
     # ---- Launching
@@ -104,7 +104,7 @@ class CudaEngine(GpuMemory, Observable):
         Raises
         ------
         KeyboardInterrupt
-            When a wait for its arguments was interrupted: the dispatches before it were stopped, and have ended.
+            If a wait for its arguments was interrupted: the dispatches before it were stopped, and have ended.
         """
         copied = any(isinstance(given, np.ndarray) and own_address(given) is None for given in arguments)
         interrupt = self._runs.interrupt() if copied else None
@@ -136,7 +136,7 @@ class CudaEngine(GpuMemory, Observable):
     def _start_checked(
         self, form: CudaBinary, watch: GpuWatch, arguments: Sequence[Any], grid: Grid, threadgroup: Grid
     ) -> GpuTicket:
-        """Start a dispatch that may access memory out of bounds, or run for ever."""
+        """Start a dispatch that may access memory out of bounds or never end."""
         events = self._events
         with self._gpu:
             values, dynamic, results, _held = self._bind(form, arguments)
@@ -175,7 +175,7 @@ class CudaEngine(GpuMemory, Observable):
     def timed(
         self, binary: CudaBinary | CheckedBinary, arguments: Sequence[Any], grid: Grid, threadgroup: Grid, count: int,
     ) -> list[float]:  # fmt: skip
-        """Run a dispatch ``count`` times back to back; give the seconds of each by the GPU's clock."""
+        """Run a dispatch ``count`` times back to back; return the seconds of each by the GPU's clock."""
         watch = None
         if isinstance(binary, CheckedBinary):
             made = binary.module_for(arguments, grid, threadgroup)

@@ -1,4 +1,4 @@
-"""cuda-bindings, which speaks the API of NVIDIA's driver; or why it is not here."""
+"""Load cuda-bindings, which wraps the API of NVIDIA's driver, or report why it is not available."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _lock = threading.Lock()
 
 
 def driver_api() -> Any:
-    """Return the module ``cuda.bindings.driver``, with the driver started.
+    """Return the module ``cuda.bindings.driver``, with the driver initialized.
 
     Raises
     ------
     EngineUnavailable
-        When it is not installed, or there is no driver or no GPU.
+        If it is not installed, or there is no driver or no GPU.
     """
     if importlib.util.find_spec("cuda") is None or importlib.util.find_spec("cuda.bindings") is None:
         message = f"engine 'cuda' needs an NVIDIA GPU and the package cuda-bindings: {INSTALL}"

@@ -1,4 +1,4 @@
-"""Memory of the GPU: taken, freed and copied in the order of the stream, and shared with other libraries."""
+"""GPU memory: allocated, freed and copied in the order of the stream, and shared with other libraries."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ class GpuMemory:
                 self._gpu.take(self._gpu.api.cuMemcpyDtoH(into.ctypes.data, source, into.size))
 
     def copy_within(self, target: DeviceMemory, offset: int, source: DeviceMemory, start: int, nbytes: int) -> None:
-        """Copy memory of the GPU to another place there."""
+        """Copy GPU memory to another position on the GPU."""
         with self._gpu:
             if target.handle is source.handle and abs(offset - start) < nbytes:  # the driver rejects such a copy
                 spare = self.alloc(nbytes)
@@ -140,7 +140,7 @@ class GpuMemory:
         Raises
         ------
         ValueError
-            When it belongs to another GPU.
+            If it belongs to another GPU.
         """
         with self._gpu:
             where = self._gpu.holder(address) if nbytes else self._gpu.index

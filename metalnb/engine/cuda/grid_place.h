@@ -20,7 +20,7 @@ $always_inline $place $here(const $launch& l, bool row) {
             at, group, n, l.nominal, l.grid, l.groups, index, n.x * n.y * n.z};
 }
 
-/// Whether a thread is beyond the grid: if a kernel cannot tell, its last threadgroups are launched whole.
+/// Whether a thread is beyond the grid: if a kernel cannot tell, its last threadgroups are launched in full size.
 $always_inline bool $beyond($uint3 at, const $launch& l) {
     return (l.how & 1) && (at.x >= l.grid.x || at.y >= l.grid.y || at.z >= l.grid.z);
 }

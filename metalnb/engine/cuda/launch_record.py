@@ -21,7 +21,7 @@ Planned = tuple[Callable[[], int], bytes]  # a complete driver call, and its pla
 _PLACE = struct.Struct("16I")  # struct $launch of grid_place.h
 _WATCH = struct.Struct("3Q")  # limits, faults, flag
 _MOST = 65535  # blocks along y and z
-_LAYERS = 64  # of a block
+_LAYERS = 64  # in a block
 
 
 class DriverLaunch(NamedTuple):
@@ -94,7 +94,7 @@ class LaunchRecord:
         self._pointers = (ctypes.c_void_p * len(places))(*(start + place for place in places))
 
     def stand(self, place: bytes) -> None:
-        """Write a launch's place in the grid."""
+        """Write a launch's position in the grid."""
         self._behind[:] = self.place = place
 
     def call(
@@ -113,8 +113,8 @@ def launches(grid: Grid, threadgroup: Grid, *, cut: bool) -> tuple[DriverLaunch,
     ----------
     grid, threadgroup : tuple of 3 int
     cut : bool
-        Whether the last threadgroups are launched whole, their threads beyond the grid returning at once; otherwise
-        each size of threadgroup is a launch of its own.
+        Whether the last threadgroups are launched in full size, with the threads beyond the grid returning immediately;
+        otherwise each size of threadgroup is a separate launch.
     """
     groups = tuple(-(-g // t) for g, t in zip(grid, threadgroup, strict=True))
     whole = [((0, 0, 0), groups, threadgroup)]

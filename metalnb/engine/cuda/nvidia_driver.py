@@ -1,4 +1,4 @@
-"""NVIDIA's driver: one device, its primary context, and errors in words."""
+"""NVIDIA's driver: a device, its primary context, and readable errors."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ __all__ = ["LOADING", "Gpu", "open_gpu"]
 _LEGACY = 1  # CU_STREAM_LEGACY
 _WIDER = 86  # the compute capability from which on a processor has 128 lanes of float32 rather than 64
 
-# Held while code is loaded, which may wait for the stream and lets no other thread into the driver; and while the
-# stream is held back, which it takes calls of the driver to end.
+# Held while code is loaded, which may wait for the stream and blocks other threads' driver calls, and while the stream
+# is held back, which only driver calls can end.
 LOADING = threading.RLock()
 
 
@@ -43,19 +43,19 @@ class Gpu:
     processors : int
         Streaming multiprocessors.
     nominal : tuple of 2 float or None
-        B/s to memory, two bits a line and clock, and FLOP/s of float32, two a lane and clock; None where the driver
-        does not tell the clocks.
+        B/s to memory, two bits per line and clock, and FLOP/s of float32, two per lane and clock; None if the driver
+        does not report the clocks.
     last_cache : int
         Bytes of L2.
     stream : CUstream
-        The legacy default stream of the context, in which all is done: in order with what PyTorch and CuPy do there.
+        The context's legacy default stream, which all work uses, in order with PyTorch's and CuPy's work there.
     launch : callable
-        ``cuLaunchKernelEx``, with the GIL released. It takes objects of ctypes as they are, and no numbers: so a launch
-        takes 0.4 µs less than by cuda-bindings.
+        ``cuLaunchKernelEx``, with the GIL released. It takes ctypes objects directly and no Python numbers, which saves
+        0.4 µs per launch over cuda-bindings.
     current : threading.local
-        Whether ``here``, in the calling thread, the context is current for good: then `launch` needs no more.
+        ``here`` is True in a thread in which the context is permanently current: then `launch` need not set it.
     settle : callable
-        Called before the driver is asked for what waits for the stream, as its own waits hear no signals.
+        Called before driver calls that wait for the stream, because the driver's waits do not handle signals.
     """
 
     def __init__(self, api: Any, index: int) -> None:
@@ -81,7 +81,7 @@ class Gpu:
         self._alone = self.take(api.cuDeviceGetCount()) == 1
 
     def _function(self, name: bytes, since: int) -> Callable[..., int]:
-        """Return a function of the driver's own, which takes objects of ctypes."""
+        """Return a function of the driver itself, which takes ctypes objects."""
         address = self.take(self.api.cuGetProcAddress(name, since, 0))
         if not address:
             message = f"engine 'cuda' needs a driver of CUDA 11.8 or later; this one is of {self.version}"
@@ -176,7 +176,7 @@ def open_gpu(index: int) -> Gpu:
     Raises
     ------
     EngineUnavailable
-        When there is no such device, or a dependency is missing.
+        If there is no such device, or a dependency is missing.
     """
     api = driver_api()
     libdevice()

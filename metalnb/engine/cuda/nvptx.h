@@ -51,7 +51,7 @@ inline float $rsqrt_rounded(float x) { return float(1 / __builtin_elementwise_sq
 inline long $mul_high(long x, long y) { return __nvvm_mulhi_ll(x, y); }
 inline metal::ulong $mul_high(metal::ulong x, metal::ulong y) { return __nvvm_mulhi_ull(x, y); }
 
-// ---- A thread's position in a block; the entry point's own is in grid_place.h.
+// ---- A thread's position in a block; the entry point's version is in grid_place.h.
 inline metal::size_t $index_here() {
     return ($register(tid_z) * $register(ntid_y) + $register(tid_y)) * $register(ntid_x) + $register(tid_x);
 }
@@ -59,9 +59,10 @@ inline metal::size_t $threads_here() { return $register(ntid_x) * $register(ntid
 inline metal::uint $simd_lane() { return $register(laneid); }
 inline metal::uint $simd_group() { return $known(simdgroup, metal::uint($index_here()) / 32); }
 
-// ---- Threadgroup memory. C++ for OpenCL lets a `__local` variable stand only in a kernel, or in a lambda at namespace
-// scope: so every threadgroup variable of a cell is a reference to storage of its own, by number. A parameter's lies behind the kernel's own variables, at an offset
-// that the launch gives. Only assembly can name memory whose size a launch sets.
+// ---- Threadgroup memory. C++ for OpenCL allows a `__local` variable only in a kernel, or in a lambda at namespace
+// scope, so every threadgroup variable of a cell is a reference to its own storage, by number. A parameter's storage
+// follows the kernel's variables, at an offset passed by the launch. Only assembly can name memory whose size a launch
+// sets.
 #pragma clang diagnostic push
 #pragma clang diagnostic ignored "-Wreturn-stack-address"
 template <int id, metal::size_t size, metal::size_t alignment> constexpr auto $storage = [] {
@@ -86,7 +87,8 @@ inline __local void* $dynamic_storage(metal::uint offset) {
 }
 #endif
 
-// ---- Barriers. One of the threadgroup orders all memory for its threads, one of a SIMD-group for its own.
+// ---- Barriers. A threadgroup barrier orders all memory for the threadgroup's threads, a SIMD-group barrier for the
+// SIMD-group's.
 enum { $device_scope = 1, $threadgroup_scope = 2, $simdgroup_scope = 3 };
 enum { $acquire_release = 0x8, $sequential = 0x10, $threadgroup_memory = 0x100, $device_memory = 0x200 };
 $any_lanes void $threadgroup_barrier(metal::uint) { __nvvm_bar_sync(0); }
@@ -96,7 +98,7 @@ inline void $memory_fence(metal::uint scope, metal::uint) {
 }
 $any_lanes void $simd_barrier(metal::uint) { __nvvm_bar_warp_sync(__nvvm_activemask()); }
 
-// ---- SIMD-groups: warps. Only active threads take part: each operation is one of the lanes that are here together.
+// ---- SIMD-groups: warps. Only active threads take part: each operation covers the lanes that execute it together.
 #define $CHEAP_SHUFFLES 1  // any lane's value in one instruction
 $any_lanes metal::uint $simd_ballot(bool x) { return __nvvm_vote_ballot_sync(__nvvm_activemask(), x); }
 
@@ -112,7 +114,7 @@ template <class T> $any_lanes T $simd_shuffle(T x, metal::uint lane) { return $s
 template <class T> $any_lanes T $simd_broadcast(T x, metal::uint lane) { return $simd_shuffle(x, lane); }
 template <class T> $any_lanes T $simd_rotate(T x, int distance) { return $simd_shuffle(x, $simd_lane() + distance); }
 
-/// The active lanes, combined: in five steps where all are here, else one after the other.
+/// The combination of the active lanes: in five steps if all are active, otherwise one after another.
 template <class T, class F> $any_lanes T $combined_lanes(T x, F combine) {
     const metal::uint lanes = __nvvm_activemask();
     if (lanes == ~0u) {
@@ -128,8 +130,8 @@ template <class T, class F> $any_lanes T $combined_lanes(T x, F combine) {
     return result;
 }
 
-/// The active ones of `lanes`, combined in their order; `lanes` are the first few, or all. What the MSL headers'
-/// `$folded` says, by a scan in five steps.
+/// The combination, in order, of the active ones of `lanes`, which are the first few, or all. Like the MSL headers'
+/// `$folded`, but by a scan in five steps.
 #define $OWN_FOLD 1
 template <class T, class F> $any_lanes T $folded(T x, T neutral, metal::uint lanes, F combine) {
     const metal::uint active = __nvvm_activemask(), lane = $simd_lane(), chosen = active & lanes;
@@ -156,7 +158,7 @@ template <class T, class F> $any_lanes T $folded(T x, T neutral, metal::uint lan
 #define $REDUCE(name, ...) \
     template <class T> $any_lanes T $simd_##name(T x) { return $combined_lanes(x, [](T a, T b) { return T(__VA_ARGS__); }); }
 $REDUCE(add, a + b) $REDUCE(and, a & b) $REDUCE(or, a | b) $REDUCE(xor, a ^ b)
-// Of floats a NaN gives way.
+// For floats a number wins over NaN.
 $REDUCE(min, __builtin_elementwise_min(a, b)) $REDUCE(max, __builtin_elementwise_max(a, b))
 #undef $REDUCE
 #if $COMPUTE_CAPABILITY >= 80  // one instruction, for any lanes
@@ -170,12 +172,12 @@ $INTEGER(int, ) $INTEGER(metal::uint, u)
 #undef $REDUCE
 #endif
 
-// ---- Copies into threadgroup memory: by themselves from compute capability 8.0 on.
+// ---- Copies into threadgroup memory: asynchronous from compute capability 8.0 on.
 #if $COMPUTE_CAPABILITY >= 80
 #define $ASYNC_COPIES "async_copies.h"
 #endif
 
-// ---- SIMD-group matrices: on tensor cores from compute capability 7.5 on; of bfloat from 8.0.
+// ---- SIMD-group matrices: on tensor cores from compute capability 7.5 on; for bfloat from 8.0.
 #if $COMPUTE_CAPABILITY >= 75
 #define $MATRIX_FORMS "tensor_cores.h"
 #endif

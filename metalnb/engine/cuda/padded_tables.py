@@ -1,7 +1,7 @@
-"""Tables at program scope that clang's PTX back end writes wrongly: it leaves out the padding of vectors of three.
+"""Fix tables at program scope, in which clang's PTX back end leaves out the padding of vectors of three.
 
-``constant float3 t[2]`` comes out as 24 bytes and zeros where 12 bytes, 4 of padding and 12 are meant. The code reads
-them from the right places, so the bytes are rewritten from the same constants in LLVM's text.
+``constant float3 t[2]`` is written as 24 bytes and zeros in place of 12 bytes, 4 of padding, and 12. The code reads
+from the right positions, so the bytes are rewritten from the same constants in LLVM's text.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ _THREE = re.compile(rf"\b(?:{_SCALARS})3(?:x3)?\b|\bvec\s*<|x3\b|\bmatrix\s*<")
 def padded(unit: Unit, text: str, llvm: Callable[[], str]) -> str:
     """Return a kernel's PTX with the tables that lack padding rewritten.
 
-    A table is shorter than its size where padding was left out, but also where its last bytes are zero: LLVM's text is
-    asked only when a cell names a vector of three.
+    A table is shorter than its size if padding was left out, but also if its last bytes are zero; LLVM's text is
+    consulted only if a cell names a vector of three.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ def padded(unit: Unit, text: str, llvm: Callable[[], str]) -> str:
     Raises
     ------
     ValueError
-        When a table's contents cannot be determined.
+        If a table's contents cannot be determined.
     """
     short = any(listed.count(",") + 1 < int(size) for _, _, size, listed in _TABLE.findall(text))
     authored = (cell.edited.original for cell in (unit.cell, *unit.headers.values()))
@@ -63,7 +63,7 @@ def tables_of_three(text: str) -> dict[str, bytes]:
     Raises
     ------
     ValueError
-        When one holds something other than numbers, such as an address.
+        If one holds something other than numbers, such as an address.
     """
     module = read(text, bodies=False)
     layout = module.layout

@@ -9,7 +9,7 @@
 #include "checked_kernels/faults.h"
 #endif
 
-// Always false, which the compiler cannot know: no threadgroup has 4 GiB of memory. See loop_exits.py.
+// Always false, though the compiler cannot know it: no threadgroup has 4 GiB of memory. See loop_exits.py.
 inline bool $never() {
     metal::uint bytes;
     asm("mov.u32 %0, %%dynamic_smem_size;" : "=r"(bytes));

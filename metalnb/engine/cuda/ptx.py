@@ -1,4 +1,4 @@
-"""A unit as PTX: clang's own back end for NVIDIA GPUs, with libdevice's mathematics linked in as bitcode."""
+"""Compile a unit to PTX: with clang's back end for NVIDIA GPUs, and libdevice's mathematics linked in as bitcode."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def libdevice() -> Path:
     Raises
     ------
     EngineUnavailable
-        When there is none.
+        If there is none.
     """
     found = [Path(folder) / "nvvm" / "libdevice" for folder in _toolkits()]
     for folder in found:
@@ -74,7 +74,7 @@ def _toolkits() -> list[str]:
 
 
 def source(unit: Unit, *, row: bool = False, cell: str = "") -> str:
-    """Write the text for clang.
+    """Return the source for clang.
 
     Parameters
     ----------
@@ -88,7 +88,7 @@ def source(unit: Unit, *, row: bool = False, cell: str = "") -> str:
 
 
 def checked_source(unit: Unit, cell: str) -> str:
-    """Write the text for clang of a kernel that will be checked; its threadgroups can be launched either way."""
+    """Return the source for clang of a kernel that will be checked; its threadgroups can be launched either way."""
     return written(unit, _CHECKED, cell)
 
 
@@ -192,6 +192,7 @@ _ALONE = frozenset({"thread_position_in_grid", "threads_per_grid", "grid_size", 
 def cannot_tell(unit: Unit, text: str) -> bool:
     """Return whether a kernel, judged by its PTX, cannot observe the size of its threadgroups.
 
-    The last threadgroups of such a kernel are launched whole, and their threads beyond the grid return at once.
+    The last threadgroups of such a kernel are launched in full size, and their threads beyond the grid return
+    immediately.
     """
     return all(given.attribute in _ALONE for given in unit.signature.inputs) and not _GROUPED.search(text)

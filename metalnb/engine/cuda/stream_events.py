@@ -48,7 +48,7 @@ class Events:
         self._lock = threading.Lock()
 
     def mark(self, number: int) -> None:
-        """Record a shared event after a dispatch; wait when too many are in flight."""
+        """Record a shared event after a dispatch; wait if too many are in flight."""
         with self._lock:
             self._mark(number)
             first = self._marks[0][0]
@@ -179,7 +179,7 @@ class Span:
 
 
 class CudaTicket:
-    """A dispatch without events of its own and without results to copy back, as most are.
+    """A dispatch with neither its own events nor results to copy back: the usual case.
 
     It takes a number, and is done when all dispatches up to that number are. It also serves as its own `elapsed`, the
     time to the end of the wait, since it keeps no memory alive.
@@ -212,7 +212,7 @@ class CudaTicket:
         return self
 
     def __call__(self) -> float | None:
-        """Return the seconds until the end of the wait; None before, NaN when it failed."""
+        """Return the seconds until the end of the wait; None before, NaN if it failed."""
         return self._seconds
 
     def wait(self, _name: str = "") -> None:

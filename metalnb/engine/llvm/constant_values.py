@@ -33,7 +33,7 @@ def memory_of(kind: IRType, value: str, layout: MemoryLayout) -> bytes:
     Raises
     ------
     UnreadText
-        When it holds anything but numbers: an address, an expression.
+        If it holds anything but numbers: an address, an expression.
     """
     kind = layout.resolved(kind)
     if value in _ZERO and kind.kind != "pointer":

@@ -1,4 +1,4 @@
-"""The place in the author's text that an instruction comes from: LLVM's ``!DILocation``, followed through inlining."""
+"""The position in the author's source of an instruction: LLVM's ``!DILocation``, followed through inlining."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _FILE = re.compile(r'filename: "([^"]*)"')
 
 
 class SourceLocation(NamedTuple):
-    """A place in one of the author's texts, in the form that clang compiled.
+    """A position in one of the author's sources, as clang compiled it.
 
     Attributes
     ----------
@@ -58,14 +58,14 @@ def frames_of(module: IRModule, place: str) -> Iterator[Frame]:
 
 
 def location_in(module: IRModule, place: str, is_own: Callable[[str], bool]) -> SourceLocation | None:
-    """Return an instruction's place in the author's files; None if it has none.
+    """Return an instruction's position in the author's files, or None.
 
     Parameters
     ----------
     module, place
         As for `frames_of`.
     is_own : callable
-        Says whether a file is the author's.
+        Returns whether a file is the author's.
     """
     found = next((frame for frame in frames_of(module, place) if frame.line and is_own(frame.file)), None)
     return SourceLocation(found.file, found.line, found.column or 1) if found else None

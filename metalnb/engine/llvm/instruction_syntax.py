@@ -1,4 +1,4 @@
-"""The instructions' syntax (LLVM Language Reference, "Instruction Reference"): one function for each form."""
+"""The syntax of instructions (LLVM Language Reference, "Instruction Reference"): one function for each form."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def _read(line: str) -> IRInstruction:
     made = IRInstruction(f"{opcode} {rest}".rstrip(), opcode, start[1] or "", _VOID, metadata=metadata, place=place)
     reader = _READERS.get(opcode)
     if reader is None:
-        message = f"no instruction that is known: {opcode}"
+        message = f"an unknown instruction: {opcode}"
         raise UnreadText(message)
     words, rest = _words(rest)
     made.flags = words
@@ -149,7 +149,7 @@ def _phi(made: IRInstruction, rest: str) -> None:
 
 
 def _accessed(made: IRInstruction, rest: str) -> list[str]:
-    """Read the syntax that loads and stores share; return the parts of the text."""
+    """Read the syntax shared by loads and stores; return the parts of the text."""
     atomic = False
     while rest.startswith(("atomic ", "volatile ")):
         atomic |= rest.startswith("atomic")
@@ -235,7 +235,7 @@ def _call(made: IRInstruction, rest: str) -> None:
     if found := _RETURN_WORDS.match(rest):
         rest = rest[found.end() :]
     made.type, rest = split_type(rest)
-    if rest.startswith("("):  # the callee's whole type
+    if rest.startswith("("):  # the callee's complete type
         rest = rest[bracketed(rest) :].lstrip()
     named = _CALLEE.match(rest)
     if named is None:

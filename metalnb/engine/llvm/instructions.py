@@ -81,7 +81,7 @@ class IRInstruction:
 
     @property
     def pointer(self) -> Operand:
-        """The address that a memory access uses."""
+        """The address of a memory access."""
         return self.operands[1 if self.opcode == "store" else 0]
 
     @property
@@ -100,7 +100,7 @@ class IRInstruction:
         return NAME.sub(lambda found: names.get(found[0], found[0]), self.text)
 
     def twin(self) -> IRInstruction:
-        """Return a copy with operands and targets of its own; `copy.copy` takes ten times as long."""
+        """Return a copy with its own operands and targets; `copy.copy` takes ten times as long."""
         return IRInstruction(
             self.text, self.opcode, self.result, self.type, [*self.operands], self.flags, self.word, [*self.targets],
             self.cases, self.indices, self.element, self.alignment, self.ordering, self.metadata, self.place,

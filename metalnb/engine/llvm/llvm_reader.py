@@ -1,4 +1,4 @@
-"""Parse LLVM's text. Covers everything that clang 22 writes for kernels; any other line is an error that names it."""
+"""Parse LLVM's text: everything that clang 22 writes for kernels. Any other line is an error that names it."""
 
 from __future__ import annotations
 

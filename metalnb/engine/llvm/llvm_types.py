@@ -15,7 +15,7 @@ _OPENING, _CLOSING = frozenset("([{<"), frozenset(")]}>")
 
 
 class UnreadText(ValueError):
-    """Text that clang is not known to write for kernels, with the line that could not be parsed."""
+    """Raised for text that clang is not known to write for kernels, with the line that could not be parsed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class IRType:
     count : int
         Elements of a vector or an array.
     fields : tuple of IRType
-        Of a struct; the one element type of a vector or an array.
+        The fields of a struct, or the single element type of a vector or an array.
     packed : bool
     """
 
@@ -48,7 +48,7 @@ class IRType:
 
     @property
     def element(self) -> IRType:
-        """The element type of a vector or an array; of any other type itself."""
+        """The element type of a vector or an array; any other type itself."""
         return self.fields[0] if self.kind in {"vector", "array"} else self
 
     @property
@@ -78,7 +78,7 @@ def type_of(text: str) -> IRType:
         return IRType(text, "integer", int(text[1:]))
     kind = "named" if text[0] == "%" else "float" if text in _FLOATS else "other"
     if kind == "other" and text not in {"void", "label", "metadata", "token"}:
-        message = f"no type that is known: {text}"
+        message = f"an unknown type: {text}"
         raise UnreadText(message)
     return IRType(text, kind, _FLOATS.get(text, 0))
 
@@ -90,7 +90,7 @@ def _composed(text: str) -> IRType:
         return IRType(text, "struct", fields=tuple(map(type_of, fields)), packed=packed)
     count, _, element = text[1:-1].partition(" x ")
     if not count.isdigit():
-        message = f"no type that is known: {text}"
+        message = f"an unknown type: {text}"
         raise UnreadText(message)
     return IRType(text, "vector" if text[0] == "<" else "array", count=int(count), fields=(type_of(element),))
 
@@ -188,7 +188,7 @@ class MemoryLayout:
         return kind.bits // 8
 
     def alignment(self, kind: IRType) -> int:
-        """Return the alignment that the target gives a type."""
+        """Return a type's alignment on the target."""
         kind = self.resolved(kind)
         if kind.kind == "array":
             return self.alignment(kind.element)

@@ -2,8 +2,8 @@
 
 It takes units and launches as ``engine/base.py`` defines them; Metal's objects stay inside. A cell is compiled as its
 author wrote it, with its header cells inserted where it includes them. A dispatch covers exactly the grid, and small
-ones share a compute encoder while the GPU is busy. Memory is shared: an array lies in an `MTLBuffer` that NumPy sees,
-whole pages of NumPy's own memory are lent to the GPU in place, and anything else is copied.
+ones share a compute encoder while the GPU is busy. Memory is shared: an array is in an `MTLBuffer` that NumPy sees,
+the GPU works in place on complete pages of NumPy's memory, and anything else is copied.
 
 ``metalcompute_path`` is the other way to the same GPU, the engine ``metal:metalcompute``, for a Mac without PyObjC.
 """
@@ -26,14 +26,14 @@ def open_engine(device: int = 0, *, module: Any = None) -> Engine:
     Parameters
     ----------
     device : int, optional
-        0 is the system's own choice; others count `MTLCopyAllDevices`.
+        0 is the system's choice; others count `MTLCopyAllDevices`.
     module : module, optional
         A stand-in for PyObjC's ``Metal``.
 
     Raises
     ------
     EngineUnavailable
-        When there is no PyObjC or no Metal on this machine, or no such device.
+        If there is no PyObjC or no Metal on this machine, or no such device.
     """
     found = bindings(module)
     from .metal_engine import MetalEngine  # only once it is known to be needed

@@ -33,7 +33,7 @@ class AssembledSource:
     origins: tuple[tuple[Cell, int] | None, ...]
 
     def diagnostics(self, report: str) -> list[Diagnostic]:
-        """Read the compiler's report: each error at the author's place."""
+        """Read the compiler's report: each error at the author's position."""
         found = []
         for match in _REPORT.finditer(report):
             at = self.diagnostic(int(match["line"]), int(match["column"]), match["text"])
@@ -42,7 +42,7 @@ class AssembledSource:
         return found
 
     def diagnostic(self, line: int, column: int, message: str) -> Diagnostic | None:
-        """Return a diagnostic for a place in the text, at the author's; None if the line is not the author's."""
+        """Return a diagnostic at the author's position for one in the text; None if the line is not the author's."""
         origin = self.origins[line - 1] if 0 < line <= len(self.origins) else None
         if origin is None:
             return None
@@ -70,7 +70,7 @@ class Assembly:
         self._imported: set[str] = set()
 
     def ours(self, text: str) -> None:
-        """Add lines of metalnb's own."""
+        """Add metalnb's own lines."""
         made = text.splitlines()
         self.lines += made
         self.origins += [None] * len(made)

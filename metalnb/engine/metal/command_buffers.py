@@ -53,7 +53,7 @@ class Encoded:
 
 
 class Batch:
-    """A command buffer, open until it is committed. Its dispatches run one after the other, in one encoder if they can.
+    """A command buffer, open until it is committed. Its dispatches run one after another, in one encoder if possible.
 
     Parameters
     ----------
@@ -85,7 +85,7 @@ class Batch:
         self._lengths = False
 
     def encode(self, what: Encoded, clock: DispatchClock | None = None, place: int = 0) -> None:
-        """Add a dispatch of exactly ``grid`` threads; with a clock, in an encoder of its own that is timed."""
+        """Add a dispatch of exactly ``grid`` threads; with a clock, in its own, timed encoder."""
         metal = self._found.metal
         if clock is not None or what.lengths or self._lengths:  # lengths would stay set for the next dispatch
             self._end()
@@ -159,7 +159,7 @@ class Commands:
         ----------
         what : Encoded
         alone : bool
-            Whether it must have a command buffer, and so a time and an end, of its own.
+            Whether it needs its own command buffer, and so its own time and end.
 
         Returns
         -------
@@ -178,7 +178,7 @@ class Commands:
             return batch
 
     def prepared(self, what: Encoded, clock: DispatchClock | None, place: int) -> Batch:
-        """Encode a dispatch into a command buffer of its own, for the caller to commit; call it inside a pool."""
+        """Encode a dispatch into its own command buffer, for the caller to commit; call it inside a pool."""
         with self._lock:
             batch = Batch(self._found, self._queue, self.logs.state() if what.pipeline.logs else None)
             batch.encode(what, clock, place)

@@ -31,7 +31,7 @@ class DispatchClock:
     found : Bindings
     device : MTLDevice
     samples : MTLCounterSampleBuffer
-        Of two for each place.
+        Two samples for each slot.
     stage : bool
         Whether an encoder's begin and end are sampled; else commands are.
     """
@@ -65,7 +65,7 @@ class DispatchClock:
             encoder.sampleCountersInBuffer_atSampleIndex_withBarrier_(self._samples, 2 * place + 1, True)
 
     def seconds(self, wholes: list[float]) -> list[float]:
-        """Return the seconds of the dispatches of the first places, which have ended.
+        """Return the seconds of the dispatches in the first slots, which have ended.
 
         Parameters
         ----------
@@ -85,7 +85,7 @@ class DispatchClock:
         return taken
 
     def _clocks(self) -> tuple[int, int]:
-        """Read the host's clock and the GPU's at one moment; the host's is in nanoseconds."""
+        """Read the host's clock, in nanoseconds, and the GPU's at the same moment."""
         host, gpu = self._device.sampleTimestamps_gpuTimestamp_(None, None)
         return host, gpu
 
@@ -100,14 +100,14 @@ class DispatchClock:
 
 
 def clock_of(found: Bindings, device: Any, places: int) -> DispatchClock | None:
-    """Return the clock of a device's dispatches; None where it has no such counters.
+    """Return the clock of a device's dispatches, or None if it has no such counters.
 
     Parameters
     ----------
     found : Bindings
     device : MTLDevice
     places : int
-        Dispatches that are timed together.
+        The number of dispatches timed together.
     """
     metal = found.metal
     stage = device.supportsCounterSampling_(metal.MTLCounterSamplingPointAtStageBoundary)

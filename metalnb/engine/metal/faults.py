@@ -17,7 +17,7 @@ _MEANING = {
     "PageFault": ("", "it accessed memory that it was not given. `validate` names the access"),
     "InvalidResource": ("", "a buffer of it was freed while it ran"),
     "OutOfMemory": ("", "the GPU has no memory left for it"),
-    "StackOverflow": ("", "its functions call each other too deeply, or hold too many variables"),
+    "StackOverflow": ("", "its functions call each other too deeply, or have too many variables"),
     "NotPermitted": ("", "the system does not let this process use the GPU now"),
     "AccessRevoked": ("", "the system took the GPU from this process, as after several faults. Restart the kernel"),
     "DeviceRemoved": ("", "the GPU was unplugged"),

@@ -31,7 +31,7 @@ def recorded(found: Bindings, device: Any, path: Path, hand_over: Callable[[], N
     Raises
     ------
     EngineUnavailable
-        When capture is not enabled, which must happen before the process starts.
+        If capture is not enabled, which must happen before the process starts.
     """
     metal = found.metal
     manager = metal.MTLCaptureManager.sharedCaptureManager()

@@ -28,7 +28,7 @@ def may_log(unit: Unit) -> bool:
 class KernelLogs:
     """The lines that the kernels of one device have logged.
 
-    Metal calls back in a thread of its own; lines wait here until a dispatch is waited for.
+    Metal calls back in its own thread; lines are kept here until a dispatch is waited for.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Apple's documented limits, refused before Metal would: its validation ends the process.
+"""Apple's documented limits, checked before Metal's validation, which would end the process.
 
 Source: Metal feature set tables, and the documentation of `MTLComputeCommandEncoder`.
 """
@@ -13,9 +13,9 @@ from metalnb.msl.signature import Param, Signature
 
 __all__ = ["BUFFERS", "BYTES", "check_memory_lengths", "check_offset", "check_threads", "offset_multiple", "whole"]
 
-BUFFERS = 31  # of a kernel: [[buffer(0)]] to [[buffer(30)]]
-BYTES = 4096  # of setBytes
-_MULTIPLE = 16  # of setThreadgroupMemoryLength
+BUFFERS = 31  # per kernel: [[buffer(0)]] to [[buffer(30)]]
+BYTES = 4096  # the limit of setBytes
+_MULTIPLE = 16  # required by setThreadgroupMemoryLength
 _VECTOR = 16  # the largest alignment that an offset needs: a float4's
 _WORD = 4  # alignment of an offset into constant memory on Apple's GPUs
 _CONSTANT = 32  # the same on other GPUs, family Mac2

@@ -41,7 +41,7 @@ class Pipeline:
     ----------
     state : MTLComputePipelineState
     threads : int
-        The most in a threadgroup.
+        The largest threadgroup.
     width : int
         Threads of a SIMD-group.
     declared : int
@@ -114,7 +114,7 @@ class Libraries:
         ----------
         unit : Unit
         compile_with : callable
-            Makes a pipeline of a function; returns it and an error.
+            Makes a pipeline from a function; returns it and an error.
 
         Returns
         -------
@@ -156,7 +156,7 @@ class Libraries:
         return function
 
     def _library(self, unit: Unit, text: AssembledSource) -> Any:
-        """Compile a text, once for each version and math mode; at most one text at a time."""
+        """Compile a source once for each version and math mode, at most one at a time."""
         key = text.text, unit.math, min(unit.version, self._newest)
         with self._lock:
             if key not in self._made:
@@ -233,7 +233,7 @@ def _refused(unit: Unit, text: AssembledSource, error: Any) -> CompileError:
 
 
 def diagnostic_at_kernel(unit: Unit, message: str, hint: str = "") -> Diagnostic:
-    """Return a diagnostic about the kernel as a whole, at the line of its head."""
+    """Return a diagnostic about the entire kernel, at the line of its head."""
     line = unit.signature.line
     text = unit.cell.edited.line(line)
     return Diagnostic(line, 1, f"kernel '{unit.signature.name}': {message}", text, unit.cell.name, hint)

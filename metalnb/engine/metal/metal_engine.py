@@ -114,7 +114,7 @@ class MetalEngine(Observable, SharedMemory):
         return allocated(self._found, self._device, nbytes)
 
     def copies(self, memory: Any) -> bool:
-        """Return whether a launch copies an array: one of NumPy's that is not whole pages."""
+        """Return whether a launch copies an array: NumPy memory that is not complete pages."""
         return self._staging.copies(memory)
 
     def record(self, path: Path) -> contextlib.AbstractContextManager[None]:
@@ -141,7 +141,7 @@ class MetalEngine(Observable, SharedMemory):
         Raises
         ------
         LaunchError
-            When it is beyond the device's limits, or arguments overlap in memory.
+            If it exceeds the device's limits, or arguments overlap in memory.
         """
         what, results = self._encoded(binary, arguments, grid, threadgroup)
         alone = bool(self.observers) or any(r.lent for r in results)
@@ -155,7 +155,7 @@ class MetalEngine(Observable, SharedMemory):
     def timed(
         self, binary: MetalBinary, arguments: Sequence[Any], grid: Grid, threadgroup: Grid, count: int,
     ) -> list[float]:  # fmt: skip
-        """Run a dispatch ``count`` times back to back; give the seconds of each by the GPU's clock."""
+        """Run a dispatch ``count`` times back to back; return the seconds of each by the GPU's clock."""
         what, results = self._encoded(binary, arguments, grid, threadgroup)
         seconds: list[float] = []
         self._commands.hand_over()

@@ -16,14 +16,14 @@ __all__ = ["GpuTime", "MetalTicket"]
 
 
 class GpuTime:
-    """The `Ticket.elapsed` of a dispatch: its seconds on the GPU; an equal share, where it shares a command buffer.
+    """The `Ticket.elapsed` of a dispatch: its seconds on the GPU, or an equal share if it shares a command buffer.
 
     Parameters
     ----------
     found : Bindings
     commands : Commands
     batch : Batch
-        Reading the time commits it; it holds no memory once it has ended.
+        Reading the time commits the batch. It keeps no memory alive once the batch has ended.
     """
 
     __slots__ = ("_batch", "_commands", "_found", "_seconds")
@@ -35,7 +35,7 @@ class GpuTime:
         self._seconds: float | None = None
 
     def __call__(self) -> float | None:
-        """Return the seconds; None while it runs, NaN when it failed."""
+        """Return the seconds; None while it runs, NaN if it failed."""
         batch, metal = self._batch, self._found.metal
         if batch is not None:
             self._commands.hand_over(batch)
@@ -60,7 +60,7 @@ class MetalTicket:
     name : str
         The name of the kernel.
     batch : Batch
-        Committed, where results are lent.
+        Committed if the GPU works on results in place.
     results : list of Result
     staging : Staging
     logs : bool

@@ -69,7 +69,7 @@ class PipelineArchives:
         return self._state(function, archive)
 
     def _archive(self, file: Path | None) -> Any:
-        """Open an archive, or make an empty one; None when Metal refuses."""
+        """Open an archive, or create an empty one; None if Metal refuses."""
         described = self._found.metal.MTLBinaryArchiveDescriptor.alloc().init()
         if file is not None:
             described.setUrl_(self._url(file))

@@ -46,7 +46,7 @@ def reported(found: Bindings, unit: Unit, command: Any, fault: KernelFault | Non
     unit : Unit
     command : MTLCommandBuffer
     fault : KernelFault or None
-        The command buffer's own.
+        The command buffer's fault.
     """
     text = author_text(unit)
     said = []

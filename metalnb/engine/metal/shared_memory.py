@@ -1,4 +1,4 @@
-"""Memory that NumPy and the GPU share: Metal's own buffers, and NumPy's pages lent to Metal."""
+"""Memory shared by NumPy and the GPU: Metal's buffers, and NumPy's pages used by Metal in place."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def allocated(found: Bindings, device: Any, nbytes: int) -> SharedBuffer:
 
 
 class Pages:
-    """Whole pages of NumPy's, known to Metal as a buffer.
+    """Complete pages of NumPy memory, known to Metal as a buffer.
 
     Attributes
     ----------
@@ -71,7 +71,7 @@ class Pages:
 
 
 class LentPages:
-    """Lends NumPy's memory to Metal where it is whole pages.
+    """Gives Metal NumPy's memory in place where it consists of complete pages.
 
     While a dispatch works on some pages they are a single buffer, so that Metal sees which dispatches depend on each
     other.
@@ -101,7 +101,7 @@ class LentPages:
         return known
 
     def _buffer(self, view: Bytes) -> Any:
-        """Return a buffer of these very bytes; None if Metal or PyObjC copied them."""
+        """Return a buffer on these bytes themselves; None if Metal or PyObjC copied them."""
         with self._found.pool():
             buffer = self._device.newBufferWithBytesNoCopy_length_options_deallocator_(
                 view, view.size, self._found.metal.MTLResourceStorageModeShared, None

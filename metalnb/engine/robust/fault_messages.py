@@ -174,8 +174,13 @@ def _memory(
     if root.kind == "argument":
         param, size = unit.signature.params[root.number], sizes[root.number]
         step = param.type.size or step
-        return _Memory(param.name, param.space, offset // step, size // step)
-    return _Memory(name or "an array", "thread", offset // step, root.size // step)
+        return _Memory(param.name, param.space, _first_beyond(access, offset, size) // step, size // step)
+    return _Memory(name or "an array", "thread", _first_beyond(access, offset, root.size) // step, root.size // step)
+
+
+def _first_beyond(access: Access, offset: int, size: int) -> int:
+    """Return where an access leaves its memory: it may begin inside."""
+    return size if 0 <= offset < size < offset + access.size else offset
 
 
 def _step(analysis: Analysis, root: Root) -> int:

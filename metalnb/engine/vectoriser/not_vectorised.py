@@ -1,4 +1,4 @@
-"""What is raised for a kernel that vector registers cannot hold."""
+"""The exception for a kernel that cannot be vectorised."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = ["NotVectorised"]
 
 
 class NotVectorised(Exception):
-    """A kernel that has to run a thread at a time, with the reason.
+    """Raised for a kernel that must run one thread at a time, with the reason.
 
     Attributes
     ----------

@@ -1,10 +1,10 @@
-"""The forms of a kernel: how many lanes, and how a threadgroup's threads are laid out over them.
+"""The forms of a kernel: the number of lanes, and how a threadgroup's threads map to them.
 
-A SIMD-group is 32 threads in the order of their index in the threadgroup (MSL 4.4.1). Where a row of the threadgroup is
-of whole SIMD-groups, or the only one, its lanes are neighbours along x, and y and z are uniform: *rows*. Else x, y and
-z are computed for each lane: *flat*. Short rows may still be whole there: of 16 threads a SIMD-group has two, whose
-lanes are neighbours along x. A kernel that does not ask for its SIMD-group is free to take fewer lanes: as many as a
-short row has.
+A SIMD-group is 32 threads in the order of their index in the threadgroup (MSL 4.4.1). If a threadgroup's rows consist
+of full SIMD-groups, or there is only one row, lanes are neighbours along x, and y and z are uniform: *rows*. Otherwise
+x, y and z are computed for each lane: *flat*. Short rows may still be complete there: a SIMD-group has two rows of 16
+threads, whose lanes are neighbours along x. A kernel that does not use its SIMD-group may take fewer lanes: as many as
+a short row has.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from .shape_analysis.lane_shapes import BOTH, LaneShape
 __all__ = ["SimdForm", "form_for", "positions", "positions_in_row"]
 
 _GROUP = 32
-_LEAST = 8  # lanes that are worth a vector
-_SHORT = (16, 8)  # threads of a row that is part of a SIMD-group
+_LEAST = 8  # least number of lanes worth a vector
+_SHORT = (16, 8)  # threads in a row that is part of a SIMD-group
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,15 +27,16 @@ class SimdForm:
     Attributes
     ----------
     width : int
-        Lanes.
+        The number of lanes.
     flat : bool
-        Whether x, y and z are each lane's own.
+        Whether each lane has its own x, y and z.
     full : bool
         Whether every lane is active at the start, in every threadgroup.
     grid_even, index_even : bool
         Whether lane 0's x in the grid, and its index in the threadgroup, is a multiple of `width`.
     row : int
-        Of a flat form, how many lanes from each multiple of it on are neighbours along x; 0 if that differs.
+        In a flat form, the length of the rows of lanes, at multiples of it, that are neighbours along x; 0 if it
+        differs.
     """
 
     width: int
@@ -54,16 +55,16 @@ Grid = tuple[int, int, int]
 
 
 def form_for(grid: Grid, threadgroup: Grid, *, simd: bool, most: int = _GROUP) -> SimdForm:
-    """Return the form that a dispatch runs best in.
+    """Return the best form for a dispatch.
 
     Parameters
     ----------
     grid, threadgroup : tuple of 3 int
         Threads, x first.
     simd : bool
-        Whether the kernel asks for its SIMD-group.
+        Whether the kernel uses its SIMD-group.
     most : int, optional
-        Lanes that a kernel which does not ask may take.
+        The most lanes for a kernel that does not use it.
     """
     x, y, z = threadgroup
     sizes = {x, grid[0] % x or x}
@@ -86,14 +87,14 @@ def form_for(grid: Grid, threadgroup: Grid, *, simd: bool, most: int = _GROUP) -
 
 
 def _width(x: int) -> int:
-    """Return how many lanes suit rows of this length."""
+    """Return the best number of lanes for rows of this length."""
     if x > _GROUP and x % _GROUP:
         return next((w for w in (16, 8) if x % w == 0), _GROUP)
     return next((w for w in (8, 16) if x <= w), _GROUP if x == _GROUP or x % 8 else 8) if x <= _GROUP else _GROUP
 
 
 def positions(form: SimdForm) -> dict[str, LaneShape]:
-    """Return how each of a thread's positions changes from lane to lane, by the call that returns it."""
+    """Return the shape of each of a thread's positions, by the call that returns it."""
     lane = LaneShape(1, 1 << 32, BOTH)
     from_start = LaneShape(1, form.width, BOTH)
     anywhere = LaneShape(1)
@@ -114,7 +115,7 @@ def positions(form: SimdForm) -> dict[str, LaneShape]:
 
 
 def positions_in_row(form: SimdForm) -> dict[str, LaneShape]:
-    """Return how each of a thread's positions changes from lane to lane of a short row, as `positions`."""
+    """Return the shape of each position within a short row of lanes, as `positions` does."""
     along = LaneShape(1, form.row, BOTH)
     uniform = LaneShape(0, 1, BOTH)
     names = ("grid_y", "grid_z", "group_y", "group_z", "simdgroup", "threads_here")

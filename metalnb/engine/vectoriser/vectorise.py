@@ -1,4 +1,4 @@
-"""From LLVM's text of one thread to LLVM's text of a threadgroup, SIMD-group by SIMD-group in vector registers."""
+"""Turn LLVM's text of one thread into the text of a threadgroup, SIMD-group by SIMD-group in vector registers."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _OF_THREAD = frozenset({
 })  # fmt: skip
 _PLACES = tuple(f"metalnb_{where}_{axis}" for where in ("grid", "group") for axis in "xyz")
 _SLOT = re.compile(r"(?:constant|global) \S*\$slot\"? \{ i32 (\d+), i32 (\d+), i32 (\d+) \}")
-_MOST_OWN = 32 << 10  # bytes of a thread's arrays: 32 times as much is on one stack
+_MOST_OWN = 32 << 10  # bytes of thread arrays: a stack holds 32 times as much
 _LINE = 64  # bytes: threadgroup variables begin at a cache line
 _WORD = type_of("i32")
 
@@ -48,13 +48,13 @@ class Vectorised:
     Attributes
     ----------
     text : str
-        LLVM's, with ``metalnb_threads``.
+        LLVM's text, with ``metalnb_threads``.
     threadgroup_bytes : int
-        What the kernel's own threadgroup variables take, as Metal counts it.
+        The size of the kernel's threadgroup variables, as Metal counts it.
     storage_bytes : int
-        What they take here.
+        Their size here.
     gathers : tuple of str
-        The ``!dbg`` of each access that every lane makes for itself.
+        The ``!dbg`` of each access that lanes make separately.
     live_bits : int
         See `register_pressure.live_bits`.
     """
@@ -71,7 +71,7 @@ def _calls(function: IRFunction) -> set[str]:
 
 
 def asks_for_simdgroup(module: IRModule) -> bool:
-    """Return whether a kernel calls a SIMD function, or asks for its lane or SIMD-group."""
+    """Return whether a kernel calls a SIMD function, or uses its lane or SIMD-group."""
     given = {*_PLACES, "metalnb_index", *_OF_THREAD}
     return any(name.startswith("metalnb_") and name not in given for name in _calls(module.functions[ENTRY]))
 
@@ -91,7 +91,7 @@ def vectorise(module: IRModule, form: SimdForm, target: VectorTarget, watch: Wat
     form : SimdForm
     target : VectorTarget
     watch : callable, optional
-        May write what counts, before each instruction.
+        May write counting code before each instruction.
 
     Raises
     ------
@@ -130,7 +130,7 @@ def vectorise(module: IRModule, form: SimdForm, target: VectorTarget, watch: Wat
 
 
 def _given_in_row(function: IRFunction, form: SimdForm) -> dict[str, LaneShape]:
-    """Return what is known of calls in a short row: a shuffle may give each of its lanes another row's value."""
+    """Return the facts about calls in a short row, where a shuffle may return another row's value to each lane."""
     shuffles = {name for name in _calls(function) if name.startswith("metalnb_shuffle")}
     return positions_in_row(form) | dict.fromkeys(shuffles, VARYING)
 
@@ -144,7 +144,7 @@ def _pure(module: IRModule) -> frozenset[str]:
 
 
 def _storage(module: IRModule) -> tuple[dict[str, int], int, int]:
-    """Lay out the threadgroup variables: where each is, what they take as Metal counts, and here."""
+    """Lay out the threadgroup variables: return their offsets, and their size as Metal counts it and here."""
     found: dict[str, int] = {}
     packed = total = 0
     for name, size, alignment, _ in _slots(module):
@@ -163,7 +163,7 @@ def _slots(module: IRModule) -> Iterator[tuple[str, int, int, int]]:
 
 
 def variables_of(module: IRModule) -> list[tuple[int, int, int]]:
-    """Return where in the threadgroup's memory each variable is: offset, size, number in the order of the source."""
+    """Return each variable's position in threadgroup memory: offset, size, number in the order of the source."""
     offsets = _storage(module)[0]
     return [(offsets[f"@{name}"], size, number) for name, size, _, number in _slots(module)]
 
@@ -253,7 +253,7 @@ attributes #4 = { cold nounwind memory(inaccessiblemem: readwrite) }
 
 
 def _assembled(module: IRModule, body: FunctionBody, form: SimdForm, *, coroutine: bool) -> str:
-    """Return the whole module's text."""
+    """Return the module's complete text."""
     emitter = body.emitter
     given = (
         "ptr noalias readonly %given, ptr noalias readonly %region, ptr %arena, i32 %gx, i32 %gy, i32 %gz, "

@@ -1,6 +1,6 @@
-"""How a kernel uses each of its buffers, judged by its own code: reads it, writes it, or both.
+"""How a kernel uses each of its buffers, by its own code: reads it, writes it, or both.
 
-This is for counting the bytes that a dispatch must move, so it ignores which elements are touched and which branches
+This is for counting the bytes that a dispatch must move, so it ignores which elements are accessed and which branches
 are taken. A buffer whose address escapes (to a helper that may write through it) is reported as unknown.
 """
 
@@ -13,7 +13,7 @@ from ..libclang.cursor_children import children_of
 
 __all__ = ["uses"]
 
-_CURSORS = 4096  # of a kernel; analysing a longer one would take longer than compiling it
+_CURSORS = 4096  # in a kernel; analysing a longer one would take longer than compiling it
 _SEEN_THROUGH = frozenset({
     "UNEXPOSED_EXPR", "PAREN_EXPR", "CSTYLE_CAST_EXPR", "CXX_STATIC_CAST_EXPR", "CXX_REINTERPRET_CAST_EXPR",
     "CXX_CONST_CAST_EXPR", "CXX_FUNCTIONAL_CAST_EXPR", "CONDITIONAL_OPERATOR", "INIT_LIST_EXPR",
@@ -30,7 +30,7 @@ class _Role(NamedTuple):
         "move" is an assignment to the pointer itself: memory is not accessed.
     through : bool
     alias : str
-        The variable that will stand for the object.
+        The variable that will refer to the object.
     """
 
     does: str
@@ -76,7 +76,7 @@ def uses(kernel: Any, names: frozenset[str]) -> dict[str, str]:
                 found[name].add("escape" if escapes else role.does)
             continue
         if kind == "VAR_DECL":
-            stands.pop(cursor.spelling, None)  # another one of that name
+            stands.pop(cursor.spelling, None)  # another variable with that name
         ahead += reversed(list(_roles(cursor, kind, role)))
     return dict.fromkeys(names, "")
 

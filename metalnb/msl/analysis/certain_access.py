@@ -18,7 +18,7 @@ _PLAIN = frozenset({
 })  # fmt: skip
 _CONDITIONAL = frozenset({"CONDITIONAL_OPERATOR", "LAMBDA_EXPR", "StmtExpr"})
 _SHORT_CIRCUIT = ("&&", "||")
-_STATEMENTS = 256  # of a kernel's body: late in a long one, few arrays are accessed for the first time
+_STATEMENTS = 256  # in a kernel's body: few arrays are first accessed late in a long one
 _CURSORS = 4096
 
 
@@ -30,7 +30,7 @@ def always_indexed(kernel: Any, position: str) -> frozenset[str]:
     kernel : clang.cindex.Cursor
         The kernel's definition.
     position : str
-        The name of an input: its 1-D ``[[thread_position_in_grid]]``, say.
+        The name of an input, such as its 1-D ``[[thread_position_in_grid]]``.
     """
     body = _body(kernel)
     if body is None:
@@ -51,7 +51,7 @@ def always_indexed(kernel: Any, position: str) -> frozenset[str]:
 
 
 def threadgroup_arrays(kernel: Any) -> dict[str, int]:
-    """Count the elements of the arrays in threadgroup memory that a kernel declares at the top of its body."""
+    """Return the number of elements of each threadgroup array that a kernel declares at the top of its body."""
     body = _body(kernel)
     statements = children_of(body) if body is not None else ()
     found = {}

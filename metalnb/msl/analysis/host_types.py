@@ -32,7 +32,7 @@ class HostTypes:
         self.structs: dict[str, Struct] = {}
 
     def read(self, kind: Any, cursor: Any) -> Type | None:
-        """Read a host-visible type; report a problem and return None if it is not one."""
+        """Return a host-visible type; for any other, report a problem and return None."""
         kind = kind.get_canonical()
         extents = []
         while kind.kind.name == "CONSTANTARRAY":
@@ -85,6 +85,6 @@ _ATOMIC = re.compile(r"^\$?_?atomic<(.+)>$")
 
 
 def _plain(name: str) -> str:
-    """Return the type that an atomic holds."""
+    """Return the type of an atomic's value."""
     found = _ATOMIC.match(name)
     return spell(found[1]) if found else name

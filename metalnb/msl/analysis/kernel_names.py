@@ -1,4 +1,4 @@
-"""How to name a kernel: its own name, its function's, and the type that distinguishes overloads."""
+"""The names of a kernel: its own, its function's, and the type that distinguishes overloads."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ _SPACES = (("__global_device", "device"), ("const __global", "constant"), ("__gl
 
 
 def _written(kind: Any) -> str:
-    """Write a parameter's type as a cell may."""
+    """Return a parameter's type as a cell may write it."""
     text = str(kind.spelling)
     for ours, theirs in _SPACES:
         text = re.sub(rf"{ours}\b", theirs, text)
@@ -62,7 +62,7 @@ def _written(kind: Any) -> str:
 
 
 def apart(found: list[Signature]) -> list[Signature]:
-    """Name kernels of one name in several namespaces as Metal does, ``a::k`` and ``b::k``."""
+    """Name kernels with the same name in several namespaces as Metal does, ``a::k`` and ``b::k``."""
     functions: dict[str, set[str]] = {}
     for k in found:
         functions.setdefault(k.name, set()).add(k.function)

@@ -53,7 +53,7 @@ def parted_calls(cell: Cell, headers: Mapping[str, Cell], version: Version = DEF
     Raises
     ------
     CompileError
-        When a macro's definition calls such a member of a constant object.
+        If a macro's definition calls such a member of a constant object.
     """
     cells = tuple(_loosened(c) for c in (cell, *headers.values()))
     parsed = parse(cells[0], {c.name: c for c in cells[1:]}, version=version, wrong=True)
@@ -81,7 +81,7 @@ def _after_const(tree: Tree, i: int) -> list[str]:
 
 
 def _edits(objects: set[tuple[int, int, str]]) -> Iterator[Edit]:
-    """Wrap objects in calls, the outermost first where several begin at the same place."""
+    """Wrap objects in calls, outermost first if several begin at the same position."""
     opened: dict[int, str] = {}
     closed = Counter[int]()
     for start, end, call in sorted(objects, key=lambda each: (each[0], -each[1])):
@@ -188,7 +188,7 @@ class _Finder:
         return cursor.kind.is_expression() and cursor.type.kind.name not in _BUILT_IN
 
     def _written(self, start: Any, end: Any | None) -> str:
-        """Return the text between two locations, without the spaces around it; or the text after one."""
+        """Return the text between two locations, or after one, without surrounding spaces."""
         cell = self.parsed.owner(start)
         if cell is None:
             return ""

@@ -1,4 +1,4 @@
-"""Ask the parser what a cell declares: kernels, their parameters and inputs, structs, function constants."""
+"""Read a cell's declarations from the parser: kernels, their parameters and inputs, structs, function constants."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ def reflect(
     version : tuple of int
         The version of the language.
     most : int, optional
-        The number of instantiations to examine, besides one of each template; by default `MADE`.
+        The number of instantiations to examine besides one of each template; by default `MADE`.
 
     Raises
     ------
     CompileError
-        When the cell does not parse, breaks a rule of the language, or holds no kernel.
+        If the cell does not parse, breaks a rule of the language, or has no kernel.
     """
     made = cell.instantiations if made is None else made
     tail = "".join(f"typedef decltype({selected(m.function, m.type)}) $kernel_{i};\n" for i, m in enumerate(made))
@@ -96,7 +96,7 @@ _PLACES = frozenset({
 
 
 def _places(cursor: Any, inputs: list[Input]) -> tuple[tuple[str, str, int], ...]:
-    """Find the arrays in threadgroup memory that each thread indexes by its place in the threadgroup."""
+    """Find the threadgroup arrays that each thread indexes by its position in the threadgroup."""
     arrays = threadgroup_arrays(cursor)
     return tuple(
         (name, given.attribute, arrays[name])
@@ -107,7 +107,7 @@ def _places(cursor: Any, inputs: list[Input]) -> tuple[tuple[str, str, int], ...
 
 
 class _Reader:
-    """Walks one parsed cell."""
+    """Reads one parsed cell."""
 
     def __init__(self, parsed: Parsed, derived: Mapping[str, str]) -> None:
         self.parsed = parsed
@@ -227,7 +227,7 @@ class _Reader:
         return self._bodies[key]
 
     def param(self, cursor: Any, kind: Any, marks: dict[str, Any], position: int) -> Param | None:
-        """Read one bound parameter; report a problem and return None if MSL has no such parameter."""
+        """Return one bound parameter; report a problem and return None if MSL has no such parameter."""
         reference = kind.kind.name == "LVALUEREFERENCE"
         if not reference and kind.kind.name != "POINTER":
             rules.unbound(self.parsed, self.problems, cursor, kind)
@@ -336,7 +336,7 @@ def _input(name: str, attribute: str, kind: str, position: int) -> Input:
 def _users_of_simdgroups(parsed: Parsed, seen: CellSyntax) -> frozenset[int | None]:
     """Return the hashes of the cell's kernels that may use SIMD-groups; with None where any kernel may.
 
-    Members and operators, which may be called without their name, count as called by all.
+    Members and operators, which may be called without their names, count as called by all kernels.
     """
     users: set[int | None] = {None} if seen.simdgroups else set()
     words: set[str] = set()

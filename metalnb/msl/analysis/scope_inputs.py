@@ -47,7 +47,7 @@ def scope_inputs(cell: Cell, headers: Mapping[str, Cell], version: Version = DEF
     Raises
     ------
     CompileError
-        When an input cannot be passed to its use.
+        If an input cannot be passed to its use.
     """
     found = ScopeReferences(cell, headers, version)
     if found.problems:
@@ -123,14 +123,14 @@ class _Writer:
 
 
 def _first_in(tree: Tree, opening: int, written: str) -> Edit:
-    """Put something first into parentheses."""
+    """Insert something at the start of parentheses."""
     inside = tree.texts[opening + 1 : tree.close(opening)]
     start, end = tree.tokens[opening].end, tree.tokens[opening + (inside == ["void"])].end
     return Edit(start, end, f"{written}{', ' if inside and inside != ['void'] else ''}")
 
 
 def _last_in(tree: Tree, opening: int, written: str) -> Edit:
-    """Put something last into parentheses."""
+    """Insert something at the end of parentheses."""
     closing = tree.close(opening)
     inside = tree.texts[opening + 1 : closing]
     if inside == ["void"]:

@@ -1,4 +1,4 @@
-"""Where a cell uses the inputs that it declares at program scope, and which functions reach them (MSL 5.9)."""
+"""Find where a cell uses its inputs at program scope, and which functions reach them (MSL 5.9)."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class ScopeReferences:
     calls : mapping of str to list of int
         By text: the opening parenthesis of each call that must pass inputs on.
     heads : mapping of str to list of (int, str)
-        By text: where the parameters of functions open that reach an input, and their names.
+        By text: the opening parentheses of functions that reach an input, and their names.
     reached : mapping of str to set of int
         By a function's name, the numbers of the inputs.
     kernels, in_macros : set
@@ -182,7 +182,7 @@ class ScopeReferences:
                     ahead.append(caller)
 
     def _place(self) -> None:
-        """Find the places that must be edited, or cannot be."""
+        """Find the positions that must be edited, or cannot be."""
         for function in self._functions:
             if own_name(function.spelling) in self.reached:
                 self._head(function)
@@ -245,7 +245,7 @@ class ScopeReferences:
                       "pass it as an argument (MSL 5.9)")  # fmt: skip
 
     def _opening(self, token: tuple[str, int]) -> int:
-        """Return where the parentheses open after a name and its template arguments; -1 if there are none."""
+        """Return the opening parenthesis after a name and its template arguments, or -1."""
         tree, i = self.trees[token[0]], token[1] + 1
         if tree.text(i) == "<" and tree.close(i) >= 0:
             i = tree.close(i) + 1

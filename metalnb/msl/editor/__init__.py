@@ -1,5 +1,5 @@
-"""Completions and descriptions for a cell that is being written, at the cursor's position.
+"""Completions and descriptions at the cursor in a cell that is being written.
 
-The text may be invalid or unfinished: nothing here raises on it, or waits longer for the parser than a reader would.
+The source may be invalid or unfinished: nothing here raises on it, or waits longer for the parser than a user would.
 Metal's names come from `language`, the author's from libclang.
 """

@@ -10,7 +10,7 @@ _NO_NAMES = frozenset({"alignas", "alignof", "decltype", "operator", "sizeof", "
 
 
 def methods(text: str) -> dict[str, tuple[str, ...]]:
-    """Return the names of the public member functions of each class in a text, as far as its tokens tell."""
+    """Return the names of the public member functions of each class in a text, as far as tokens show."""
     tree = outline(text).program
     found: dict[str, tuple[str, ...]] = {}
     for at, brace in tree.classes:

@@ -51,7 +51,7 @@ class Completion:
     Attributes
     ----------
     text : str
-        The whole word, which replaces the part already typed.
+        The complete word, which replaces the part already typed.
     kind : {"function", "type", "variable", "field", "keyword", "attribute", "macro", "namespace", "header"}
     """
 
@@ -73,7 +73,7 @@ def complete(
     headers : mapping of str to str, optional
         The header cells, by the name that ``#include`` takes.
     name : str
-        The cell's own such name, when it is a header cell.
+        The cell's own such name, if it is a header cell.
 
     Returns
     -------
@@ -214,7 +214,7 @@ def _visible(text: str, line: int) -> frozenset[str]:
 
 @dataclass(slots=True)
 class _Parser:
-    """The translation unit that is kept."""
+    """Keeps the translation unit."""
 
     unit: Any = None
     lock: threading.Lock = field(default_factory=threading.Lock)
@@ -247,7 +247,7 @@ def _unit(files: list[tuple[str, str]]) -> Any:
 
 
 def _answers(unit: Any, files: list[tuple[str, str]], path: str, line: int, column: int) -> Iterator[_Answer]:
-    """Read what libclang answers, through its C interface: the binding's own objects take three times as long."""
+    """Read libclang's answers through its C interface; the binding's objects take three times as long."""
     from clang import cindex
 
     more = {"include_macros": True, "include_code_patterns": True}  # `while` is a pattern

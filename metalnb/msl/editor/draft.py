@@ -33,7 +33,7 @@ _AROUND = '#include <metal_stdlib>\nusing namespace metal;\n#include "{}"\n'  # 
 
 @dataclass(frozen=True, slots=True)
 class TypedPart:
-    """What is written before the cursor.
+    """The text before the cursor.
 
     Attributes
     ----------
@@ -91,7 +91,7 @@ class Draft:
         return before.count("\n") + 1, len(line.encode()) + 1
 
     def place(self) -> TypedPart:
-        """Return what is at the cursor."""
+        """Return the part being typed at the cursor."""
         return _place(self.source[: self.offset])
 
 

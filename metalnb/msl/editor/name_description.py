@@ -19,8 +19,8 @@ from .draft import Draft, read_draft
 __all__ = ["Description", "describe", "describe_name"]
 
 SECONDS = 3.0  # that the parser may take
-_LINES = 16  # of a struct that are shown whole
-_LETTERS = 800  # of a declaration that are shown
+_LINES = 16  # up to which a struct is shown in full
+_LETTERS = 800  # up to which a declaration is shown
 
 _CLASSES = {"STRUCT_DECL", "CLASS_DECL", "UNION_DECL", "ENUM_DECL", "CLASS_TEMPLATE"}
 _ENDS = {"VAR_DECL": ";,)", "PARM_DECL": ",)>", "FIELD_DECL": ";", "ENUM_CONSTANT_DECL": ",}"}
@@ -36,7 +36,7 @@ class Description:
     signatures : tuple of str
         How it is declared, as MSL.
     summary : str
-        Metal's: one line. The author's: the comment above it.
+        For Metal's names one line, for the author's the comment above it.
     where : str
         The specification's section, or the line of the cell.
     letters : str
@@ -55,7 +55,7 @@ class Description:
 
 
 def describe_name(name: str, *, attribute: bool | None = None) -> tuple[Description, ...]:
-    """Describe a name of Metal's own.
+    """Describe one of Metal's names.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ def _of_metal(name: str, entry: Entry) -> Description:
 def describe(
     source: str, offset: int, headers: Mapping[str, str] | None = None, name: str = MAIN
 ) -> tuple[Description, ...]:
-    """Describe the name at a place of a cell, or the function whose arguments are written there.
+    """Describe the name at a position in a cell, or the function whose arguments are being written there.
 
     Parameters
     ----------
@@ -91,7 +91,7 @@ def describe(
     headers : mapping of str to str, optional
         The header cells, by the name that ``#include`` takes.
     name : str
-        The cell's own such name, when it is a header cell.
+        The cell's own such name, if it is a header cell.
 
     Returns
     -------
@@ -135,7 +135,7 @@ def _described(draft: Draft, start: int, name: str) -> tuple[Description, ...]:
         return describe_name(name, attribute=True)
     known = describe_name(name, attribute=False)
     if not re.search(rf"(?:\.|->)\s*$|\b{re.escape(name)}\b", before) and known:
-        return known  # no member, and nothing before it has its name: it need not be parsed for
+        return known  # not a member, and nothing before has its name: parsing is not needed
     own = _of_author(draft, start, name)
     return (own,) if own else known
 
@@ -155,7 +155,7 @@ def _of_author(draft: Draft, start: int, name: str) -> Description | None:
 
 
 def _declaration(draft: Draft, start: int, name: str) -> Description | None:
-    """Find the declaration through the parser: what the place refers to, else the first of that name."""
+    """Find the declaration through the parser: what the position refers to, else the first with that name."""
     from clang import cindex
 
     files = draft.files

@@ -1,4 +1,4 @@
-"""The one table of MSL's attributes: which there are, whether they take an argument, where they may appear.
+"""The table of MSL's attributes: their names, whether they take an argument, where they may appear.
 
 Source: Metal Shading Language specification, version 4, chapters 2 and 5.
 """
@@ -18,13 +18,13 @@ class Attribute:
     ----------
     name : str
     argument : bool
-        True when it takes one in parentheses.
+        True if it takes an argument in parentheses.
     widths : tuple of int
         For a kernel input: the numbers of components its type may have.
     use : {"parameter", "input", "function", "constant", "graphics"}
         What it is for; "graphics" is everything but kernels on buffers.
     since : str
-        The version of MSL that brought it, on macOS.
+        The version of MSL, on macOS, that introduced it.
     section : str
     """
 
@@ -108,15 +108,15 @@ _TABLE = (
 ATTRIBUTES = {a.name: a for a in _TABLE}
 INPUTS = {a.name: a for a in _TABLE if a.use == "input"}
 
-# C++'s own, which the compiler reads itself.
+# C++'s own, which the compiler handles.
 STANDARD = frozenset({
     "deprecated", "fallthrough", "likely", "unlikely", "maybe_unused", "nodiscard", "noreturn", "no_unique_address",
 })  # fmt: skip
 
-# Apple's compiler takes these beside [[buffer(n)]], with an argument; the specification has them for textures alone.
+# Apple's compiler takes these beside [[buffer(n)]], with an argument; the specification has them only for textures.
 PASSED_OVER = frozenset({"access"})
 
-# What authors call these before they know Metal's words; spelling alone would lead to others.
+# Names that authors use before they know Metal's; by spelling alone others would be suggested.
 MEANT = {
     word: name
     for name, words in {

@@ -1,4 +1,4 @@
-"""The formats of what a kernel prints (MSL 6.19): C's conversions, and vectors, ``%v4f``."""
+"""Formats of kernels' output (MSL 6.19): C's conversions, and vectors, ``%v4f``."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 __all__ = ["PRINTERS", "Conversion", "conversions", "wants"]
 
-# What takes a format, and then values.
+# Functions that take a format and then values.
 PRINTERS = frozenset({"$printf", "log", "log_debug", "log_info", "log_error", "log_fault"})
 
 _CONVERSION = re.compile(
@@ -21,14 +21,14 @@ class Conversion(NamedTuple):
     Attributes
     ----------
     text : str
-        As it is written.
+        As written.
     style : str
         Flags, width and precision.
     lanes : int
-        Of a vector; 1 for a scalar.
+        The components of a vector; 1 for a scalar.
     letter : str
     start, end : int
-        Its place in the format.
+        Its position in the format.
     """
 
     text: str
@@ -40,7 +40,7 @@ class Conversion(NamedTuple):
 
 
 def conversions(format: str) -> list[Conversion]:
-    """Return the conversions of a format, ``%%`` left out; one that is not understood has an empty letter."""
+    """Return the conversions of a format, without ``%%``; one that is not understood has an empty letter."""
     found = []
     at = 0
     while (at := format.find("%", at)) >= 0:
@@ -63,6 +63,6 @@ _WANTS = {
 
 
 def wants(conversion: Conversion) -> str:
-    """Return in words what a conversion takes."""
+    """Return what a conversion takes, in words."""
     what = _WANTS[conversion.letter]
     return f"a vector of {conversion.lanes}: each {what}" if conversion.lanes > 1 else what

@@ -1,4 +1,4 @@
-"""Which of MSL's names have to do with SIMD-groups or quad-groups (MSL 5.2.3.6, 6.9.2, 6.9.3)."""
+"""MSL's names that involve SIMD-groups or quad-groups (MSL 5.2.3.6, 6.9.2, 6.9.3)."""
 
 from __future__ import annotations
 
@@ -6,6 +6,6 @@ __all__ = ["names_simdgroups"]
 
 
 def names_simdgroups(word: str) -> bool:
-    """Return whether a word, if it is MSL's own, has to do with them."""
-    own = word.removeprefix("$").removeprefix("__metal_")  # of metalnb's headers, and of Apple's
+    """Return whether a word, if it is MSL's, involves them."""
+    own = word.removeprefix("$").removeprefix("__metal_")  # prefixes of metalnb's headers, and of Apple's
     return own.startswith(("simd", "quad")) or "_simdgroup" in own or "_quadgroup" in own

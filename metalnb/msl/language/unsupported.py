@@ -1,4 +1,4 @@
-"""What MSL has and metalnb does not support: each name with the message for a cell that uses it.
+"""Names of MSL that metalnb does not support, each with the message for a cell that uses it.
 
 Source: Metal Shading Language specification, version 4. A cell may define any of these names as its own.
 """
@@ -21,7 +21,7 @@ class Unsupported:
     Attributes
     ----------
     section, since : str
-        Of the specification; the version of MSL that brought the names.
+        The section of the specification, and the version of MSL that introduced the names.
     title : str
     names : tuple of str
     reason : str
@@ -29,7 +29,7 @@ class Unsupported:
     cure : str
         What to do instead.
     apple : bool
-        True for what Apple's compiler does not allow in a kernel either.
+        True for names that Apple's compiler does not allow in a kernel either.
     """
 
     section: str
@@ -137,9 +137,9 @@ def declarator(message: str, before: str) -> re.Match[str] | None:
     Parameters
     ----------
     message : str
-        The compiler's.
+        The compiler's message.
     before : str
-        The text up to the place it names.
+        The text up to the position that it names.
     """
     found = _UNKNOWN.search(message)
     if found is None or found[1] not in _PARTS:

@@ -19,7 +19,7 @@ VERSIONS: tuple[Version, ...] = ((2, 3), (2, 4), (3, 0), (3, 1), (3, 2))  # that
 DEFAULT: Version = (3, 2)
 LAMBDAS: Version = (3, 2)  # the first version that allows lambdas (MSL 1.5.4)
 
-# Words of compute kernels that came after MSL 2.3.
+# Words of compute kernels introduced after MSL 2.3.
 _WORDS: dict[Version, str] = {
     (2, 4): "atomic_bool atomic_ulong atomic_max_explicit atomic_min_explicit simd_shuffle_and_fill_up "
             "simd_shuffle_and_fill_down quad_shuffle_and_fill_up quad_shuffle_and_fill_down",
@@ -34,12 +34,12 @@ SINCE = {word: version for version, line in _WORDS.items() for word in line.spli
 
 
 def read(text: str) -> Version:
-    """Read a version as its author writes it: "2.3".
+    """Parse a version as authors write it: "2.3".
 
     Raises
     ------
     ValueError
-        When there is none such; it says which there are.
+        If there is no such version; the message lists them.
     """
     for version in VERSIONS:
         if spelled(version) == text:
@@ -49,17 +49,17 @@ def read(text: str) -> Version:
 
 
 def spelled(version: Version) -> str:
-    """Write a version: "2.3"."""
+    """Format a version: "2.3"."""
     return ".".join(map(str, version))
 
 
 def words(cell: Cell) -> list[str]:
-    """List the words of a cell, macros included, comments and strings not."""
+    """Return the words of a cell, including macros but not comments and strings."""
     return list(outline(cell.edited.original).words)
 
 
 def newer(cell: Cell, version: Version) -> list[tuple[str, Version, Diagnostic]]:
-    """Return the words that a version of the language lacks, each with the version that has it and its first place.
+    """Return the words that a version of the language lacks, each with the version that has it and its first position.
 
     Words that the cell itself declares do not count; nor do those inside ``#if __METAL_VERSION__ …``.
     """

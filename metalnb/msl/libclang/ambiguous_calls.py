@@ -1,4 +1,4 @@
-"""A call that two overloads fit equally: which two, and the cast that chooses one."""
+"""Calls that match two overloads equally: which two, and the cast that selects one."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ _PROMOTED = frozenset({"bool", "char", "uchar", "short", "ushort"})
 
 
 def choice(unit: Any, location: Any) -> str:
-    """Name the first two of the overloads that fit a call best, and the cast that leaves one of them.
+    """Name the first two of the best overloads of a call, and the cast that selects one of them.
 
     Parameters
     ----------
     unit : clang.cindex.TranslationUnit
     location : clang.cindex.SourceLocation
-        Where the parser says that a call is ambiguous: at its function's name.
+        The position of the ambiguous call: at its function's name.
 
     Returns
     -------
     str
-        An empty string where the arguments or the overloads are not all scalars.
+        An empty string if the arguments or the overloads are not all scalars.
     """
     call = _call(unit.cursor, location)
     if call is None:
@@ -70,7 +70,7 @@ def _call(cursor: Any, location: Any) -> Any:
 
 
 def _named(callee: Any) -> Any:
-    """Return the reference to overloaded functions that a callee is."""
+    """Return a callee's reference to overloaded functions."""
     return next((c for c in callee.walk_preorder() if c.kind.name == "OVERLOADED_DECL_REF"), None)
 
 
@@ -87,7 +87,7 @@ def _overloads(callee: Any, count: int) -> Iterator[tuple[str, ...]]:
 
 
 def _scalar(kind: Any) -> str:
-    """Return a built-in number's name in Metal; an empty string for any other type."""
+    """Return a built-in number's name in Metal, or an empty string."""
     name = spell(_SPACE.sub("", kind.get_canonical().spelling))
     return name if name in _NUMBERS else ""
 

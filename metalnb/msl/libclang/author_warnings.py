@@ -1,4 +1,4 @@
-"""clang's own warnings about code that is seldom intended, passed on as `MetalnbWarning` at the author's line.
+"""clang's warnings about code that is rarely intended, passed on as `MetalnbWarning` at the author's line.
 
 A cell silences one as usual: ``#pragma clang diagnostic ignored "-Wreturn-type"``.
 """

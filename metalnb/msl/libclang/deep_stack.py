@@ -40,14 +40,14 @@ def on_a_deep_stack(work: Callable[[], T], seconds: float) -> T:
     Raises
     ------
     TimeoutError
-        When it has not returned after `seconds`.
+        If it has not returned after `seconds`.
     """
     outcome: Future[T] = Future()
 
     def run() -> None:
         try:
             outcome.set_result(work())
-        except BaseException as error:  # noqa: BLE001  (handed on)
+        except BaseException as error:  # noqa: BLE001  (passed on)
             outcome.set_exception(error)
 
     with _LOCK:

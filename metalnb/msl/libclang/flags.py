@@ -11,7 +11,7 @@ from ..text.includes import INCLUDE
 __all__ = ["FOLDER", "TARGET", "flags", "header_file", "spelt"]
 
 TARGET = Path(__file__).parent.parent / "target"
-FOLDER = "/metalnb-cell"  # of the cell and its header cells, which exist only in memory
+FOLDER = "/metalnb-cell"  # contains the cell and its header cells, which exist only in memory
 # The warning for authors that clang does not enable by default; and a construct that clang rejects by default: `static
 # constant float` with a value in a struct.
 _ASKED = ("-Wuninitialized", "-Wno-static-float-init")

@@ -1,4 +1,4 @@
-"""clang's messages in a kernel author's words, with a hint on how to fix the error where there is one."""
+"""clang's messages in Metal's terms, with a hint on how to fix the error if there is one."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _POINTER = r"'[^']*\*(?:__\w+)?'(?: \(aka '[^']*'\))?"
 _VECTOR = r"'(?:\w+ )*u?(?:int|short|char|long)[234]'(?: \(aka '[^']*'\))?"
 _ONE_NUMBER = "take a component, such as i.x, or make one number of a position p: p.y * width + p.x"
 
-# The compiler's errors that are Metal's too, in Metal's words, with the hint.
+# The compiler's errors that are also errors in Metal, in Metal's words, with the hint.
 _REFUSALS = (
     (r"right hand operand to ->\* has non-pointer-to-member type 'void'",
      "an operand of ?: has no value: it is of type 'void'",
@@ -153,7 +153,7 @@ _METAL_NAMES = frozenset("""
     half4 uint2 uint3 uint4 int2 int3 int4 vec numeric_limits
 """.split())  # noqa: SIM905  (a page of names)
 
-# CUDA's and Python's words for things that Metal names differently.
+# CUDA's and Python's names for things that Metal names differently.
 _FOREIGN = {
     "print": 'os_log_default.log("x = %f", x), of <metal_logging>',
     "np": "the name of the function alone: exp(x) for np.exp(x)",

@@ -59,7 +59,7 @@ class Parsed:
         clang.conf.lib.clang_getInstantiationLocation(location, ctypes.byref(file), None, None, None)
         if not file:
             return None
-        known = ctypes.addressof(file.contents)  # of the file in the parser: its name takes longer to ask for
+        known = ctypes.addressof(file.contents)  # identifies the file in the parser: getting its name takes longer
         if known not in self._owners:
             self._owners[known] = self._cells.get(spelt(location.file.name))
         return self._owners[known]
@@ -102,7 +102,7 @@ class Parsed:
         return self.diagnostic(location, reword(said) + self._in_macro(found), hint, severity)
 
     def _in_macro(self, found: cindex.Diagnostic) -> str:
-        """Name the author's macro that contains a finding; an empty string if none does."""
+        """Return text that names the author's macro that contains a finding, or an empty string."""
         notes = ((re.fullmatch(r"expanded from macro '(\w+)'", n.spelling), n.location) for n in found.children)
         own = [
             (match[1], self.owner(place), place.line)
@@ -217,7 +217,7 @@ def parse(
     Raises
     ------
     CompileError
-        When the cell does not parse, with every error found.
+        If the cell does not parse, with every error found.
     """
     main = f"{FOLDER}/{MAIN}"
     text, *others = (c.edited.text if made else without_instantiations(c) for c in (cell, *headers.values()))
@@ -229,7 +229,7 @@ def parse(
     if wrong:
         return found
     errors = list(found.errors())
-    if errors and begins_with_library(text) and _lacks_a_name(found):  # its text suggests others
+    if errors and begins_with_library(text) and _lacks_a_name(found):  # with its text the parser suggests other names
         found = _parsed(cell, headers, files, version, library=False)
         errors = list(found.errors())
     if errors:
@@ -268,7 +268,7 @@ def _parsed(
 
 
 def _first(errors: list[Diagnostic], parsed: Parsed) -> list[Diagnostic]:
-    """Drop duplicates, and further errors on a line that has a refusal."""
+    """Drop duplicates, and further errors on a line with a refusal."""
     refused = [r for c in (parsed.cell, *parsed.headers.values()) for r in c.refused.values()]
     plain = [d for d in dict.fromkeys(errors) if d not in refused and not is_refusal(d.message)]
     lines = {(d.file, d.line) for d in errors if d not in plain}

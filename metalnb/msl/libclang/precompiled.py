@@ -1,7 +1,7 @@
 """The start of a cell as precompiled headers on disk, since parsing it dominated the time to parse a cell.
 
 A cell that starts by including ``<metal_stdlib>``, or a file of the kernel library, all of which include it first, gets
-the whole library. Any other cell gets only Metal's keywords and vector types: it must not see declarations that it did
+the entire library. Any other cell gets only Metal's keywords and vector types: it must not see declarations that it did
 not include.
 """
 
@@ -46,7 +46,7 @@ def precompiled(cindex: Any, flags: tuple[str, ...], *, library: bool = True) ->
     flags : tuple of str
         The parser's.
     library : bool, optional
-        Whether it holds Metal's whole library, or only the files that the flags include.
+        Whether it contains Metal's entire library, or only the files that the flags include.
 
     Returns
     -------

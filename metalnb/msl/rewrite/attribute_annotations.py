@@ -68,7 +68,7 @@ def _declared(tree: Tree, a: int) -> int:
 
 
 def _list(text: Outline, tree: Tree, a: int, b: int) -> Iterator[Edit | Refusal]:
-    """Edit the attribute list between two places."""
+    """Edit the attribute list between two positions."""
     i = a + 2
     while i < b - 1:
         last = tree.close(i + 1) if tree.text(i + 1) == "(" else i
@@ -104,7 +104,7 @@ def _attribute(
             yield Refusal(word.start, last.end, word.start, *words, _REFUSED)
             return
     if known.use == "graphics":
-        inner = ""  # undeclared names of the graphics pipeline; the attribute is refused by its name
+        inner = ""  # undeclared names of the graphics pipeline; the attribute is refused by name
     if name == "function_constant":
         a, b = around
         if tree.around(a, "(") >= 0:

@@ -62,7 +62,7 @@ def _assignment(tree: Tree, at: int) -> list[Edit]:
 
 
 def _advance(tree: Tree, at: int) -> list[Edit]:
-    """Edit ``a += b;``, of plain names, at `at`."""
+    """Edit ``a += b;`` on plain names at `at`."""
     if tree.texts[at + 1 : at + 3] != ["+", "="]:
         return []
     if tree.text(at - 1) not in {";", "{", "}"} or tree.text(at + 4) != ";":

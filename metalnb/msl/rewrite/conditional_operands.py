@@ -5,13 +5,13 @@ memory, ``i < n ? x[i] : float4(0)`` would not compile. So each operand is read 
 than any operator in an operand except postfix and unary ones. It turns a vector into a value, and returns anything else
 unchanged (``target/words.h``).
 
-An operator of the author's own binds less tightly: in a cell that has one, an operand with an operator in it is put
-into parentheses and read as a whole, for a value that ``a + b`` returned has no address space, and a variable has.
+The author's own operators bind less tightly: in a cell that has one, an operand that contains an operator is put into
+parentheses and read as a unit, since a value returned by ``a + b`` has no address space, and a variable has.
 
-A template's arguments are constants of no address space, and stay as they are.
+A template's arguments are constants without an address space, and stay unchanged.
 
-A bfloat is a class too. As an operand it is one of its own, which has one meaning beside every number; ``$settled``
-makes the whole of ``?:`` a bfloat again, in a cell that has the word.
+A bfloat is a class too. As an operand it becomes another class, which has a single meaning next to every number; in a
+cell that uses bfloat, ``$settled`` turns the result of ``?:`` back into a bfloat.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def conditional_operands(text: Outline) -> Iterator[Edit]:
     brain = any("bfloat" in word.lower() for word in text.words) or any(
         _is_bfloat(token) for tree in text.trees for token in tree.tokens
     )
-    # A header cell may hold the operators.
+    # A header cell may contain the operators.
     own = "operator" in text.words or any(d.tokens[0].text[:1] == '"' for d in text.directives if d.tokens)
     templates = _template_names(text)
     for tree in text.trees:
@@ -61,7 +61,7 @@ def conditional_operands(text: Outline) -> Iterator[Edit]:
                 continue
             stop = _stop(tree, colon + 1) if brain or own else -1
             start = _start(tree, question) if brain and stop > 0 else -1
-            if start >= 0:  # the whole of ?: goes into a call, if tokens tell where it begins and ends
+            if start >= 0:  # the complete ?: goes into a call, if tokens show its start and end
                 first = tree.tokens[start].start
                 yield Edit(first, first, "$settled(")
                 closed[tree.tokens[stop - 1].end] += 1
@@ -107,14 +107,14 @@ def _pairs(tree: Tree) -> Iterator[tuple[int, int]]:
 
 
 def _holds_values(tree: Tree, brace: int) -> bool:
-    """Return whether a brace in an expression opens a list of values, and not the body of a lambda."""
+    """Return whether a brace in an expression opens a list of values, not the body of a lambda."""
     before = tree.text(brace - 1)
     typed = brace > 0 and (tree.tokens[brace - 1].kind == "word" or before == ">")
     return before in _BEFORE_VALUES or (typed and before != "mutable" and tree.text(brace - 2) != "->")
 
 
 def _has_operator(tree: Tree, start: int, stop: int) -> bool:
-    """Return whether an operator may appear between two places, in no bracket, other than before an operand."""
+    """Return whether an operator may appear between two positions, outside brackets, except before an operand."""
     i = tree.after(start)
     while i < stop:
         if tree.texts[i] in _OPERATORS:
@@ -124,7 +124,7 @@ def _has_operator(tree: Tree, start: int, stop: int) -> bool:
 
 
 def _template_names(text: Outline) -> frozenset[str]:
-    """Return the names of the templates that a text declares, and of Metal's own."""
+    """Return the names of the templates that a text declares, and of Metal's."""
     names = set(_TEMPLATES)
     for tree in text.trees:
         for template in tree.templates:
@@ -135,7 +135,7 @@ def _template_names(text: Outline) -> frozenset[str]:
 
 
 def _is_argument(tree: Tree, question: int, templates: frozenset[str]) -> bool:
-    """Return whether a place is in the list of a template's arguments; no comparison ends before ``::`` or ``{``."""
+    """Return whether a position is in a list of template arguments; no comparison ends before ``::`` or ``{``."""
     i = question - 1
     while i > tree.first and tree.texts[i] not in _OUTSIDE:
         listed = tree.close(i) if tree.texts[i] == "<" else -1
@@ -147,7 +147,7 @@ def _is_argument(tree: Tree, question: int, templates: frozenset[str]) -> bool:
 
 
 def _start(tree: Tree, question: int) -> int:
-    """Find where the condition begins; -1 in an operand of another ``?:``, or if unclear."""
+    """Return the start of the condition; -1 in an operand of another ``?:``, or if unclear."""
     i = question - 1
     while i >= tree.first:
         text = tree.texts[i]
@@ -171,7 +171,7 @@ def _compares(tree: Tree, i: int) -> bool:
 
 
 def _stop(tree: Tree, i: int) -> int:
-    """Find the token after the last operand, which may be another ``?:``; -1 where it is unclear."""
+    """Return the token after the last operand, which may be another ``?:``; -1 if unclear."""
     inner = 0
     while i < len(tree.texts):
         text = tree.texts[i]
@@ -186,12 +186,12 @@ def _stop(tree: Tree, i: int) -> int:
 
 
 def _is_bfloat(token: Token) -> bool:
-    """Return whether a token is a literal of a bfloat, ``1.0bf``."""
+    """Return whether a token is a bfloat literal, ``1.0bf``."""
     return token.kind == "number" and token.text[-2:] in {"bf", "BF"} and token.text[:2] not in {"0x", "0X"}
 
 
 def _is_literal(tree: Tree, at: int) -> bool:
-    """Return whether the operand at `at` is a literal alone: of no address space, and perhaps a null pointer."""
+    """Return whether the operand at `at` is only a literal: without an address space, and perhaps a null pointer."""
     if tree.text(at) in {"-", "+"}:
         at += 1
     if at >= len(tree.texts):

@@ -50,7 +50,7 @@ def _declarations(tree: Tree) -> Iterator[int]:
 
 
 def _first(tree: Tree, i: int) -> int:
-    """Return the start of the qualified name that ends at a place: ``a::b<c>::table``."""
+    """Return the start of the qualified name that ends at a position: ``a::b<c>::table``."""
     while i >= 2 and tree.texts[i - 1] == "::":
         i -= 2
         if tree.texts[i] == ">":
@@ -63,7 +63,7 @@ def _first(tree: Tree, i: int) -> int:
 
 
 def _is_expression(tree: Tree, first: int) -> bool:
-    """Return whether the name at a place is neither a declaration nor a member of another object."""
+    """Return whether the name at a position is neither a declaration nor a member of another object."""
     before = tree.text(first - 1)
     if before in {".", "->", "::", ">", "typename"} or first <= tree.first:
         return first <= tree.first

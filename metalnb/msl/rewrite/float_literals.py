@@ -30,6 +30,6 @@ def float_literals(text: Outline) -> Iterator[Edit]:
         found = _FLOATING.fullmatch(token.text)
         if found is None or "\n" in token.text:
             continue
-        # The whole literal is replaced: another pass's parenthesis at its end comes after the suffix.
+        # The complete literal is replaced: another pass's parenthesis at its end comes after the suffix.
         written = f"bfloat({token.text[:-2]}f)" if found["suffix"] else f"{token.text}f"
         yield Edit(token.start, token.end, written)

@@ -1,7 +1,7 @@
 """Remove declarations of program-scope inputs from a cell (MSL 5.9): ``uint3 gid [[thread_position_in_grid]];``.
 
 The engines' compilers have no program-scope variables with a value per thread. `metalnb.msl.analysis.scope_inputs`
-passes the inputs from the kernels to the functions that use them; of the declaration only the name remains, ``struct
+passes the inputs from the kernels to the functions that use them; only the name remains of the declaration, ``struct
 gid;``.
 """
 
@@ -29,7 +29,7 @@ def input_declarations(text: Outline) -> Iterator[Edit]:
 
 
 def scope_inputs(tree: Tree) -> list[ScopeInput]:
-    """Read the inputs that are declared at program scope, each by itself: ``[const] TYPE NAME [[ATTRIBUTE]];``."""
+    """Read the inputs that are declared at program scope, each separately: ``[const] TYPE NAME [[ATTRIBUTE]];``."""
     if INPUTS.keys().isdisjoint(tree.texts):
         return []
     found = {tree.statement(a): a for a, _ in tree.attribute_lists() if _is_at_program_scope(tree, a)}
@@ -38,7 +38,7 @@ def scope_inputs(tree: Tree) -> list[ScopeInput]:
 
 
 def _is_at_program_scope(tree: Tree, i: int) -> bool:
-    """Return whether a place is in no bracket but a namespace's."""
+    """Return whether a position is in no bracket except a namespace's."""
     brace = tree.around(i)
     while brace >= 0:
         head = tree.texts[tree.statement(brace) : brace]
@@ -49,7 +49,7 @@ def _is_at_program_scope(tree: Tree, i: int) -> bool:
 
 
 def _declaration(tree: Tree, start: int, a: int) -> ScopeInput | None:
-    """Read the declaration that begins at a place and has an attribute list at another."""
+    """Read the declaration that begins at one position and has an attribute list at another."""
     stop = tree.find(a, frozenset({";", "{", "=", ","}))
     if tree.text(stop) != ";":
         return None

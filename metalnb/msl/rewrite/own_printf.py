@@ -1,4 +1,4 @@
-"""``printf`` is metalnb's own, as Metal's compiler has none: behind ``#ifdef METALNB`` it is renamed.
+"""``printf`` is metalnb's own, as Metal's compiler has none: under ``#ifdef METALNB`` it is renamed.
 
 Anywhere else it is refused, as Apple's compiler would.
 """

@@ -1,4 +1,4 @@
-"""Scan a cell: rewrite what only Apple's compiler can parse; record includes and instantiations.
+"""Scan a cell: rewrite code that only Apple's compiler can parse; record includes and instantiations.
 
 Every edit is recorded, so that diagnostics can be mapped back to the author's text. `PASSES` lists the edits.
 """
@@ -41,7 +41,7 @@ def scan(source: str, name: str = "cell", headers: frozenset[str] = frozenset())
     source : str
         The author's text.
     name : str
-        How diagnostics name it.
+        Its name in diagnostics.
     headers : frozenset of str
         The names of the author's header cells, which ``#include`` may name.
 
@@ -82,7 +82,7 @@ def scan(source: str, name: str = "cell", headers: frozenset[str] = frozenset())
 
 
 def plain(source: str) -> str:
-    """Return a text with line ends as C++ counts them, and without characters that no compiler accepts."""
+    """Return a text with line ends as in C++, and without characters that no compiler accepts."""
     return source.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n").replace("\0", " ")
 
 
@@ -172,13 +172,13 @@ def _instantiations(text: Outline, tree: Tree, name: str) -> Iterator[tuple[int,
 
 
 def _templates(tree: Tree) -> Counter[str]:
-    """Count the function templates of each name that are defined."""
+    """Return the number of function templates defined with each name."""
     heads = ((tree.texts[f.name], tree.statement(f.name)) for f in tree.functions if tree.texts[f.end] == "{")
     return Counter(name for name, start in heads if tree.texts[start : start + 2] == ["template", "<"])
 
 
 def _namespace(tree: Tree, i: int) -> str:
-    """Return the namespaces in which a place lies: ``a::b::``."""
+    """Return the namespaces around a position: ``a::b::``."""
     names = ""
     i = tree.around(i, "{")
     while i >= 0:

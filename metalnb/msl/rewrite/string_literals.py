@@ -12,7 +12,7 @@ from ..text.edits import Edit
 
 __all__ = ["string_literals"]
 
-# Words that take a literal string at compile time.
+# Words that take a string literal at compile time.
 _READERS = frozenset({
     "static_assert", "_Static_assert", "_Pragma", "host_name", "deprecated", "__attribute__", "annotate", "asm",
     "__asm__", "defined",
@@ -39,7 +39,7 @@ def _is_argument(tree: Tree, i: int) -> bool:
 
 
 def _callers(tree: Tree, i: int) -> list[str]:
-    """Return the words before the brackets around a place, innermost first; an empty string for none."""
+    """Return the words before the brackets around a position, innermost first; an empty string for none."""
     found = []
     i = tree.around(i)
     while i >= 0:

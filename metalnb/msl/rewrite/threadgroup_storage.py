@@ -2,8 +2,8 @@
 
 ``threadgroup T (&a)[N] = $threadgroup_storage<…>();``, where each target defines the storage.
 
-A variable initialised with zeros, ``threadgroup T a[N] = {0};``, is supported: all threads write the zeros, and
-synchronise. So every thread must reach the declaration: it must be in the kernel's outermost block, before any
+A variable initialised with zeros, ``threadgroup T a[N] = {0};``, is supported: all threads write the zeros and
+synchronize. So every thread must reach the declaration: it must be in the kernel's outermost block, before any
 ``return``.
 
 Its alignment, ``threadgroup T a[N] __attribute__((aligned(16)));`` or ``alignas(16)``, goes to the storage: a reference
@@ -37,7 +37,7 @@ def threadgroup_storage(text: Outline) -> Iterator[Edit]:
 
 
 def _words(macros: tuple[Tree, ...]) -> Mapping[str, bool]:
-    """Find the words that can start such a declaration; True for a macro that brings the type too."""
+    """Find the words that can start such a declaration; True for a macro that also supplies the type."""
     words = {"threadgroup": False}
     for tree in macros:
         if tree.text(tree.first) == "threadgroup":
@@ -89,14 +89,14 @@ def _declaration(tree: Tree, at: int, words: Mapping[str, bool]) -> list[Edit]:
 
 
 def _zeros(tree: Tree, i: int) -> int:
-    """Return the place after an initializer of zeros; the place itself if it is none."""
+    """Return the position after an initializer of zeros, or the position itself if there is none."""
     end = tree.find(i, frozenset({",", ";"}))
     inside = tree.texts[i:end]
     return end if all(t in {"=", "{", "}", ","} or _ZERO.fullmatch(t) for t in inside) else i
 
 
 def _meets(tree: Tree, at: int) -> bool:
-    """Return whether all threads reach a place: it is in a kernel's own block, with no return before it."""
+    """Return whether all threads reach a position: it is in a kernel's own block, with no return before it."""
     brace = tree.around(at, "{")
     for function in tree.functions:
         if function.end == brace and brace >= 0:
@@ -114,7 +114,7 @@ class _Specifier(NamedTuple):
 
 
 def _specifier(tree: Tree, i: int) -> _Specifier | None:
-    """Read the specifier that starts at a place; None if there is none."""
+    """Return the specifier that starts at a position, or None."""
     end = tree.close(i + 1) + 1
     if tree.text(i) not in _ALIGNED or end == 0:
         return None
@@ -133,7 +133,7 @@ def _joined(tree: Tree, start: int, end: int) -> str:
 
 
 def _skip_aligned(tree: Tree, i: int, found: list[_Specifier]) -> int:
-    """Record the specifiers at a place; return the place after them."""
+    """Record the specifiers at a position; return the position after them."""
     each = _specifier(tree, i)
     while each is not None:
         found.append(each)
@@ -178,7 +178,7 @@ def _declarators(tree: Tree, at: int, words: Mapping[str, bool], aligned: list[_
 
 
 def _skip_type(tree: Tree, i: int) -> int | None:
-    """Return the place after a type that starts at `i`; None if there is none."""
+    """Return the position after a type that starts at `i`, or None."""
     while tree.text(i) in _SPECIFIERS:
         i += 1
     if i >= len(tree.texts) or tree.tokens[i].kind != "word":

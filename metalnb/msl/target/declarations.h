@@ -1,11 +1,11 @@
-// What the MSL headers need of a target, declared for libclang, which reads every cell. Each engine that compiles with
-// clang has a file of its own that defines these names: engine/cpu/host.h, engine/cuda/nvptx.h.
+// What the MSL headers need from a target, declared for libclang, which reads every cell. Each engine that compiles
+// with clang has its own file that defines these names: engine/cpu/host.h, engine/cuda/nvptx.h.
 #pragma once
 #include "$scalars"
 
 #define $pure __attribute__((overloadable, const))
 #define $together __attribute__((overloadable, convergent))
-#define $equal __attribute__((const))  // of the same values, in one block, the same result
+#define $equal __attribute__((const))  // the same result for the same values in one block
 
 // ---- Mathematics.
 #define $math(name) $math_##name
@@ -29,7 +29,7 @@ metal::size_t $threads_here() $pure;  // of the threadgroup
 metal::size_t $index_here() $pure;    // in it
 metal::uint $simd_lane() $pure;
 
-// ---- Threadgroup memory: every threadgroup variable of a cell is a reference to storage of its own, by number.
+// ---- Threadgroup memory: every threadgroup variable of a cell is a reference to its own storage, by number.
 template <int id, metal::size_t... aligned> struct $threadgroup_storage {
     template <class T> operator __local T&() const { return *(__local T*)0; }
 };
@@ -44,8 +44,8 @@ void $simd_barrier(metal::uint semantics) $together;
 // ---- SIMD-groups of 32 threads. Only active ones take part.
 metal::uint $simd_ballot(bool) $together;
 template <class T> T $simd_broadcast(T, metal::uint lane);      // from one lane, the same for all threads
-template <class T> T $simd_shuffle(T, metal::uint lane);        // from a lane of each thread's own choice
-template <class T> T $simd_rotate(T, int distance);             // from `distance` lanes on, around the end
+template <class T> T $simd_shuffle(T, metal::uint lane);        // from a lane that each thread chooses
+template <class T> T $simd_rotate(T, int distance);             // from `distance` lanes further, wrapping around
 template <class T> T $simd_add(T);
 template <class T> T $simd_min(T);
 template <class T> T $simd_max(T);

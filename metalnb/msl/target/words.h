@@ -1,17 +1,17 @@
-// MSL's own words in C++ for OpenCL. Included before everything else, for every reader of a cell:
-// $REFLECT is 1 for libclang, which looks for annotations, and 0 for the compiler, which wants none.
+// MSL's keywords in C++ for OpenCL. Included before everything else, for every reader of a cell: $REFLECT is 1 for
+// libclang, which looks for annotations, and 0 for the compiler, which needs none.
 #pragma once
 
-// A function may be a template's argument (MSL allows that; other pointers to functions the front end refuses).
+// A function may be a template's argument (MSL allows that; the front end refuses other pointers to functions).
 #pragma OPENCL EXTENSION __cl_clang_function_pointers : enable
-// MSL refuses no bit-fields (1.5.4 lists what it does).
+// MSL allows bit-fields (1.5.4 lists what it refuses).
 #pragma OPENCL EXTENSION __cl_clang_bitfields : enable
 
 // MSL 4: address spaces. `thread` is the generic space, so that references to members through `this` convert.
 #define device __attribute__((opencl_global_device))
 #define threadgroup __local
 #if $REFLECT
-// What the compiler does not keep apart: a word that is written and one that is left out.
+// Marks a written word, which the compiler would not distinguish from an omitted one.
 #define constant const __global __attribute__((annotate("constant")))
 #define thread __attribute__((annotate("thread")))
 #else
@@ -19,12 +19,12 @@
 #define thread
 #endif
 
-// What a reference to thread memory refers to (rewrite/thread_deduction.py).
+// The type that a reference to thread memory refers to (rewrite/thread_deduction.py).
 template <class T> struct $thread_type { typedef T type; };
 template <class T> struct $thread_type<__private T> { typedef T type; };
 template <class T> struct $thread_type<__generic T> { typedef T type; };
 
-// The element of an array in thread memory, as deduced (rewrite/array_deduction.py): it is to be a T.
+// The deduced element type of an array in thread memory (rewrite/array_deduction.py), which must be T.
 template <class E, class T> struct $thread_element {};
 template <class T> struct $thread_element<T, T> { typedef int type; };
 template <class T> struct $thread_element<__private T, T> { typedef int type; };
@@ -38,7 +38,7 @@ template <class T, T... characters> constexpr const __global T (&operator""_meta
     return $text<T, characters...>::all;
 }
 
-// What a member function for device, or for constant, objects returns (rewrite/member_spaces.py).
+// The result of a member function for device or constant objects (rewrite/member_spaces.py).
 template <class T> constexpr device T& $reference_device(__global T& x) { return (device T&)x; }
 template <class T> constexpr device T* $pointer_device(__global T* x) { return (device T*)x; }
 template <class T> constexpr device T& $reference_device(device T& x) { return x; }
@@ -46,8 +46,9 @@ template <class T> constexpr device T* $pointer_device(device T* x) { return x; 
 template <class T> constexpr const __global T& $reference_constant(const __global T& x) { return x; }
 template <class T> constexpr const __global T* $pointer_constant(const __global T* x) { return x; }
 
-// Members for const objects of device and of constant memory both (rewrite/function_heads/parted_members.py): a constant
-// object seems volatile where such a member is asked for by the number of its name, and steady again in the member.
+// Members for const objects of device and of constant memory both (rewrite/function_heads/parted_members.py): a
+// constant object appears volatile where such a member is called by the number of its name, and plain again in the
+// member.
 template <unsigned name> struct $named {};
 template <unsigned name, class T, class = void> struct $is_parted { enum { value = false }; };
 template <unsigned name, class T> struct $is_parted<name, T, decltype(T::$parts($named<name>()))> { enum { value = true }; };
@@ -75,8 +76,8 @@ template <class A, class B> constexpr void $advance(A& a, const B& b) {
     else a += b;
 }
 
-// The alignment that a threadgroup variable asks for, by a type or a number (rewrite/threadgroup_storage.py), and the
-// strictest of some.
+// The alignment that a threadgroup variable requests, by a type or a number (rewrite/threadgroup_storage.py), and the
+// strictest of several.
 template <class T> constexpr __SIZE_TYPE__ $alignment() { return alignof(T); }
 template <__SIZE_TYPE__ n> constexpr __SIZE_TYPE__ $alignment() { return n; }
 constexpr __SIZE_TYPE__ $strictest(__SIZE_TYPE__ a) { return a; }
@@ -84,11 +85,11 @@ template <class... B> constexpr __SIZE_TYPE__ $strictest(__SIZE_TYPE__ a, __SIZE
     return $strictest(a < b ? b : a, more...);
 }
 
-// The first parameter of a constructor that is not for any object here (rewrite/constructor_spaces.py).
+// The first parameter of a constructor that applies to no object here (rewrite/constructor_spaces.py).
 template <int> struct $nothing { $nothing() = delete; };
 
-// An operand of ?: (rewrite/conditional_operands.py). Of a class that is a value to MSL, and of any object that is constant or not in thread
-// memory, it makes a copy in thread memory; anything else it hands on.
+// An operand of ?: (rewrite/conditional_operands.py). It copies an object of a class that MSL treats as a value, and
+// any object that is constant or not in thread memory, to thread memory; anything else is passed on.
 template <class T> struct $referred { typedef T type; };
 template <class T> struct $referred<T&> { typedef T type; };
 template <class T> struct $varying { typedef T type; };
@@ -102,7 +103,7 @@ template <class T> struct $place_of<__local T> { typedef T type; enum { elsewher
 template <class T, bool copied> struct $handed { typedef T& type; };
 template <class T> struct $handed<T, true> { typedef __private typename $place_of<typename $varying<T>::type>::type type; };
 template <class T, bool object> struct $valued { typedef T type; };
-template <class T> struct $valued<T, true> : $handed<T, true> {};  // a call's value has no space to clang, another's has
+template <class T> struct $valued<T, true> : $handed<T, true> {};  // to clang a call's value has no address space, another value has
 template <class T> struct $chosen : $valued<T, __is_class(T)> {};
 template <class T> struct $chosen<T&>
     : $handed<T, __is_class(T) && (__is_const(T) || $place_of<typename $varying<T>::type>::elsewhere)> {};
@@ -111,12 +112,12 @@ struct $either {
     template <class T> static constexpr typename $chosen<T>::type $type(long);
     template <class T> constexpr decltype($type<T>(0)) operator->*(T&& x) const { return static_cast<T&&>(x); }
 };
-// The whole of a ?: in a cell with bfloats: what an operand stood for.
+// The result of ?: in a cell with bfloats, converted back from its operand's class.
 template <class T> constexpr T& $settled(T& x) { return x; }
 template <class T> struct $original { typedef T type; };
 template <class T> constexpr typename $original<T>::type $settled(T&& x) { return static_cast<T&&>(x); }
 
-// The inputs that a cell declares at program scope, as its functions hand them on (analysis/scope_inputs.py).
+// The inputs that a cell declares at program scope, as its functions pass them on (analysis/scope_inputs.py).
 template <class...> struct $scoped {};
 template <class T, class... R> struct $scoped<T, R...> { T $first; $scoped<R...> $rest; };
 
@@ -136,7 +137,7 @@ struct $undetermined { template <class T> operator T() const; };
 #define $initial(name) = $value_##name
 #endif
 
-// OpenCL's words that MSL leaves to the author.
+// OpenCL's keywords that are free for authors in MSL.
 #define global $global
 #define local $local
 #define generic $generic

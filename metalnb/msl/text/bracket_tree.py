@@ -27,11 +27,11 @@ _QUALIFIERS = frozenset({
 })  # fmt: skip
 
 
-_TYPE_MARKS = frozenset({"::", "<", ">", ",", "*", "&", ")"})  # in a type, beside words and numbers
+_TYPE_MARKS = frozenset({"::", "<", ">", ",", "*", "&", ")"})  # in a type, besides words and numbers
 
 
 class FunctionHead(NamedTuple):
-    """Text of the form of a function's head, ``name(parameters) qualifiers``, and the token that ends it.
+    """Text in the form of a function's head, ``name(parameters) qualifiers``, and the token that ends it.
 
     Attributes
     ----------
@@ -39,7 +39,7 @@ class FunctionHead(NamedTuple):
         Indices of the first token of its own name (``operator`` of an operator), of the parentheses of its parameters,
         and of the ``{``, ``;``, ``:``, ``=`` or ``->`` after it.
     qualifiers : tuple of int
-        Indices of the words between the parameters and the end, if they are all C++'s and Metal's: ``const``, say.
+        Indices of the words between the parameters and the end, if they are all C++'s or Metal's, such as ``const``.
     """
 
     name: int
@@ -58,12 +58,12 @@ class Template(NamedTuple):
 
 
 class Tree:
-    """A sequence of tokens and its structure; a place is the index of a token.
+    """A sequence of tokens and its structure; a position is the index of a token.
 
     Parameters
     ----------
     tokens : list of Token
-        A program; or a macro's definition, from its name on.
+        A program, or a macro's definition from its name.
     macro : bool
 
     Attributes
@@ -100,11 +100,11 @@ class Tree:
             self._around[i] = opened[-1] if opened else -1
 
     def text(self, i: int) -> str:
-        """Return a token's text, or an empty string where there is no token."""
+        """Return a token's text, or an empty string if there is no token."""
         return self.texts[i] if 0 <= i < len(self.texts) else ""
 
     def close(self, i: int) -> int:
-        """Return the place that closes the bracket at `i` (``( [ {``, or ``<`` of a template list); -1 if none."""
+        """Return the position that closes the bracket at `i` (``( [ {``, or ``<`` of a template list); -1 if none."""
         if self.text(i) == "<":
             return self._close_angle(i)
         return self._partner.get(i, -1) if self.text(i) in _CLOSING else -1
@@ -129,29 +129,29 @@ class Tree:
         return -1
 
     def open(self, i: int) -> int:
-        """Return the place that opens the bracket closed at `i`; -1 if none."""
+        """Return the position that opens the bracket closed at `i`; -1 if none."""
         return self._partner.get(i, -1) if self.text(i) in {")", "]", "}"} else -1
 
     def around(self, i: int, bracket: str = "([{") -> int:
-        """Return where the innermost bracket of these kinds around a place opens; -1 if there is none."""
+        """Return where the innermost bracket of these kinds around a position opens; -1 if there is none."""
         i = self._around[i]
         while i >= 0 and self.texts[i] not in bracket:
             i = self._around[i]
         return i
 
     def after(self, i: int) -> int:
-        """Return the place after a token or, if it opens a bracket, after the bracket's end."""
+        """Return the position after a token or, if it opens a bracket, after the bracket's end."""
         return max(i, self._partner.get(i, -1)) + 1
 
     def find(self, i: int, stops: frozenset[str], stop: int | None = None) -> int:
-        """Return the first of these tokens from `i` on that is in no bracket opened since; else the end."""
+        """Return the first of these tokens from `i` that is in no bracket opened since; otherwise the end."""
         count = len(self.texts) if stop is None else stop
         while i < count and self.texts[i] not in stops:
             i = self.after(i)
         return min(i, count)
 
     def statement(self, i: int) -> int:
-        """Return the start of the statement or declaration around a place."""
+        """Return the start of the statement or declaration around a position."""
         while i > self.first and self.texts[i - 1] not in _STATEMENT_ENDS:
             i -= 1
         return i
@@ -170,7 +170,7 @@ class Tree:
         return [(a, b) for a, b in zip(starts, [*ends, end], strict=True) if a < b]
 
     def attribute_lists(self, start: int = 0, stop: int | None = None) -> Iterator[tuple[int, int]]:
-        """Yield where each ``[[…]]`` between two places opens and closes."""
+        """Yield where each ``[[…]]`` between two positions opens and closes."""
         i = start
         while i < (len(self.texts) if stop is None else stop):
             if self.texts[i] == "[" == self.text(i + 1):
@@ -182,7 +182,7 @@ class Tree:
 
     @cached_property
     def classes(self) -> list[tuple[int, int]]:
-        """The name of each class that is defined, and where its brace opens."""
+        """The name of each class defined, and where its brace opens."""
         found = []
         for i, text in enumerate(self.texts[:-1]):
             if text in _CLASS and self.tokens[i + 1].kind == "word":
@@ -200,7 +200,7 @@ class Tree:
 
     @cached_property
     def functions(self) -> list[FunctionHead]:
-        """Texts of the form of a function's head: declarations and definitions, but also some statements."""
+        """Texts in the form of a function's head: declarations and definitions, but also some statements."""
         found = (self._function(i) for i in range(self.first + 1, len(self.texts)) if self.texts[i] == "(")
         return [f for f in found if f is not None]
 
@@ -249,7 +249,7 @@ class Outline:
     source : str
     program : Tree
     macros : tuple of Tree
-        The definitions of the text's macros, each from the macro's name on.
+        The definitions of the text's macros, each from the macro's name.
     directives : tuple of Directive
     """
 

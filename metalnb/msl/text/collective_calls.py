@@ -1,4 +1,4 @@
-"""Where the lanes of a SIMD-group may converge: SIMD-group functions, and a text's own functions that call them."""
+"""Find where a SIMD-group's lanes may converge: in SIMD-group functions, and in functions that call them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from .bracket_tree import Outline
 __all__ = ["collective_functions", "is_collective"]
 
 _COLLECTIVE = ("simd", "quad")
-_STATEMENTS = frozenset({"if", "for", "while", "switch"})  # which are written like a function's head, too
+_STATEMENTS = frozenset({"if", "for", "while", "switch"})  # which also look like a function's head
 
 
 def is_collective(text: str) -> bool:

@@ -1,7 +1,7 @@
 """Constants that a cell derives from its function constants, and their values once those are set (MSL 5.8.1).
 
 ``[[function_constant(ON)]]`` on a parameter may name such a constant: ``constant bool ON = A && N > 2;``. The caller
-must know whether the parameter is there before anything is compiled: so the expression is evaluated here, from tokens.
+must know whether the parameter exists before anything is compiled, so the expression is evaluated here, from tokens.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def _places(count: Any) -> int:
     return int(count)
 
 
-# From the loosest to the tightest; a token of the text is one character.
+# From the loosest to the tightest; each token is one character.
 _OPERATORS: tuple[dict[str, Callable[[Any, Any], Any]], ...] = (
     {"||": lambda a, b: bool(a or b)},
     {"&&": lambda a, b: bool(a and b)},
@@ -67,9 +67,9 @@ def derived_constants(text: Outline) -> dict[str, str]:
 
 
 def expanded(name: str, derived: Mapping[str, str], known: dict[str, str] | None = None) -> str:
-    """Return a derived constant's initialiser with those that it names put in their places.
+    """Return a derived constant's initialiser with the constants that it names expanded.
 
-    One that becomes too long, or is made of itself, stays a name.
+    One that becomes too long, or refers to itself, stays a name.
     """
     known = {} if known is None else known
     if name not in known:
@@ -81,18 +81,18 @@ def expanded(name: str, derived: Mapping[str, str], known: dict[str, str] | None
 
 
 def evaluated(expression: str, values: Mapping[str, Any]) -> Any:
-    """Return what an expression of function constants is worth.
+    """Return the value of an expression of function constants.
 
     Parameters
     ----------
     expression : str
     values : mapping of str to value
-        The function constants; None for one that has no value, which is 0 if it is used anyway.
+        The function constants; None for one without a value, which is 0 if used.
 
     Raises
     ------
     ValueError
-        When it holds more than numbers, operators, casts to scalars and function constants.
+        If it contains anything but numbers, operators, casts to scalars and function constants.
     """
     reader = _Reader(expression, values)
     value = reader.choice()
@@ -102,7 +102,7 @@ def evaluated(expression: str, values: Mapping[str, Any]) -> Any:
 
 
 class _Reader:
-    """Reads an expression from its first token on, both sides of each operator, whatever the first is worth."""
+    """Reads an expression from its first token, both sides of each operator, whatever the first one's value."""
 
     def __init__(self, expression: str, values: Mapping[str, Any]) -> None:
         tokens = [t.text for t in tokenize(expression).program]

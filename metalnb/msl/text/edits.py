@@ -26,17 +26,17 @@ class Edit:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """An edit that puts a name no compiler knows where something must not be compiled: ``#if 0`` still hides it.
+    """An edit that replaces code that must not be compiled by an undeclared name, which ``#if 0`` still hides.
 
     Attributes
     ----------
     start, end : int
-        What is replaced.
+        The range replaced.
     at : int
-        The place of the finding.
+        The position of the finding.
     message, hint : str
     form : str
-        What is written there; ``{}`` stands for the name.
+        The text written there; ``{}`` is replaced by the name.
     """
 
     start: int
@@ -54,12 +54,12 @@ class Omission:
     Attributes
     ----------
     start, end : int
-        What is left out.
+        The range removed.
     at : int
-        The place of the note.
+        The position of the note.
     message, hint : str
     form : str
-        What is written there.
+        The text written there.
     """
 
     start: int
@@ -78,7 +78,7 @@ class EditedText:
     original : str
         The author's text, with ``\n`` line ends.
     edits : list of Edit
-        Where two overlap, as they can in text that is not valid Metal, the first wins.
+        If two overlap, as they can in text that is not valid Metal, the first wins.
     """
 
     def __init__(self, original: str, edits: list[Edit]) -> None:

@@ -18,7 +18,7 @@ INCLUDE = Path(__file__).parent.parent / "include"
 
 _PATH = re.compile(r"\w[\w.]*(?:/\w[\w.]*)*")
 
-# Directives that read a file, clang's own among them.
+# Directives that read a file, including clang's own.
 _READERS = frozenset({"include", "include_next", "import", "embed", "__include_macros"})
 _INCLUDES = frozenset({"include", "import"})
 _PROBES = frozenset({"__has_include", "__has_include_next", "__has_embed"})
@@ -26,16 +26,17 @@ _ALLOWED = "MSL's own headers and your header cells (%%metal --header NAME) can 
 
 @dataclass(slots=True)
 class Includes:
-    """What the directives of one text include.
+    """The includes of one text.
 
     Attributes
     ----------
     cells : list of str
         The header cells.
     edits : list of Edit or Refusal
-        What the compiler must not see: a refused ``#include`` becomes an ``#error``, which ``#if 0`` still hides.
+        Edits of what the compiler must not see: a refused ``#include`` becomes an ``#error``, which ``#if 0`` still
+        hides.
     bare : list of Edit
-        What the preprocessor alone must not see either: every ``#include`` but those of header cells.
+        Edits of what the preprocessor must not see either: every ``#include`` except those of header cells.
     """
 
     cells: list[str] = field(default_factory=list)
@@ -44,7 +45,7 @@ class Includes:
 
 
 def is_header(name: str) -> bool:
-    """Return whether MSL has a header of that name."""
+    """Return whether MSL has a header with that name."""
     return bool(_PATH.fullmatch(name)) and (INCLUDE / name).is_file()
 
 
@@ -57,7 +58,7 @@ def read_includes(directives: Sequence[Directive], headers: frozenset[str], fold
     headers : frozenset of str
         The names of the author's header cells.
     folder : str
-        Of the text, if it is a header cell whose name has one: what it includes may be named from there, as in
+        The folder in the name of a header cell, from which its includes may be named, as in
         ``#include "../common/types.h"``.
     """
     result = Includes()
@@ -94,25 +95,25 @@ def _refused(directive: Directive, name: str, headers: frozenset[str]) -> Refusa
 
 
 def _name(words: list[Token]) -> str:
-    """Read ``<name>`` or ``"name"``; an empty string for anything else."""
+    """Return the name in ``<name>`` or ``"name"``, or an empty string for anything else."""
     if len(words) == 1 and words[0].kind == "string" and words[0].text[:1] + words[0].text[-1:] in {"<>", '""'}:
         return words[0].text[1:-1]
     return ""
 
 
 def header_cell(name: str, headers: frozenset[str], folder: str) -> str:
-    """Return the header cell that a name with ``..`` or ``.`` in it stands for; the name itself for any other."""
+    """Return the header cell that a name with ``..`` or ``.`` refers to, or the name itself for any other."""
     if name in headers or "./" not in name:
         return name
     near = posixpath.normpath(posixpath.join(folder, name))
     far = posixpath.normpath(name)
-    while far.startswith("../"):  # above the folder that the cell stands for: the header cells are all there is
+    while far.startswith("../"):  # above the cell's folder: only the header cells exist
         far = far[3:]
     return next((n for n in (near, far) if n in headers), name)
 
 
 def _probes(tokens: list[Token], headers: frozenset[str]) -> Iterator[Edit]:
-    """Answer ``__has_include`` here, as an ``#include`` would be: which files exist must not show."""
+    """Answer ``__has_include`` here, like an ``#include``: it must not reveal which files exist."""
     tree = Tree(tokens)
     for i, token in enumerate(tokens):
         if token.text not in _PROBES:

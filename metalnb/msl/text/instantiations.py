@@ -14,7 +14,7 @@ _LITERAL = frozenset({"[", "]", "(", ")", ",", "host_name", "kernel"})
 
 @dataclass(frozen=True, slots=True)
 class ExplicitInstantiation:
-    """One such statement, as places in the tree.
+    """One such statement, as positions in the tree.
 
     Attributes
     ----------
@@ -27,7 +27,7 @@ class ExplicitInstantiation:
     name : str
         The host name.
     literal : bool
-        False when a macro makes the name.
+        False if a macro makes the name.
     """
 
     start: int
@@ -39,7 +39,7 @@ class ExplicitInstantiation:
 
 
 def explicit_instantiations(tree: Tree) -> Iterator[ExplicitInstantiation]:
-    """Yield the explicit instantiations, those without a host name too."""
+    """Yield the explicit instantiations, including those without a host name."""
     for start, text in enumerate(tree.texts):
         if text != "template" or tree.text(start + 1) in {"<", ""}:
             continue
@@ -86,6 +86,6 @@ def restated_head(tree: Tree, made: ExplicitInstantiation) -> tuple[str, str] | 
 
 
 def written(text: Outline, tree: Tree, found: tuple[int, int]) -> str:
-    """Return what is written between two places, on one line."""
+    """Return the text between two positions, on one line."""
     between = text.source[tree.tokens[found[0]].start : tree.tokens[found[1]].end]
     return " ".join(between.replace("\\\n", " ").split())

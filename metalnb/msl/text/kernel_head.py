@@ -1,4 +1,4 @@
-"""Find a kernel's head in the author's text, and make the edits that change it.
+"""Find a kernel's head in the author's source, and make the edits that change it.
 
 The passes that rewrite a kernel's text (the metal engine, `validate`, the puzzles) rename parameters, add some, and
 insert statements at the start of the body.
@@ -53,7 +53,7 @@ class ParameterText:
 
 
 class KernelHead:
-    """A kernel's definition, from its attributes to the brace of its body; places in the text are offsets.
+    """A kernel's definition, from its attributes to the brace of its body; positions in the text are offsets.
 
     Attributes
     ----------
@@ -61,7 +61,7 @@ class KernelHead:
     commas : tuple of int
         Between the parameters.
     start : int
-        Where an attribute list may be put before the kernel.
+        Where an attribute list may be inserted before the kernel.
     end : int
         Of the parameter list: its closing parenthesis.
     """
@@ -82,12 +82,12 @@ class KernelHead:
 
     @property
     def body(self) -> tuple[int, int]:
-        """The places of the first token of the body, and of the brace that closes it, in the tree."""
+        """The positions in the tree of the body's first token and of its closing brace."""
         return self._function.end + 1, self._tree.close(self._function.end)
 
     @cached_property
     def limits(self) -> tuple[tuple[int, int], ...]:
-        """The range of ``max_total_threads_per_threadgroup(…)`` with a comma; of the list, if it holds nothing else."""
+        """The range of ``max_total_threads_per_threadgroup(…)`` with a comma, or of the list if it has nothing else."""
         tree, found = self._tree, []
         for a, b in tree.attribute_lists(tree.statement(self._function.opening), self._function.end):
             for i in range(a, b):
@@ -128,7 +128,7 @@ class KernelHead:
 
 
 def kernel_head(source: str, signature: Signature) -> tuple[Tree, KernelHead] | None:
-    """Find the head of a kernel in a text; None for a template, or a head that a macro writes."""
+    """Return the head of a kernel in a text; None for a template, or a head that a macro writes."""
     if "<" in signature.function:
         return None
     tree = outline(source).program
@@ -136,7 +136,7 @@ def kernel_head(source: str, signature: Signature) -> tuple[Tree, KernelHead] | 
 
 
 def kernel_heads(tree: Tree, signature: Signature) -> Iterator[KernelHead]:
-    """Find the heads that fit a signature: by name, or in a macro by the parameters alone."""
+    """Return the heads that fit a signature: by name, or in a macro only by the parameters."""
     name = re.sub(r"<.*", "", signature.function, flags=re.DOTALL).split("::")[-1].strip()
     for function in tree.functions:
         if tree.texts[function.end] == "{" and (tree.macro or tree.texts[function.name] == name):
@@ -147,7 +147,7 @@ def kernel_heads(tree: Tree, signature: Signature) -> Iterator[KernelHead]:
 
 
 def _kernel_word(tree: Tree, function: FunctionHead) -> int:
-    """Find the word ``kernel`` before a function, or the attribute list that holds it; -1 if there is none."""
+    """Return the word ``kernel`` before a function, or the attribute list that contains it; -1 if there is none."""
     first = tree.statement(function.opening)
     for i in range(function.opening - 1, first - 1, -1):
         if tree.texts[i] == "kernel":
@@ -156,7 +156,7 @@ def _kernel_word(tree: Tree, function: FunctionHead) -> int:
 
 
 def without(tree: Tree, a: int, b: int, at: int) -> tuple[int, int]:
-    """Return the range to delete to remove one attribute from a list: the whole list, if it holds nothing else."""
+    """Return the range to delete to remove one attribute from a list: the complete list, if it has nothing else."""
     end = max(at, tree.close(at + 1))
     if tree.text(at - 1) == ",":
         return at - 1, end

@@ -1,4 +1,4 @@
-"""A scanned cell: the author's text, the edited text, and what must not be compiled."""
+"""A scanned cell: the author's source, the edited source, and what must not be compiled."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .edits import EditedText
 
 __all__ = ["MAIN", "Cell", "Instantiation", "ScopeInput"]
 
-# The file that a cell is to the compiler, whatever its author calls it.
+# The file name of a cell for the compiler, whatever its author's name for it.
 MAIN = "cell"
 
 
@@ -19,8 +19,8 @@ MAIN = "cell"
 class Instantiation:
     """``template [[host_name("x")]] [[kernel]] decltype(f<T>) f<T>;``: ``f<T>`` is bound as ``x``.
 
-    Where ``f`` stands for several templates, or its arguments are left to be deduced, ``type`` is the type that the
-    statement repeats, ``void (device float*, uint)``; else it is empty.
+    If ``f`` refers to several templates, or its arguments are to be deduced, ``type`` is the type that the statement
+    repeats, ``void (device float*, uint)``; otherwise it is empty.
     """
 
     name: str
@@ -31,7 +31,7 @@ class Instantiation:
 
 @dataclass(frozen=True, slots=True)
 class ScopeInput:
-    """An input that is declared at program scope (MSL 5.9): its name, attribute and type, and where that stands."""
+    """An input that is declared at program scope (MSL 5.9): its name, attribute and type, and the type's position."""
 
     name: str
     attribute: str
@@ -51,24 +51,24 @@ class Cell:
     edited : EditedText
     instantiations : tuple of Instantiation
     expands : bool
-        True when a macro produces instantiations, so that only the preprocessor can list them.
+        True if a macro produces instantiations, so that only the preprocessor can list them.
     includes : tuple of str
         The header cells it includes.
     optional : frozenset of str
         The function constants that it tests with ``is_function_constant_defined``.
     simd : bool
-        True when one of its words may have to do with SIMD-groups: then the parser decides.
+        True if one of its words may involve SIMD-groups; the parser then decides.
     bare : str
-        The author's text without the ``#include`` of MSL's headers: for the preprocessor alone.
+        The author's source without the ``#include`` of MSL's headers, for the preprocessor only.
     refused : mapping of str to Diagnostic
         What must not be compiled, by its placeholder in the edited text: only the preprocessor knows whether that
         text is skipped.
     notes : tuple of Diagnostic
-        Warnings: what was left out.
+        Warnings about what was removed.
     derived : mapping of str to str
-        The initialisers of its constants at file scope, where it has function constants.
+        The initialisers of its constants at file scope, if it has function constants.
     parted : frozenset of str
-        The names of members that a class has for const objects of device and of constant memory both.
+        The names of members that a class has for const objects in both device and constant memory.
     scope_inputs : tuple of ScopeInput
         The inputs that it declares at program scope.
     """
@@ -88,7 +88,7 @@ class Cell:
     scope_inputs: tuple[ScopeInput, ...] = ()
 
     def about_all(self, message: str, hint: str = "") -> Diagnostic:
-        """Return a diagnostic about the whole text, at the first line of it that is not empty."""
+        """Return a diagnostic about the entire text, at its first line that is not empty."""
         lines = (line for line in range(1, self.edited.lines + 1) if self.edited.line(line).strip())
         first = next(lines, 1)
         return Diagnostic(first, 1, message, self.edited.line(first), self.name, hint)

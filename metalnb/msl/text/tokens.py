@@ -1,4 +1,4 @@
-"""Split MSL text into tokens, and the tokens into the program's stream, macro bodies and directives."""
+"""Split MSL source into tokens, and the tokens into the program, macro bodies and directives."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import NamedTuple
 __all__ = ["Directive", "Stream", "Token", "tokenize"]
 
 # A backslash at the end of a line continues it, even within a word, and clang allows spaces after the backslash.
-# It also takes Unicode's spaces for spaces, and $ and most of Unicode for letters. What is read otherwise here than
-# there could hide an #include: so, in doubt, this takes less for a comment or a raw string than clang does.
+# It also treats Unicode's spaces as spaces, and $ and most of Unicode as letters. A difference from clang could hide an
+# #include, so in doubt this recognises less as a comment or a raw string than clang does.
 _SPLICE = r"\\[ \t\f\v]*\n"
 _SPACE = r" \t\r\f\v\x85\xa0\u1680\u180e\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
 
@@ -40,7 +40,7 @@ class Token(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Directive:
-    """A preprocessor line: its name, its tokens after the name, and where it stands."""
+    """A preprocessor line: its name, its tokens after the name, and its position."""
 
     name: str
     tokens: list[Token]
@@ -50,7 +50,7 @@ class Directive:
 
 @dataclass(slots=True)
 class Stream:
-    """The tokens of a text, sorted by who reads them."""
+    """The tokens of a text, separated into program, macros and directives."""
 
     program: list[Token] = field(default_factory=list)
     directives: list[Directive] = field(default_factory=list)
@@ -65,7 +65,7 @@ def tokenize(text: str) -> Stream:
     """Tokenize a text; comments and white space are dropped, directives set apart."""
     stream = Stream()
     line: list[Token] = []  # of the current directive
-    start = -1  # of the current directive, or -1
+    start = -1  # start of the current directive, or -1
     fresh = True  # nothing but space on this line yet
     at = 0
     while found := (_whole(text, at, line) if start >= 0 else None) or _TOKEN.match(text, at):
@@ -104,7 +104,7 @@ _HEADER = re.compile(r"(?P<string><[^\n>]*>)")
 
 
 def _whole(text: str, at: int, line: list[Token]) -> re.Match[str] | None:
-    """Match what the preprocessor reads whole in a directive: an #error's text, a header's name in angle brackets."""
+    """Match what the preprocessor reads as a unit in a directive: an #error's text, a header's name in brackets."""
     if [t.text for t in line] in (["error"], ["warning"], ["pragma", "mark"]):
         return _REST.match(text, at)
     if line and (line[-1].text == "(" or line[0].text in {"include", "import", "pragma"}):

@@ -1,7 +1,8 @@
-"""Functions that one kernel does not use, blanked in a cell and its headers: a compiler need not read them.
+"""Blank the functions in a cell and its headers that a kernel does not use, so that compilers need not read them.
 
-A function at file level is left out when nothing that is used names it, as tokens tell: all of a name stay, or none.
-Explicit instantiations go too: a kernel's entry point instantiates what it calls. Every place stays where it was.
+A function at file level is removed if no used code names it, by tokens: all functions with the same name are kept, or
+none. Explicit instantiations are removed, too, since a kernel's entry point instantiates what it calls. Every position
+stays the same.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ _SEEN = re.compile(r"\\[ \t\f\v]*\n|\n|([^\n\\]+|\\)")
 
 
 class _Function(NamedTuple):
-    """A function that may be left out: its name, its place in the author's text, the words before the name, and all."""
+    """A function that may be removed: its name, its range in the source, the words before the name, all words."""
 
     name: str
     start: int
@@ -37,7 +38,7 @@ class _Function(NamedTuple):
 
 
 class _Pasted(NamedTuple):
-    """A name that a macro pastes together: how it begins and ends, as far as the macro itself says."""
+    """A name that a macro pastes together: its start and end, as far as the macro determines them."""
 
     start: str
     end: str
@@ -54,15 +55,15 @@ class _Parts:
     ----------
     functions : tuple of _Function
     instantiations : tuple of (int, int)
-        Where explicit instantiations stand.
+        The ranges of explicit instantiations.
     words : frozenset of str
-        Of all else but macros.
+        The words of everything else except macros.
     macros : mapping of str to frozenset of str
         The words in each macro.
     bold : frozenset of str
-        Macros that may be more than a part of one declaration.
+        Macros that may be more than part of one declaration.
     pasted : mapping of str to tuple of _Pasted
-        What each macro pastes together.
+        The names that each macro pastes together.
     """
 
     functions: tuple[_Function, ...]
@@ -74,7 +75,7 @@ class _Parts:
 
 
 def without_unused(cells: Iterable[Cell], function: str) -> list[str]:
-    """Return the edited texts of a cell and of the header cells that it includes, without what a kernel does not need.
+    """Return the edited texts of a cell and its header cells without what a kernel does not need.
 
     Parameters
     ----------
@@ -94,12 +95,12 @@ def without_instantiations(cell: Cell) -> str:
 
 @functools.lru_cache(64)
 def _left_out(sources: tuple[str, ...], function: str) -> list[list[tuple[int, int]]]:
-    """Return where in each text the functions stand that a kernel does not need, and the explicit instantiations."""
+    """Return the ranges in each text of the functions that a kernel does not need, and of explicit instantiations."""
     every = [_parts(source) for source in sources]
     seeds = {*_UNNAMED, *_WORD.findall(function)}.union(*(parts.words for parts in every))
     for parts in every:
         for other in every:
-            if other is not parts:  # a name in a text may be the other's macro
+            if other is not parts:  # a name in one text may be another's macro
                 seeds.update(
                     f.name for f in parts.functions if f.name in other.macros or not f.head.isdisjoint(other.bold)
                 )
@@ -111,7 +112,7 @@ def _left_out(sources: tuple[str, ...], function: str) -> list[list[tuple[int, i
 
 
 def _reached(every: list[_Parts], seeds: set[str]) -> set[str]:
-    """Return every word that is needed, from those that surely are."""
+    """Return every needed word, starting from those certainly needed."""
     functions: dict[str, list[_Function]] = {}
     macros: dict[str, frozenset[str]] = {}
     pasted: dict[str, tuple[_Pasted, ...]] = {}
@@ -143,7 +144,7 @@ def _reached(every: list[_Parts], seeds: set[str]) -> set[str]:
 
 
 def _blanked(cell: Cell, ranges: Iterable[tuple[int, int]]) -> str:
-    """Put spaces over parts of a cell: each line, and each byte's column, stays."""
+    """Replace parts of a cell by spaces, keeping each line and each byte's column."""
     text, pieces, at = cell.edited.text, [], 0
     for start, end in sorted(filter(None, (cell.edited.span(*r) for r in ranges))):
         if start >= at:
@@ -192,7 +193,7 @@ def _words(tree: Tree, first: int, last: int) -> frozenset[str]:
 
 
 def _pastes(macro: Tree) -> Iterator[_Pasted]:
-    """Yield what a macro makes with ``##``."""
+    """Yield the names that a macro makes with ``##``."""
     parameters = {t.text for t in macro.tokens[1 : macro.first] if t.kind == "word"} | {"__VA_ARGS__"}
     i = macro.first
     while i < len(macro.texts):
@@ -223,7 +224,7 @@ def _directives(text: Outline, start: int, end: int) -> list[str]:
 def _stands_alone(
     text: Outline, tree: Tree, f: FunctionHead, macros: Iterable[str], bold: frozenset[str],
 ) -> bool:  # fmt: skip
-    """Return whether a function's definition can go and leave the rest of the text what it is."""
+    """Return whether a function's definition can be removed without changing the rest of the text."""
     name = tree.texts[f.name]
     if tree.texts[f.end] != "{" or tree.close(f.end) < 0 or name == "operator" or name in macros:
         return False
@@ -235,7 +236,7 @@ def _stands_alone(
 
 
 def _is_at_file_level(tree: Tree, i: int) -> bool:
-    """Return whether a place is in no bracket but a namespace's."""
+    """Return whether a position is in no bracket except a namespace's."""
     brace = tree.around(i)
     while brace >= 0:
         before = brace - 1
@@ -250,7 +251,7 @@ def _is_at_file_level(tree: Tree, i: int) -> bool:
 
 
 def _has_plain_head(tree: Tree, f: FunctionHead, bold: frozenset[str]) -> bool:
-    """Return whether only a template's parameters, attributes and a type stand before a function's name."""
+    """Return whether only a template's parameters, attributes and a type precede a function's name."""
     has_type, i = False, tree.statement(f.name)
     while i < f.name:
         text, stop = tree.texts[i], -1

@@ -1,4 +1,4 @@
-"""Timings as matplotlib draws them; matplotlib is imported on first use."""
+"""Timings drawn by matplotlib, which is imported on first use."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _ROOF, _POINT = "#3b82c4", "#d9822b"
 _DOT = "metalnb-dot-"  # the gid of a kernel's point, before its number
 _DOT_WIDE = 0.1  # decades that a dot is wide, about
 _BESIDE = 13  # points from a dot's middle to the number beside it
-_MARGIN = 4.0  # factor by which the axes extend beyond what is drawn
+_MARGIN = 4.0  # factor by which the axes extend beyond the data
 
 
 def plot_timing(timing: Timing, ax: Any = None) -> Any:
@@ -87,7 +87,7 @@ def _number(ax: Any, number: int, place: Pair, below: list[Pair]) -> None:
 
 
 def _extent(found: Roofline, points: list[Timing], slopes: list[float]) -> tuple[Pair, Pair]:
-    """Return the range of the axes: the points, and the ridge of the roofs."""
+    """Return the range of the axes: the points, and the ridge points of the roofs."""
     at = [(t.intensity or 1.0, t.throughput or 1.0) for t in points]
     ridge = found.limits.flops / min(slopes)
     left, right = min([p[0] for p in at] + [ridge / 30]) / _MARGIN, max([p[0] for p in at] + [ridge]) * _MARGIN
@@ -111,7 +111,7 @@ def _dress(ax: Any, x: Pair, y: Pair) -> None:
 
 
 def roofline_png(found: Roofline) -> bytes:
-    """Return a roofline as a PNG, on white: its greys are made for a light page."""
+    """Return a roofline as a PNG, on white: its greys suit a light page."""
     file = io.BytesIO()
     roofline_figure(found).savefig(file, format="png", dpi=144, facecolor="white")
     return file.getvalue()
@@ -120,7 +120,7 @@ def roofline_png(found: Roofline) -> bytes:
 def svg(figure: Any, names: Mapping[str, str] | None = None) -> str:
     """Return a figure as an SVG element in the colours of the page around it.
 
-    ``names`` has a text for parts of it, by their ``gid``, which a browser shows on hover.
+    ``names`` maps the ``gid`` of a part to a text that a browser shows on hover.
     """
     import matplotlib as mpl
 

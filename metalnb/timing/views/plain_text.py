@@ -32,7 +32,7 @@ def timing_text(timing: Timing) -> str:
 
 
 def figures(timing: Timing) -> list[str]:
-    """Return the text beside the median."""
+    """Return the figures shown beside the median."""
     count = len(timing.seconds)
     of = f"{count} batches of {timing.batch:,}" if timing.batch > 1 else f"{count} runs"
     spread = f"p20 {seconds(timing.p20)}, p80 {seconds(timing.p80)}, best {seconds(timing.best)}"
@@ -123,7 +123,7 @@ def comparison_text(found: Comparison) -> str:
 
 
 def outcome(found: Comparison) -> str:
-    """Return which one is the fastest, and by how much, in words."""
+    """Return which is the fastest, and by how much, in words."""
     names, place = found.names, found.place
     if place is None:
         tied = [names[i] for i in found.tied]
@@ -137,7 +137,7 @@ def outcome(found: Comparison) -> str:
 
 
 def ranked(found: Comparison) -> list[int]:
-    """Return the places, the fastest first."""
+    """Return the indices, the fastest first."""
     return sorted(range(len(found.names)), key=lambda i: (i != found.best, found.lead(i).ratio))
 
 
@@ -148,7 +148,7 @@ def columns(found: Comparison) -> list[str]:
 
 
 def compared(found: Comparison) -> list[tuple[str, list[str], str]]:
-    """Return a row for each: its name, its times by each clock, and how much slower than the best it is."""
+    """Return a row for each: its name, its times by each clock, and how much slower it is than the best."""
     made = []
     for i, name in enumerate(found.names):
         cells = [seconds(float(np.median(found.seconds[i])))]

@@ -20,10 +20,10 @@ from .simulation import Simulation, swapped
 
 __all__ = ["animate"]
 
-_MOST_RATE = 60  # of a screen
+_MOST_RATE = 60  # a screen's rate
 
 
-def animate(  # noqa: PLR0913  (what can be said of a simulation and its picture)
+def animate(  # noqa: PLR0913  (the options of a simulation and its picture)
     kernel: Any,
     /,
     *args: Any,
@@ -40,7 +40,7 @@ def animate(  # noqa: PLR0913  (what can be said of a simulation and its picture
     play: bool = False,
     **launch: Any,
 ) -> Animation:
-    """Run a kernel again and again on its own results, and show the state as a picture that moves.
+    """Run a kernel repeatedly on its own results, and show the state as a moving picture.
 
     Parameters
     ----------
@@ -49,13 +49,13 @@ def animate(  # noqa: PLR0913  (what can be said of a simulation and its picture
     *args, **launch
         As for a call of the kernel: the state at the start. The arrays that are passed never change.
     swap : (str, str) or sequence of such pairs, optional
-        The array that a step reads and the one that it writes, which change places after each step. By default the
+        The array that a step reads and the one that it writes, which are swapped after each step. By default the
         output that the call leaves out, and the one array of its shape that the kernel only reads. A kernel that
         updates its arrays in place needs none: ``swap=()``.
     steps : int, optional
         Steps of a frame.
     rate : float, optional
-        Frames per second, at most 60. A simulation that cannot keep up shows fewer.
+        Frames per second, at most 60. A simulation that cannot keep up shows fewer frames.
     picture : str or callable, optional
         The name of the array to show; by default the one that the swap reads, else the first that the kernel writes. As
         for `explore`, its shape is (H, W), (H, W, 3) or (H, W, 4). A function makes the picture of several arrays, or
@@ -74,7 +74,7 @@ def animate(  # noqa: PLR0913  (what can be said of a simulation and its picture
     origin : {"upper", "lower"}, optional
         The position of row 0.
     play : bool, optional
-        Whether it begins at once.
+        Whether to start playing at once.
 
     Returns
     -------
@@ -83,9 +83,9 @@ def animate(  # noqa: PLR0913  (what can be said of a simulation and its picture
     Raises
     ------
     ArgumentError, LaunchError
-        As for the call, before anything runs; for arrays that cannot change places, or cannot be shown or drawn into.
+        As for the call, before anything runs; for arrays that cannot be swapped, shown or drawn into.
     KernelFault
-        When the first step failed.
+        If the first step fails.
 
     Examples
     --------

@@ -25,7 +25,7 @@ __all__ = ["Animation"]
 
 _KINDS = (".gif", ".mp4")
 _RECORDED = 3  # seconds of a GIF that the button saves
-_PATIENCE = 2.0  # seconds for the frame that is being made
+_PATIENCE = 2.0  # seconds to wait for the frame being made
 
 
 class Animation(Live):
@@ -34,7 +34,7 @@ class Animation(Live):
     Attributes
     ----------
     error : str
-        Why the last frame could not be made; empty when it could.
+        Why the last frame could not be made; empty if it could.
     """
 
     def __init__(self, frames: Frames, knobs: list[Knob], rate: float) -> None:
@@ -63,7 +63,7 @@ class Animation(Live):
 
     @property
     def playing(self) -> bool:
-        """Whether it plays; it rests meanwhile where the page that has shown it shows it no more."""
+        """Whether it plays; it pauses while the page that showed it no longer does."""
         return self._clock.playing
 
     @property
@@ -73,7 +73,7 @@ class Animation(Live):
 
     @property
     def seconds_a_step(self) -> float:
-        """Seconds of a step of the kernel, launched and waited for: the median of the latest frames."""
+        """Seconds per step of the kernel, launched and waited for: the median of the latest frames."""
         return self._frames.spent()[0]
 
     @property
@@ -87,17 +87,17 @@ class Animation(Live):
         self._show()
 
     def pause(self) -> None:
-        """Stop after the frame that is being made."""
+        """Stop after the current frame."""
         self._clock.pause()
         self._clock.wait(_PATIENCE)
         self._show()
 
     def step(self) -> None:
-        """Make one frame more."""
+        """Make one more frame."""
         self._clock.step()
 
     def reset(self) -> None:
-        """Go back to the start; the sliders stay where they are."""
+        """Go back to the start; the sliders keep their positions."""
         self._frames.reset()
         self._clock.again()
 
@@ -117,12 +117,12 @@ class Animation(Live):
         *points : (x, y)
             From (0, 0), the picture's upper left corner, to (1, 1).
         rub : bool, optional
-            Whether to draw the array's smallest number at the start, and not the brush's.
+            Whether to draw the array's smallest number at the start instead of the brush's value.
         """
         self._draw((*points, None), rub=rub)
 
     def save(self, path: str | Path, frames: int = 90, *, rate: float | None = None) -> Path:
-        """Write the frames from now on as a GIF or, with ffmpeg, as an MP4; the animation stays where it is.
+        """Write the frames from now on as a GIF or, with ffmpeg, as an MP4; the animation keeps its position.
 
         Parameters
         ----------
@@ -130,7 +130,7 @@ class Animation(Live):
             Ends with .gif or .mp4.
         frames : int, optional
         rate : float, optional
-            Frames per second; by default those that were asked for.
+            Frames per second; by default the requested rate.
 
         Raises
         ------

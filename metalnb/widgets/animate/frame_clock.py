@@ -1,4 +1,4 @@
-"""The thread that asks for the frames of an animation: at a rate, and no faster than the page shows them."""
+"""The thread that requests the frames of an animation: at a rate, and no faster than the page shows them."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _RECENT = 31  # frames that the rate is measured over
 
 
 class FrameClock:
-    """Asks for frames while an animation plays.
+    """Requests frames while an animation plays.
 
-    The thread lives while there is something to do. Once a page has said that it shows a frame, no frame is made before
-    the page has shown all but one of the earlier ones: nothing queues up on the way, and where nobody looks the
-    animation rests.
+    The thread runs while there is something to do. Once a page has reported that it shows a frame, no frame is made
+    before the page has shown all but one of the earlier ones: nothing queues up, and an animation that no page shows
+    pauses.
 
     Parameters
     ----------
@@ -50,20 +50,20 @@ class FrameClock:
         return (len(made) - 1) / (made[-1] - made[0]) if len(made) > 1 else 0.0
 
     def play(self) -> None:
-        """Ask for frames until `pause`."""
+        """Request frames until `pause`."""
         with self._changed:
             self._made.clear()
             self.playing = True
             self._start()
 
     def pause(self) -> None:
-        """Ask for no more frames; one that is being made is finished."""
+        """Stop requesting frames; the current one is finished."""
         with self._changed:
             self.playing, self._single, self._again = False, 0, False
             self._changed.notify_all()
 
     def step(self) -> None:
-        """Ask for one frame."""
+        """Request one frame."""
         with self._changed:
             self._single += 1
             self._start()
@@ -81,7 +81,7 @@ class FrameClock:
             return self._sent
 
     def shown(self, number: int | None) -> None:
-        """Note that the page has shown a frame, or (None) that it waits for one, whatever was on its way."""
+        """Note that the page has shown a frame, or (None) that it waits for one, whatever was sent."""
         with self._changed:
             self._watched = True
             self._seen = self._sent if number is None else max(number, self._seen)

@@ -1,4 +1,4 @@
-"""The frames of a simulation: its state, which steps and the user's drawing change, and the picture of it."""
+"""The frames of a simulation: its state, which the steps and the user's drawing change, and its picture."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from .simulation import Simulation
 __all__ = ["Frames"]
 
 _RECENT = 30  # frames that the times are computed from
-_PICTURES, _LIMIT = 6, 2.0  # of the strip before anything was played, and seconds that it may take
-_POINTS = 4096  # of strokes that wait to be drawn
+_PICTURES, _LIMIT = 6, 2.0  # in the strip before the first play, and seconds that it may take
+_POINTS = 4096  # in strokes that wait to be drawn
 
 
 class Frames:
-    """A simulation, and the picture of its state; to be used by several threads.
+    """A simulation and the picture of its state; safe to use from several threads.
 
     Parameters
     ----------
@@ -36,7 +36,7 @@ class Frames:
     steps : int
         Steps of a frame.
     apart : int
-        Frames between two pictures of the strip, where the kernel is fast enough.
+        Frames between two pictures of the strip, if the kernel is fast enough.
 
     Attributes
     ----------
@@ -49,7 +49,7 @@ class Frames:
     settings : dict of Knob to number
         Scalars from the next step on.
     finite : bool
-        Whether all numbers of the latest picture are.
+        Whether all numbers of the latest picture are finite.
     """
 
     def __init__(
@@ -73,11 +73,11 @@ class Frames:
 
     @property
     def strip(self) -> list[tuple[int, bytes]]:
-        """Small pictures, each with its step: from the start to now, or of what would come before it was played."""
+        """Small pictures, each with its step: from the start to now, or of the coming frames before the first play."""
         return self._strip.pictures if len(self._strip.pictures) > 1 else self._first.pictures
 
     def spent(self) -> tuple[float, float]:
-        """Return the seconds of a step and of a picture, medians of the latest frames; 0 before the first."""
+        """Return the seconds per step and per picture, medians of the latest frames; 0 before the first."""
         spent = list(self._spent)
         if not spent:
             return 0.0, 0.0
@@ -104,7 +104,7 @@ class Frames:
                 self._strip.add(self.count, self.simulation.steps, self._thumb)
 
     def reset(self) -> None:
-        """Go back to the start; the scalars stay as they are."""
+        """Go back to the start; the scalars keep their values."""
         with self._busy:
             self._strokes.clear()
             self.simulation.reset()
@@ -125,7 +125,7 @@ class Frames:
             return self.simulation.array(name).copy()
 
     def coming(self, count: int) -> Iterator[Any]:
-        """Yield the pixels of the state and of the frames to come, and go back; nobody else makes frames meanwhile."""
+        """Yield the pixels of the state and of the coming frames, then restore the state; no one else makes frames."""
         with self._busy:
             before = self.simulation.taken()
             try:
@@ -154,7 +154,7 @@ class Frames:
         return png(thinned(self.painter.pixels(self._look())), self.painter.palette)
 
     def _ahead(self, apart: int) -> Filmstrip:
-        """Make the strip of the first frames, and go back."""
+        """Make the strip of the first frames, then restore the state."""
         simulation = self.simulation
         before = simulation.taken()
         for _ in range(2):  # the first one may compile

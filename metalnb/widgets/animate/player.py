@@ -28,7 +28,7 @@ _RATES = (1, 2, 5, 10, 15, 20, 24, 30, 60)
 _STEPS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
 _SMALL = '<span style="opacity:.75;font-size:12px">'
 _HINT = "space plays, . steps, r resets · the wheel magnifies"
-_DRAWING = "drag draws, Alt rubs out, Shift moves · "
+_DRAWING = "drag draws, Alt erases, Shift moves · "
 
 
 class Player:
@@ -49,7 +49,7 @@ class Player:
     name : str
         The name of the kernel, for files.
     turn, recolour, draw, off, reset, toggle, record : callable
-        What is called when a hand has moved a slider, chosen colours, drawn, or left; for the buttons.
+        Called when the user has moved a slider, chosen colours, drawn, or left; and by the buttons.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class Player:
         self.toggle = controls.button("Play", "play", acts["toggle"], primary=True)
         buttons = [
             self.toggle,
-            controls.button("Step", "step-forward", clock.step, tip="make one frame more"),
+            controls.button("Step", "step-forward", clock.step, tip="make one more frame"),
             controls.button("Reset", "undo", acts["reset"], tip="go back to the start"),
         ]
         saving = f"{controls.saving(f'{name}.png')} {controls.recording(f'{name}.gif')}"

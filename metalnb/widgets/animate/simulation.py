@@ -1,4 +1,4 @@
-"""The state of a simulation: arrays of the engine's own, a step of the kernel on them, and a way back to the start."""
+"""The state of a simulation: the engine's own arrays, a step of the kernel on them, and a reset to the start."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ _TAKES_ON = {"update", ""}  # uses of an array that a step may take on in place
 class Simulation:
     """A call that is repeated on its own results.
 
-    Each step runs the kernel once, and then the two arrays of each pair change places: what was written is read next.
+    Each step runs the kernel once, and then swaps the two arrays of each pair: the next step reads what this one wrote.
 
     Parameters
     ----------
     call : BoundCall
     pairs : sequence of (int, int)
-        The places in the call of the array that is read and of the one that is written.
+        The positions in the call of the array that is read and of the one that is written.
     drawn : int, optional
-        The place of an array that somebody draws into.
+        The position of an array that the user draws into.
 
     Attributes
     ----------
@@ -60,7 +60,7 @@ class Simulation:
         self._dispatches = self._bound()
 
     def set(self, settings: Mapping[Knob, Any]) -> None:
-        """Use other values of the scalars from the next step on."""
+        """Use different values of the scalars from the next step on."""
         if settings != self.settings:
             self.settings = dict(settings)
             self._dispatches = self._bound()
@@ -79,7 +79,7 @@ class Simulation:
         self.steps += count
 
     def reset(self) -> None:
-        """Go back to the start; the scalars stay as they are."""
+        """Go back to the start; the scalars keep their values."""
         self.restore((0, self._start))
 
     def taken(self) -> tuple[int, Mapping[int, Any]]:
@@ -126,7 +126,7 @@ class Simulation:
 
 
 def swapped(asks: str, call: BoundCall, swap: Any) -> list[tuple[int, int]]:
-    """Return the places of the arrays that change places after each step.
+    """Return the positions of the arrays that are swapped after each step.
 
     Parameters
     ----------
@@ -139,7 +139,7 @@ def swapped(asks: str, call: BoundCall, swap: Any) -> list[tuple[int, int]]:
     Raises
     ------
     ArgumentError
-        Also when nothing would change after the first step.
+        Also if nothing would change after the first step.
     """
     places = {p.param.name: i for i, p in enumerate(call.parts) if p.is_array}
     if swap is None:
@@ -155,7 +155,7 @@ def swapped(asks: str, call: BoundCall, swap: Any) -> list[tuple[int, int]]:
         one, other = call.parts[places[a]], call.parts[places[b]]
         if not _alike(one, other):
             said = " and ".join(f"{p.param.name} {p.value.dtype} {p.value.shape}" for p in (one, other))
-            raise ArgumentError(f"{asks}: arrays that change places have one dtype and shape; got {said}.")
+            raise ArgumentError(f"{asks}: arrays that are swapped have one dtype and shape; got {said}.")
         if not other.param.writable:
             raise ArgumentError(f"{asks}: swap=({a!r}, {b!r}): the kernel does not write {b!r}. Name that one first.")
     return [(places[a], places[b]) for a, b in pairs]
@@ -174,6 +174,6 @@ def _found(asks: str, call: BoundCall, places: Mapping[str, int]) -> list[tuple[
     if len(pairs) == 1:
         return pairs
     if not any(call.parts[i].param.writable and call.parts[i].param.use in _TAKES_ON for i in places.values()):
-        rule = "reads no array that it writes, so it makes the same step again and again"
-        raise ArgumentError(f'{asks}: {rule}. Say which arrays change places: swap=("read", "written").')
+        rule = "reads no array that it writes, so it repeats the same step"
+        raise ArgumentError(f'{asks}: {rule}. Pass the arrays to swap: swap=("read", "written").')
     return []

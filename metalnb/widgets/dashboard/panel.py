@@ -61,8 +61,8 @@ def dashboard(
         slider. The default is from 0 to twice its value; a whole number that is the length of an array has no slider.
         A scalar that the kernel uses as an index needs a range within the array.
     sizes : callable, optional
-        What a call of another size is, in place of the guess above: it takes a factor (a `Fraction`, 1 for the size
-        that was passed) and returns the arguments of the call by name, ``grid`` among them where it is needed.
+        A function that makes a call of another size, instead of the guess above: it takes a factor (a `Fraction`, 1 for
+        the size that was passed) and returns the arguments of the call by name, including ``grid`` if needed.
 
     Returns
     -------
@@ -89,11 +89,11 @@ class Dashboard(Live):
     Attributes
     ----------
     timings : list of Timing
-        Of all runs, the latest last.
+        The timings of all runs, the latest last.
     labels : list of str
         The setting of each.
     error : str
-        Why the last run failed; empty when it did not.
+        Why the last run failed; empty if it did not.
     """
 
     def __init__(
@@ -121,13 +121,13 @@ class Dashboard(Live):
         return {"grid": trimmed(self._grid(now)), "threadgroup": now.threadgroup, **scalars}
 
     def run(self) -> Timing | None:
-        """Measure the current setting again and wait for it; None when it failed (see `error`)."""
+        """Measure the current setting again and wait for it; None if it failed (see `error`)."""
         self._worker.ask(self._setting)
         self._worker.wait()
         return None if self.error else self.timings[-1]
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait until the current setting is measured; False when it takes longer than ``timeout`` seconds."""
+        """Wait until the current setting is measured; False if that takes longer than ``timeout`` seconds."""
         return self._worker.wait(timeout)
 
     # --- measuring -------------------------------------------------------------------------------------------------
@@ -191,7 +191,7 @@ class Dashboard(Live):
         taken = self.timings[-1].seconds
         alone = len(self.timings) == 1
         recent = taken[-_RUNS:] if alone else [t.median for t in self.timings[-_RUNS:]]
-        named = "times, one after the other" if alone else "medians"
+        named = "times, in order" if alone else "medians"
         return plots_png([("times of a dispatch", taken, "bars"), (named, recent, "line")])
 
     def _body(self) -> str:

@@ -1,11 +1,11 @@
-"""The same problem, larger and smaller.
+"""The same problem at larger and smaller sizes.
 
-What grows with the grid is recognised by its length: an axis or a whole number that equals an extent of the grid or the
-product of its extents, is a small multiple of it, or is longer by a border. Nothing else changes.
-Where that is wrong, the caller passes a function that makes a call of another size.
+Axes and numbers that grow with the grid are recognised by their lengths: an axis or a whole number that equals an
+extent of the grid or the product of its extents, is a small multiple of it, or is longer by a border. Nothing else
+changes. If that is wrong, the caller passes a function that makes a call of another size.
 
-The arrays of a smaller problem keep as much memory as the original ones. So a kernel that gets a length in a way that
-is not seen here (in a bit field, say) still reads its own memory. Larger sizes are offered only if every array grows.
+The arrays of a smaller problem keep as much memory as the original ones. So a kernel that receives a length in an
+unrecognised way (in a bit field, say) still reads its own memory. Larger sizes are offered only if every array grows.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ __all__ = ["Sizes"]
 
 _LEAST = 64  # threads along the longest extent
 _GROWTH = 3  # doublings
-_BYTES = 1 << 30  # of all arrays
+_BYTES = 1 << 30  # for all arrays
 _BORDER = 16
 _MULTIPLE = 64
 
@@ -38,7 +38,7 @@ class Sizes:
     Attributes
     ----------
     factors : list of Fraction
-        Of every extent of the grid, ascending; 1 is the original size.
+        The factors of every extent of the grid, ascending; 1 is the original size.
     tied : list of Knob
         The whole numbers that follow the grid.
     """
@@ -90,7 +90,7 @@ class Sizes:
         before = part.shape if len(shape) == len(part.shape) else (math.prod(part.shape),)
         given = part.value.reshape(before + part.inner)
         if shape[0] <= before[0] and shape[1:] == before[1:]:
-            return given[: shape[0]]  # its memory continues, as the original's does
+            return given[: shape[0]]  # its memory continues, like the original's
         memory = np.zeros(max(nbytes, part.value.nbytes), np.uint8)
         array = memory[:nbytes].view(part.value.dtype).reshape(full)
         for place in itertools.product(*(range(0, new, old) for new, old in zip(shape, before, strict=True))):
@@ -129,7 +129,7 @@ def _ties(grid: Grid, factor: Fraction) -> list[tuple[int, int]]:
 
 
 def _shape(part: BoundArgument, ties: list[tuple[int, int]]) -> tuple[int, ...] | None:
-    """Return an array's new shape; None when it does not follow the grid."""
+    """Return an array's new shape; None if it does not follow the grid."""
     axes = [_scaled(n, ties) for n in part.shape]
     if any(axes):
         return tuple(new or old for new, old in zip(axes, part.shape, strict=True))
@@ -138,7 +138,7 @@ def _shape(part: BoundArgument, ties: list[tuple[int, int]]) -> tuple[int, ...] 
 
 
 def _scaled(length: int, ties: list[tuple[int, int]]) -> int | None:
-    """Return the new length; None when it does not follow the grid."""
+    """Return the new length; None if it does not follow the grid."""
     for old, new in ties:
         if length == old:
             return new

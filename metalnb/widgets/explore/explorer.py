@@ -61,9 +61,9 @@ def explore(
     origin : {"upper", "lower"}, optional
         The position of row 0.
     window : (x, y, height), optional
-        The names of three scalars: the middle of what the kernel computes, and the height of that. They have no
+        The names of three scalars: the centre of the computed region, x and y, and its height. They have no
         sliders: dragging the picture and turning the wheel on it (or the arrow keys, +, - and 0) compute another part.
-        Without it the picture that is there is moved and magnified.
+        Without it the current picture is moved and magnified.
 
     Returns
     -------
@@ -100,7 +100,7 @@ class Explorer(Live):
     png : bytes
         The latest picture.
     error : str
-        Why the last one could not be made; empty when it could.
+        Why the last one could not be made; empty if it could.
     frames : int
         Pictures made so far.
     """
@@ -136,7 +136,7 @@ class Explorer(Live):
         return len(self._spent) / spent if spent else 0.0
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait until the picture matches the sliders; False when it takes longer than ``timeout`` seconds."""
+        """Wait until the picture matches the sliders; False if that takes longer than ``timeout`` seconds."""
         return self._worker.wait(timeout)
 
     # --- painting --------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""What a monitor records about dispatches."""
+"""The records of a monitor about dispatches."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _TAIL = 120  # dispatches in the small plot of a kernel
 
 @dataclass(frozen=True, slots=True)
 class DispatchKind:
-    """What all dispatches of one kernel on arrays of the same sizes have in common.
+    """The common properties of all dispatches of one kernel on arrays of the same sizes.
 
     Attributes
     ----------
@@ -53,13 +53,13 @@ class DispatchRecord(NamedTuple):
 
     @property
     def share(self) -> float | None:
-        """The bandwidth as a part of the limit."""
+        """The bandwidth as a fraction of the limit."""
         bandwidth = self.bandwidth
         return None if bandwidth is None or not self.kind.limit else bandwidth / self.kind.limit
 
     @property
     def beyond(self) -> str:
-        """How it can be above the limit, in words; empty when it is not."""
+        """Why it can be above the limit, in words; empty if it is not."""
         share = self.share
         if share is None or share <= 1:
             return ""

@@ -22,7 +22,7 @@ def monitor(*, engine: str | None = None, keep: int = 100_000) -> Monitor:
     on arrays, and of the other widgets, but not what `measure` times by the device's clock. A library operation counts
     the whole memory blocks that its arrays are in.
 
-    While it is on, a dispatch costs less than two microseconds more. It costs nothing when it is off.
+    While it is on, it adds less than two microseconds to a dispatch. It costs nothing when it is off.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ def monitor(*, engine: str | None = None, keep: int = 100_000) -> Monitor:
     Raises
     ------
     ArgumentError
-        When ``keep`` is not a whole number of at least 1.
+        If ``keep`` is not an integer of at least 1.
     EngineUnavailable
 
     Examples

@@ -1,4 +1,4 @@
-"""Recording an engine's dispatches while they happen."""
+"""Record an engine's dispatches as they happen."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ __all__ = ["DispatchRecorder"]
 _EVERY = 0.25  # seconds between two updates
 _BUDGET = 0.008  # seconds of an update while cells run, which need the interpreter
 _CHUNK = 64  # dispatches between two checks of the clock
-_WAITING = 10_000  # running dispatches that are tracked; a dispatch that nobody waits for has no time
+_WAITING = 10_000  # running dispatches that are tracked; a dispatch that is never waited for has no time
 
 
 class DispatchRecorder:
@@ -38,7 +38,7 @@ class DispatchRecorder:
     Attributes
     ----------
     rows : dict of DispatchKind to KernelStats
-        By kernel and sizes, in the order in which they first ran: the figures of one are of the same call.
+        By kernel and sizes, in the order in which they first ran: each row has the figures of one kind of call.
     wanted : str
         What a kernel's name must hold for its rows to be shown.
     pinned : list of DispatchKind
@@ -77,7 +77,7 @@ class DispatchRecorder:
         return self._end is not None
 
     def start(self) -> Self:
-        """Start to record, or continue after `stop`."""
+        """Start recording, or continue after `stop`."""
         with self._lock:
             if self._end is None:
                 self._stopped = threading.Event()

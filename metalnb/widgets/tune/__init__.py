@@ -2,7 +2,7 @@
 
 ``trials`` lists the configurations, ``sweep`` checks each with ``overrun_check`` and times it, ``sweep_view`` renders
 the results, ``sweep_buttons`` controls the sweep, and ``tuner`` joins them. Everything runs on copies; only
-`Tuner.apply` changes something: the threadgroup that the kernel takes by default.
+`Tuner.apply` changes something: the kernel's default threadgroup.
 """
 
 from .tuner import Tuner, tune

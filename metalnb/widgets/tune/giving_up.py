@@ -1,4 +1,4 @@
-"""When tuning gives up a configuration after one run, and an engine after a few: at ten times the best time."""
+"""Give up a configuration after one run, and an engine after a few, if they take ten times the best time."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from .trials import Trial
 
 __all__ = ["engine_given_up", "hopeless"]
 
-_HOPELESS, _LONG = 10, 0.02  # one run is enough at this many times the best, but not below these seconds
+_HOPELESS, _LONG = 10, 0.02  # one run is enough at this many times the best time, but not below these seconds
 _SURE = 1.0  # seconds; in a first run this long, copies and a late compilation are a small part
-_RUNS = 3  # configurations given up before the rest of their engine is, too
+_RUNS = 3  # configurations given up before the rest of their engine is given up
 
 
 def hopeless(
     best: Trial | None, dispatch: Dispatch, took: float, run: Callable[[Callable[[], float]], float], *, wall: bool
 ) -> Timing | None:
-    """Return the time of one run of a configuration that need not be measured; None for one that may be the best.
+    """Return the time of one run of a configuration not worth measuring; None for one that may be the best.
 
     Parameters
     ----------
     best : Trial or None
     dispatch : Dispatch
     took : float
-        Seconds of its first run by the wall clock, with all that is copied.
+        Seconds of its first run by the wall clock, including copies.
     run : callable
-        Takes a step, unless the sweep is to stop.
+        Takes a step, unless the sweep is stopping.
     wall : bool
         Whether everything is timed by the wall clock.
     """
@@ -54,7 +54,7 @@ def hopeless(
 
 
 def engine_given_up(trials: Sequence[Trial], engine: str) -> bool:
-    """Return whether an engine's configurations that are left need not be tried: all that ran were given up."""
+    """Return whether to skip an engine's remaining configurations: all that ran were given up."""
     ran = [t for t in trials if t.engine == engine and t.timing]
     lost = sum(t.seconds or 0.0 for t in ran)
     return bool(ran) and all(t.once for t in ran) and (len(ran) >= _RUNS or lost >= _SURE)

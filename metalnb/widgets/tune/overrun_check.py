@@ -16,7 +16,8 @@ _MARK = 0xA5
 _MOST = 1 << 26  # guard bytes after an array
 _LEAST = 1 << 12
 _PART = 1 << 19  # elements that are compared at once
-# Allowed difference of results, relative to the largest: another order of summation changes less, a mistake far more.
+# Allowed difference of results, relative to the largest: a different order of summation changes less, a mistake far
+# more.
 _TOLERANCE = {"float16": 0.02, "bfloat16": 0.05, "float32": 1e-3}
 
 
@@ -67,8 +68,8 @@ class GuardedArguments:
     ) -> str:
         """Return the name of an array with unexpected contents; empty if there is none.
 
-        Only arrays named in ``expected`` are compared. Without ``shaped`` an array of another shape than expected is
-        not. ``between`` is called between parts of large arrays, and may raise.
+        Only arrays named in ``expected`` are compared. Without ``shaped``, arrays with an unexpected shape are skipped.
+        ``between`` is called between parts of large arrays, and may raise.
         """
         for i, part in self._written:
             found, want = self.values[i], expected.get(part.param.name)

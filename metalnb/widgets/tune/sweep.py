@@ -53,11 +53,11 @@ class Sweep:
     baseline : Trial
         The kernel unchanged: with its own constants and its default threadgroup.
     wall : bool
-        Whether all are timed by the wall clock, because one of the engines has no other.
+        Whether all are timed by the wall clock, because one of the engines has no other clock.
     ratios : tuple of float
         The baseline's time over the best one's, from pairs of consecutive measurements; see `interval`.
     error : str
-        Why a sweep in the background ended early, such as too little memory for copies; empty when it did not.
+        Why a sweep in the background ended early, such as too little memory for copies; empty if it did not.
     """
 
     def __init__(
@@ -316,12 +316,12 @@ class Sweep:
         Returns
         -------
         Kernel
-            With the configuration's constants, and for its engine; the kernel itself if neither is another.
+            With the configuration's constants and engine; the kernel itself if both are unchanged.
 
         Raises
         ------
         LaunchError
-            When no configuration has run, or the requested one has not.
+            If no configuration has run, or the requested one has not.
         """
         best = trial or self.best
         if trial is not None and trial.timing is None:

@@ -32,7 +32,7 @@ class SweepButtons:
     ----------
     sweep : Sweep
     left : callable
-        Called when the hand is off the widget.
+        Called when the user has let go of the widget.
     """
 
     def __init__(self, sweep: Sweep, left: Callable[[], None]) -> None:

@@ -1,4 +1,4 @@
-"""What a sweep shows: the best configuration, a heat map, and the configurations that failed."""
+"""The display of a sweep: the best configuration, a heat map, and the configurations that failed."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from .trials import Trial
 __all__ = ["label", "named", "sweep_html", "sweep_text"]
 
 _LISTED = 12
-_ACROSS = 12  # columns; more are laid the other way round
+_ACROSS = 12  # columns; a wider map is transposed
 _PLANE = "y \\ x"
 
 
 def label(trial: Trial) -> str:
-    """Return the name of a configuration: ``32 × 8, TILE = 16``; ``32 × 8 on cuda`` where several engines are tried."""
+    """Return the name of a configuration: ``32 × 8, TILE = 16``; ``32 × 8 on cuda`` if several engines are tried."""
     group = [threads(trial.threadgroup)] if trial.threadgroup else []  # there is none if its function failed
     return ", ".join([*group, *named(trial.constants)]) + (f" on {trial.engine}" if trial.engine else "")
 
@@ -97,13 +97,13 @@ def _against(sweep: Sweep) -> str:
 
 
 def _faster(sweep: Sweep, trial: Trial) -> bool:
-    """Return whether a configuration's time is less than that of the best, from which noise may part it."""
+    """Return whether a configuration's time is less than the best one's, which noise may explain."""
     best = sweep.best
     return best is not None and trial.seconds is not None and trial.seconds < (best.seconds or 0)
 
 
 def _heat(sweep: Sweep, *, live: bool) -> str:
-    """Render the configurations; the faster, the deeper the colour. One table, or where y and x vary one an engine."""
+    """Render the configurations; a faster one has a deeper colour. One table, or one per engine if y and x vary."""
     numbers = {id(t): i for i, t in enumerate(sweep.trials)} if live else {}
     parts: dict[str, list[Trial]] = {}
     plane = _is_plane(sweep.trials)

@@ -34,17 +34,17 @@ class Trial:
     constants : mapping of str to value
         The swept function constants.
     timing : Timing or None
-        None when it has not run, or failed.
+        None if it has not run, or failed.
     error : str
-        Why it was refused, or failed.
+        Why it was rejected, or failed.
     once : bool
         Whether it was given up after one run, which took many times as long as the best: its time is that run's.
     engine : str
-        The one that it is tried on; empty where only the kernel's own is.
+        The engine that it is tried on; empty if only the kernel's own is tried.
     left_out : bool
         Whether it was not tried, since others of its engine took many times as long as the best.
     launch : mapping of str to value
-        What of the launch depends on the constants: ``grid``, ``shapes``, ``threadgroup_memory``.
+        The parts of the launch that depend on the constants: ``grid``, ``shapes``, ``threadgroup_memory``.
     """
 
     threadgroup: tuple[int, ...]
@@ -74,7 +74,7 @@ def trials(
         Threadgroups, or a function of the constants that returns one; None for those that fit the grid.
     constants : mapping of str to sequence
     engines : sequence of str
-        The kernel's own first; of one alone the name is empty.
+        The kernel's own first; for a single engine the name is empty.
 
     Raises
     ------
@@ -96,7 +96,7 @@ def trials(
         found = [_grouped(call, chosen, groups) for chosen in combinations]
         return [replace(trial, engine=engine) for engine in engines for trial in found]
     if groups is None:
-        # As many threadgroups as before: of whatever size, they fit.
+        # The number of threadgroups is the same: they fit, whatever their size.
         x, y, z = call.grid if call.groups is None else (n * MAX_THREADS if n > 1 else n for n in call.grid)
         groups = all_groups(signature, (x, y, z))
     elif isinstance(groups, (str, bytes)) or not isinstance(groups, Sequence) or not groups:
@@ -108,7 +108,7 @@ def trials(
 
 
 def order(found: Sequence[Trial], *, usual_first: bool) -> list[int]:
-    """Return in which order to try configurations, by their places: engine after engine, the kernel's own first.
+    """Return the order in which to try configurations, by index: engine after engine, the kernel's own first.
 
     With ``usual_first`` those of about 256 threads go before the others; on another engine they always do, since it may
     be given up after a few.
@@ -125,7 +125,7 @@ def order(found: Sequence[Trial], *, usual_first: bool) -> list[int]:
 
 
 def resolved(kernel: Kernel, chosen: Mapping[str, Any], value: Any) -> Any:
-    """Evaluate the parts of a launch that are functions of the constants, with those they have parameters for."""
+    """Evaluate the parts of a launch that are functions of the constants, with those that they have parameters for."""
     if not callable(value):
         return value
     known = {**kernel.program.constants, **chosen}
@@ -144,7 +144,7 @@ def failure(error: Exception) -> str:
 
 
 def _grouped(call: BoundCall, chosen: Mapping[str, Any], groups: Callable[..., Any]) -> Trial:
-    """Return the configuration of some constants; one for which there is no threadgroup is listed as refused."""
+    """Return the configuration of some constants; one without a threadgroup is listed as rejected."""
     try:
         return _checked(Trial(_group(resolved(call.kernel, chosen, groups)), chosen), call)
     except Exception as error:  # noqa: BLE001  (the author's own function, of these constants)

@@ -32,38 +32,40 @@ def tune(
     run: bool = True,
     **launch: Any,
 ) -> Tuner:
-    """Find the threadgroup, the function constants and the engine with which a kernel is fastest.
+    """Find the fastest threadgroup, function constants and engine for a kernel.
 
     Every threadgroup is tried with every combination of constants, on copies of the arrays and in the background; then
-    on each other engine that can run here, which is given up when each of its first three takes ten times the best. A
-    configuration that is refused is a row with its reason, and the sweep continues. So is one that writes past the end
-    of an array, or that writes other results than the kernel as it is, because a kernel may rely on its threadgroup.
-    One whose first run takes ten times as long as the best is not measured any further; by default those of about 256
-    threads go first. The best three are measured again, alternating with the kernel as it is.
+    on each other engine that can run here, which is given up if each of its first three configurations takes ten times
+    the best time. A rejected configuration is a row with its reason, and the sweep continues. A configuration is also
+    rejected if it writes past the end of an array, or if its results differ from those of the unchanged kernel, because
+    a kernel may rely on its threadgroup. A configuration whose first run takes ten times as long as the best is not
+    measured further; by default those of about 256 threads are tried first. The best three are measured again,
+    alternating with the unchanged kernel.
 
     Parameters
     ----------
     kernel : Kernel
     *args, **launch
-        As for a call of the kernel. With ``groups`` there are as many threadgroups whatever their size, with ``grid``
-        as many threads. ``grid``, ``groups``, ``shapes`` and ``threadgroup_memory`` may be functions of the constants:
-        ``grid=lambda TILE: (n // TILE, n)``. Such a function has a parameter for each constant that it uses.
+        As for a call of the kernel. With ``groups`` the number of threadgroups stays the same whatever their size, with
+        ``grid`` the number of threads. ``grid``, ``groups``, ``shapes`` and ``threadgroup_memory`` may be functions of
+        the constants: ``grid=lambda TILE: (n // TILE, n)``. Such a function has a parameter for each constant that it
+        uses.
     threadgroup : sequence of int or tuple of int, or callable, optional
-        By default powers of two, from a SIMD-group up to the kernel's limit. A function of the constants gives the
+        By default powers of two, from a SIMD-group up to the kernel's limit. A function of the constants returns the
         threadgroup of each combination.
     constants : mapping of str to sequence, optional
         The values to try for each function constant. The others keep their values.
     engines : sequence of str, optional
         The engines to try, like ``["cuda", "cpu"]``. By default the kernel's own, then the others that can run here;
-        with arrays that live on an engine, that one alone. A kernel's time is its device's: copies to it do not count.
+        with arrays that are on an engine, only that one. A kernel's time is its device's: copies to it do not count.
     check : bool, optional
-        False accepts configurations with other results too: constants may be meant to change them.
+        Whether to reject configurations with different results; False if constants are meant to change them.
     reference : array or mapping of str to array, optional
-        The right results, by the names of the arrays that the kernel writes; one array if it writes one. By default
-        the results of the kernel as it is, which must then be right. For results whose shape depends on the constants
-        this is the only check.
+        The right results, by the names of the arrays that the kernel writes; one array if it writes one. By default the
+        results of the unchanged kernel, which must then be right. For results whose shape depends on the constants this
+        is the only check.
     run : bool, optional
-        True starts at once, in a background thread. False leaves it to `Tuner.run`, which returns when it is done.
+        Whether to start at once, in a background thread. With False, `Tuner.run` starts it and returns when it is done.
 
     Returns
     -------
@@ -117,7 +119,7 @@ class Tuner(Sweep, Live):
     Attributes
     ----------
     applied : Kernel or None
-        What `apply`, the button or a click made the default of, with its constants.
+        The kernel whose default `apply`, the button or a click has changed, with its constants.
     """
 
     def __init__(
@@ -150,14 +152,14 @@ class Tuner(Sweep, Live):
 
     def _ended(self) -> None:
         self._stale = True
-        self._rested()  # at once: a notebook that is executed without a page may be saved now
+        self._rested()  # now, because a notebook that is executed without a page may be saved next
 
     def _replaced(self) -> None:
         self.stop()
 
 
 def _bound(kernel: Any, args: tuple[Any, ...], launch: dict[str, Any]) -> BoundCall:
-    """Bind the call; where the default threadgroup does not fit the kernel's arrays, with one that does."""
+    """Bind the call; if the default threadgroup does not fit the kernel's arrays, use one that does."""
     try:
         return bound_call("tune", kernel, args, launch)
     except LaunchError:
@@ -170,7 +172,7 @@ def _bound(kernel: Any, args: tuple[Any, ...], launch: dict[str, Any]) -> BoundC
 
 
 def _engines(kernel: Any, asked: Sequence[str] | None, *, held: bool) -> list[str]:
-    """Return the names of the engines to try, the kernel's own first where it is among them; one alone has no name."""
+    """Return the names of the engines to try, the kernel's own first if it is among them; a single one has no name."""
     own = kernel.engine.name
     if asked is not None:
         if isinstance(asked, str) or not asked:

@@ -1,7 +1,7 @@
-"""LLVM's optimised text of a kernel in the checked build, with each load looking for itself as far as it can.
+"""Inline checks in LLVM's optimised text of a kernel in the checked build: a load's usual case needs no call.
 
-What clang's thread sanitizer put before an access is a call. Before a load it becomes some instructions that find the
-usual case by themselves: see runtime/marks.h.
+clang's thread sanitizer puts a call before each access. Before a load it is replaced by a few instructions that handle
+the usual case: see runtime/marks.h.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ _SITES = """
 @metalnb_site_count = hidden constant i64 {count}
 @metalnb_now = external hidden global i64
 """
-# A load's own check, before it calls the runtime; runtime/marks.h defines a site. An address that is no multiple of the
-# access's size becomes a number that no limit reaches.
+# A load's inline check, before it calls the runtime; runtime/marks.h defines a site. An address that is not a multiple
+# of the access's size becomes a number above every limit.
 _LOAD = """
 declare preserve_mostcc void @metalnb_look{name}(ptr, ptr) nounwind
 define internal void @metalnb_load{name}(ptr %p, ptr %site) alwaysinline nounwind {{
@@ -65,7 +65,7 @@ declare preserve_mostcc void @metalnb_store{name}(ptr, ptr) nounwind
 
 
 def with_sites(text: str) -> str:
-    """Let each access, in an optimised text, look for itself as far as it can.
+    """Insert inline checks into an optimised text.
 
     Also report the loads and stores whose size the thread sanitizer does not know.
     """

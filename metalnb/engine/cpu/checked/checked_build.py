@@ -1,4 +1,4 @@
-"""A kernel in the checked build: compiled in steps, its values watched in between, and linked with checks.c."""
+"""A kernel in the checked build: compiled in steps, instrumented in between, and linked with checks.c."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ __all__ = ["CheckedBuild", "checked_build"]
 
 @dataclass(frozen=True, slots=True)
 class CheckedBuild:
-    """A kernel that is watched.
+    """A kernel whose accesses are watched.
 
     Attributes
     ----------
     library : ctypes.CDLL
     lines : DebugLines
     static : int
-        Bytes of threadgroup memory that the kernel itself declares, with the gaps between its variables.
+        Bytes of threadgroup memory that the kernel declares, with the gaps between its variables.
     variables : tuple of (str, str, int, int, int)
-        These variables: name, type, offset, size, alignment; the type as far as it is one word.
+        These variables: name, type, offset, size, alignment; the type only if it is a single word.
     operations : tuple of str
-        The names of the floating-point operations, by the number that the runtime is given.
+        The names of the floating-point operations, by the number that the runtime receives.
     own : tuple of str
-        A thread's own variables that are declared without a value, by the names that LLVM gives them.
+        Thread variables that are declared without a value, by their names in LLVM's text.
     """
 
     library: Any
@@ -52,8 +52,8 @@ _SANITIZED = (
     "-Xclang", "-fsanitize=thread,array-bounds,float-cast-overflow",
     "-Xclang", "-fsanitize-recover=array-bounds,float-cast-overflow",
 )  # fmt: skip
-# An array at the end of a struct has the length that is declared: kernels have no flexible array members.
-# Unset variables hold a NaN of known bits (runtime/hooks.h), and names are kept because shifts are recognised by them.
+# An array at the end of a struct has its declared length, as kernels have no flexible array members. Unset variables
+# contain a NaN with known bits (runtime/hooks.h), and names are kept because they identify shifts.
 _FIRST = (
     "-DMETALNB_CHECKED", "-O1", *_SANITIZED, *toolchain.ORDERED, "-ftrivial-auto-var-init=pattern",
     "-fstrict-flex-arrays=3",
@@ -106,7 +106,7 @@ class _Held:
 
 
 def checked_build(unit: Unit) -> CheckedBuild:
-    """Return a unit's checked build; made once.
+    """Return a unit's checked build, which is made once.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""What a checked run showed: raw facts, by places in the code's text, which others judge."""
+"""The results of a checked run: raw facts by position in the source, which other modules judge."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ KINDS = (
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """One thing that was seen, and how often.
+    """A kind of event at one position, and how often it occurred.
 
     Attributes
     ----------
@@ -32,30 +32,30 @@ class Fact:
         Whether the access is a write.
     count : int
     thread, threadgroup : int
-        Linear in the grid; the first time.
+        Linear in the grid, for the first occurrence.
     place : Line or None
-        In the edited text.
+        In the edited source.
     name : str
-        The name of the buffer or threadgroup variable; empty where there is none.
+        The name of the buffer or threadgroup variable, or an empty string.
     offset : int
-        In bytes from its start; of an array's index, the index; of a shift, its count; of a loop, its iterations; of a
-        shuffle, the lane that it reads.
+        In bytes from its start. For an array index, the index; for a shift, its count; for a loop, its iterations; for
+        a shuffle, the lane that it reads.
     element : int
-        Bytes of an element of it.
+        Bytes of one of its elements.
     size : int
         Bytes of the access.
     other_thread, other_threadgroup : int
-        Of a race or a barrier: the other party, its thread counted in its threadgroup for a race. Of a shuffle, the
-        lanes that its SIMD-group has.
+        For a race or a barrier, the other party; for a race its thread is counted within its threadgroup. For a
+        shuffle, the number of lanes in its SIMD-group.
     other_place : Line or None
     other_written : bool
     given : float
-        Of a conversion: what does not fit.
+        For a conversion, the value that does not fit.
     variable : str
-        Of a variable of a thread's own that was never set: its name, as LLVM has it.
+        For a thread variable that was never set, its name in LLVM's text.
     values : tuple of float or int
-        Of a race: the value that was read or written, and the one that the other party read or wrote. Empty where the
-        type is not known.
+        For a race, the value read or written, and the one that the other party read or wrote. Empty if the type is
+        unknown.
     """
 
     kind: str
@@ -79,7 +79,7 @@ class Fact:
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where a thread made a NaN or an infinity first: the operation's place, its name, its result and operands."""
+    """Where a thread first computed a NaN or an infinity: the operation's position, name, result and operands."""
 
     place: Line | None
     operation: str
@@ -89,24 +89,24 @@ class Origin:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What was seen of one buffer.
+    """The accesses of one buffer.
 
     Attributes
     ----------
     reads, writes, strays, atomics : int
-        Accesses within it, and outside; of those within it the atomic ones.
+        Accesses inside it and outside it, and the atomic ones among those inside.
     unit : int
-        Bytes of which `writers` and `again` keep account.
+        Bytes per element of `writers` and `again`.
     writers : numpy.ndarray
-        A mark for the last writer of each unit, for `Facts.who`.
+        A mark for each unit's last writer, for `Facts.who`.
     oldest : int
-        A mark below this stands for no writer.
+        A mark below this means no writer.
     again : numpy.ndarray
-        1 for each unit that was written again before anybody had read it.
+        1 for each unit that was overwritten before any thread had read it.
     contents : numpy.ndarray
-        uint8: what the call left there.
+        uint8, the contents after the call.
     others : tuple of str
-        The other buffers in the same memory, since the arrays given overlap: what is counted is of all of them.
+        The other buffers in the same memory, if the arrays passed overlap: the counts are for all of them.
     """
 
     reads: int
@@ -123,24 +123,24 @@ class Seen:
 
 @dataclass(frozen=True, slots=True, weakref_slot=True)
 class Facts:
-    """What a checked dispatch showed.
+    """The results of a checked dispatch.
 
     Attributes
     ----------
     found : tuple of Fact
     accesses : int
     groups : int
-        Threadgroups that were run to their end.
+        Threadgroups that ran to their end.
     buffers : dict of str to Seen
         By parameter.
     events : numpy.ndarray
-        Accesses of buffers, as far as they were kept: ``thread`` in its threadgroup, ``group``, ``what`` (a place in
-        `names` times 4, and 1 for a write, and 2 for outside), ``offset`` in bytes.
+        Accesses of buffers, as far as they were recorded: ``thread`` in its threadgroup, ``group``, ``what`` (an index
+        into `names` times 4, plus 1 for a write, plus 2 for outside), ``offset`` in bytes.
     names : tuple of str
     made : callable
-        ``made(infinity)``: the threads that made an infinity, or a NaN, by their linear positions in the grid.
+        ``made(infinity)``: the threads that computed an infinity, or a NaN, by their linear positions in the grid.
     origin : callable
-        ``origin(thread, infinity)``: where such a thread did.
+        ``origin(thread, infinity)``: where such a thread computed it.
     who : callable
         From a writer's mark to the thread in its threadgroup, the threadgroup, and the line.
     """

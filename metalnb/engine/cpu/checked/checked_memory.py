@@ -1,4 +1,4 @@
-"""The memory of a checked run: copies of the arrays, and marks that record which thread touched which element."""
+"""The memory of a checked run: copies of the arrays, and marks that record which thread accessed which element."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _UNIT = np.dtype([("writer", "u8"), ("reader", "u8"), ("later", "u8")])
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What an argument has of a region: all of it, unless arguments overlap.
+    """An argument's part of a region: all of it unless arguments overlap.
 
     Attributes
     ----------
@@ -37,7 +37,7 @@ class Part:
     element : int
         Bytes of an element.
     scalar : str
-        NumPy's name of its components; empty where that is not known.
+        NumPy's name for its components; empty if unknown.
     writable : bool
     """
 
@@ -51,7 +51,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class WatchedRegion:
-    """A buffer, buffers that overlap, or a threadgroup variable.
+    """A buffer, several overlapping buffers, or a threadgroup variable.
 
     Attributes
     ----------
@@ -76,22 +76,22 @@ class WatchedRegion:
 
     @property
     def constant(self) -> bool:
-        """Whether a kernel may only read it."""
+        """Whether kernels may only read it."""
         return not any(part.writable for part in self.parts)
 
     def part(self, offset: int, *, written: bool) -> Part:
-        """Return the argument that an access went through: of several, the first that may have been it."""
+        """Return the argument that an access used: the first, if there are several candidates."""
         able = [part for part in self.parts if part.writable or not written] or self.parts
         return next((p for p in able if p.start <= offset < p.start + p.size), able[0])
 
 
-# Room for an index of int below 0, and of uint below 0: of elements of up to 64 bytes.
+# Room for a negative int index, and for a uint index that wrapped below 0, into elements of up to 64 bytes.
 def _zones(element: int) -> tuple[int, int]:
     return min(element, 64) + 1 << 31, min(element, 64) + 1 << 32
 
 
 class _ZonedMemory:
-    """Memory with unused addresses on either side, so that an access out of bounds does no harm."""
+    """Memory with unused addresses on both sides, so that an access out of bounds does no harm."""
 
     def __init__(self, size: int, element: int) -> None:
         self.zones = before, after = _zones(element)
@@ -101,13 +101,13 @@ class _ZonedMemory:
             message = f"no addresses for a checked run: {before + after >> 30} GiB for an array ({error})"
             raise KernelFault(message) from error
         self.array = np.frombuffer(self.memory, np.uint8)[before : before + size]
-        if size >= 1 << 21 and hasattr(mmap, "MADV_HUGEPAGE"):  # Linux alone has it
+        if size >= 1 << 21 and hasattr(mmap, "MADV_HUGEPAGE"):  # only on Linux
             self.memory.madvise(mmap.MADV_HUGEPAGE, before, size)
 
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """A copy of an array; copies of arrays that overlap lie in the same memory, and overlap as these do."""
+    """A copy of an array; copies of overlapping arrays share memory and overlap in the same way."""
 
     whole: _ZonedMemory
     start: int
@@ -115,7 +115,7 @@ class Copy:
 
 
 def copied(unit: Unit, arguments: Sequence[Any]) -> list[Copy | int | None]:
-    """Copy a call's arrays; keep sizes of threadgroup memory and absent arguments as they are."""
+    """Copy a call's arrays; keep sizes of threadgroup memory and absent arguments."""
     copies: list[Copy | int | None] = [a if isinstance(a, int) else None for a in arguments]
     given = {i: _bytes_of(a) for i, a in enumerate(arguments) if a is not None and not isinstance(a, int)}
     starts = {i: int(a.__array_interface__["data"][0]) for i, a in given.items()}
@@ -143,7 +143,7 @@ def _bytes_of(memory: Any) -> np.ndarray[Any, Any]:
 
 @dataclass(slots=True)
 class Marks:
-    """Memory for marks, and the last moment of the runs that used it: new marks are of later moments."""
+    """Memory for marks, and the last moment of the runs that used it: new marks have later moments."""
 
     memory: np.ndarray[Any, Any]
     moment: int = 0
@@ -154,14 +154,14 @@ _spare: list[Marks] = []
 
 
 def marks_for(count: int) -> Marks:
-    """Return memory for the marks of a number of units."""
+    """Return memory for the marks of `count` units."""
     found = next((m for m in _spare if m.memory.size >= count and m.moment < 1 << 27), None)
     _spare.clear()
     return found or Marks(np.zeros(count, _UNIT))
 
 
 def keep_marks(marks: Marks, user: object) -> None:
-    """Let the next run have marks once an object is gone that looks into them."""
+    """Release marks for the next run once the object that uses them is gone."""
     if marks.memory.nbytes <= _MOST_KEPT:
         weakref.finalize(user, _spare.append, marks).atexit = False
 
@@ -207,6 +207,6 @@ def _unit_of(param: Param) -> int:
 
 
 def _scalar(layout: Layout | None) -> str:
-    """Return NumPy's name of a type's component; empty where it has none."""
+    """Return NumPy's name for a type's component, or an empty string."""
     name = SCALARS[layout.scalar] if layout else ""
     return "" if name == "bfloat16" else name

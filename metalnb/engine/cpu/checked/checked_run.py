@@ -1,4 +1,4 @@
-"""Run a dispatch in the checked build: every access is watched, threadgroups run one at a time. Returns raw facts."""
+"""Run a dispatch in the checked build: watch every access, run one threadgroup at a time, return raw facts."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _MOST = 256
 _EVENTS = 1 << 16  # buffer accesses recorded individually
 _THREADS = 1 << 20  # threads whose first NaN is recorded
 _GROUPS = 1 << 24  # threadgroups whose order of execution is recorded
-_ACCESSES = 1 << 25  # after which no threadgroup is started: each element touched costs 24 bytes or more
+_ACCESSES = 1 << 25  # after which no threadgroup is started: each element accessed takes 24 bytes or more
 _NONE = (1 << 32) - 1
 
 _EVENT = np.dtype([("thread", "u2"), ("what", "u2"), ("group", "u4"), ("offset", "i8")])
@@ -75,20 +75,20 @@ _lock = threading.Lock()
 def run_checked(
     unit: Unit, arguments: Sequence[Any], grid: Grid, threadgroup: Grid, seconds: float,
 ) -> Facts:  # fmt: skip
-    """Run a dispatch in the checked build, on copies: all of it, or as much as fits into the time.
+    """Run a dispatch in the checked build on copies: all of it, or as much as fits into the time.
 
     Parameters
     ----------
     unit, arguments, grid, threadgroup
         As for `Engine.compile` and `Engine.launch`.
     seconds : float
-        After which threads are stopped. When all threadgroups would take longer, those that run are a sample: half of
-        them from the start of the grid, the others spread evenly over the rest.
+        The time after which threads are stopped. If all threadgroups would take longer, a sample runs: half of it from
+        the start of the grid, the other half spread evenly over the rest.
 
     Raises
     ------
     EngineUnavailable
-        Where the checked build does not run: it reads Linux's kind of object file.
+        Where the checked build does not run: it reads Linux's object files.
     """
     if sys.platform != "linux":
         message = (
@@ -185,7 +185,7 @@ def _within(build: CheckedBuild, watch: _Watch, given: bytes, worker: int, group
             runner.join(0.1)
             if time.perf_counter() > deadline:
                 watch.stopped = watch.stopped or 1
-    except BaseException:  # an interrupt: it may also arrive while the thread starts, or a second time
+    except BaseException:  # an interrupt, which may also arrive while the thread starts, or a second time
         given_up = True
         watch.stopped = 2
         _wait_for(running)
@@ -203,7 +203,7 @@ def _wait_for(lock: threading.Lock) -> None:
 
 
 def _parts(groups: int, watch: _Watch, deadline: float) -> Iterator[tuple[int, int]]:
-    """Yield ranges of threadgroups: the first one and how many."""
+    """Yield ranges of threadgroups: the first one and their number."""
     if not groups:
         return
     first = min(groups, 8)
@@ -227,7 +227,7 @@ def _parts(groups: int, watch: _Watch, deadline: float) -> Iterator[tuple[int, i
 
 
 def _chunks(first: int, count: int) -> Iterator[tuple[int, int]]:
-    """Split a range of threadgroups, so that a run that is stopped knows roughly how far it got."""
+    """Split a range of threadgroups, so that a stopped run knows roughly how far it got."""
     size = max(1, count // 16)
     for start in range(first, first + count, size):
         yield start, min(size, first + count - start)
@@ -272,6 +272,6 @@ def _values(f: Any, region: WatchedRegion, scalar: str) -> tuple[Any, ...]:
 
 
 def _author(lines: DebugLines, place: int, unit: Unit) -> Line | None:
-    """Return the innermost line of the author's text; `place` is a return address."""
+    """Return the innermost line of the author's source; `place` is a return address."""
     own = {MAIN, *unit.headers}
     return next((line for line in lines.chain(place - 1) if line.file in own), None)

@@ -2,7 +2,7 @@
 
 Each variable that clang leaves unset gets a shadow of the same type: all zeros at first, all ones once it has been set.
 A load of the variable tests its shadow. The optimiser sees both, so it removes the shadow of a variable that is always
-set. A variable whose address is used by anything but loads and stores is not instrumented.
+set. A variable whose address has other uses than loads and stores is not instrumented.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _Lines = Sequence[tuple[str, IRInstruction | None]]
 _READ = frozenset({"alloca", "getelementptr", "load", "store", "call"})
 _SCALARS = frozenset({"i8", "i16", "i32", "i64", "float", "half"})
 _FILL = "llvm.memset.p0.i64"
-_UNSET = ", !annotation "  # of a store by which clang marks an unset variable
+_UNSET = ", !annotation "  # on a store by which clang marks an unset variable
 _BITS = {"float": "i32", "half": "i16"}
 _OF_METAL = re.compile(r"@\"?_Z\w{0,14}5metal")  # a function of metalnb's headers
 _RUNTIME = """
@@ -38,7 +38,7 @@ done:
 
 
 def with_set_flags(text: str) -> tuple[str, tuple[str, ...]]:
-    """Return the text with such memory, and the variables' names, by the number that the runtime is given."""
+    """Return the text with shadow variables, and the variables' names by the number that the runtime receives."""
     names: list[str] = []
     lines: list[str] = []
     function: list[tuple[str, IRInstruction | None]] | None = None
@@ -72,7 +72,7 @@ def _function(lines: _Lines, names: list[str]) -> Iterator[str]:
 
 
 def _beside(made: IRInstruction, flag: str, number: int, i: int) -> Iterator[str]:
-    """Yield what an instruction that uses a watched variable does to the variable's flags."""
+    """Yield the instructions on a variable's shadow for one that uses the variable."""
     value = 0 if _UNSET in made.metadata else -1
     if made.opcode == "getelementptr":
         yield f"  {_flag(made.result)} = {made.renamed({made.operands[0].text: flag})}{made.metadata}"
@@ -96,7 +96,7 @@ def _flag(name: str) -> str:
 
 
 def _address(made: IRInstruction) -> str:
-    """Return the address of an access or a step that the flags can follow, or an empty string."""
+    """Return the address of an access, or of a step that the shadow can follow, or an empty string."""
     if made.opcode in {"load", "store"}:
         kind = made.type if made.opcode == "load" else made.operands[0].type
         odd = made.text.startswith((f"{made.opcode} atomic", f"{made.opcode} volatile"))
@@ -105,14 +105,14 @@ def _address(made: IRInstruction) -> str:
 
 
 def _holds_scalars(kind: IRType | None) -> bool:
-    """Return whether a variable is a scalar or a struct, or an array of such."""
+    """Return whether a variable is a scalar or a struct, or an array of them."""
     while kind is not None and kind.kind == "array":
         kind = kind.element
     return kind is not None and (kind.text in _SCALARS or kind.text.startswith(("%struct.", '%"struct.')))
 
 
 def _owners(lines: _Lines) -> dict[str, str]:
-    """Return each pointer to a variable that is watched, or into it, with the variable."""
+    """Return each pointer to or into an instrumented variable, with the variable."""
     owner: dict[str, str] = {}
     unset: set[str] = set()
     dropped: set[str] = set()

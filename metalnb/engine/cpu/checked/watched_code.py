@@ -1,9 +1,9 @@
-"""LLVM's text of a kernel, before it is optimised, with calls of the checked build's runtime put in.
+"""Insert calls of the checked build's runtime into LLVM's text of a kernel, before it is optimised.
 
-clang's sanitizers tell of accesses. This tells of values: each floating-point operation hands over its result and its
-operands (where a NaN or an infinity is made), each shift its count, each division of integers its divisor, each
-iteration of a loop itself (a loop that does not end), and some atomics their address. Each call takes the debug
-location of the instruction that it precedes or follows.
+clang's sanitizers report accesses. These calls report values: each floating-point operation passes its result and its
+operands (the origin of a NaN or an infinity), each shift its count, each integer division its divisor, and some atomics
+their address; each iteration of a loop makes a call, too (to find endless loops). Each call takes the debug location of
+the instruction that it precedes or follows.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ __all__ = ["WatchedCode", "watched"]
 
 
 class WatchedCode(NamedTuple):
-    """A text, and the names of its floating-point operations, by the number that the runtime is given."""
+    """A text, and the names of its floating-point operations, by the number that the runtime receives."""
 
     text: str
     operations: tuple[str, ...]
@@ -32,10 +32,10 @@ _DIVISIONS = frozenset({"sdiv", "udiv", "srem", "urem"})
 _WATCHED = frozenset({*_SYMBOLS, *_DIVISIONS, "call", "and", "atomicrmw", "br", "load"})
 _FLOATS = frozenset({"float", "half"})
 _MASK = re.compile(r"%sh[lr]\.mask\d*")
-# What the thread sanitizer does not know.
+# Atomic operations that the thread sanitizer does not know.
 _MODIFIED = frozenset({"max", "umax", "min", "umin", "fadd", "fsub", "fmax", "fmin", "uinc_wrap", "udec_wrap"})
 _DECLARED = re.compile(r"^declare .*@([\w.]+)\(", re.MULTILINE)
-# What finds a thread's place and arguments: it reads memory of the runtime's alone.
+# Functions that find a thread's position and arguments; they read only the runtime's memory.
 _OURS = re.compile(r"@metalnb_thread\(|\$stand|\$input")
 _RUNTIME = """
 @metalnb_stopping = external hidden global ptr
@@ -92,7 +92,7 @@ done:
 
 
 def watched(text: str) -> WatchedCode:
-    """Put the calls in."""
+    """Insert the calls."""
     declared = set(_DECLARED.findall(text))
     operations: dict[str, int] = {}
     fresh = (f'%"$w{i}"' for i in count())

@@ -1,4 +1,4 @@
-"""What the entry point for vector registers gives a kernel: arguments, threadgroup memory, a thread's position.
+"""What the entry point for vector registers passes to a kernel: arguments, threadgroup memory, a thread's position.
 
 See ``entry_texts.lane_text``, ``runtime/dispatch.h`` and ``collectives.h``.
 """
@@ -18,7 +18,7 @@ __all__ = ["LaneEntry"]
 _SLOT = re.compile(r"\$slot\"? \{ i32 (\d+),")
 _ONE_OF_THEM = re.compile(r"metalnb_(?:min|max)_[iu]\d+$")
 _SIMD_GROUP = 32
-_TRIPLES = ("first", "size", "nominal", "grid", "groups")  # of a region
+_TRIPLES = ("first", "size", "nominal", "grid", "groups")  # the fields of a region
 
 
 class LaneEntry:
@@ -27,7 +27,7 @@ class LaneEntry:
     Parameters
     ----------
     module : IRModule
-        As `vector_build.thread_text` has it made.
+        As compiled from `vector_build.thread_text`.
     """
 
     function = "metalnb_thread"
@@ -36,7 +36,7 @@ class LaneEntry:
     def __init__(self, module: IRModule) -> None:
         function = module.functions[self.function]
         self._given, self._region, *index = (parameter.text for parameter in function.parameters)
-        self._index = index[0] if index else ""  # of the thread in its threadgroup; vector code has no such parameter
+        self._index = index[0] if index else ""  # of the thread, in its threadgroup; vector code has none
         self.own = frozenset({self._given, self._region})
         self._records = pointers_into(function, self.own)
         self._roots = self._found(module, function)
@@ -61,11 +61,11 @@ class LaneEntry:
         return roots
 
     def root(self, name: str) -> Root | None:
-        """Return the memory that a value points to the beginning of; None for one that is no argument or slot."""
+        """Return the memory that a value points to the beginning of; None if that is neither an argument nor a slot."""
         return self._roots.get(name)
 
     def interval(self, made: IRInstruction, part: tuple[int, int], facts: LaunchFacts) -> Interval | None:
-        """Return the range of what a call gives, or a load in some bytes: the first, and how many; None for any."""
+        """Return the range of a call's or load's result, in some of its bytes (first, count); None if unknown."""
         if made.opcode == "call":
             return _called(made.word.removeprefix("metalnb_"), facts) if made.word.startswith("metalnb_") else None
         record, at = self._records.get(made.pointer.text, ("", 0))
@@ -73,11 +73,11 @@ class LaneEntry:
         return words_range(at + first, size, _TRIPLES, facts) if record == self._region else None
 
     def parameter_range(self, name: str, facts: LaunchFacts) -> Interval | None:
-        """Return the range of a parameter; None for any but the thread's index."""
+        """Return the range of a parameter; None except for the thread's index."""
         return Interval(0, math.prod(facts.threadgroup) - 1) if name == self._index else None
 
     def one_of_them(self, made: IRInstruction) -> bool:
-        """Say whether a call returns, of the values that threads give it in this call, one."""
+        """Return whether a call's result is one of the values that the threads pass to it."""
         return made.opcode == "call" and _ONE_OF_THEM.match(made.word) is not None
 
 

@@ -1,4 +1,4 @@
-"""A kernel in vector registers, in this process: each form is made when a dispatch first needs it."""
+"""A kernel in vector registers, loaded in this process: each form is compiled when a dispatch first needs it."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from .vector_report import LINES, how_it_runs
 __all__ = ["VectorBinary", "VectorCode", "opened"]
 
 _KEPT = 256  # kinds of dispatches
-_WHOLE = (1024, 1, 1), (256, 1, 1)  # the grid and the threadgroup for which a kernel is written first
-_CHECKED = (*LINES, "-fno-finite-loops")  # a loop without end is stopped and named, not taken for one that never runs
+_WHOLE = (1024, 1, 1), (256, 1, 1)  # the grid and the threadgroup of a kernel's first form
+_CHECKED = (*LINES, "-fno-finite-loops")  # an endless loop is stopped and named, not assumed never to run
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,13 +36,13 @@ class VectorCode:
     Attributes
     ----------
     run : int
-        The address of what runs threadgroups of it.
+        The address of the function that runs its threadgroups.
     storage_bytes : int
-        Bytes of the threadgroup's memory that the kernel's own variables take here.
+        Bytes of threadgroup memory that the kernel's variables take here.
     full : ctypes.c_uint32
-        Not 0 after a dispatch whose coroutines' frames had no room.
+        Nonzero after a dispatch whose coroutine frames had no room.
     library : ctypes.CDLL
-        What holds the code.
+        The library with the code.
     gathers : tuple of str
         See `Vectorised`.
     """
@@ -64,24 +64,24 @@ class VectorBinary:
     module : IRModule
         One thread of it.
     simd : bool
-        Whether it asks for its SIMD-group.
+        Whether it uses its SIMD-group.
     waits : bool
-        Whether its SIMD-groups wait for each other, so that they are coroutines.
+        Whether its SIMD-groups wait for each other, and so are coroutines.
     region : bool
-        Whether a core needs memory of its own to run it: for coroutines' frames, or threadgroup memory.
+        Whether a core needs its own memory to run it: for coroutine frames or threadgroup memory.
     checks : LaneChecks or None
         None for a kernel that is not checked.
     threadgroup_bytes : int
     lanes : int
-        The most that it runs in.
+        The largest number of lanes that it runs in.
     plain : CheckedModule
         The module without checks.
     texts, forms : dict
-        What was written and not yet compiled, and what was made so far, by its form and its checks.
+        Text that is not yet compiled, and compiled code, by form and checks.
     dispatched : dict
-        The code of dispatches that were made before, by the identity of their module, their grid and threadgroup.
+        The code of earlier dispatches, by the identity of their module, their grid and threadgroup.
     instead : ThreadBinary or None
-        The kernel a thread at a time, for dispatches whose form cannot be made.
+        The kernel one thread at a time, for dispatches whose form cannot be vectorised.
     """
 
     unit: Unit
@@ -107,7 +107,7 @@ class VectorBinary:
 
     @property
     def first(self) -> CheckedModule:
-        """The kernel as it is first compiled."""
+        """The kernel's first form."""
         return self.plain if self.checks is None else self.checks.first
 
     def module_for(self, arguments: Sequence[Any], grid: Grid, threadgroup: Grid) -> CheckedModule:
@@ -120,7 +120,7 @@ class VectorBinary:
         Raises
         ------
         NotVectorised
-            With the reason why it has to run a thread at a time.
+            With the reason why it must run one thread at a time.
         """
         call = id(made), grid, threadgroup  # a module lives as long as this binary
         known = self.dispatched.get(call)
@@ -138,7 +138,7 @@ class VectorBinary:
         return found
 
     def write(self) -> None:
-        """Write the kernel for whole SIMD-groups: it is then known whether it can be vectorised, and what it needs.
+        """Write the kernel for full SIMD-groups, which shows whether it can be vectorised, and what it needs.
 
         Raises
         ------
@@ -167,7 +167,7 @@ class VectorBinary:
 
 
 def opened(unit: Unit) -> VectorBinary:
-    """Compile a kernel's text of one thread, and look at it.
+    """Compile a kernel to the text of one thread, and analyse it.
 
     Raises
     ------

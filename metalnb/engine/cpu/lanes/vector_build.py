@@ -24,8 +24,8 @@ from ..llvm_text import with_divisors
 
 __all__ = ["lanes_of", "machine", "object_of", "thread_text", "vectorised"]
 
-# Nothing of clang's touches a loop or makes vectors; only what unrolls whole takes a thread's arrays out of memory. All
-# of a kernel becomes one function: a call would leave the vectors.
+# No pass of clang changes loops or creates vectors, except complete unrolling, which moves thread arrays into
+# registers. The entire kernel becomes one function, because a call would leave the vector registers.
 _TIDY = (
     "-fno-convergent-functions", "-funroll-loops", "-fno-vectorize", "-fno-slp-vectorize", "-mllvm",
     "-unroll-runtime=0", "-mllvm", "-unroll-allow-partial=0", "-mllvm", "-unroll-allow-peeling=0", "-mllvm",
@@ -33,12 +33,12 @@ _TIDY = (
     "-inlinehint-threshold=1000000", "-mllvm", "-disable-loop-idiom-memcpy",
 )  # fmt: skip
 _NO_DIVISION = re.compile(r"//.*|/\*[^*]*(?:\*(?!/)[^*]*)*\*/|^\s*#\s*include.*", re.MULTILINE)
-_MOST = 40_000  # instructions of arithmetic, of which clang makes vector code in some seconds
-_SHORT = 3000  # characters of a cell that need not be asked whether it is long, all inlined
+_MOST = 40_000  # arithmetic instructions, which clang compiles to vector code in some seconds
+_SHORT = 3000  # characters of a cell that is certainly not long after inlining
 _TEXT = ("-S", "-emit-llvm")
 _UNTOUCHED = ("-Xclang", "-disable-llvm-passes")
 # Scheduling again, after registers are assigned, takes up to half of a long block's time; processors that reorder
-# instructions gain nothing by it. Before that, of some hundred accesses in a block not each is held against all others.
+# instructions gain nothing by it. Before that, the dependence analysis is limited to some hundred accesses in a block.
 _SECOND = (
     "-O2", "-fno-vectorize", "-fno-slp-vectorize", "-Wno-everything", "-mllvm", "-disable-post-ra", "-mllvm",
     "-dag-maps-huge-region=200", "-mllvm", "-dag-maps-reduction-size=100",
@@ -51,7 +51,7 @@ def _target(flags: tuple[str, ...]) -> Target:
 
 
 def machine(flags: tuple[str, ...] = ()) -> VectorTarget:
-    """Return what the vectoriser may use of a machine, as clang takes it to be; by default of this one."""
+    """Return a machine's features for the vectoriser, as clang reports them; by default this machine's."""
     return _machine(flags or toolchain.flags())
 
 
@@ -70,21 +70,21 @@ def _machine(flags: tuple[str, ...]) -> VectorTarget:
 
 
 def thread_text(unit: Unit, *more: str, flags: tuple[str, ...] = ()) -> str:
-    """Return LLVM's text of one thread, tidy, no loop touched.
+    """Return LLVM's text of one thread, simplified, with its loops unchanged.
 
     Parameters
     ----------
     unit : Unit
     *more : str
-        Further flags of clang's.
+        Further flags for clang.
     flags : tuple of str
-        Those of the machine; by default this one's.
+        The machine's flags; by default this machine's.
 
     Raises
     ------
     CompileError
     NotVectorised
-        When it is very long.
+        If it is very long.
     """
     text, target = lane_text(unit), _target(flags or toolchain.flags())
     if not (divides(unit) or len(unit.text) > _SHORT):
@@ -97,7 +97,7 @@ def thread_text(unit: Unit, *more: str, flags: tuple[str, ...] = ()) -> str:
 
 
 def divides(unit: Unit) -> bool:
-    """Return whether there may be a division in a unit: an integer's must not trap, which takes a step of its own."""
+    """Return whether a unit may contain a division: integer ones must not trap, which takes a separate step."""
     return any(mark in _NO_DIVISION.sub("", text) for text in unit.texts.values() for mark in "/%")
 
 
@@ -114,9 +114,9 @@ def vectorised(
 
 
 def lanes_of(module: IRModule, made: Vectorised) -> int:
-    """Return the most lanes that a kernel runs in, given what was made of it for 32.
+    """Return the most lanes that a kernel runs in, from its text for 32 lanes.
 
-    One that waits keeps 32: fewer would be more coroutines to switch between.
+    A kernel that waits keeps 32: fewer lanes would mean more coroutines to switch between.
     """
     return 32 if asks_for_simdgroup(module) or waits(module) else machine().lanes_for(made.live_bits)
 
@@ -129,7 +129,7 @@ def object_of(made: Vectorised, unit: Unit, flags: tuple[str, ...] = ()) -> byte
     Refused
     """
     plain = tuple(flag for flag in flags or toolchain.flags() if flag != "-O3" and not flag.startswith("-D"))
-    return _compiled(made.text, (*plain, *_SECOND, *flags_for_vectors(made.text), "-c"), unit)
+    return _compiled(made.text, (*plain, *_SECOND, *flags_for_vectors(made.text, machine(flags).bits), "-c"), unit)
 
 
 def _compiled(text: str, flags: tuple[str, ...], unit: Unit) -> bytes:

@@ -3,7 +3,8 @@
 #pragma once
 #include "numbers.h"
 
-/// base + angle, or base - angle where `bits` has a sign; base is `quarters` times pi / 2, of 0, 1 and 2.
+/// base + angle, or base - angle if `bits` has the sign bit; base is `quarters` times pi / 2, where quarters is 0, 1 or
+/// 2.
 inline float $beside(float quarters, float angle, metal::uint bits) {
     return quarters * 0x1.921fb6p+0f + ($signed_by(angle, bits) - quarters * 0x1.777a5cp-25f);
 }

@@ -1,4 +1,4 @@
-// Sines, cosines and tangents: of an angle's distance from the nearest half or quarter of a circle, and their number.
+// Sines, cosines and tangents, from an angle's distance to the nearest half or quarter circle, and the number of those.
 #pragma once
 #include "numbers.h"
 
@@ -12,8 +12,8 @@ struct $angle {
 inline float $less_quarters(float x, float n) {
     return x - n * 0x1.92p+0f - n * 0x1.fb4p-12f - n * 0x1.444p-24f - n * 0x1.68c234p-39f;
 }
-/// How many circles any angle is, less whole ones. It is multiplied by 1 / (2 pi) in parts of 28 bits, whose products are
-/// exact, and loses whole circles after each; the rest of the product, far below a quarter, comes last.
+/// An angle in circles, without complete ones. It is multiplied by 1 / (2 pi) in parts of 28 bits, whose products are
+/// exact, and complete circles are dropped after each; the rest of the product, far below a quarter, is added last.
 struct $circles {
     double most, rest;
     inline explicit $circles(float size) {
@@ -35,8 +35,8 @@ struct $circles {
     }
 };
 
-/// The sine of |x|, or its cosine: that of the distance from the nearest multiple of pi, or from the nearest odd one of
-/// pi / 2, |r| <= pi / 2, to 2^-27; the last bit of `odd` turns its sign.
+/// The sine or cosine of |x|, from the distance to the nearest multiple of pi, or to the nearest odd multiple of
+/// pi / 2, |r| <= pi / 2, to 2^-27; the last bit of `odd` flips its sign.
 inline float $wave(float size, bool cosine) {
     const float shift = cosine ? 0.5f : 0.0f;
     const $nearest halves(size * 0x1.45f306p-2f - shift);
@@ -91,7 +91,7 @@ inline double $sine(double r) {
     p = p * z + double(-0x1.5555554502099p-3L);
     return r * z * p + r;
 }
-// Of |x| = n + r with |r| <= 1/2, exactly; n is odd where its half is not whole.
+// |x| = n + r with |r| <= 1/2, exactly; n is odd if its half is not an integer.
 inline metal::uint $sign_of_half_circles(float n) {
     const float halved = n * 0.5f;
     return halved == __builtin_elementwise_floor(halved) ? 0 : 0x80000000;

@@ -15,7 +15,7 @@ struct $exponential {
     }
     /// 2^n times a power of two.
     inline float raised(float x) const { return $of_bits($bits_of(x) + (n.bits() << 23)); }
-    /// A quarter of e^a, and of e^-a, where that is not beyond the digits of the other; float has infinity for cosh(90).
+    /// A quarter of e^a, and of e^-a unless it is below the other's digits; cosh(90) is infinite in float.
     inline float upper() const { return (up + 1) * raised(0.25f); }
     inline float lower() const {
         const float shifted = n.shifted, limit = 0x1.8p23f + 60;

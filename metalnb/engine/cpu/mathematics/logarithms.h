@@ -3,7 +3,7 @@
 #pragma once
 #include "numbers.h"
 
-/// A power of 2 is 0 in float, or infinite, for what lies beyond.
+/// Beyond these a power of 2 is 0 or infinite in float.
 inline double $held(double x) {
     const double least = -200, most = 200, below = x > most ? most : x;
     return below < least ? least : below;
@@ -34,8 +34,8 @@ inline float $bounded(float x, float least, float most) {
     const float below = x > most ? most : x;
     return below < least ? least : below;
 }
-/// The logarithm of 1 + f, of sqrt(1/2) to sqrt(2): 2 atanh(f / (f + 2)), to 2^-37. `near` is 1 / (f + 2), as a float: a
-/// division of floats, and a step of Newton's, take half as long. `twice` is two logarithms of e.
+/// The logarithm of 1 + f, from sqrt(1/2) to sqrt(2): 2 atanh(f / (f + 2)), to 2^-37. `near` is 1 / (f + 2), as a
+/// float: a division of floats, and a step of Newton's, take half as long. `twice` is two logarithms of e.
 inline double $wide_series(double f, float near, double twice) {
     const double divisor = f + 2, half_way = near, s = f * (half_way * (2 - divisor * half_way)), z = s * s;
     double p = double(0x1.e31062297148bp-4L) * twice;
@@ -63,7 +63,7 @@ struct $parts_of_logarithm {
         split(denormal ? raised : x, denormal ? below : above);
         series();
     }
-    /// Of x + lost, for a normal x.
+    /// The logarithm of x + lost, for a normal x.
     inline $parts_of_logarithm(float x, float lost) {
         f = lost * $of_bits(0x7f000000 - (split(x, -127) & 0x7f800000)) + f;
         series();
@@ -87,7 +87,7 @@ struct $parts_of_logarithm {
         const float square = f * f;
         rest = square * f * p - square * 0.5f;
     }
-    /// log(1 + f) times a number in two parts, the higher one of 13 bits: with 11 of f it has an exact product.
+    /// log(1 + f) times a number in two parts, the higher one with 13 bits: its product with 11 bits of f is exact.
     inline float times(float high, float low, float more) const {
         const float most = $of_bits($bits_of(f) & 0xffffe000);
         return most * high + (rest * (high + low) + ((f - most) * high + (f * low + more)));
@@ -111,7 +111,8 @@ inline float $h_log10(float x) {
     return $defined(x, of.e * 0x1.344p-2f + of.times(0x1.bcbp-2f, 0x1.ec549cp-16f, of.e * 0x1.3509f8p-18f));
 }
 
-/// x = n ln(2) + r, and e^r to 2^-28; r is kept in two parts, or its rounding were a quarter of an ulp.
+/// x = n ln(2) + r, and e^r to 2^-28; r is kept in two parts, since its rounding would otherwise be a quarter of an
+/// ulp.
 inline float $h_exp(float x) {
     const float held = $bounded(x, -104, 89);
     const $nearest n(held * 0x1.715476p+0f);
@@ -193,7 +194,7 @@ inline float $h_pow(float x, float y) {
     }
     return value;
 }
-/// x^y for x >= 0 alone (MSL 6.5), of |x|^y.
+/// x^y only for x >= 0 (MSL 6.5), from |x|^y.
 inline float $powr_of(float x, float y, float power) {
     const float undefined = __builtin_nanf(""), size = __builtin_elementwise_abs(x);
     const bool extreme = ($bits_of(size) - 1) >= 0x7f7fffff;  // 0 or infinity

@@ -14,7 +14,7 @@ inline float $h_nextafter(float x, float y) {
     const float sum = x + y, next = $of_bits(x == 0 ? from_zero : beside), number = (x != x) | (y != y) ? sum : next;
     return x == y ? y : number;
 }
-/// x - n y, where that is a float.
+/// x - n y, if that is a float.
 inline float $less_multiple(float x, float n, float y) {
 #if defined(__FMA__) || defined(__aarch64__)
     return __builtin_elementwise_fma(-n, y, x);

@@ -1,4 +1,4 @@
-// The reciprocal of a square root: nearly, and correctly rounded, by way of a wider type.
+// The reciprocal of a square root: approximate, and correctly rounded by way of a wider type.
 #pragma once
 
 inline float $h_rsqrt(float x) { return 1 / __builtin_elementwise_sqrt(x); }

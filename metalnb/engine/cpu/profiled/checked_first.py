@@ -1,4 +1,4 @@
-"""A dispatch run once with its accesses checked, before it is counted without checks."""
+"""Run a dispatch once with its accesses checked, before it is counted without checks."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from .copied_arguments import copied_arguments
 __all__ = ["check_accesses"]
 
 
-_engine = functools.cache(CpuEngine)  # without observers: none of them is to see what a profile runs
+_engine = functools.cache(CpuEngine)  # without observers: none should see a profile's runs
 
 
 def check_accesses(binary: VectorBinary, arguments: Sequence[Any], grid: Grid, threadgroup: Grid) -> None:
-    """Run a dispatch on copies, checked, unless all its accesses are proven to be in bounds and its loops to end.
+    """Run a dispatch on copies, checked, unless all its accesses are proven in bounds and its loops proven to end.
 
     Raises
     ------
     KernelFault
-        As the dispatch.
+        As for the dispatch.
     """
     if binary.checks is not None and binary.module_for(arguments, grid, threadgroup).checks:
         given, _ = copied_arguments(binary.unit, arguments)

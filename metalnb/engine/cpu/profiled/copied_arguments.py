@@ -1,4 +1,4 @@
-"""Copies of what a dispatch writes, so that the author's arrays stay as they are."""
+"""Copy the arrays that a dispatch writes, so that the author's arrays stay unchanged."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _LINE = 128  # bytes, aligned for any access
 def copied_arguments(
     unit: Unit, arguments: Sequence[Any],
 ) -> tuple[list[Any], list[tuple[int, np.ndarray[Any, Any]]]]:  # fmt: skip
-    """Return arguments with copies of those that are written; and each array with its number.
+    """Return the arguments with copies of those that are written, and each array with its number.
 
-    What overlaps is copied as one piece.
+    Overlapping arrays are copied as one piece.
     """
     written = {i for i, p in enumerate(unit.signature.params) if p.writable}
     arrays = [(i, _bytes_of(a)) for i, a in enumerate(arguments) if a is not None and not isinstance(a, int)]
@@ -47,7 +47,7 @@ def _bytes_of(argument: Any) -> np.ndarray[Any, Any]:
 
 
 def _merged(spans: list[tuple[int, int, int]]) -> Iterator[list[tuple[int, int, int]]]:
-    """Yield spans of memory in order, those that overlap together."""
+    """Yield spans of memory in order, with overlapping ones merged."""
     together: list[tuple[int, int, int]] = []
     end = 0
     for span in spans:

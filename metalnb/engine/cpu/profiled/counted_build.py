@@ -1,4 +1,4 @@
-"""A kernel in the counted build: the engine's own vector text at 32 lanes, with what counts, linked with counts.c."""
+"""A kernel in the counted build: the engine's vector text at 32 lanes, with counters, linked with counts.c."""
 
 from __future__ import annotations
 
@@ -36,26 +36,26 @@ _loading = threading.Lock()
 
 @dataclass(frozen=True, slots=True)
 class CountedBuild:
-    """A kernel that is counted.
+    """A kernel with counters.
 
     Attributes
     ----------
     name : str
-        The kernel's.
+        The kernel's name.
     linked : bytes
         A shared library.
     libraries : list of ctypes.CDLL
-        It, loaded once for each worker so far: each copy has counters of its own.
+        The library, loaded once for each worker so far: each copy has its own counters.
     checked : VectorBinary
         The kernel with its accesses checked.
     code : CountingCode
-        What the library's counters stand for.
+        What the library's counters mean.
     places : Origins
     operations : dict
-        By block and by line, what a lane does in it.
+        A lane's operations, by block and by line.
     registers : int
     storage_bytes, threadgroup_bytes : int
-        What the kernel's own threadgroup variables take here, and as Metal counts it.
+        The size of the kernel's threadgroup variables here, and as Metal counts it.
     variables : tuple of (int, int, int)
         See `Counts`.
     """
@@ -94,18 +94,18 @@ class _Asked:
 
 
 def counted_build(unit: Unit, grid: Grid, threadgroup: Grid) -> CountedBuild:
-    """Return a unit's counted build for a dispatch; made once.
+    """Return a unit's counted build for a dispatch, which is made once.
 
     Raises
     ------
     CompileError
-        Also for a kernel that cannot be in vector registers, with the reason.
+        Also for a kernel that cannot run in vector registers, with the reason.
     """
     try:
         return _of(_Asked(unit, form_for(grid, threadgroup, simd=True)))
     except (NotVectorised, UnreadText, Refused) as reason:
         said = f"it cannot be counted, since it does not run in vector registers: {reason}"
-        hint = "docs/vectoriser.md says what runs a thread at a time"
+        hint = "docs/vectoriser.md lists what runs a thread at a time"
         raise CompileError([driver.at_kernel(unit, said, hint)]) from None
 
 
@@ -129,7 +129,7 @@ def _of(asked: _Asked) -> CountedBuild:
 
 
 def _with_private(operations: dict[str, dict[int, Operations]], code: CountingCode, places: Origins) -> None:
-    """Add the accesses of a thread's own arrays, which the vectoriser alone can tell."""
+    """Add the accesses of thread arrays, which only the vectoriser knows."""
     for made in code.private:
         operations[made.block].setdefault(places.line(made), Operations()).private += 1
 

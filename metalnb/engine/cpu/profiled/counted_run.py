@@ -1,4 +1,4 @@
-"""A dispatch in the counted build: its threadgroups on copies, all or as many as there is time for. Counts come out."""
+"""Run a dispatch in the counted build, on copies: all threadgroups or as many as there is time for. Return counts."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .counts import SHARED, AccessCount, BarrierCount, Counts, LineOperations
 __all__ = ["run_counted"]
 
 _SHARED, _UNKNOWN = (1 << 32) - 1, -2
-_MOST_MARKS = 1 << 28  # bytes of marks for one argument
+_MOST_MARKS = 1 << 28  # bytes of marks per argument
 _SUMMED = ("runs", "lanes", "sectors", "lines", "used", "passes", "least", "contended")
 
 
@@ -31,25 +31,25 @@ def run_counted(
 ) -> Counts:  # fmt: skip
     """Run a dispatch in the counted build, on copies of what it writes.
 
-    The counted build does not check accesses: a dispatch with any that is not proven runs once before, checked.
+    The counted build does not check accesses: a dispatch with unproven accesses first runs once, checked.
 
     Parameters
     ----------
     unit, arguments, grid, threadgroup
         As for `Engine.compile` and `Engine.launch`.
     seconds : float
-        After which no further threadgroup is begun; at least one runs.
+        The time after which no further threadgroup is started; at least one runs.
     banks : int, optional
-        Of threadgroup memory, 4 bytes wide each; at most 64.
+        The banks of threadgroup memory, 4 bytes wide each; at most 64.
     progress : callable, optional
-        Is given the part of the time or of the threadgroups that is over, some 30 times a second.
+        Receives the elapsed fraction of the time or of the threadgroups, some 30 times a second.
 
     Raises
     ------
     CompileError
         Also for a kernel that does not run in vector registers.
     KernelFault
-        For an access out of bounds; when there is no memory for what its SIMD-groups keep across a barrier.
+        For an access out of bounds, or if there is no memory for the values that its SIMD-groups keep across a barrier.
     """
     build = counted_build(unit, grid, threadgroup)
     check_accesses(build.checked, arguments, grid, threadgroup)
@@ -68,7 +68,7 @@ def run_counted(
 
 
 def _granule(unit: Unit, number: int, memory: np.ndarray[Any, Any]) -> int:
-    """Return the bytes per mark of an argument: those of its scalar type, or more where the argument is long."""
+    """Return the bytes per mark of an argument: those of its scalar type, or more if the argument is long."""
     layout = unit.signature.params[number].type.layout
     granule = min(layout.dtype.itemsize, 8) if layout is not None else 1
     while memory.nbytes > granule * _MOST_MARKS:
@@ -76,7 +76,7 @@ def _granule(unit: Unit, number: int, memory: np.ndarray[Any, Any]) -> int:
     return granule
 
 
-# ---- What came out.
+# ---- Results.
 
 
 def _lines(build: CountedBuild, blocks: np.ndarray[Any, Any]) -> dict[int, LineOperations]:
@@ -104,7 +104,7 @@ def _lines(build: CountedBuild, blocks: np.ndarray[Any, Any]) -> dict[int, LineO
 
 
 def _accesses(build: CountedBuild, sites: np.ndarray[Any, Any], numbers: list[int]) -> Iterator[AccessCount]:
-    """Yield the source's accesses: what clang made several of is one."""
+    """Yield the source's accesses, counting one that clang duplicated as one."""
     together: dict[tuple[int, ...], list[Any]] = {}
     for record, access in zip(sites, build.code.accesses, strict=False):
         frame = build.places.author(access.made)

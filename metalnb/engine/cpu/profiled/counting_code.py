@@ -1,8 +1,8 @@
-"""What the vectoriser writes besides, in the counted build: before each block, branch, access and barrier.
+"""The counting instructions of the counted build: before each block, branch, access and barrier.
 
-A block adds to its counters where any lane is active; it may run with an empty mask. A branch whose lanes may part adds
-where they do. An access stores the 32 addresses and calls the runtime (runtime/counts.c). Nothing here reads what the
-kernel computes but addresses, conditions and masks.
+A block adds to its counters if any lane is active; it may run with an empty mask. A branch whose lanes may diverge adds
+if they do. An access stores the 32 addresses and calls the runtime (runtime/counts.c). Of the kernel's values this
+reads only addresses, conditions and masks.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ __all__ = ["CountingCode", "WatchedAccess"]
 _BRANCHES = frozenset({"br", "switch"})
 _THROUGH = frozenset({"getelementptr", "inttoptr", "bitcast", "freeze", "addrspacecast", "add", "or", "ptrtoint"})
 _COPIES = ("llvm.memcpy", "llvm.memmove")
-_FIRST = (0, 8, 16, 24)  # lanes that begin the shortest rows
+_FIRST = (0, 8, 16, 24)  # the first lanes of the shortest rows
 
 
 class WatchedAccess:
-    """An access that is reported to the runtime: its instruction, READ, WRITE or ATOMIC, and the bytes of a lane."""
+    """An access reported to the runtime: its instruction, READ, WRITE or ATOMIC, and the bytes per lane."""
 
     __slots__ = ("kind", "made", "size")
 
@@ -31,28 +31,28 @@ class WatchedAccess:
 
 
 class CountingCode:
-    """Writes what counts; see `Regions` for when it is called.
+    """Writes the counting instructions; see `Regions` for when it is called.
 
     Parameters
     ----------
     function : IRFunction
     work : dict of str to int
-        The operations of a lane in each block.
+        A lane's operations in each block.
     waits : bool
         Whether SIMD-groups wait for each other.
 
     Attributes
     ----------
     blocks : dict of str to int
-        The number of each block that is written.
+        The number of each block written.
     accesses : list of WatchedAccess
     barriers : list of IRInstruction
     branches : dict of str to IRInstruction
-        By block, the branch at its end.
+        The branch at the end of each block.
     private : list of IRInstruction
-        Accesses of a thread's own arrays.
+        Accesses of thread arrays.
     in_order : bool
-        Whether an atomic load is in a loop: it may wait for what a threadgroup before its own writes.
+        Whether an atomic load is in a loop: it may wait for a write of an earlier threadgroup.
     """
 
     def __init__(self, function: IRFunction, work: dict[str, int], *, waits: bool) -> None:
@@ -67,7 +67,7 @@ class CountingCode:
         self.in_order = False
 
     def __call__(self, body: FunctionBody, made: IRInstruction) -> None:
-        """Write what counts one instruction, and the block that it begins."""
+        """Write the counting code of one instruction, and of the block that it begins."""
         if made.block not in self.blocks:
             self._block(body, made.block)
         if made.ordering and made.opcode in {"load", "cmpxchg"} and body.analysis.flow.inner[made.block] is not None:
@@ -86,7 +86,7 @@ class CountingCode:
 
     @property
     def globals(self) -> str:
-        """LLVM's text of the counters that the code adds to, and of what it calls."""
+        """LLVM's text of the counters that the code adds to, and of the functions that it calls."""
         count = max(1, len(self.blocks))
         return (
             f"@metalnb_blocks = global [{count} x [4 x i64]] zeroinitializer\n"
@@ -116,7 +116,7 @@ class CountingCode:
         emitter.do(f"store i64 {total}, ptr {at}")
 
     def _branch(self, body: FunctionBody, made: IRInstruction) -> None:
-        """Count at which times lanes part."""
+        """Count how often lanes diverge."""
         self.branches[made.block] = made
         given = made.operands[0]
         if body.shape(given.text).uniform or made.opcode != "br":
@@ -151,9 +151,9 @@ class CountingCode:
         self.accesses.append(WatchedAccess(made, kind, size))
 
     def _report(self, body: FunctionBody, made: IRInstruction, pointer: str) -> None:
-        """Write the runtime's call: with lane 0's address where lanes are evenly apart, after all addresses else.
+        """Write the runtime's call: with lane 0's address if the lanes have one stride, else after all addresses.
 
-        Where they are so in each short row, it is the addresses of four lanes, while all are active.
+        If only each short row has a constant stride, the call has four lanes' addresses while all lanes are active.
         """
         emitter, shape = body.emitter, body.shape(pointer)
         site = f"i32 {len(self.accesses)}, i32 {emitter.bits(body.mask)}"
@@ -188,7 +188,7 @@ class CountingCode:
         emitter.do(f"call void @metalnb_accessed({site})")
 
     def _root(self, body: FunctionBody, name: str) -> str:
-        """Return where an address comes from: a thread's own memory, the arguments' list, or elsewhere."""
+        """Return where an address comes from: thread memory, the argument list, or elsewhere."""
         if name in body.analysis.interleaved:
             return "own"
         while (definition := body.analysis.definitions.get(name)) is not None:

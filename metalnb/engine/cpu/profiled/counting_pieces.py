@@ -10,16 +10,16 @@ from metalnb.errors import KernelFault
 
 __all__ = ["Pieces"]
 
-_BURST = 0.03  # seconds after which an interrupt is heard
+_BURST = 0.03  # seconds after which an interrupt is noticed
 
 
 class Pieces:
-    """Hands out threadgroups in bursts, until all are done, the time is over, or a worker has failed.
+    """Hands out threadgroups in batches until all are done, the time is up, or a worker has failed.
 
     Attributes
     ----------
     done : int
-        Threadgroups that are done.
+        Threadgroups done.
     failure : KernelFault or None
     """
 
@@ -43,13 +43,13 @@ class Pieces:
                 return range(0)
             burst = min(4 * last, int(min(_BURST, left) * last / max(took, 1e-9)))
             if self._workers > 1:
-                burst = min(burst, (self._groups - self._next) // (2 * self._workers))  # all end at much the same time
+                burst = min(burst, (self._groups - self._next) // (2 * self._workers))  # all end at about the same time
             first = self._next
             self._next = min(self._groups, first + max(1, burst))
             return range(first, self._next)
 
     def stop(self, failure: KernelFault | None = None) -> None:
-        """Hand out nothing more."""
+        """Stop handing out threadgroups."""
         with self._lock:
             self._stopped = True
             self.failure = self.failure or failure
@@ -60,11 +60,11 @@ class Pieces:
 
     @property
     def left(self) -> float:
-        """How many seconds one worker would still take, at most."""
+        """The most seconds that one worker would still take."""
         expected = self._spent * (self._groups - self.done) / max(1, self.done)
         return min(expected, self._seconds - self._spent)
 
     def tell(self) -> None:
-        """Tell how much is over: of the time, or of the threadgroups."""
+        """Report progress: the elapsed fraction of the time or of the threadgroups."""
         if self._progress is not None:
             self._progress(max(self.done / self._groups, min(1.0, self._spent / self._seconds)))

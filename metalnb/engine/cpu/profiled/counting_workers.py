@@ -34,16 +34,16 @@ _SUMMED = ("runs", "lanes", "sectors", "lines", "used", "passes", "least", "cont
 _SAMPLED = ("region", "mask", "cost", "sample", "group", "order")
 _BARRIER = np.dtype([("rounds", "u8"), ("spent", "u8"), ("waited", "u8"), ("groups", "u8", 32)])
 _ARENA = (1 << 20) + 1024 * (256 * 1024 + 9 * 64)  # as in runtime/dispatch.h
-_JOINED = 0.01  # seconds of work that are worth a second worker
+_JOINED = 0.01  # seconds of work that justify a second worker
 _MOST = 8  # workers
-_GOLDEN = 0.6180339887498949  # steps of this part of a whole spread evenly, however many are taken
+_GOLDEN = 0.6180339887498949  # steps of this fraction are spread evenly, however many are taken
 _ROW, _MANY = 8, 1024  # neighbouring threadgroups that run one after another, in grids of at least _MANY
-_PADDED = 32  # marks after the last one, which the runtime reads and writes as they are
-_PATTERNS = 2 * 128 * (LANES + 6 + 2 * LANES)  # words in which the runtime keeps the patterns of an access
-_MOST_KEPT = 1 << 28  # bytes for them that are kept for the next dispatch
+_PADDED = 32  # marks after the last one, which the runtime reads and writes unchanged
+_PATTERNS = 2 * 128 * (LANES + 6 + 2 * LANES)  # words for the runtime's patterns of an access
+_MOST_KEPT = 1 << 28  # bytes of patterns kept for the next dispatch
 
 _lock = threading.Lock()
-_patterns: dict[int, np.ndarray[Any, Any]] = {}  # by worker: all empty between two dispatches
+_patterns: dict[int, np.ndarray[Any, Any]] = {}  # by worker: all empty between dispatches
 
 
 class _Memory(ctypes.Structure):
@@ -62,7 +62,7 @@ class _Counting(ctypes.Structure):
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """What a dispatch is given.
+    """A dispatch's inputs.
 
     Attributes
     ----------
@@ -107,7 +107,7 @@ class Counters:
         ]
 
     def add(self, other: Counters) -> None:
-        """Add what another worker counted; of two samples the one that cost more stays, or the first."""
+        """Add another worker's counts; of two samples keep the costlier one, or the first."""
         for mine, its in zip(self.sites, other.sites, strict=True):
             for name in _SUMMED:
                 mine[name] += its[name]
@@ -125,12 +125,12 @@ class Counters:
 def count_with_workers(
     build: CountedBuild, given: Given, seconds: float, progress: Callable[[float], None] | None,
 ) -> tuple[Counters, int]:  # fmt: skip
-    """Run threadgroups until all are done or the time is over; return what was counted, and how many ran.
+    """Run threadgroups until all are done or the time is up; return the counts, and how many ran.
 
     Raises
     ------
     KernelFault
-        When there is no memory for what SIMD-groups keep across a barrier.
+        If there is no memory for the values that SIMD-groups keep across a barrier.
     """
     most = 1 if build.code.in_order or sys.platform == "win32" else min(_MOST, toolchain.cores())
     pieces = Pieces(given.groups, most, seconds, progress)
@@ -201,13 +201,13 @@ class _Worker:
                 piece = self.pieces.take(len(piece), time.perf_counter() - begun)
                 after_each()
         if ctypes.c_uint32.in_dll(self._library, "metalnb_full").value:
-            message = f"{self._build.name}: no memory for what its SIMD-groups keep across a barrier"
+            message = f"{self._build.name}: no memory for the values that its SIMD-groups keep across a barrier"
             raise KernelFault(message)
         self.counters.blocks[:] = np.ctypeslib.as_array(blocks).reshape(-1, 4)
 
     @contextlib.contextmanager
     def _counting(self, shared: int) -> Iterator[None]:
-        """Give the runtime the counters, and threadgroup memory's address; add up in the end."""
+        """Pass the runtime the counters and threadgroup memory's address; add up at the end."""
         given, counters = self._given, self.counters
         known = _empty_patterns(self._number, len(counters.sites))
         watched = (_Memory * max(1, len(given.regions)))(*(
@@ -232,7 +232,7 @@ class _Worker:
 
 
 def _empty_patterns(worker: int, count: int) -> np.ndarray[Any, Any]:
-    """Return memory for the patterns of `count` accesses; unless it is very large it is kept for the next dispatch."""
+    """Return memory for the patterns of `count` accesses; unless it is very large, it is kept for the next dispatch."""
     words = count * _PATTERNS
     found = _patterns.get(worker)
     if found is None or found.size < words:
@@ -244,7 +244,7 @@ def _empty_patterns(worker: int, count: int) -> np.ndarray[Any, Any]:
 
 @functools.lru_cache(64)
 def _step(groups: int) -> int:
-    """Return a number without a common divisor with another, near the golden section of it."""
+    """Return a number near the golden section of another and coprime to it."""
     step = max(1, round(groups * _GOLDEN))
     while gcd(step, groups) != 1:
         step += 1

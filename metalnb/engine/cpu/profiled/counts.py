@@ -1,4 +1,4 @@
-"""What a counted run gives: plain records, by block of LLVM's text."""
+"""The results of a counted run: plain records, by block of LLVM's text."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ SHARED = -1  # in place of a region's number: threadgroup memory
 
 @dataclass(slots=True)
 class Operations:
-    """What a lane does.
+    """A lane's operations.
 
     Attributes
     ----------
     flops : int
-        Additions, subtractions, multiplications and divisions of floats but of 1; a fused multiply-add is two.
+        Float additions, subtractions, multiplications and divisions, except reciprocals; a fused multiply-add is two.
     special : int
-        Calls of a function that a GPU has a unit of its own for, or a routine: reciprocals (each division has one),
-        roots, exponentials, sines.
+        Functions for which a GPU has a special unit or a routine: reciprocals (one per division), roots, exponentials,
+        sines.
     integer : int
-        Integer arithmetic, comparisons and shifts, those of addresses left out.
+        Integer arithmetic, comparisons and shifts, except for addresses.
     other : int
-        Comparisons, minima and choices of floats, conversions.
+        Comparisons, minima and selections of floats; conversions.
     simd : int
         SIMD functions, each one operation.
     private : int
-        Loads and stores of a thread's own arrays, which are not in registers.
+        Loads and stores of thread arrays, which are not in registers.
     """
 
     flops: int = 0
@@ -45,32 +45,32 @@ class Operations:
     private: int = 0
 
     def add(self, more: Operations, times: int = 1) -> None:
-        """Add others, some times."""
+        """Add other operations a number of times."""
         for name in Operations.__slots__:
             setattr(self, name, getattr(self, name) + times * getattr(more, name))
 
     @property
     def total(self) -> int:
-        """All of them."""
+        """The sum of all."""
         return sum(getattr(self, name) for name in Operations.__slots__)
 
 
 @dataclass(slots=True)
 class LineOperations:
-    """A source line, executed.
+    """The execution of a source line.
 
     Attributes
     ----------
     runs : int
         How often a SIMD-group executed it.
     issued, active : int
-        Instructions that SIMD-groups executed, and the lanes that were active, over all of them.
+        Instructions that SIMD-groups executed, and the active lanes, summed over all of them.
     operations : Operations
-        Of all lanes.
+        The operations of all lanes.
     simd : int
         SIMD functions that SIMD-groups executed.
     branches, divergent : int
-        Branches that SIMD-groups took, and those at which lanes went both ways.
+        Branches that SIMD-groups executed, and those at which lanes diverged.
     """
 
     runs: int = 0
@@ -84,7 +84,7 @@ class LineOperations:
 
 @dataclass(frozen=True, slots=True)
 class AccessCount:
-    """A load, store or atomic operation of the source, over all SIMD-groups.
+    """A load, store or atomic operation in the source, over all SIMD-groups.
 
     Attributes
     ----------
@@ -95,19 +95,19 @@ class AccessCount:
     size : int
         Bytes of one lane's access.
     region : int
-        The argument, by its number; SHARED for threadgroup memory, -2 for what is neither.
+        The argument's number; SHARED for threadgroup memory, -2 for other memory.
     runs, lanes : int
-        Accesses of a SIMD-group, and of lanes.
+        Accesses by SIMD-groups, and by lanes.
     sectors, lines : int
-        Stretches of 32 and of 128 bytes that they lie in.
+        The 32-byte and 128-byte segments that they access.
     used : int
-        Bytes asked for, what several lanes ask for counted once.
+        Bytes requested; those requested by several lanes count once.
     passes, least : int
-        Over the banks of threadgroup memory; without a conflict.
+        Passes over the banks of threadgroup memory, and those without conflicts.
     contended, repeated : int
-        Of an atomic operation: lanes that meet another one at their address; the most lanes at one.
+        For an atomic operation: lanes that share their address with another, and the most lanes at one address.
     sample : tuple of (int or None)
-        The addresses of the costliest one, None for an inactive lane: from the region's start.
+        The addresses of the costliest access, from the region's start; None for an inactive lane.
     group : int
         The threadgroup of the sample.
     """
@@ -140,7 +140,7 @@ class BarrierCount:
     rounds : int
         How often a threadgroup passed it.
     waited : float
-        The part of the SIMD-groups' time since the barrier before that they wait here, by instructions executed.
+        The fraction of the SIMD-groups' time since the previous barrier that they wait here, by instructions executed.
     slowest : int
         The SIMD-group of a threadgroup that the others wait for most.
     """
@@ -153,7 +153,7 @@ class BarrierCount:
 
 @dataclass(frozen=True, slots=True)
 class Touched:
-    """What of an argument's memory was touched: a byte for each granule, 1 read, 2 written, 3 both."""
+    """The accessed parts of an argument's memory: a byte for each granule, 1 read, 2 written, 3 both."""
 
     granule: int
     nbytes: int
@@ -161,11 +161,11 @@ class Touched:
 
     @property
     def distinct(self) -> int:
-        """Bytes that were read or written at least once."""
+        """Bytes read or written at least once."""
         return min(self.nbytes, int(np.count_nonzero(self.marks)) * self.granule)
 
     def sectors(self, bit: int) -> int:
-        """Return the stretches of 32 bytes of which any byte was read (1) or written (2)."""
+        """Return the 32-byte sectors of which any byte was read (1) or written (2)."""
         apart = max(1, 32 // self.granule)
         marked = (self.marks & bit) != 0
         padded = np.pad(marked, (0, -marked.size % apart))
@@ -174,20 +174,20 @@ class Touched:
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """A counted run.
+    """The counts of a run.
 
     Attributes
     ----------
     groups, sampled : int
-        Threadgroups of the dispatch, and those that were run.
+        Threadgroups of the dispatch, and those that ran.
     lines : dict of int to LineOperations
-        By line of the author's text; 0 for what none leads to.
+        By line of the author's source; 0 for code without one.
     accesses : tuple of AccessCount
     barriers : tuple of BarrierCount
     touched : dict of int to Touched
         By an argument's number.
     registers : int
-        An estimate, of 32 bits each.
+        An estimate of 32-bit registers.
     threadgroup_bytes : int
     variables : tuple of (int, int, int)
         Threadgroup variables: offset, size, number in the order of the source.

@@ -1,4 +1,4 @@
-"""What the blocks of a thread's text compute, by the author's line: counted once, multiplied by how often they ran."""
+"""The operations of a thread's blocks, by the author's line: counted once, multiplied by how often the blocks ran."""
 
 from __future__ import annotations
 
@@ -22,11 +22,10 @@ _OWN = ("llvm.assume", "llvm.lifetime", "llvm.experimental", "llvm.dbg", "llvm.d
 
 
 def operations_of(function: IRFunction, places: Origins) -> dict[str, dict[int, Operations]]:
-    """Return, by block and by line, what a lane does in it.
+    """Return a lane's operations, by block and by line.
 
-    The arithmetic of one function of mathematics (`sin`) is one special operation, and that of one SIMD function one
-    operation, where its result is: it is how this engine computes, and no GPU does
-    it so.
+    A mathematical function (`sin`) counts as one special operation, and a SIMD function as one operation, at its
+    result: their instructions here are specific to this engine, not to GPUs.
     """
     used = used_components(function)
     roots = {made.result for made in function if made.word.startswith("llvm.sqrt.")}
@@ -46,7 +45,7 @@ def operations_of(function: IRFunction, places: Origins) -> dict[str, dict[int, 
 
 
 def _count(made: IRInstruction, into: Operations, used: frozenset[int] | None, roots: set[str]) -> None:
-    """Add what one instruction does: of a vector, for the components that are used."""
+    """Add one instruction's operations; for a vector, those of the components used."""
     kind = made.type if made.opcode != "call" or not made.operands else made.operands[0].type
     count = len(used) if used is not None else kind.components
     if made.opcode in _ONE_FLOP:
@@ -64,7 +63,7 @@ def _count(made: IRInstruction, into: Operations, used: frozenset[int] | None, r
 
 
 def _divided(made: IRInstruction, count: int, into: Operations, roots: set[str]) -> None:
-    """Add a division: a reciprocal, and a multiplication by it. In fast math a root's reciprocal is one function."""
+    """Add a division: a reciprocal and a multiplication. In fast math a root's reciprocal is one function."""
     above, below = made.operands
     if above.text not in {"1.000000e+00", "splat (float 1.000000e+00)", "0xH3C00"}:
         into.flops += count

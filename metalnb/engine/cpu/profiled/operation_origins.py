@@ -1,4 +1,4 @@
-"""Where the instructions of a counted module come from: an author's line, or a header's function that counts as one."""
+"""The origin of a counted module's instructions: an author's line, or a header function that counts as one."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["Origins", "mark_of", "with_marks"]
 
 _MATHEMATICS = "/cpu/mathematics/"
 _COLLECTIVE = ("/include/metal_simdgroup", "/include/metal_quadgroup")
-_MATRIX = "/include/metal_simdgroup_matrix"  # whose products are operations of lanes here
+_MATRIX = "/include/metal_simdgroup_matrix"  # whose products are lane operations here
 _MARK = re.compile(
     r"= [^@\n]*\bcall [^@\n]*?(i32|i64) @metalnb_(function|special)_u\d\d\(i\d\d (?:noundef )?([^\n)]+)\)(?: #\d+)?"
 )
@@ -25,9 +25,9 @@ _NOTHING = "0"
 
 
 def with_marks(text: str) -> str:
-    """Return LLVM's text with plain operations for marks: adding 0 (collectives.h) and or with 0 (host.h).
+    """Return LLVM's text with plain operations as marks: adding 0 (collectives.h) and or with 0 (host.h).
 
-    What kept atomic operations apart is left out.
+    The calls that kept atomic operations apart are removed.
 
     clang has already simplified the text, so none of these operations is its own.
     """
@@ -35,7 +35,7 @@ def with_marks(text: str) -> str:
 
 
 def mark_of(made: IRInstruction) -> str:
-    """Return of what an instruction marks the result: ``"simd"`` or ``"special"``; ``""`` for no mark."""
+    """Return what an instruction marks: the result of a ``"simd"`` or ``"special"`` function; ``""`` for no mark."""
     if made.opcode in _MARKS and made.operands[1].text == _NOTHING and made.operands[0].text.startswith("%"):
         return _MARKS[made.opcode]
     return ""
@@ -48,7 +48,7 @@ class _Origin(NamedTuple):
 
 
 class Origins:
-    """Where the instructions of a module come from.
+    """The origins of a module's instructions.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ class Origins:
     def author(self, made: IRInstruction, depth: int = 3) -> Frame | None:
         """Return the innermost place in the author's cell, or None.
 
-        An instruction that clang merged from several has no place: then that of an operand, its address first.
+        An instruction that clang merged from several has no position; an operand's is used then, its address first.
         """
         found = self._looked_up(made.place).author
         if found is not None or not depth:
@@ -78,18 +78,18 @@ class Origins:
         return next((frame for other in used if other and (frame := self.author(other, depth - 1))), None)
 
     def line(self, made: IRInstruction) -> int:
-        """Return the line in the author's cell; 0 for none."""
+        """Return the line in the author's cell, or 0."""
         frame = self.author(made)
         return frame.line if frame else 0
 
     def special(self, made: IRInstruction) -> str:
-        """Return the call of a function of mathematics that an instruction is a part of, as a name; or ``""``."""
+        """Return the name of the mathematical function call that an instruction is part of, or ``""``."""
         return self._looked_up(made.place).special
 
     def collective(self, made: IRInstruction, depth: int = 3) -> bool:
-        """Return whether an instruction is a part of a SIMD function.
+        """Return whether an instruction is part of a SIMD function.
 
-        So is one without a place if all that uses it is.
+        One without a position is if all its uses are.
         """
         if made.place and self._module.metadata.get(made.place.removeprefix("!dbg ")):
             return self._looked_up(made.place).collective

@@ -1,7 +1,7 @@
-"""How many registers a thread needs, estimated: the most values alive at once in LLVM's text, in words of 32 bits.
+"""An estimate of a thread's registers: the most values alive at once in LLVM's text, in 32-bit words.
 
-A GPU's compiler reorders instructions, keeps what is uniform in registers of the SIMD-group, and may compute a value
-twice to save one. So this is an estimate, and no compiler's figure.
+A GPU's compiler reorders instructions, keeps uniform values in the SIMD-group's registers, and may recompute a value to
+save a register. So this is an estimate, not a compiler's figure.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from ...llvm.llvm_types import IRType, MemoryLayout
 
 __all__ = ["registers_of"]
 
-_BASE = 4  # for what the hardware keeps of a thread's position
+_BASE = 4  # for the hardware's record of a thread's position
 
 
 def registers_of(function: IRFunction, layout: MemoryLayout) -> int:
@@ -42,7 +42,7 @@ def _uses(made: IRInstruction, sizes: dict[str, int]) -> set[str]:
 
 
 def _alive_at_end(function: IRFunction, sizes: dict[str, int]) -> dict[str, set[str]]:
-    """Return the values that are used after each block."""
+    """Return the values used after each block."""
     at_start: dict[str, set[str]] = {label: set() for label in function.blocks}
     at_end: dict[str, set[str]] = {label: set() for label in function.blocks}
     taken = _taken_by_phis(function, sizes)

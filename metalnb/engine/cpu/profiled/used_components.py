@@ -1,4 +1,4 @@
-"""Which components of each vector anything uses. clang computes four products of which a kernel asked for one."""
+"""The used components of each vector: clang may compute four products where a kernel needs one."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _PICKED = re.compile(r"i32 (\d+|poison|undef)")
 
 
 def used_components(function: IRFunction) -> dict[str, frozenset[int]]:
-    """Return, by the name of each value that is a vector, the components that are used."""
+    """Return the used components of each vector value, by its name."""
     made = {one.result: one for one in function if one.result and one.type.kind == "vector"}
     used: dict[str, set[int]] = {name: set() for name in made}
     work: list[str] = []
@@ -43,14 +43,14 @@ def _all(operand: Operand) -> set[int]:
 
 
 def _directly(one: IRInstruction, operand: Operand) -> set[int]:
-    """Return what an instruction whose value is no vector uses of an operand."""
+    """Return the components of an operand used by an instruction whose value is not a vector."""
     if one.opcode == "extractelement" and operand is one.operands[0] and one.operands[1].text.isdigit():
         return {int(one.operands[1].text)}
     return _all(operand)
 
 
 def _behind(one: IRInstruction, components: set[int]) -> list[tuple[Operand, set[int]]]:
-    """Return what an instruction uses of its operands, for some components of its value."""
+    """Return the components of its operands that an instruction uses for some components of its value."""
     if one.opcode == "shufflevector":
         return _shuffled(one, components)
     if one.opcode == "insertelement" and one.operands[2].text.isdigit():

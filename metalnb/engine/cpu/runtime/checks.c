@@ -1,10 +1,10 @@
 // The checked build. The threads are fibers; clang's thread sanitizer reports each of their accesses, its other
-// sanitizers indexes and conversions, and watched_code.py values, shifts and loops. Threadgroups run one after the
-// other, on one core.
+// sanitizers report indices and conversions, and watched_code.py values, shifts and loops. Threadgroups run one after
+// another, on one core.
 //
-// Time is counted in moments: one begins with each threadgroup, and after each barrier, of a threadgroup or a SIMD-group,
-// and each fence. For each unit of watched memory, the last writer is kept, and two threads that have read it since
-// (marks.h).
+// Time is counted in moments: a new one begins with each threadgroup, after each barrier of a threadgroup or a
+// SIMD-group, and after each fence. Each unit of watched memory records its last writer, and two threads that have read
+// it since (marks.h).
 #define CHECKED
 #define AT_BARRIER(w) barrier_of(w)
 #define AT_START(w, i) group_of(w, i)
@@ -19,28 +19,28 @@ enum kind {
     DIVISION, LANE
 };
 
-typedef u64 mark;  // from the highest bit: 28 of the moment, 10 of the thread in its threadgroup, 1 for atomics, 25 of the place
-typedef struct { mark writer, reader, later; } unit;  // later: another thread than the reader
-static unit always;                                   // as if it were read at each moment
+typedef u64 mark;  // from the highest bit: 28 for the moment, 10 the thread in its group, 1 atomics, 25 the position
+typedef struct { mark writer, reader, later; } unit;  // later: a thread other than the reader
+static unit always;                                   // as if it were read in every moment
 
 typedef struct {  // a buffer or a threadgroup variable
     u64 start, size;    // in memory, in bytes
-    u64 before, after;  // guard bytes around it, where a stray access does no harm
+    u64 before, after;  // guard bytes around it, where an access out of bounds does no harm
     u32 shift;          // of a unit's size
     u32 shared;         // 1: each threadgroup has its own
     unit* units;
-    u8* again;          // 1 for each unit that was written again before anybody had read it
+    u8* again;          // 1 for each unit that was overwritten before any thread had read it
     u64 reads, writes, strays, atomics;
-    u64 constant;       // 1 as long as nobody may write it: no marks are made
+    u64 constant;       // 1 as long as no thread may write it: no marks are made
 } watched;
 
-typedef struct {  // an access, as it is logged; the thread is numbered in its threadgroup
-    unsigned short thread, what;  // what: the region's number, and in the last two bits 1 for a write and 2 for astray
+typedef struct {  // a logged access; the thread is numbered within its threadgroup
+    unsigned short thread, what;  // what: the region's number; last two bits: 1 for a write, 2 out of bounds
     u32 group;
     long long offset;
 } event;
 
-typedef struct {  // where a thread first made a NaN, or an infinity
+typedef struct {  // where a thread first computed a NaN or an infinity
     u32 place, operation;  // operation: its number, and in the last two bits how many operands it has
     float made, given[3];
 } origin;
@@ -48,11 +48,11 @@ typedef struct {  // where a thread first made a NaN, or an infinity
 typedef struct {
     u32 kind, written, size, count;
     u32 thread, group, place, region;
-    long long offset;  // from the region's start, in bytes; of an index, the index
+    long long offset;  // from the region's start, in bytes; for an index, the index
     u32 other, other_group, other_place, other_written;
-    float given;  // of a conversion, what does not fit; NaN where that is not known
-    u32 extra;    // of a variable that was never set, its number
-    u64 before, after;  // of a race: 8 bytes at a multiple of 8, before the access and after it
+    float given;  // for a conversion, the value that does not fit; NaN if unknown
+    u32 extra;    // for a variable that was never set, its number
+    u64 before, after;  // for a race, 8 bytes at a multiple of 8, before the access and after it
 } finding;
 
 typedef struct { u32 moment, group; } beginning;  // of a threadgroup
@@ -67,14 +67,14 @@ typedef struct {  // the watched regions, and memory for the findings: checked_r
     u64 count, most_events, most_origins, most_begun;
     u64 found, events_found, accesses, groups;
     u64 now;      // before the first moment; marks of earlier moments are from earlier runs
-    u64 stopped;  // 1: the time is up, and loops look for the thread that takes it; 2: every thread ends
+    u64 stopped;  // 1: the time is up, and loops look for the thread that uses it; 2: every thread ends
 } watch;
 static watch* state;
 static u32 group_number, killed;
 HIDDEN u64 metalnb_now;  // the moment
-static u64 group_start, interval_start;  // the moments at which the threadgroup began, and its last barrier was passed
+static u64 group_start, interval_start;  // the moments at which the threadgroup began and passed its last barrier
 static u64 run_start;
-static u64 since[SIMDGROUPS * LANES];    // of each thread: the moment at which its SIMD-group's last barrier was passed
+static u64 since[SIMDGROUPS * LANES];    // per thread: the moment at which its SIMD-group passed its last barrier
 
 extern const char image_end[] __asm("_end") HIDDEN;
 
@@ -144,7 +144,7 @@ static finding* noted(u32 kind, u32 place, u32 other_place, u32 region_number) {
 #include "fences.h"
 #include "marks.h"
 
-/// All threads that are left are at barriers, or none is left.
+/// All remaining threads are at barriers, or none remains.
 static void barrier_of(void* worker_) {
     worker* w = worker_;
     const u32 threads = w->group.size.x * w->group.size.y * w->group.size.z;
@@ -185,7 +185,7 @@ static void group_of(void* worker_, u64 index) {
     forget(worker_);
 }
 
-/// At a barrier of a SIMD-group: those that take part see each other's memory.
+/// At a SIMD-group barrier: the participating threads see each other's memory.
 HIDDEN void metalnb_ordered(const u64* given, const u64* more, u64* results, u32 active) {
     const worker* w = self();
     const u64 now = passed();

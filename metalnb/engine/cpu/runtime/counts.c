@@ -1,5 +1,5 @@
-// Kernels in vector registers that are counted (mnb.profile): as lanes.c, on one core, and each access of a SIMD-group
-// comes here with its 32 addresses before it is made.
+// Kernels in vector registers with counters (mnb.profile): like lanes.c, on one core, but each access of a SIMD-group
+// is first reported here with its 32 addresses.
 #include "lanes.c"
 
 #define LANES 32
@@ -15,27 +15,27 @@ enum { READ = 1, WRITE = 2, ATOMIC = 4 };
 
 typedef struct { u64 start, end; u32 shift, unused; u8* touched; } memory;  // touched: a byte for each 2^shift bytes
 
-// What an access of a SIMD-group comes to. It depends on the mask, on the lanes' distances from the first active one, and
-// on where that stands within 128 bytes of its array, which begins at a line on a device, wherever NumPy's does. So the
-// last pattern for each such place is kept, of all lanes and of fewer.
-typedef struct { u64 from, size; } stretch;  // from the first active lane's address on; modulo 2^64 before it
+// The cost of a SIMD-group's access. It depends on the mask, on the lanes' distances from the first active one, and on
+// that one's offset within 128 bytes of its array, which on a device begins at a line, wherever NumPy's does. So the
+// last pattern for each such offset is kept, for all lanes and for fewer.
+typedef struct { u64 from, size; } stretch;  // from the first active lane's address; modulo 2^64 below it
 typedef struct {
     u64 apart[LANES];
-    u64 hits;  // that are not added to the access's sums yet
+    u64 hits;  // not yet added to the access's sums
     u32 mask, lanes, sectors, lines, different, passes, least, repeated, stretch_count;
-    u32 in_rows;  // whether each eight lanes are known to be evenly apart, as always at this access
-    stretch stretches[LANES];  // of memory: lanes side by side are one
+    u32 in_rows;  // whether each eight lanes are known to have a constant stride, as always at this access
+    stretch stretches[LANES];  // of memory: adjacent lanes form one
 } pattern;
 #define PATTERNS 128  // bytes of a line
-#define SETS 2        // one for all lanes, one for fewer: at a grid's edges they alternate
+#define SETS 2        // one for all lanes, one for fewer: these alternate at a grid's edges
 
 typedef struct {
-    u32 size, kind, region, mask;  // bytes of a lane's access; of the sample, its mask
+    u32 size, kind, region, mask;  // bytes of a lane's access; the sample's mask
     u64 runs, lanes, sectors, lines, used, passes, least, contended;
-    u64 cost;            // of the sample: sectors, or passes over the banks
-    u64 sample[LANES];   // addresses, from the start of their array on
-    u32 group, order;    // the sample's threadgroup, and how many were begun before it
-    u32 repeated, unused; // the most lanes of one address, of an atomic operation
+    u64 cost;            // the sample's sectors, or passes over the banks
+    u64 sample[LANES];   // addresses, from the start of their array
+    u32 group, order;    // the sample's threadgroup, and how many began before it
+    u32 repeated, unused; // the most lanes at one address, for an atomic operation
     u64 filled[SETS][PATTERNS / 64];  // a bit for each known pattern
 } site;
 typedef pattern patterns[SETS][PATTERNS];
@@ -44,7 +44,7 @@ typedef struct { u64 rounds, spent, waited, groups[SIMDGROUPS]; } barrier;
 
 typedef struct {
     site* sites;
-    patterns* known;  // of each site; those that are not filled have an empty mask
+    patterns* known;  // of each site; empty ones have an empty mask
     barrier* barriers;
     memory* regions;
     u64 region_count, banks, shared_start, shared_end, site_count;
@@ -56,7 +56,7 @@ static u32 current_group, current_order;
 // Written by the vector code.
 HIDDEN u64 metalnb_addresses[LANES] __attribute__((aligned(64)));
 HIDDEN u64 metalnb_work;  // instructions that SIMD-groups have executed
-HIDDEN u64 metalnb_mark;  // what it was when the SIMD-group that runs began, or passed its last barrier
+HIDDEN u64 metalnb_mark;  // its value when the running SIMD-group began, or passed its last barrier
 
 static u32 distinct(const u64* v, u32 n) {
     u64 least = ~0ull, most = 0, bits = 0;
@@ -79,7 +79,7 @@ static u32 distinct(const u64* v, u32 n) {
     return found;
 }
 
-/// How many pieces of memory of 2^shift bytes the accesses lie in.
+/// The number of memory segments of 2^shift bytes that the accesses fall in.
 static u32 pieces(const u64* a, u32 n, u32 size, u32 shift) {
     u64 all[MOST_PIECES];
     u32 count = 0;
@@ -89,7 +89,8 @@ static u32 pieces(const u64* a, u32 n, u32 size, u32 shift) {
     return distinct(all, count);
 }
 
-/// How many lanes of a SIMD-group share a pass over the banks: all up to words of 4 bytes, half of 8, a quarter of 16.
+/// How many lanes of a SIMD-group share a pass over the banks: all for words of up to 4 bytes, half for 8, a quarter
+/// for 16.
 static u32 lanes_of_pass(u32 size) { return size <= 4 ? LANES : size <= 8 ? LANES / 2 : LANES / 4; }
 
 /// Passes over the banks for lanes that share a pass: one, and another for each bank conflict (two words of one bank).
@@ -143,7 +144,7 @@ typedef u8 marks __attribute__((vector_size(LANES), aligned(1)));
 #define FOR_LANES 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, \
     28, 29, 30, 31
 
-/// Mark a stretch of a region, as far as it is inside.
+/// Mark a range of a region, as far as it is inside.
 static inline void marked(const memory* m, u64 offset, u64 size, u8 mark) {
     const u64 bytes = m->end - m->start;
     if (offset >= bytes) return;
@@ -162,13 +163,13 @@ static void touch(const memory* m, u64 first, u32 kind, const pattern* p) {
         marked(m, first + p->stretches[i].from - m->start, p->stretches[i].size, mark);
 }
 
-/// Put together what lanes side by side touch.
+/// Merge the ranges that adjacent lanes access.
 static void join_lanes(pattern* p, u32 mask, u32 size) {
     u32 n = 0;
     for (u32 left = mask; left; left &= left - 1) {
         const u64 at = p->apart[__builtin_ctz(left)];
         stretch* last = p->stretches + n - 1;
-        if (n && at - last->from <= last->size) {  // it begins in the last one, or where that ends
+        if (n && at - last->from <= last->size) {  // it begins inside the last one, or at its end
             if (at - last->from + size > last->size) last->size = at - last->from + size;
         } else p->stretches[n++] = (stretch){at, size};
     }
@@ -184,7 +185,7 @@ static u32 region_of(u64 at, u32 before) {
     return UNKNOWN;
 }
 
-/// What an access comes to, worked out.
+/// Compute the cost of an access.
 static void work_out(pattern* p, const site* s, const u64* a, u32 mask, u64 first, u64 base) {
     u64 packed[LANES];
     u32 n = 0, dense = mask == ~0u;
@@ -224,7 +225,7 @@ static void add_up(site* s, pattern* p) {
     if (s->kind & ATOMIC) s->contended += hits * (p->lanes - p->different);
 }
 
-/// Where an access begins, and the pattern that was known for such a beginning.
+/// Where an access begins, and the known pattern for such a start.
 typedef struct { u64 first, base; u32 region, mask, phase; pattern* known; } beginning;
 
 static inline beginning begins(site* s, u64 first, u32 mask) {
@@ -235,7 +236,7 @@ static inline beginning begins(site* s, u64 first, u32 mask) {
     return (beginning){first, base, region, mask, phase, &counted.known[s - counted.sites][mask != ~0u][phase]};
 }
 
-/// Put the pattern of an access in place of the known one, and keep the access as the sample if none has cost more.
+/// Replace the known pattern by this access's, and keep the access as the sample if none has cost more.
 static __attribute__((noinline)) void replace(site* s, const beginning* b, const u64* a) {
     pattern* p = b->known;
     add_up(s, p);
@@ -254,7 +255,7 @@ static inline void hit(const site* s, const beginning* b) {
     if (b->region < counted.region_count) touch(counted.regions + b->region, b->first, s->kind, b->known);
 }
 
-/// An access of the lanes of a mask, to the addresses in metalnb_addresses.
+/// An access by a mask's lanes to the addresses in metalnb_addresses.
 HIDDEN void metalnb_accessed(u32 number, u32 mask) {
     if (!mask) return;
     site* s = counted.sites + number;
@@ -264,7 +265,7 @@ HIDDEN void metalnb_accessed(u32 number, u32 mask) {
     hit(s, &b);
 }
 
-/// An access whose addresses are evenly apart, always by the same stride: where it begins and its mask are all to compare.
+/// An access with a stride that is always the same: only its start and its mask need comparing.
 HIDDEN void metalnb_accessed_strided(u32 number, u32 mask, u64 lane_0, u64 stride) {
     if (!mask) return;
     site* s = counted.sites + number;
@@ -276,8 +277,8 @@ HIDDEN void metalnb_accessed_strided(u32 number, u32 mask, u64 lane_0, u64 strid
     hit(s, &b);
 }
 
-/// An access of all lanes whose addresses are evenly apart in each eight lanes, always by the same stride: the first of each
-/// are all to compare.
+/// An access by all lanes with a stride in each eight lanes that is always the same: only the first of each
+/// need comparing.
 HIDDEN void metalnb_accessed_rows(u32 number, u64 stride, u64 lane_0, u64 lane_8, u64 lane_16, u64 lane_24) {
     site* s = counted.sites + number;
     const beginning b = begins(s, lane_0, ~0u);
@@ -292,7 +293,7 @@ HIDDEN void metalnb_accessed_rows(u32 number, u64 stride, u64 lane_0, u64 lane_8
     hit(s, &b);
 }
 
-// ---- Who waits for whom: at each barrier, the work of each SIMD-group since the one before.
+// ---- Waiting times: at each barrier, the work of each SIMD-group since the previous one.
 
 static u32 open_site = ~0u, open_last, open_count;
 static u64 open_sum, open_most;
@@ -307,7 +308,7 @@ static void close_round(void) {
     open_count = 0, open_sum = 0, open_most = 0;
 }
 
-/// A SIMD-group comes to a barrier.
+/// A SIMD-group reaches a barrier.
 HIDDEN void metalnb_waits(u32 number, u32 index) {
     const u32 group = index / LANES;
     const u64 work = metalnb_work - metalnb_mark;
@@ -326,7 +327,7 @@ EXPORTED void metalnb_count(const counting* c) {
     metalnb_work = metalnb_mark = 0;
 }
 
-/// Add up what has not been yet, so that the sums of all accesses are whole, and forget the patterns.
+/// Add the remaining hits, so that all accesses' sums are complete, and forget the patterns.
 EXPORTED void metalnb_add_up(void) {
     for (u64 i = 0; i < counted.site_count; ++i)
         for (u32 set = 0; set < SETS; ++set)
@@ -338,8 +339,8 @@ EXPORTED void metalnb_add_up(void) {
                 }
 }
 
-/// Run some threadgroups, in rows of `row` side by side, which caches like, and the rows `step` apart around all of them, so
-/// that those of any stretch are spread evenly. What fills no row comes last.
+/// Run threadgroups in rows of `row` adjacent ones, which suits caches, with rows `step` apart and wrapping around, so
+/// that those of any range are spread evenly. Threadgroups that do not fill a row come last.
 EXPORTED void metalnb_spread(const dispatch* d, void* scratch, u64 from, u64 to, u64 step, u64 row) {
     const u64 all = (u64)d->groups.x * d->groups.y * d->groups.z, rows = all / row;
     for (u64 i = from; i < to; ++i) {

@@ -1,4 +1,4 @@
-// A dispatch as Python passes it (cpu_engine.py writes it), and what the two ways to run one share.
+// A dispatch as Python passes it (cpu_engine.py writes it), and what both ways of running one share.
 #pragma once
 
 typedef __UINT8_TYPE__ u8;
@@ -12,8 +12,8 @@ typedef struct {
     triple grid, size, groups;  // threads, threads of a threadgroup, threadgroups
     u32 count;                  // of arguments
     u32 memory;                 // bytes of threadgroup memory among the arguments
-    u32 static_memory;          // bytes of threadgroup memory that the kernel itself declares
-    u64 arguments[];            // addresses; with the highest bit, offsets in the threadgroup memory
+    u32 static_memory;          // bytes of threadgroup memory that the kernel declares
+    u64 arguments[];            // addresses, or with the highest bit set offsets in the threadgroup memory
 } dispatch;
 
 #define IN_THREADGROUP (1ull << 63)
@@ -23,13 +23,13 @@ typedef struct { triple first, size, nominal, grid, groups; } region;
 
 #define HIDDEN __attribute__((visibility("hidden")))
 
-// Of a core that runs fibers: its record, the stacks, threadgroup memory; aligned to its size.
+// For a core that runs fibers: its record, the stacks, threadgroup memory; aligned to its size.
 #define REGION (512ull << 20)
 #define STACKS (1ull << 20)
 #define STACK (256 * 1024 + 9 * 64)  // not a multiple of a page, so that the tops of the stacks share no cache set
 #define ARENA (STACKS + 1024 * (u64)STACK)
 
-/// Bytes from a region's start that a dispatch needs: a stack for each thread, in whole SIMD-groups.
+/// Bytes from a region's start that a dispatch needs: a stack for each thread, rounded up to full SIMD-groups.
 static inline u64 backed_stacks(const dispatch* d) {
     const u64 threads = ((u64)d->size.x * d->size.y * d->size.z + 31) / 32 * 32;
     return STACKS + (threads < 1024 ? threads : 1024) * STACK;

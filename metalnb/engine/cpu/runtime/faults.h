@@ -1,4 +1,4 @@
-// What a kernel calls where a check finds an access beyond its memory (engine/robust).
+// What a kernel calls where a check finds an access out of bounds (engine/robust).
 #pragma once
 #include "dispatch.h"
 

@@ -1,8 +1,8 @@
 // The happens-before order that fences make: part of checks.c.
 //
-// A thread that executes a fence and then writes an atomic publishes all that it did before the fence, and all that was
-// visible to it. A thread that reads that atomic and then executes a fence sees all of that. A barrier makes everything
-// visible to one thread of a threadgroup visible to all.
+// A thread that executes a fence and then writes an atomic publishes everything that it did before the fence, and
+// everything that was visible to it. A thread that reads that atomic and then executes a fence sees all of this. A
+// barrier makes everything visible to one thread of a threadgroup visible to all.
 #pragma once
 
 enum { DEVICE_SCOPE = 1, THREADGROUP_SCOPE, SIMDGROUP_SCOPE };
@@ -12,10 +12,10 @@ typedef struct release release;
 typedef struct {
     u64 moment, group_start, interval_start, since;
     u32 thread, scope, shared, device;  // shared, device: which memory
-    const known *heard, *group_heard;     // what is visible to the thread, and to all of its threadgroup
+    const known *heard, *group_heard;     // what is visible to the thread, and to its entire threadgroup
     u64 asked;                          // the query that last visited it
 } fence;
-struct release { fence* by; const release* earlier; };  // by an atomic; earlier: of the same one, which others changed since
+struct release { fence* by; const release* earlier; };  // by an atomic; earlier: of the same one, since changed
 struct known { const release* what; const known* next; u32 scope, shared, device; };
 
 static u32 fenced, lost;  // whether there was a fence; whether memory for the order of fences ran out
@@ -66,7 +66,7 @@ static void told_all(const worker* w) {
     }
 }
 
-/// A fence of the kernel's: host.h.
+/// A fence in the kernel: host.h.
 HIDDEN void metalnb_fence(u32 scope, u32 shared, u32 device) {
     const u32 thread = index_in_group(self());
     for (const known* k = pending[thread]; k; k = k->next) {
@@ -81,7 +81,7 @@ HIDDEN void metalnb_fence(u32 scope, u32 shared, u32 device) {
     fenced = 1;
 }
 
-/// An atomic operation: reads, writes, or both.
+/// An atomic operation: a read, a write, or both.
 static void at_atomic(u64 at, u32 reads, u32 writes) {
     if (!fenced || lost) return;
     const u32 thread = index_in_group(self());

@@ -1,11 +1,11 @@
-// Kernels whose threads converge: each thread of a threadgroup is a fiber, with a stack of its own. All fibers of a
+// Kernels whose threads converge: each thread of a threadgroup is a fiber with its own stack. All fibers of a
 // threadgroup run on one core, one at a time, until they converge or end.
 //
-// Who takes part in a SIMD function: a SIMD-group's lanes run one after the other, each up to a SIMD function, a barrier
-// or its end. Then, of the calls at which lanes wait, the first in the program's order (call_sites.py) is done, for the lanes
-// that wait at it: these are the active threads. So the lanes of a branch converge before those that went past it, and those
-// in a loop before those that have left it. A barrier is passed when every thread of the threadgroup is at one, or has
-// ended.
+// The lanes that take part in a SIMD function: a SIMD-group's lanes run one after another, each up to a SIMD function,
+// a barrier or its end. Then, of the calls at which lanes wait, the first in program order (call_sites.py) is executed
+// for the lanes that wait at it: these are the active threads. So the lanes in a branch converge before those that
+// skipped it, and those in a loop before those that have left it. A barrier is passed when every thread of the
+// threadgroup is at one, or has ended.
 #include "faults.h"
 
 #define LANES 32
@@ -15,8 +15,8 @@ typedef void resolve(const u64* given, const u64* more, u64* results, u32 active
 
 typedef struct {
     u32 ready, converging, waiting;  // lanes: able to run, at a SIMD function, at a barrier
-    u32 fresh;                    // of those able to run, the ones that have not started: they have no stack yet
-    u32 resting;                  // lanes that wait for another thread's write: they run when no other can
+    u32 fresh;                    // those able to run that have not started and have no stack yet
+    u32 resting;                  // lanes that wait for another thread's write: they run if no other can
     u32 first;                    // the index of lane 0 in the threadgroup
     u64 given[LANES], more[LANES], results[LANES];
     address site[LANES];
@@ -25,7 +25,7 @@ typedef struct {
 } simdgroup;
 
 typedef struct {
-    simdgroup* here;  // of the lane that runs
+    simdgroup* here;  // of the running lane
     u32 lane, simdgroups;
     void* home;
     u64 arguments[64];
@@ -34,7 +34,7 @@ typedef struct {
     simdgroup all[SIMDGROUPS];
 } worker;
 
-// What the checked build looks at (checks.c).
+// Used by the checked build (checks.c).
 #ifndef CHECKED
 #define AT_BARRIER(worker)
 #define AT_START(worker, index)
@@ -45,8 +45,8 @@ HIDDEN void metalnb_thread(const u64* arguments, const region* r, u32 index);
 
 #include "switching.h"
 
-/// The ranks of the calls of `metalnb_converge`, by the address that they return to, from the image's start on (call_sites.py).
-/// Without them the addresses themselves have to do, which are nearly in that order.
+/// The ranks of the calls of `metalnb_converge`, by their return address from the image's start (call_sites.py).
+/// Without them the addresses are used, which are nearly in that order.
 static const u32* ranks;
 #if __APPLE__
 extern const char image[] __asm("__mh_dylib_header") HIDDEN;
@@ -57,10 +57,10 @@ extern const char image[] __asm("__ehdr_start") HIDDEN;
 #endif
 __attribute__((visibility("default"))) void metalnb_call_sites(const u32* given) { ranks = given; }
 
-/// The stack that this runs on identifies the fiber.
+/// The current stack identifies the fiber.
 static inline worker* self(void) { return (worker*)((address)__builtin_frame_address(0) & ~(address)(REGION - 1)); }
 
-/// Do the first SIMD function at which lanes wait.
+/// Execute the first SIMD function at which lanes wait.
 static void converge_first(simdgroup* g) {
     address first = ~(address)0;
     u32 active = 0, lane = 0;
@@ -78,7 +78,7 @@ static void converge_first(simdgroup* g) {
     g->ready |= active;
 }
 
-/// Let those that rest run; false when there are none.
+/// Let resting lanes run; false if there are none.
 static int woken(worker* w) {
     u32 any = 0;
     for (u32 i = 0; i < w->simdgroups; ++i) {
@@ -92,7 +92,7 @@ static int woken(worker* w) {
     return any != 0;
 }
 
-/// Choose the lane that runs next; false when all have ended.
+/// Choose the lane that runs next; false if all have ended.
 static int chosen(worker* w) {
     for (;;) {
         simdgroup* g = w->here;
@@ -133,20 +133,20 @@ static void* standing(worker* w) {
     return prepared((address)w + STACKS + (g->first + lane + 1) * (address)STACK, started);
 }
 
-/// Let another lane run, until this one is chosen again.
+/// Let other lanes run until this one is chosen again.
 static void pass(worker* w, simdgroup* g, u32 lane) {
     void* to = chosen(w) ? standing(w) : w->home;
     if (w->here != g || w->lane != lane || to == w->home) swap(&g->stack[lane], to);
 }
 
-/// End the thread that runs, whatever it was about to do.
+/// End the running thread, whatever it was about to do.
 static __attribute__((noreturn)) void end(worker* w) {
     w->here->ready &= ~(1u << w->lane);
     pass(w, w->here, w->lane);
     __builtin_unreachable();
 }
 
-/// A thread that ends leaves its stack to the next one, if that has not started yet.
+/// A thread that ends passes its stack to the next one, if that has not started yet.
 static void started(void) {
     worker* w = self();
     for (;;) {
@@ -160,7 +160,7 @@ static void started(void) {
     }
 }
 
-// ---- What kernels call.
+// ---- Called by kernels.
 
 HIDDEN u32 metalnb_lane(void) { return self()->lane; }
 HIDDEN u32 metalnb_index(void) { return self()->here->first + self()->lane; }
@@ -194,14 +194,14 @@ HIDDEN __attribute__((noinline)) void metalnb_barrier(void) {
     pass(w, g, lane);
 }
 
-// ---- Threadgroup memory: each variable has a slot (host.h), which is given its place when the kernel is loaded.
+// ---- Threadgroup memory: each variable has a slot (host.h), which gets its offset when the kernel is loaded.
 
 typedef struct { u32 size, alignment, id; } slot;
 #if __APPLE__
 extern const slot slots[] __asm("section$start$__DATA$metalnb"), slots_end[] __asm("section$end$__DATA$metalnb");
 #elif _WIN32  // sections of one name are sorted by what follows the dollar sign
 __asm__(".section .slots$a,\"dr\"\n.p2align 2\n.long 0\nmetalnb_first_slot:\n"
-        ".section .slots$c,\"dr\"\n.p2align 2\nmetalnb_end_of_slots:\n.long 0\n.text");  // empty ones would be left out
+        ".section .slots$c,\"dr\"\n.p2align 2\nmetalnb_end_of_slots:\n.long 0\n.text");  // empty ones would be dropped
 extern const slot slots[] __asm("metalnb_first_slot") HIDDEN, slots_end[] __asm("metalnb_end_of_slots") HIDDEN;
 #else
 extern const slot slots[] __asm("__start_metalnb") __attribute__((weak)) HIDDEN;
@@ -212,7 +212,7 @@ static u32 offsets[VARIABLES];
 
 HIDDEN address metalnb_storage(const slot* variable) { return self()->arena + offsets[variable - slots]; }
 
-/// Place the kernel's threadgroup variables. Called once, before anything runs. Returns the bytes that they take.
+/// Place the kernel's threadgroup variables. Called once, before anything runs. Returns their size in bytes.
 __attribute__((visibility("default"))) u32 metalnb_prepare(void) {
     u32 end = 0;
     for (u32 i = 0; i < VARIABLES && slots + i != slots_end; ++i) {
@@ -238,7 +238,7 @@ static void begun(worker* w) {
     }
 }
 
-/// Run `count` threadgroups from the `first` one on, in a worker's region.
+/// Run `count` threadgroups, starting at `first`, in a worker's region.
 __attribute__((visibility("default"))) void metalnb_groups(const dispatch* d, void* scratch, u64 first, u64 count) {
     worker* w = scratch;
     BEGIN_STACKS((address)w);

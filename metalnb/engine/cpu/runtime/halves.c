@@ -1,11 +1,11 @@
-// Conversions of half: what clang calls where an x86-64 processor has no instruction for them.
+// Conversions of half, which clang calls where an x86-64 processor has no instruction for them.
 //
 // Between half and float there is F16C, from AVX2's processors on. Without it: F. Giesen, "Float->half variants", 2012.
 #ifndef __F16C__
 float __extendhfsf2(_Float16 x);
 float __extendhfsf2(_Float16 x) {
     const unsigned bits = __builtin_bit_cast(unsigned short, x), magnitude = (bits & 0x7fffu) << 13;
-    float value = __builtin_bit_cast(float, magnitude) * 0x1p112f;  // exact, of the least halves too
+    float value = __builtin_bit_cast(float, magnitude) * 0x1p112f;  // exact, even for the least halves
     unsigned whole = __builtin_bit_cast(unsigned, value);
     if (magnitude >= 0x7c00u << 13) whole = 0x7f800000u | magnitude;  // an infinity, or NaN
     return __builtin_bit_cast(float, whole | (bits & 0x8000u) << 16);

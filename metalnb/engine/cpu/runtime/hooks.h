@@ -1,14 +1,14 @@
-// What the checked build calls: part of checks.c.
+// The functions that the checked build calls: part of checks.c.
 #pragma once
 
-// ---- What clang's thread sanitizer calls.
+// ---- Called by clang's thread sanitizer.
 
 #define FROM ((address)__builtin_return_address(0))
 HIDDEN void __tsan_init(void) {}
 HIDDEN void __tsan_func_entry(void* p) {}
 HIDDEN void __tsan_func_exit(void) {}
 #define SELDOM(p, n, written, natural) accessed((u64)(p), n, written, 0, natural, FROM, 0)
-#define KEEPING __attribute__((preserve_most))  // registers, since most accesses do not come as far as this
+#define KEEPING __attribute__((preserve_most))  // in registers, since most accesses do not get this far
 #define ACCESS(n) \
     HIDDEN void __tsan_volatile_read##n(void* p) { SELDOM(p, n, 0, 1); } \
     HIDDEN void __tsan_volatile_write##n(void* p) { SELDOM(p, n, 1, 1); } \
@@ -62,7 +62,7 @@ static void patient(u64 at) {
     pass(w, g, lane);
 }
 
-/// An atomic operation that reads, and then writes.
+/// An atomic operation that reads and then writes.
 static void updated(u64 at, u32 size, address from) {
     read_first(at, size, place_at(from));
     accessed(at, size, 1, 1, 1, from, 0);
@@ -105,7 +105,7 @@ ATOMICS(8, u8) ATOMICS(16, __UINT16_TYPE__) ATOMICS(32, u32) ATOMICS(64, u64)
 HIDDEN void __tsan_atomic_thread_fence(int order) {}
 HIDDEN void __tsan_atomic_signal_fence(int order) {}
 
-// ---- What its other sanitizers call, each with a record of the source.
+// ---- Called by its other sanitizers, each with a source record.
 
 static finding* told(u32 kind, address from, u64 value) {
     finding* f = noted(kind, (u32)(from - (address)image), 0, ~0u);
@@ -124,7 +124,7 @@ HIDDEN void __ubsan_handle_float_cast_overflow(const cast_data* source, u64 valu
     if (f) f->given = source->from->bits == 32 ? __builtin_bit_cast(float, (u32)value) : __builtin_nanf("");
 }
 
-/// A shuffle takes a lane's value; `active` are those that come to it together.
+/// A shuffle takes a lane's value; `active` are the lanes that execute it together.
 HIDDEN void metalnb_reads_lane(u32 lane, u32 active) {
     if (lane < LANES && active >> lane & 1) return;
     finding* f = told(LANE, FROM, lane);
@@ -133,9 +133,9 @@ HIDDEN void metalnb_reads_lane(u32 lane, u32 active) {
     if (f) f->other = least(LANES, size.x * size.y * size.z - w->here->first);  // how many lanes there are
 }
 
-// ---- What watched_code.py inserts. It checks by itself whether there is anything to report.
+// ---- Inserted by watched_code.py, with inline tests whether there is anything to report.
 
-/// In a loop, when the time is up. Reports a thread that runs many more iterations while no other thread gets to run.
+/// Called in loops when the time is up. Reports a thread that runs many more iterations while no other thread can run.
 #define MANY (1u << 20)
 HIDDEN void metalnb_late(void) {
     worker* w = self();
@@ -161,7 +161,7 @@ static inline int finite(float x) { return (bits_of(x) & 0x7f800000) != 0x7f8000
 /// A variable that was never set: clang gives it these bits, as a float or as a widened half.
 static inline int unset(float x) { return bits_of(x) == 0xffffffff || bits_of(x) == 0xffffe000; }
 
-/// A thread reads a variable of its own that it has never set. The last bit says that it is an integer; a float is
+/// A thread reads one of its variables that it has never set. The last bit marks an integer; a float is
 /// reported only if its value is used.
 static u32 never_set[SIMDGROUPS * LANES];  // the last such float of each thread, counted from 1
 HIDDEN void metalnb_never_set(u32 what) {
@@ -180,7 +180,7 @@ HIDDEN void metalnb_not_finite(float made, float a, float b, float c, u32 operat
             if (f) f->extra = never_set[index_in_group(self())];
             return;
         }
-        if (infinity && !finite(given[i])) return;  // it was there before
+        if (infinity && !finite(given[i])) return;  // it existed before
     }
     worker* w = self();
     const u64 at = 2 * (u64)in_grid(w, index_in_group(w)) + infinity;

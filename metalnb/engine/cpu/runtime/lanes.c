@@ -1,13 +1,13 @@
-// Kernels in vector registers: the kernel's own object file runs a threadgroup, all of it on one core. Where its
-// SIMD-groups wait for each other they are coroutines, whose frames lie where fibers have their stacks.
+// Kernels in vector registers: the kernel's object file runs an entire threadgroup on one core. SIMD-groups that wait
+// for each other are coroutines, whose frames are in the place of fibers' stacks.
 #include "faults.h"
 
 HIDDEN u32 metalnb_threads(const u64* arguments, const region* r, address arena, address frames, u64 bytes);
 
-/// Set where a threadgroup's frames had no room: it did not run.
+/// Set if a threadgroup's frames had no room, so that it did not run.
 __attribute__((visibility("default"))) u32 metalnb_full = 0;
 
-/// Run `count` threadgroups from the `first` one on, in a worker's region if the kernel has use for one.
+/// Run `count` threadgroups, starting at `first`, in a worker's region if the kernel needs one.
 __attribute__((visibility("default"))) void metalnb_groups(const dispatch* d, void* scratch, u64 first, u64 count) {
     u64 arguments[64];
     const address arena = scratch ? (address)scratch + ARENA : 0, frames = scratch ? (address)scratch + STACKS : 0;

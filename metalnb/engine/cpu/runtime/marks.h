@@ -1,19 +1,19 @@
-// Which thread touched which element: part of checks.c.
+// Records which thread accessed which element: part of checks.c.
 //
-// Two threads race when one of them writes, not both are atomic, and nothing orders them: a barrier of their
+// Two threads race if one of them writes, not both are atomic, and nothing orders them: a barrier of their
 // threadgroup, or of their SIMD-group, or fences with an atomic between them (fences.h). Nothing else orders two
 // threadgroups.
 //
-// Most accesses need none of this. Each load of a kernel has a site. Code from watched_code.py compares it with the
+// Most accesses need none of this. Each load of a kernel has a site. Code from access_sites.py compares it with the
 // last load at that site: if both read the same memory, and either no thread may write it or two threads have already
 // read this element at this moment, there is nothing to report and nothing to record.
 #pragma once
 
 typedef struct {  // as the kernel's text has it
-    u64 start, limit;  // where it begins, and how many elements of the access's size it holds; 0 for none
+    u64 start, limit;  // where it begins, and its number of elements of the access's size; 0 for none
     const u8* units;   // marks, or a placeholder where none are made
     u64 mask;          // of an element's number
-    u64 count;         // of loads that needed no call
+    u64 count;         // the loads that needed no call
     u64 region;        // counted from 1
 } site;
 extern site metalnb_sites[] HIDDEN;
@@ -33,14 +33,14 @@ static void close_sites(void) {
     count_sites();
     begin_sites();
 }
-/// Let a site's loads from this memory look by themselves.
+/// Enable a site's inline check for this memory.
 static void open(site* s, u64 start, u64 size, u32 bytes, u64 region_number, const unit* units) {
     if (start & (bytes - 1)) return;
     if (s->limit && s->region) state->regions[s->region - 1].reads += s->count;
     *s = (site){start, size / bytes, (const u8*)(units ? units : &always), units ? ~0ull : 0, 0, region_number};
 }
 
-// ---- Races, with the values of both.
+// ---- Races, with both values.
 
 static finding* racing;  // a writer's last finding: its value is in memory by the next access
 static u64 racing_at;
@@ -94,7 +94,7 @@ static void read_unit(const watched* r, u64 i, mark mine, u32 thread, u32 size) 
     const mark reader = u->reader;
     const int past = moment_of(reader) >= group_start && moment_of(reader) < interval_start;
     if (!reader || past || own(reader, thread)) u->reader = mine;
-    else if (known == BEFORE) u->later = mine;  // and then others need not look here at this moment
+    else if (known == BEFORE) u->later = mine;  // then others need not look here in this moment
 }
 
 static void write_unit(const watched* r, u64 i, mark mine, u32 thread, u32 size) {
@@ -112,7 +112,7 @@ static void write_unit(const watched* r, u64 i, mark mine, u32 thread, u32 size)
         met(1, m, 0, place_of(mine), r, i << r->shift, size);
         met_one = 1;
     }
-    // Of one thread's own writes clang leaves out the reads between them.
+    // Between one thread's own writes clang removes the reads.
     if (writer && !r->shared && !met_one && !atomic && !u->reader && !is_atomic(writer) && !own(writer, thread)) {
         r->again[i] = 1;
         finding* f = noted(TWICE, place_of(mine), place_of(writer), (u32)(r - state->regions));
@@ -130,7 +130,7 @@ static inline mark marked(u32 thread, u32 atomic, address from) {
     const u32 place = place_at(from);
     return metalnb_now << 36 | (mark)thread << 26 | (mark)atomic << 25 | (place >> 25 ? 0 : place);
 }
-/// Marks below it are of other memory, which was at this address before.
+/// Marks below it belong to memory that was at this address before.
 static inline mark oldest_of(const watched* r) { return (r->shared ? group_start : run_start + 1) << 36; }
 static inline int before_all(mark m) { return m >= group_start << 36 && m < interval_start << 36; }
 
@@ -152,7 +152,7 @@ static inline int written_quietly(const watched* r, unit* u, mark mine, u32 thre
     *u = (unit){mine, 0, 0};
     return 1;
 }
-/// The fast path of an access, whose site's previous access has found the region; false if it needs the slow one.
+/// The fast path of an access whose site's previous access found the region; false if it needs the slow path.
 static inline __attribute__((always_inline)) int quick(u64 at, u32 size, u32 written, address from, site* s) {
     if (!s->region || racing || state->stopped > 1) return 0;
     watched* r = &state->regions[s->region - 1];
@@ -192,7 +192,7 @@ static void astray(u64 at, u32 size, u32 written, u32 place, worker* w) {
     }
 }
 
-/// What an atomic operation reads before it writes: memory of the threadgroup must have been written by then.
+/// The read of an atomic operation before its write: threadgroup memory must have been written by then.
 static void read_first(u64 at, u32 size, u32 place) {
     for (u32 number = 0; number < state->count; ++number) {
         const watched* r = &state->regions[number];
@@ -204,8 +204,8 @@ static void read_first(u64 at, u32 size, u32 place) {
 }
 
 /// An access of `size` bytes. Threads in marks are numbered in their threadgroup, but in findings in the grid.
-/// `natural`: the address should be a multiple of the size. `s`: the site, if it is a plain load or store of
-/// the kernel's own.
+/// `natural`: the address should be a multiple of the size. `s`: the site, if it is a plain load or store in
+/// the kernel.
 static __attribute__((noinline)) void accessed(
     u64 at, u32 size, u32 written, u32 atomic, u32 natural, address from, site* s) {
     worker* w = self();

@@ -1,28 +1,27 @@
-// The thread pool, one per process, that runs a dispatch's threadgroups on this machine's cores.
-// The caller starts at once, alone, and shares the rest with the workers when that looks long enough. So a small
-// dispatch wakes no worker, and no dispatch depends on workers that never come (a forked process has none).
-// A sleeping thread takes some 50 microseconds to wake, as long as many dispatches run. So a worker spins for a while,
-// waiting for the next dispatch, before it sleeps; the caller likewise spins before it sleeps until the last workers
-// are done.
+// The process's thread pool, which runs a dispatch's threadgroups on this machine's cores.
+// The caller starts immediately, alone, and shares the rest with the workers if that looks long enough. So a small
+// dispatch wakes no worker, and no dispatch depends on workers that never come (a forked process has none). A sleeping
+// thread takes some 50 microseconds to wake, as long as many dispatches run. So a worker spins for a while, waiting for
+// the next dispatch, before it sleeps; the caller likewise spins before it sleeps until the last workers are done.
 #include "system.h"
 
 typedef void groups(const dispatch* d, void* scratch, u64 first, u64 count);
 
 // Nanoseconds.
-#define SOON 2000       // before this the caller does not judge how long a dispatch will take
+#define SOON 2000       // before this the caller does not estimate a dispatch's time
 #define SHARED 6000     // share the rest with spinning workers if it would take the caller this long alone,
 #define WOKEN 30000     // and with sleeping workers if it would take this long:
 #define EACH 10000      // one worker for each such part
 #define WATCHED 100000  // how long a thread spins before it sleeps
 #define MOST 256        // workers
 
-// ---- Regions, for fibers: reserved, and backed by memory only where a dispatch needs it. Those not in use are kept.
-typedef struct { char* start; u64 stacks, memory; } place;  // bytes backed, from its start and from ARENA on
+// ---- Regions for fibers: reserved, and backed by memory only where a dispatch needs it. Unused ones are kept.
+typedef struct { char* start; u64 stacks, memory; } place;  // bytes backed, from its start and from ARENA
 static mutex keeping;
 static place kept[MOST];
 static u32 kept_count;
 
-/// A region for a dispatch; its start is 0 when there is no memory.
+/// A region for a dispatch; its start is 0 if there is no memory.
 static place taken(const dispatch* d) {
     place p = {0, 0, 0};
     lock(&keeping);
@@ -46,13 +45,13 @@ static void given_back(place p) {
     if (full) released(p.start);
 }
 
-// ---- The work at hand.
-static mutex one_dispatch;  // held by the thread whose dispatch has the workers
+// ---- The current work.
+static mutex one_dispatch;  // held by the thread whose dispatch uses the workers
 static mutex changing;
 static condition begun, ended;
 static u32 workers, started;
 static u64 number;  // of the dispatch, so that each worker joins it once
-static u32 joined;  // workers at it
+static u32 joined;  // workers working on it
 static u32 watching;  // workers that spin, waiting for the next one
 static struct { groups* run; const dispatch* d; u64 next, end, step; int fibers, open; } work;
 
@@ -66,7 +65,7 @@ static inline void pause_briefly(void) {
 #endif
 }
 
-/// Spin until a dispatch other than `seen` is there, or for a while.
+/// Spin until a dispatch other than `seen` arrives, or for a while.
 static void watch_for_work(u64 seen) {
     for (const u64 until = now() + WATCHED; now() < until;)
         for (int i = 0; i < 32; ++i) {
@@ -81,7 +80,7 @@ static void watch_for_end(void) {
         for (int i = 0; i < 32 && count_of(&joined); ++i) pause_briefly();
 }
 
-/// Do pieces of the work until none is left; 0 when there is no memory for the fibers.
+/// Do pieces of the work until none is left; 0 if there is no memory for the fibers.
 static int helped(void) {
     const place p = work.fibers ? taken(work.d) : (place){0, 0, 0};
     if (work.fibers && !p.start) return 0;
@@ -119,7 +118,7 @@ THREAD(working) {
     return 0;
 }
 
-/// Get ready for `count` workers beside the caller. Called once.
+/// Prepare for `count` workers besides the caller. Called once.
 __attribute__((visibility("default"))) void metalnb_open(u32 count) {
     begin_lock(&keeping);
     begin_lock(&one_dispatch);
@@ -129,7 +128,7 @@ __attribute__((visibility("default"))) void metalnb_open(u32 count) {
     workers = count < MOST ? count : MOST;
 }
 
-/// Wake as many workers as the caller's remaining time calls for; spinning ones come by themselves.
+/// Wake as many workers as the caller's remaining time calls for; spinning ones join on their own.
 static void wake_for(u64 nanoseconds) {
     const u64 wanted = nanoseconds / EACH, ready = count_of(&watching);
     if (wanted >= started) wake_all(&begun);
@@ -162,14 +161,14 @@ static int shared(groups* run, const dispatch* d, u64 first, u64 end, int fibers
     return done || whole;
 }
 
-/// Lend a region to a dispatch that does without the pool's threads.
+/// Lend a region to a dispatch that does not use the pool's threads.
 __attribute__((visibility("default"))) int metalnb_lend(const dispatch* d, place* into) {
     *into = taken(d);
     return into->start != 0;
 }
 __attribute__((visibility("default"))) void metalnb_return(const place* lent) { given_back(*lent); }
 
-/// Run a dispatch to its end; 0 when there is no memory for its fibers.
+/// Run a dispatch to its end; 0 if there is no memory for its fibers.
 __attribute__((visibility("default"))) u64 metalnb_run(groups* run, const dispatch* d, int fibers) {
     const u64 end = (u64)d->groups.x * d->groups.y * d->groups.z;
     const place p = fibers ? taken(d) : (place){0, 0, 0};
@@ -188,7 +187,7 @@ __attribute__((visibility("default"))) u64 metalnb_run(groups* run, const dispat
             unlock(&one_dispatch);
             break;
         }
-        if (elapsed < SOON) step *= 2;  // so that a dispatch of many small threadgroups seldom reads the clock
+        if (elapsed < SOON) step *= 2;  // so that a dispatch of many small threadgroups rarely reads the clock
     }
     const u64 took = now() - start;
     if (p.start) given_back(p);

@@ -1,4 +1,5 @@
-// What clang's thread sanitizer calls. The file that includes this defines `accessed(address, size, written, atomic, from)`.
+// Functions that clang's thread sanitizer calls. The file that includes this defines `accessed(address, size, written,
+// atomic, from)`.
 #define FROM ((address)__builtin_return_address(0))
 HIDDEN void __tsan_init(void) {}
 HIDDEN void __tsan_func_entry(void* p) {}

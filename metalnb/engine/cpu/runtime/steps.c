@@ -1,5 +1,5 @@
 // The traced build: fibers that log each statement before they run it, with the values of the variables in scope, and
-// each access to watched memory. One threadgroup runs, on one core.
+// each access of watched memory. One threadgroup runs, on one core.
 #define CHECKED
 #define AT_BARRIER(w) ++epoch
 #define AT_START(w, i)
@@ -12,12 +12,12 @@ typedef struct { u64 start, size, before, after; } watched;
 typedef struct { const void* at; const char* type; u64 size; } variable;  // $seen in steps.h
 
 // A record of the log, in units of 8 bytes: a head, then for a step each variable's head and bytes, for an access the
-// bytes that it left behind.
+// bytes after it.
 enum { STEP = 1, ENTER, LEAVE, READ_OF, WRITE_OF, WILD_AT };
 typedef struct { u32 kind, thread, site, epoch; u64 at; u32 count, size; } record;
 typedef struct { u64 at, type; u32 size, kept; } value;
 
-#define MOST_BYTES 512  // of a variable
+#define MOST_BYTES 512  // per variable
 static struct { char* log; u64 size, used; watched* regions; u32 count, full, first, end; } state;
 static struct { u64 at, into; u32 size; } written;  // by the last access: its value is in memory at the next event
 
@@ -82,7 +82,7 @@ static void accessed(u64 at, u32 size, u32 is_write, u32 atomic, address from) {
         return;
     }
     const u64 own = (u64)w;
-    if (at >= own && at < own + REGION) return;           // its own stack, threadgroup memory that has no name
+    if (at >= own && at < own + REGION) return;           // its own stack, or unnamed threadgroup memory
     if (at >= (u64)image && at < (u64)image_end) return;  // a constant of the program
     u32 near = 0;
     for (u32 i = 0; i < state.count; ++i) {

@@ -1,4 +1,4 @@
-// Stacks for fibers: switching the processor between them, and registering them with the system.
+// Fibers' stacks: switching the processor between them, and registering them with the system.
 #pragma once
 #include "dispatch.h"
 

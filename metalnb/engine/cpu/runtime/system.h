@@ -1,5 +1,5 @@
-// What the pool needs of the system: locks, threads, a clock, memory. It is declared here, since no headers of the C
-// library come with the compiler.
+// What the pool needs from the system: locks, threads, a clock, memory. It is declared here because the compiler comes
+// without the C library's headers.
 #pragma once
 #include "dispatch.h"
 
@@ -57,7 +57,7 @@ static inline u64 now(void) {
     return (u64)t.seconds * 1000000000 + (u64)t.nanoseconds;
 }
 
-/// Addresses of a region, aligned to its size and backed by memory where they are touched; 0 when there are none.
+/// A region's addresses, aligned to its size and backed by memory where accessed; 0 if there are none.
 static inline char* reserved(void) {
     char* whole = mmap(0, 2 * REGION, 3, ANONYMOUS, -1, 0);
     if (whole == (char*)-1) return 0;

@@ -1,4 +1,4 @@
-// system.h for Windows, on the locks and condition variables that take no more than a pointer.
+// system.h for Windows, with the locks and condition variables that are as small as a pointer.
 #pragma once
 
 typedef struct { void* word; } mutex;  // SRWLOCK, CONDITION_VARIABLE: 0 is ready for use
@@ -28,7 +28,7 @@ static inline void wake_all(condition* c) { WakeAllConditionVariable(c); }
 #define THREAD(name) static u32 name(void* unused)
 #define AS_A_RESERVATION 0x10000  // STACK_SIZE_PARAM_IS_A_RESERVATION
 static inline int thread_begun(u32 (*start)(void*)) {
-    void* thread = CreateThread(0, 8 << 20, start, 0, AS_A_RESERVATION, 0);  // as much stack as Linux gives
+    void* thread = CreateThread(0, 8 << 20, start, 0, AS_A_RESERVATION, 0);  // as much stack as on Linux
     if (!thread) return 0;
     CloseHandle(thread);
     return 1;
@@ -43,12 +43,12 @@ static inline u64 now(void) {
 }
 
 enum { COMMIT = 0x1000, RESERVE = 0x2000, RELEASE = 0x8000, NO_ACCESS = 1, READ_WRITE = 4 };
-/// Addresses of a region, aligned to its size; 0 when there are none.
+/// A region's addresses, aligned to its size; 0 if there are none.
 static inline char* reserved(void) {
     for (int tried = 0; tried < 16; ++tried) {
         char* whole = VirtualAlloc(0, 2 * REGION, RESERVE, NO_ACCESS);
         if (!whole) return 0;
-        VirtualFree(whole, 0, RELEASE);  // no part alone can be released; another thread may be quicker now
+        VirtualFree(whole, 0, RELEASE);  // parts cannot be released; another thread may be faster now
         char* aligned = (char*)(((address)whole + REGION - 1) & ~(address)(REGION - 1));
         char* region = VirtualAlloc(aligned, REGION, RESERVE, NO_ACCESS);
         if (region) return region;

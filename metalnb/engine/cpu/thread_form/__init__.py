@@ -1,5 +1,5 @@
 """Kernels run one thread at a time, for the engine ``cpu``: those that cannot be vectorised.
 
-A unit comes in. ``thread_build`` compiles it to an object file, as a loop over threads or as fibers; ``thread_binary``
-is what the engine launches, with the checked forms that its dispatches have needed so far.
+``thread_build`` compiles a unit to an object file, as a loop over threads or as fibers; ``thread_binary`` has the
+kernel that the engine launches, with the checked forms that its dispatches have needed so far.
 """

@@ -1,4 +1,4 @@
-"""A kernel run one thread at a time, in this process: each checked form is made when a dispatch first needs it."""
+"""A kernel run one thread at a time, in this process: each checked form is compiled when a dispatch first needs it."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class ThreadBinary:
     checks : ThreadChecks or None
         None for a kernel that is not checked.
     forms : dict
-        The code made so far, by its checks.
+        The code compiled so far, by its checks.
     threadgroup_bytes : int
     """
 
@@ -97,7 +97,7 @@ class ThreadBinary:
 
 
 def thread_binary(unit: Unit, reason: str = "") -> ThreadBinary:
-    """Compile a kernel as a loop over threads, or as fibers when its threads converge or are checked.
+    """Compile a kernel as a loop over threads, or as fibers if its threads converge or are checked.
 
     Parameters
     ----------

@@ -15,11 +15,12 @@ from ..watched.thread_checks import ThreadChecks, thread_checks
 
 __all__ = ["checked_object", "checks_of", "thread_object"]
 
-# What a fiber calls, and a loop does not have.
+# Functions that a fiber calls and that a loop does not have.
 _CONVERGES = (b"metalnb_converge", b"metalnb_barrier", b"metalnb_lane", b"metalnb_storage", b"metalnb_print")
 _HINT = re.compile("barrier|simd|quad|threadgroup")
-_ATTRIBUTE = re.compile(r'\$attribute\("[^"]*"\)')  # a thread's position, which both paths know
-# No function here depends on which threads call it, as clang takes it of OpenCL's: it would not vectorise them.
+_ATTRIBUTE = re.compile(r'\$attribute\("[^"]*"\)')  # a thread's position, which both forms have
+# No function here depends on which threads call it. clang assumes that of OpenCL's functions, and would not vectorise
+# them.
 _APART = ("-fno-convergent-functions",)
 _PRINTED = ("-mllvm", "-print-before=loop-vectorize", "-mllvm", "-filter-print-funcs=metalnb_threads")
 
@@ -34,7 +35,7 @@ def thread_object(unit: Unit) -> tuple[bytes, bool]:
     if any(p.space == "threadgroup" for p in unit.signature.params):
         return _fibers(unit), True
     if any(_HINT.search(_ATTRIBUTE.sub("", text)) for text in texts(unit)) and _may_converge(unit):
-        code = _fibers(unit)  # likely; otherwise only time is lost
+        code = _fibers(unit)  # likely; a wrong guess only costs time
         if any(name in code for name in _CONVERGES):
             return code, True
     code = _loop(unit)
@@ -47,7 +48,7 @@ def _may_converge(unit: Unit) -> bool:
     return any(name in text for name in _CONVERGES)
 
 
-_FRAME = 192 << 10  # bytes of a fiber's stack for its own variables, of 256 KiB (runtime/fibers.c)
+_FRAME = 192 << 10  # bytes of a fiber's stack of 256 KiB for its own variables (runtime/fibers.c)
 _FIBERS = (*toolchain.ORDERED, f"-Wframe-larger-than={_FRAME}")
 
 
@@ -69,9 +70,9 @@ def _loop(unit: Unit) -> bytes:
 
 
 def _own_memory(printed: str) -> str:
-    """Return whether a thread's array is left in memory: all threads share it, so they are not independent."""
+    """Return whether a thread's array is left in memory: all threads share that memory, so they are not independent."""
     _, _, code = printed.partition(DUMP)
-    return "an array of a thread's own is in memory" if " alloca " in code else ""
+    return "a thread's own array is in memory" if " alloca " in code else ""
 
 
 def checks_of(unit: Unit) -> ThreadChecks | None:

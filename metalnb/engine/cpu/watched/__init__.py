@@ -1,5 +1,5 @@
 """Checked dispatches: the host's side of engine/robust.
 
-Which checks a dispatch needs, the memory that its kernel reads limits from and records faults in, its ticket, and the
-thread in which dispatches run that may have to be stopped.
+It has the checks that a dispatch needs, the memory with its kernel's limits and records of faults, its ticket, and the
+thread for dispatches that may have to be stopped.
 """

@@ -1,6 +1,6 @@
 """Run dispatches that may take a while on another thread, so that Python handles signals and can stop them.
 
-They run one after the other. What is started after one of them waits for it first.
+They run one after another. A dispatch that is started after one of them waits for it first.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _threads: list[threading.Thread] = []
 
 
 class BackgroundRun:
-    """A dispatch that was started.
+    """A started dispatch.
 
     Parameters
     ----------
@@ -35,9 +35,9 @@ class BackgroundRun:
         Runs it to its end.
     watch : Watch
     held : object
-        What has to live as long as it runs.
+        Objects that must live as long as it runs.
     limit : float or None
-        The seconds that it may run.
+        Its time limit in seconds.
     """
 
     def __init__(self, work: Callable[[], None], watch: Watch, held: object, limit: float | None) -> None:
@@ -54,11 +54,11 @@ class BackgroundRun:
         _queue.put(self)
 
     def run(self) -> None:
-        """Run it, in the thread of all such dispatches."""
+        """Run it, in the thread for all such dispatches."""
         self._began = time.perf_counter()
         try:
             self._work()
-        except BaseException as error:  # noqa: BLE001  (raised where somebody waits)
+        except BaseException as error:  # noqa: BLE001  (raised in the thread that waits)
             self._error = error
         finally:
             self._held = None
@@ -67,16 +67,16 @@ class BackgroundRun:
             self._ended.set()
 
     def stop(self, reason: str) -> None:
-        """Let it end."""
+        """Make it end."""
         self._watch.stop(reason)
 
     def wait(self) -> None:
-        """Wait until it has ended; stop it when its time is up.
+        """Wait until it has ended; stop it if its time is up.
 
         Raises
         ------
         KeyboardInterrupt
-            When the wait was interrupted. It, and those before it, were stopped and have ended by then.
+            If the wait was interrupted. This dispatch and those before it were stopped and have ended by then.
         """
         interrupt: BaseException | None = None
         shown, left = False, self._limit
@@ -102,12 +102,12 @@ class BackgroundRun:
 
 
 def in_order(work: Callable[..., None], *given: Any) -> None:
-    """Do some work after all dispatches in flight.
+    """Call `work` after all dispatches in flight.
 
     Raises
     ------
     KeyboardInterrupt
-        When the wait was interrupted: those dispatches were stopped, but the work is done.
+        If the wait was interrupted: those dispatches were stopped, but `work` was called.
     """
     if not _under_way:
         work(*given)
@@ -133,7 +133,7 @@ def _finish_all() -> BaseException | None:
 
 
 def _stop_up_to(last: BackgroundRun | None, reason: str) -> None:
-    """Stop dispatches up to one; all of them without one."""
+    """Stop dispatches up to one, or all of them."""
     with _lock:
         runs = list(_under_way)
     for run in runs:
@@ -148,13 +148,13 @@ def _run_all() -> None:
 
 
 def _tell(name: str) -> None:
-    """Tell a notebook's reader that it is not the notebook that hangs."""
+    """Show that a dispatch is still running and the notebook does not hang."""
     if "IPython" in sys.modules and sys.modules["IPython"].get_ipython() is not None:
         print(f"{name}: still running, {_SHOWN:.0f} s (interrupt the kernel to stop it)", file=sys.stderr)  # noqa: T201
 
 
 def _forked() -> None:
-    """In a fork: the thread stays with the other process."""
+    """Reset the state after a fork, since the thread stays in the parent process."""
     global _queue, _lock
     _queue, _lock = queue.SimpleQueue(), threading.Lock()
     _threads.clear()

@@ -11,7 +11,7 @@ __all__ = ["FiberTarget", "LaneTarget"]
 
 
 class _GivenArguments:
-    """Arguments that a kernel reads from its first parameter, an array of addresses."""
+    """The arguments that a kernel reads from its first parameter, an array of addresses."""
 
     pointer_type = "ptr"
     two_loops = True
@@ -26,12 +26,12 @@ class _GivenArguments:
         return code.op(f"inttoptr i64 {code.op(f'load i64, ptr {at}, align 8')} to ptr")
 
     def stopped(self, code: WrittenCode, start: Started) -> str:
-        """Write the question whether loops are to end: by the watch's first word."""
+        """Write the test whether loops must stop, which reads the watch's first word."""
         return code.op(f"icmp ne i32 {code.op(f'load volatile i32, ptr {start.watch}, align 8')}, 0")
 
 
 class LaneTarget(_GivenArguments):
-    """One thread of a kernel for vector registers: the vectoriser says which thread it is."""
+    """One thread of a kernel for vector registers: the vectoriser provides the thread's index."""
 
     declared: ClassVar[dict[str, str]] = {
         "metalnb_fault": "declare void @metalnb_fault(ptr, i32, i64)",
@@ -39,7 +39,7 @@ class LaneTarget(_GivenArguments):
     }
 
     def every(self, code: WrittenCode, holds: str) -> str:
-        """Write whether a condition holds for all threads that run this together."""
+        """Write whether a condition is true for all threads that run this together."""
         return code.op(f"call i1 @metalnb_every(i1 {holds})")
 
     def record(self, code: WrittenCode, watch: str, check: int, offset: str) -> None:
@@ -53,9 +53,9 @@ class FiberTarget(_GivenArguments):
     Parameters
     ----------
     parameters : sequence of str
-        Of the function: the arguments, the threadgroup, and the thread's index in it.
+        The function's: the arguments, the threadgroup, and the thread's index in it.
     count : int
-        The kernel's own arguments.
+        The number of the kernel's own arguments.
     """
 
     declared: ClassVar[dict[str, str]] = {
@@ -68,7 +68,7 @@ class FiberTarget(_GivenArguments):
         super().__init__(given, count)
 
     def every(self, _code: WrittenCode, holds: str) -> str:
-        """Return the condition: this thread runs alone."""
+        """Return the condition unchanged: this thread runs on its own."""
         return holds
 
     def record(self, code: WrittenCode, watch: str, check: int, offset: str) -> None:

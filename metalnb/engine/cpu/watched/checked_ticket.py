@@ -18,14 +18,14 @@ class CheckedTicket:
     elapsed : Stopwatch
     watch : Watch
     run : BackgroundRun or None
-        None for one that has ended.
+        None if it has ended.
 
     Attributes
     ----------
     fault_told : bool
         Whether a wait has raised its fault: a later wait need not report it again.
     made : tuple of str
-        The buffers that the caller left out, which were made: a fault of theirs says how to make them larger.
+        The buffers that the caller left out and metalnb allocated: a fault in one says how to make it larger.
     """
 
     def __init__(self, elapsed: Stopwatch, watch: Watch, run: BackgroundRun | None) -> None:
@@ -36,7 +36,7 @@ class CheckedTicket:
 
     @property
     def checks(self) -> Checks:
-        """What was checked."""
+        """The checks of this dispatch."""
         return self._watch.checks
 
     def wait(self) -> None:
@@ -45,9 +45,9 @@ class CheckedTicket:
         Raises
         ------
         KernelFault
-            When it left its memory, was stopped, or failed.
+            If it accessed memory out of bounds, was stopped, or failed.
         KeyboardInterrupt
-            When it was interrupted; it and those before it have still ended.
+            If the wait was interrupted; this dispatch and those before it have ended by then.
         """
         if self._run is not None:
             self._run.wait()

@@ -37,7 +37,7 @@ class ThreadChecks(KernelChecks):
     Raises
     ------
     UnreadText, ValueError
-        When the text cannot be analysed.
+        If the text cannot be analysed.
     """
 
     def __init__(self, unit: Unit, text: str) -> None:
@@ -60,7 +60,7 @@ def thread_checks(unit: Unit, how: tuple[str, ...]) -> ThreadChecks | None:
     ----------
     unit : Unit
     how : tuple of str
-        Flags of clang's.
+        clang's flags.
 
     Raises
     ------

@@ -40,7 +40,7 @@ class Watch:
     Attributes
     ----------
     limits, memory : bytearray
-        What the kernel is given after its arguments.
+        The kernel's additional arguments.
     """
 
     def __init__(
@@ -57,21 +57,21 @@ class Watch:
 
     @property
     def name(self) -> str:
-        """The kernel's."""
+        """The kernel's name."""
         return self._unit.signature.name
 
     @property
     def checks(self) -> Checks:
-        """What is checked."""
+        """The dispatch's checks."""
         return self._made.checks
 
     @property
     def stoppable(self) -> bool:
-        """Whether a loop of it looks whether it is to end."""
+        """Whether any of its loops tests the stop flag."""
         return bool(self._made.checks.stops)
 
     def stop(self, reason: str) -> None:
-        """Let its loops end."""
+        """Make its loops end."""
         self._reason = self._reason or reason
         ctypes.c_uint32.from_buffer(self.memory).value = 1
 

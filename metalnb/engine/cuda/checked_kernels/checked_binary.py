@@ -25,7 +25,7 @@ class CheckedBinary:
     built : CheckedPtx
     threadgroup_bytes : int
     forms : dict
-        What was assembled so far, a `CudaBinary` each; without checks it is the one of an unchecked kernel.
+        The forms assembled so far, each a `CudaBinary`; without checks it is the unchecked kernel's.
     """
 
     unit: Unit

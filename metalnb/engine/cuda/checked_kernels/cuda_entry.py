@@ -40,12 +40,12 @@ class CudaEntry:
     Raises
     ------
     ValueError
-        When it reads or writes memory in a way that no check covers.
+        If it reads or writes memory in a way that no check covers.
     """
 
     function = ENTRY
-    # A thread runs some 10^8 instructions a second. If every third instruction loads a sector of its own, a GPU with
-    # 320 GB/s takes a second for 2^35.
+    # A thread runs some 10^8 instructions a second. If every third instruction loads a separate sector, a GPU with 320
+    # GB/s takes a second for 2^35.
     pace = Pace(together=1 << 35, alone=1 << 26, after=1 << 34)
 
     def __init__(self, module: IRModule) -> None:
@@ -83,7 +83,7 @@ class CudaEntry:
         return words_range(at + first, size, _TRIPLES, facts) if record else None
 
     def parameter_range(self, _name: str, _facts: LaunchFacts) -> Interval | None:
-        """Return None: a scalar parameter is the kernel's own, of which the launch tells the bytes alone."""
+        """Return None: a scalar parameter is the kernel's own, and the launch only has its bytes."""
         return None
 
     def one_of_them(self, made: IRInstruction) -> bool:

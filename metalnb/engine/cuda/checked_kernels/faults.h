@@ -1,10 +1,11 @@
-// What a checked kernel calls where it finds an access beyond its memory (engine/robust), and how it records that.
+// What a checked kernel calls where it finds an access out of bounds (engine/robust), and how it records that.
 #pragma once
 
 // The record of a check's first fault; `local` is the thread's position in its threadgroup.
 struct $fault { unsigned recorded; $uint3 group, local; unsigned unused; long offset; };
 
-// What loops read, in the GPU's memory; and a word in the host's memory, which says that a fault was recorded.
+// The flag that loops read, in the GPU's memory; and a word in the host's memory, which is set once a fault is
+// recorded.
 struct $flag { unsigned stop, unused; volatile __global unsigned* told; };
 
 /// Record a check's first fault. `first` and `size` are those of `$launch`.

@@ -10,7 +10,7 @@ from .cuda_entry import SHARED, CudaEntry
 
 __all__ = ["GpuTarget"]
 
-_PLACE = (0, 4, 8, 48, 52)  # of `$launch`: `first`, and the width and height of `size`
+_PLACE = (0, 4, 8, 48, 52)  # offsets in `$launch`: `first`, and the width and height of `size`
 # All warps read one word, so a thread reads it only in every 256th iteration, and keeps the result. A predicate skips
 # the read, not a branch, so the loop keeps its shape.
 _LOOK = (
@@ -29,7 +29,7 @@ class GpuTarget:
 
     pointer_type = "ptr addrspace(1)"
     two_loops = False
-    declared: ClassVar[dict[str, str]] = {}  # the text defines all
+    declared: ClassVar[dict[str, str]] = {}  # the text defines all functions
 
     def __init__(self, entry: CudaEntry) -> None:
         self._entry = entry

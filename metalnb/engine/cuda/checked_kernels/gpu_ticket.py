@@ -22,7 +22,7 @@ class GpuTicket:
     watch : GpuWatch
     elapsed : Span
     results : list of Result
-        Those still to be copied back.
+        Results still to be copied back.
     staging : Staging
     settle : callable
         Waits for the dispatch while handling signals, or returns at once.
@@ -49,14 +49,14 @@ class GpuTicket:
         self._lock = threading.RLock()
 
     def wait(self) -> None:
-        """Wait, with the GIL released, and copy the results to where the caller wants them.
+        """Wait, with the GIL released, and copy the results to the caller's arrays.
 
         Raises
         ------
         KernelFault
-            When it accessed memory out of bounds, was stopped, or failed.
+            If it accessed memory out of bounds, was stopped, or failed.
         KeyboardInterrupt
-            When the wait was interrupted; this dispatch and those before it have ended by then.
+            If the wait was interrupted; this dispatch and those before it have ended by then.
         """
         with self._lock:
             if not self._ended:

@@ -27,7 +27,7 @@ _RECORD = struct.Struct("8Iq")  # struct $fault of faults.h
 
 
 class WatchMemory(NamedTuple):
-    """Where the memory of watches comes from."""
+    """The source of watches' memory."""
 
     engine: GpuMemory
     constants: Constants

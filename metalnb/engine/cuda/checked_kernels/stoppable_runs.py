@@ -67,7 +67,7 @@ class StoppableRuns:
         Raises
         ------
         KeyboardInterrupt
-            When the wait was interrupted. The dispatches were stopped, and have ended by then.
+            If the wait was interrupted. The dispatches were stopped, and have ended by then.
         """
         if self._runs:
             self.wait(self._runs[-1])
@@ -104,7 +104,7 @@ class StoppableRuns:
             raise interrupt
 
     def _stop_all(self, reason: str, last: StoppableRun | None = None) -> None:
-        """Stop dispatches up to one; all of them without one."""
+        """Stop dispatches up to one, or all of them."""
         for run in self._runs:
             if not run.ended():
                 run.watch.stop(reason)
@@ -113,6 +113,6 @@ class StoppableRuns:
 
 
 def _tell(name: str) -> None:
-    """Tell a notebook's reader that it is not the notebook that hangs."""
+    """Show that a dispatch is still running and the notebook does not hang."""
     if "IPython" in sys.modules and sys.modules["IPython"].get_ipython() is not None:
         print(f"{name}: still running, {_SHOWN:.0f} s (interrupt the kernel to stop it)", file=sys.stderr)  # noqa: T201

@@ -25,7 +25,7 @@ from .gpu_target import GpuTarget
 
 __all__ = ["CheckedPtx", "checked_ptx"]
 
-# Loops are left alone unless fully unrolled, which takes a thread's arrays out of memory; everything is inlined into
+# Loops are left alone unless fully unrolled, which moves thread arrays into registers; everything is inlined into
 # one function, and each instruction keeps its line.
 _TIDY = (
     "-O1", "-D$CHECKED", "-gline-tables-only", "-fno-finite-loops", "-funroll-loops", "-fno-vectorize",
@@ -56,7 +56,7 @@ class CheckedPtx:
     capability : int
         The GPU's compute capability, 90 for 9.0.
     text : str
-        LLVM's, of the kernel without checks.
+        LLVM's text of the kernel without checks.
 
     Attributes
     ----------
@@ -65,7 +65,7 @@ class CheckedPtx:
     Raises
     ------
     UnreadText, ValueError
-        When the text cannot be parsed.
+        If the text cannot be parsed.
     """
 
     def __init__(self, unit: Unit, capability: int, text: str) -> None:

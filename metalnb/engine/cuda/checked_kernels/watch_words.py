@@ -1,6 +1,6 @@
 """How the host and a running dispatch communicate: a flag that ends its loops, and a word that reports a fault.
 
-Each lies in the memory of the side that polls it. Loops read the flag in the GPU's memory, as thousands of warps that
+Each is in the memory of the side that polls it. Loops read the flag in the GPU's memory, as thousands of warps that
 read host memory at once take milliseconds. The host reads the word in its own memory, without a copy.
 """
 

@@ -2,9 +2,9 @@
 
 It takes units and launches as ``engine/base.py`` defines them; metalcompute's kernels, buffers and handles stay inside.
 
-metalcompute dispatches one row of whole threadgroups, as large as the kernel allows. So the kernel is rewritten
-(``lowering``) to find its place in any grid from its place in that row, and compiled again for each number
-of threads in a threadgroup, as a multiple of 32: metalcompute takes only whole SIMD-groups.
+metalcompute dispatches one row of full threadgroups, as large as the kernel allows. So the kernel is rewritten
+(``lowering``) to compute its position in any grid from its position in that row, and compiled again for each number of
+threads in a threadgroup, as a multiple of 32: metalcompute takes only full SIMD-groups.
 
 Idle threads must not break barriers. The threads that only pad the last SIMD-group return at the start of the kernel,
 which is safe: an Apple GPU's barrier waits for SIMD-groups, and each still has a live thread that reaches it. An
@@ -41,7 +41,7 @@ def open_engine(device: int = 0, *, module: Any = None) -> Engine:
     Raises
     ------
     EngineUnavailable
-        When there is no Metal on this machine, or no such device.
+        If there is no Metal on this machine, or no such device.
     """
     module = module or _metalcompute()
     from .metalcompute_engine import MetalcomputeEngine  # only once it is known to be needed

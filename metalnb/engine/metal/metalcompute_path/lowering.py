@@ -1,7 +1,7 @@
-"""Write a cell's text for metalcompute: one kernel, rewritten so that a row of whole threadgroups runs any grid.
+"""Rewrite a cell for metalcompute: one kernel, so that a row of full threadgroups runs any grid.
 
-The kernel stays a kernel in the author's own text, so its ``threadgroup`` variables remain legal and every line keeps
-its place. The parameter list is reduced to what metalcompute can bind, and the start of the body declares the author's
+The kernel remains a kernel in the author's source, so its ``threadgroup`` variables remain legal and every line keeps
+its number. The parameter list is reduced to what metalcompute can bind, and the start of the body declares the author's
 inputs as variables with their own types and names:
 
 =============================================  ===============================================================
@@ -34,7 +34,7 @@ from ..assembled_source import OWN_MACRO, AssembledSource, Assembly
 __all__ = ["as_written", "metal"]
 
 # Names that start with metalnb_ are metalnb's own here: Apple's compiler was never seen to take a `$`. Members end with
-# _, for a macro of the author's may well be named `size`. It is plain C++: it stands before `#include <metal_stdlib>`.
+# _, because an author's macro may be named `size`. It is plain C++, since it comes before `#include <metal_stdlib>`.
 _PRELUDE = """\
 struct alignas(16) metalnb_block { unsigned words[4]; };
 struct metalnb_launch { unsigned grid_[3], group_[3], groups_[3], first_[3], row_[3], seen_; };
@@ -88,8 +88,8 @@ def as_written(unit: Unit, group: tuple[int, int, int], grid: tuple[int, int, in
 
     Its buffers are 0, 1, 2, …; all its inputs are single numbers; and its own attribute fixes the threadgroup, which
     divides the grid. Its text does not ask for ``METALNB``, which Metal does not define. A kernel without the attribute
-    is never dispatched so, since only the Metal compiler knows how large its threadgroups become (1024, or 896, 832, …
-    if it needs many registers), and so where they end.
+    is never dispatched like that, since only the Metal compiler knows how large its threadgroups become (1024, or 896,
+    832, … if it needs many registers), and so where they end.
     """
     signature = unit.signature
     return (
@@ -106,7 +106,7 @@ def as_written(unit: Unit, group: tuple[int, int, int], grid: tuple[int, int, in
 
 
 def metal(unit: Unit, threads: int, memory: Mapping[str, int]) -> AssembledSource:
-    """Return the text for metalcompute.
+    """Return the source for metalcompute.
 
     Parameters
     ----------
@@ -119,7 +119,7 @@ def metal(unit: Unit, threads: int, memory: Mapping[str, int]) -> AssembledSourc
     Raises
     ------
     CompileError
-        When the kernel's definition is not found in the text.
+        If the kernel's definition is not found in the source.
     """
     writer = _Writer(unit, threads, memory)
     edited = {name: writer.edit(cell) for name, cell in unit.headers.items()}
@@ -275,7 +275,7 @@ def _one_line(text: str) -> str:
 
 
 def _apart(edits: list[Edit]) -> list[Edit]:
-    """Drop edits that lie inside another one."""
+    """Drop edits inside another edit."""
     kept: list[Edit] = []
     for edit in sorted(edits, key=lambda e: (e.start, -(e.end - e.start), e.text)):
         inside = kept and edit.start < kept[-1].end and edit.end <= kept[-1].end

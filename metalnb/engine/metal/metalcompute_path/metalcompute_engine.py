@@ -65,12 +65,12 @@ class MetalcomputeEngine(Observable, SharedMemory):
         self._staging = Staging(self)
 
     def compile(self, unit: Unit) -> MetalcomputeBinary:
-        """Check that metalcompute can run a kernel. Metal's compiler sees the text at the first launch of each size.
+        """Check that metalcompute can run a kernel. Metal's compiler sees the source at the first launch of each size.
 
         Raises
         ------
         CompileError
-            When the cell needs a feature that metalcompute lacks.
+            If the cell needs a feature that metalcompute lacks.
         """
         problems = []
         for cell in (unit.cell, *unit.headers.values()):
@@ -95,11 +95,11 @@ class MetalcomputeEngine(Observable, SharedMemory):
         return metal(unit, _SIMD, {p.name: 16 for p in unit.signature.threadgroup}).text
 
     def alloc(self, nbytes: int) -> Any:
-        """Return a buffer of metalcompute's, which a launch does not copy."""
+        """Return a metalcompute buffer, which a launch does not copy."""
         return self._device.buffer(nbytes)
 
     def copies(self, memory: Any) -> bool:
-        """Return whether a launch copies an array: NumPy's, and parts of the engine's own."""
+        """Return whether a launch copies an array: NumPy's memory, and parts of the engine's."""
         return self._staging.copies(memory)
 
     def start(
@@ -112,7 +112,7 @@ class MetalcomputeEngine(Observable, SharedMemory):
         CompileError
             When Metal's compiler refuses the kernel.
         LaunchError
-            When it cannot run in threadgroups of this size, or arguments overlap in memory.
+            If it cannot run in threadgroups of this size, or arguments overlap in memory.
         """
         elapsed = Stopwatch()
         unit = binary.unit
@@ -169,7 +169,7 @@ class MetalcomputeEngine(Observable, SharedMemory):
 
 
 def _rows(grid: Grid, threadgroup: Grid, *, split: bool) -> Iterator[tuple[Grid, Grid, int]]:
-    """Yield the dispatches: first threadgroup, number of threadgroups, and threads in each, in whole SIMD-groups."""
+    """Yield the dispatches: first threadgroup, number of threadgroups, and threads in each, in full SIMD-groups."""
     if split:
         for first, count, size in equal_boxes(grid, threadgroup):
             yield first, count, _whole(size)

@@ -42,7 +42,7 @@ class MetalcomputeTicket:
         Raises
         ------
         KernelFault
-            When the dispatch did not run as requested.
+            If the dispatch did not run as requested.
         """
         with self._lock:
             records = [(record, threads) for _, record, threads in self._runs]
@@ -58,7 +58,7 @@ class MetalcomputeTicket:
         self.elapsed.stop()
 
     def _check(self, record: Any, threads: int) -> None:
-        """Check that the GPU ran threadgroups of the size asked for: metalcompute reports no command buffer's error.
+        """Check that the GPU ran threadgroups of the requested size, as metalcompute reports no command buffer errors.
 
         The record is None for a kernel that was dispatched as written.
         """
@@ -68,5 +68,5 @@ class MetalcomputeTicket:
         if seen == 0:
             raise KernelFault(f"{self._name}: the GPU did not run it; metalcompute does not say why.")
         if seen != threads:
-            message = f"{self._name}: the GPU ran threadgroups of {seen} threads where {threads} were asked for."
+            message = f"{self._name}: the GPU ran threadgroups of {seen} threads where {threads} were requested."
             raise KernelFault(f"{message} Choose a threadgroup of at most {seen}.")

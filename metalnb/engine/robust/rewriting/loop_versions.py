@@ -125,7 +125,7 @@ class LoopVersions:
         if any(flow.innermost(label) != header for label in body) or not body <= set(blocks):
             return None
         before = [label for label, block in blocks.items() if label not in body and header in block[-1].targets]
-        after = next(target for target in flow.targets(leaves) if target not in body)
+        after = next(target for target in blocks[leaves][-1].targets if target not in body)  # maybe another loop's test
         many = sum(len(blocks[label]) for label in body)
         if len(before) != 1 or before[0] == after or many > _LONG:
             return None

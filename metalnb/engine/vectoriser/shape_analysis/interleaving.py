@@ -1,7 +1,7 @@
-"""Which of a thread's own arrays lie interleaved: element 0 of every lane, then element 1 of every lane, ….
+"""Find the thread arrays to interleave: element 0 of every lane, then element 1 of every lane, ….
 
-A lane's accesses with the same index are then one vector in memory. It needs accesses of one size, the granule, at
-multiples of it.
+Accesses of all lanes with the same index are then one vector in memory. It requires accesses of a single size, the
+granule, at multiples of it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _MOST_ZEROED = 1024  # bytes that a memset may clear by stores
 
 
 def interleaved(flow: ControlFlow, layout: MemoryLayout) -> dict[str, int]:
-    """Return the granules, in bytes, by the name of each array and of each pointer into one."""
+    """Return the granules in bytes, by the name of each array and of each pointer into one."""
     users: dict[str, list[IRInstruction]] = {}
     arrays = []
     for label in flow.order:
@@ -41,7 +41,7 @@ def interleaved(flow: ControlFlow, layout: MemoryLayout) -> dict[str, int]:
 
 
 def _granule(array: str, users: Mapping[str, list[IRInstruction]], layout: MemoryLayout) -> tuple[set[str], int]:
-    """Return the pointers into an array and its granule; 0 if it has none."""
+    """Return the pointers into an array, and its granule or 0."""
     pointers, work = {array}, [array]
     sizes: set[int] = set()
     steps: set[int] = set()
@@ -71,7 +71,7 @@ def _granule(array: str, users: Mapping[str, list[IRInstruction]], layout: Memor
 
 
 def zeroed(made: IRInstruction, pointer: str) -> int:
-    """Return how many bytes a call clears from a pointer on, if it is a small memset to 0; else 0."""
+    """Return how many bytes a call clears if it is a small memset to 0, otherwise 0."""
     if not made.word.startswith("llvm.memset") or made.operands[0].text != pointer or made.operands[1].text != "0":
         return 0
     count = made.operands[2].text

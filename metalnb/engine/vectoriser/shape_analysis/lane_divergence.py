@@ -1,10 +1,10 @@
-"""Divergence: where lanes that part at a branch come together again, and which loops they leave one by one.
+"""Divergence: where lanes that diverge at a branch reconverge, and which loops they leave one by one.
 
-The lanes of a varying branch carry the label of the successor that they take. Where two labels come together is a
-join: what differs from path to path is varying there. In a loop, lanes that leave with one label while others continue
-with another leave it at different iterations: the loop is divergent, and so is what is alive after it (the sync
-dependence of J. Rosemann, S. Moll, S. Hack, "An Abstract Interpretation for SPMD Divergence on Reducible Control Flow
-Graphs", POPL 2021).
+The lanes of a varying branch carry the label of the successor that they take. A block where two labels meet is a join:
+a value that differs between paths is varying there. In a loop, lanes that leave with one label while others continue
+with another leave in different iterations: the loop is divergent, and so are the values that are alive after it (the
+sync dependence of J. Rosemann, S. Moll, S. Hack, "An Abstract Interpretation for SPMD Divergence on Reducible Control
+Flow Graphs", POPL 2021).
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ __all__ = ["LaneDivergence"]
 
 
 class LaneDivergence:
-    """What is known so far; it grows with each varying branch.
+    """The divergence found so far; it grows with each varying branch.
 
     Attributes
     ----------
     branches : set of str
         Blocks that end in a varying branch.
     joins : set of str
-        Blocks to which lanes come from different predecessors.
+        Blocks that lanes reach from different predecessors.
     loops : set of str
         Headers of divergent loops.
     """
@@ -37,7 +37,7 @@ class LaneDivergence:
         self.loops: set[str] = set()
 
     def add(self, label: str) -> bool:
-        """Take note that a block ends in a varying branch; False when that is known."""
+        """Record that a block ends in a varying branch; return False if that is already known."""
         if label in self.branches:
             return False
         self.branches.add(label)
@@ -45,7 +45,7 @@ class LaneDivergence:
         return True
 
     def _spread(self, edges: Iterable[tuple[str, str]], level: str | None) -> None:
-        """Follow the lanes that part, from some edges on, through the loop they are in and then those around it."""
+        """Follow diverging lanes from some edges through their loop, then through those around it."""
         flow = self._flow
         marks: dict[str, str] = {}
         exits: dict[tuple[str, str], str] = {}  # edges out of the loop, and their labels
@@ -77,7 +77,7 @@ class LaneDivergence:
             self._left(level, exits, going_on)
 
     def _left(self, level: str, exits: dict[tuple[str, str], str], going_on: set[str]) -> None:
-        """Judge the loop that lanes were followed through; what leaves it parted goes on around it."""
+        """Classify the loop that lanes were followed through; lanes that leave it diverged are followed outside."""
         if not exits or len({*exits.values(), *going_on}) == 1:
             return
         outer = self._flow.loops[level].parent

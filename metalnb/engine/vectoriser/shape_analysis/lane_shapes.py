@@ -1,12 +1,12 @@
 """How a value changes from lane to lane.
 
-A value is *uniform* when all active lanes have it alike, *strided* when each lane has the same difference to the one
-before, and *varying* else. A strided value is kept as lane 0's, in one scalar register; its vector is made where it is
-needed. Lane 0's value is right modulo 2^n even where lane 0 is not active.
+A value is *uniform* if it is the same in all active lanes, *strided* if it differs from each lane to the next by the
+same amount, and *varying* otherwise. A strided value is kept as lane 0's value in a scalar register; its vector is made
+where it is needed. Lane 0's value is right modulo 2^n even if lane 0 is inactive.
 
-A 32-bit index that is widened to 64 bits stays strided only if it does not wrap within a SIMD-group. Either that is
-known (it is *tight*), from how lane 0's value is aligned or from ``nuw`` and ``nsw``, or the value has a *guard*: a
-condition that is computed beside it. A value's vector is right in any case; its scalar only under its guards.
+A 32-bit index that is widened to 64 bits stays strided only if it does not wrap within a SIMD-group. Either this is
+known (it is *tight*), from the alignment of lane 0's value or from ``nuw`` and ``nsw``, or the value has a *guard*, a
+condition that is computed with it. A value's vector is always right, its scalar only if its guards hold.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ class LaneShape(NamedTuple):
     Attributes
     ----------
     stride : int or None
-        From lane to lane, in bytes for a pointer; 0 is uniform, None varying.
+        The difference from lane to lane, in bytes for a pointer; 0 is uniform, None varying.
     align : int
         A power of two that divides lane 0's value.
     tight : int
-        Whether no active lane wraps: `UNSIGNED`, `SIGNED` or both, by how the number is read.
+        Whether no active lane wraps when the number is read as unsigned or signed: `UNSIGNED`, `SIGNED` or both.
     guards : frozenset of str
-        Names of the values whose guards must hold for lane 0's value to tell the others'.
+        Names of the values whose guards must hold for lane 0's value to determine the others'.
     """
 
     stride: int | None
@@ -40,7 +40,7 @@ class LaneShape(NamedTuple):
 
     @property
     def uniform(self) -> bool:
-        """Whether all active lanes have it alike."""
+        """Whether it is the same in all active lanes."""
         return self.stride == 0
 
     @property
@@ -61,10 +61,10 @@ def twos(number: int) -> int:
 
 
 def span_of(stride: int, width: int) -> int:
-    """Return the smallest power of two that is no less than what all lanes together step over."""
+    """Return the smallest power of two that is at least the distance covered by all lanes."""
     return 1 << (abs(stride) * width - 1).bit_length() if stride else 1
 
 
 def is_aligned(shape: LaneShape, width: int) -> bool:
-    """Return whether lane 0 is at a multiple of what all lanes together step over: no lane wraps then."""
+    """Return whether lane 0 is a multiple of the distance covered by all lanes, so that no lane wraps."""
     return shape.stride is not None and shape.stride > 0 and shape.align >= span_of(shape.stride, width)

@@ -1,4 +1,4 @@
-"""Which vectors are alive across a barrier, in the order in which blocks are written."""
+"""Find the vectors that are alive across a barrier, in the order in which blocks are written."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _Place = tuple[int, int]
 
 
 def alive_across_barriers(analysis: LaneShapes) -> frozenset[str]:
-    """Return the names of the varying values that are used after a barrier that follows them.
+    """Return the names of the varying values that are used after a barrier that follows their definition.
 
-    A use after the loop in which a value is defined is left out: it reads the variable in which the value leaves
-    the loop. So is a value that only the lane's index decides: LLVM folds it to a constant, and a shuffle by constants
-    to what costs least.
+    A use after the loop that defines the value does not count: it reads the variable in which the value leaves the
+    loop. Nor does a value that depends only on the lane's index: LLVM folds it to a constant, and a shuffle by
+    constants to the cheapest instructions.
     """
     flow = analysis.flow
     rank = {label: i for i, label in enumerate(flow.line())}
@@ -54,9 +54,9 @@ def alive_across_barriers(analysis: LaneShapes) -> frozenset[str]:
 
 
 def _constants(analysis: LaneShapes) -> set[str]:
-    """Return the names of the values that follow from the lane's index and constants alone."""
+    """Return the names of the values that depend only on the lane's index and constants."""
     found: set[str] = set()
-    for label in analysis.flow.order:  # a definition stands before its uses
+    for label in analysis.flow.order:  # a definition precedes its uses
         for made in analysis.flow.function.blocks[label]:
             computed = made.opcode in _COMPUTED_ANEW and found.issuperset(made.names)
             if made.result and (computed or made.word == "metalnb_lane"):

@@ -1,6 +1,6 @@
 """Control flow: reverse postorder, dominators, natural loops, control equivalence.
 
-A function is taken if its flow is reducible: every cycle has one header, which dominates it.
+A function is accepted if its flow is reducible: every cycle has one header, which dominates it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class Loop:
     ----------
     header : str
     body : set of str
-        Labels of all blocks in it, those of inner loops too.
+        Labels of all its blocks, including those of inner loops.
     parent : str or None
         The header of the loop around it.
     latches : list of str
@@ -39,14 +39,14 @@ class Loop:
 
 
 class ControlFlow:
-    """The control flow of a function. Blocks that are never reached are left out.
+    """The control flow of a function, without unreachable blocks.
 
     Attributes
     ----------
     order : list of str
         Labels in reverse postorder.
     number : dict
-        Where each label stands in it.
+        Each label's index in `order`.
     successors, predecessors : dict
         Without duplicates.
     idom : dict
@@ -56,8 +56,8 @@ class ControlFlow:
     inner : dict
         The header of the innermost loop around each block, or None.
     inside, after : dict
-        How blocks nest when they are written in one line: the blocks that a block's region holds, and those
-        that follow a loop, though a block of it dominates them.
+        The nesting of blocks when they are linearised: the blocks inside a block's region, and those that are written
+        after a loop although one of its blocks dominates them.
     """
 
     def __init__(self, function: IRFunction) -> None:
@@ -166,11 +166,11 @@ class ControlFlow:
         return header is None or label in self.loops[header].body
 
     def outer(self, label: str) -> str | None:
-        """Return the loop around a block; around the loop, of a header."""
+        """Return the loop around a block; for a header, the loop around its loop."""
         return self.loops[label].parent if label in self.loops else self.inner[label]
 
     def around(self, label: str) -> Iterator[str]:
-        """Yield the headers of the loops around a block, the innermost first."""
+        """Yield the headers of the loops around a block, innermost first."""
         header = self.inner[label]
         while header is not None:
             yield header
@@ -193,7 +193,7 @@ class ControlFlow:
     # ---- Control equivalence, in one iteration of a loop.
 
     def equivalent(self, label: str) -> str | None:
-        """Return the nearest dominator whose every lane comes to a block in the same iteration, or None."""
+        """Return the nearest dominator all of whose lanes reach a block in the same iteration, or None."""
         level = self.outer(label)
         after = self._postdominators(level)
         a = label
@@ -206,7 +206,7 @@ class ControlFlow:
         return None
 
     def _postdominators(self, level: str | None) -> _Tree:
-        """Return the tree of one iteration: each block stands below the nearest block that all its paths pass."""
+        """Return the tree of one iteration: each block is below the nearest block that all its paths pass."""
         known = self._trees.get(level)
         if known is not None:
             return known
@@ -227,7 +227,7 @@ class ControlFlow:
         return tree
 
     def _next(self, level: str | None, label: str) -> list[str]:
-        """Return the successors in a loop's iteration; ``_END`` for its end, and for the function's."""
+        """Return the successors within a loop's iteration; ``_END`` ends the iteration or the function."""
         found, back = [], []
         for target in self.successors[label]:
             if target == level or not self.inside_loop(level, target):
@@ -241,7 +241,7 @@ class ControlFlow:
         return found or self._past(level, back)
 
     def _past(self, level: str | None, headers: list[str]) -> list[str]:
-        """Return where lanes continue that enter these loops, inner ones of a level, again: where they leave them."""
+        """Return where lanes that reenter these loops, inner ones of one level, continue: where they leave them."""
         found, entered = [], set(headers)
         while headers:
             for source, target in self.loops[headers.pop()].exits:
@@ -259,14 +259,14 @@ _END = ""
 
 
 class _Tree:
-    """A tree of postdominators, made from its root on: a block comes after all blocks that it leads to."""
+    """A tree of postdominators, built from its root: a block is added after all blocks that it leads to."""
 
     def __init__(self) -> None:
         self._above = {_END: _END}
         self._depth = {_END: 0}
 
     def add(self, label: str, targets: list[str]) -> None:
-        known = [target if target in self._above else _END for target in targets]  # _END promises least
+        known = [target if target in self._above else _END for target in targets]  # _END is the weakest result
         above = known[0]
         for target in known[1:]:
             while above != target:
@@ -278,7 +278,7 @@ class _Tree:
         self._depth[label] = self._depth[above] + 1
 
     def dominates(self, a: str, b: str) -> bool:
-        """Return whether every path from b passes a."""
+        """Return whether every path from b passes through a."""
         while self._depth[b] > self._depth[a]:
             b = self._above[b]
         return a == b

@@ -1,4 +1,4 @@
-"""How many vector registers a kernel's values take where most of them are live: what does not fit is spilled."""
+"""Count the vector registers that a kernel's values take where most are live; values that do not fit are spilled."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ from .shape_solver import LaneShapes
 
 __all__ = ["live_bits"]
 
-_CONDITION = 32  # bits that a lane of a condition takes where there are no mask registers
+_CONDITION = 32  # bits of a condition's lane where there are no mask registers
 
 
 def live_bits(analysis: LaneShapes, *, masks: bool) -> int:
-    """Return the bits of a thread's varying values where most of them are live, in the order of the text.
+    """Return the bits of a thread's varying values at the point of the text where most are live.
 
-    Uniform and evenly spaced values are left out: they are scalars. So are pointers, which seldom stay in a register.
+    Uniform and strided values do not count, as they are scalars. Nor do pointers, which rarely stay in a register.
 
     Parameters
     ----------
     analysis : LaneShapes
     masks : bool
-        Whether the machine holds conditions in registers of their own.
+        Whether the machine has mask registers for conditions.
     """
     sizes = {
         name: size for name, made in analysis.definitions.items()

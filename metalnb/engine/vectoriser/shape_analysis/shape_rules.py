@@ -1,4 +1,4 @@
-"""How an instruction changes shapes: a rule for each opcode, from its operands' shapes to its own."""
+"""The rules of shapes: for each opcode, from the operands' shapes to the result's."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from .lane_shapes import BOTH, SIGNED, UNIFORM, UNSIGNED, VARYING, LaneShape, is
 
 __all__ = ["RULES", "Known", "ShapeFacts", "steps_of"]
 
-_LARGEST_STRIDE = 1 << 16  # of an index whose wrap a guard looks for
+_LARGEST_STRIDE = 1 << 16  # for an index that a guard checks for wrapping
 
 
 @dataclass(frozen=True, slots=True)
 class ShapeFacts:
-    """What holds for all of a function.
+    """The facts that hold for an entire function.
 
     Attributes
     ----------
     layout : MemoryLayout
     width : int
-        Lanes.
+        The number of lanes.
     given : mapping of str to LaneShape
-        Of the calls that return a thread's position.
+        The shapes of the calls that return a thread's position.
     interleaved : mapping of str to int
         See `interleaving.interleaved`.
     pure : frozenset of str
-        Functions whose results depend on nothing but their arguments.
+        Functions whose results depend only on their arguments.
     definitions : mapping of str to IRInstruction
     """
 
@@ -43,7 +43,7 @@ class ShapeFacts:
 
 
 class Known(NamedTuple):
-    """An instruction, and what is known of its operands."""
+    """An instruction, and what is known about its operands."""
 
     facts: ShapeFacts
     made: IRInstruction
@@ -51,7 +51,7 @@ class Known(NamedTuple):
 
     @property
     def width(self) -> int:
-        """Lanes."""
+        """The number of lanes."""
         return self.facts.width
 
     @property
@@ -60,21 +60,21 @@ class Known(NamedTuple):
         return frozenset().union(*(shape.guards for shape in self.shapes))
 
     def constant(self, index: int) -> int | None:
-        """Return an operand's value, if it is a constant."""
+        """Return an operand's value if it is a constant, else None."""
         text = self.made.operands[index].text
         return int(text) if text.lstrip("-").isdigit() else None
 
 
 def _plain(known: Known) -> LaneShape:
-    """Uniform if all operands are."""
+    """Return the default shape: uniform if all operands are."""
     return UNIFORM if all(s.stride == 0 for s in known.shapes) else VARYING
 
 
 def _linear(known: Known, stride: int, align: int, flags: int = 0) -> LaneShape:
-    """Return the shape of a sum or a product whose stride is known.
+    """Return the shape of a sum or product with a known stride.
 
-    An alignment says that no lane wraps only where the type has the bits for it: all of ``ushort(i) << 15`` is at
-    multiples of 2^20 where ``i`` is at multiples of 32, and wraps from lane to lane.
+    An alignment rules out wrapping only if the type has enough bits: if ``i`` is a multiple of 32, ``ushort(i) << 15``
+    is a multiple of 2^20, but it wraps from lane to lane.
     """
     if stride == 0 and known.guards:
         return VARYING
@@ -84,7 +84,7 @@ def _linear(known: Known, stride: int, align: int, flags: int = 0) -> LaneShape:
 
 
 def _flags(known: Known) -> int:
-    """Return by which reading an operation wraps in no active lane."""
+    """Return the readings, unsigned or signed, in which an operation wraps in no active lane."""
     flags = (UNSIGNED if "nuw" in known.made.flags else 0) | (SIGNED if "nsw" in known.made.flags else 0)
     for shape in known.shapes:
         flags &= shape.tight
@@ -130,7 +130,7 @@ def _times(a: int, b: int) -> int:
 
 
 def _shift_right(known: Known) -> LaneShape:
-    """``i / 32``: uniform, where lane 0 is at a multiple of 32."""
+    """Return the shape of, say, ``i / 32``, which is uniform if lane 0's ``i`` is a multiple of 32."""
     a = known.shapes[0]
     places = known.constant(1)
     if places is None or known.made.type.kind != "integer" or not a.stride or a.guards:
@@ -145,7 +145,7 @@ def _shift_right(known: Known) -> LaneShape:
 
 
 def _and(known: Known) -> LaneShape:
-    """``i % 64``, and ``i & ~31``."""
+    """Return the shape of, say, ``i % 64`` or ``i & ~31``."""
     a, b = known.shapes
     mask = known.constant(1)
     if known.made.type.kind != "integer" or mask is None or not a.stride:
@@ -156,7 +156,7 @@ def _and(known: Known) -> LaneShape:
         return VARYING
     span = span_of(a.stride, known.width)
     low = mask & (span - 1)
-    if low == span - 1:  # all the bits in which lanes differ are kept
+    if low == span - 1:  # keeps all bits in which lanes differ
         return LaneShape(a.stride, a.align, BOTH)
     if low & (low + 1) or a.stride % (low + 1):
         return VARYING
@@ -173,7 +173,7 @@ def _or(known: Known) -> LaneShape:
 
 
 def _above(known: Known) -> LaneShape:
-    """``or`` and ``xor`` with a number that touches none of the bits in which lanes differ."""
+    """Return the shape of ``or`` or ``xor`` with a number without set bits where lanes differ."""
     a, b = known.shapes
     other = known.constant(1)
     if not a.stride or known.made.type.kind != "integer":
@@ -222,7 +222,7 @@ def _same(known: Known) -> LaneShape:
 
 
 def _kept(known: Known, shape: LaneShape) -> LaneShape:
-    """Return a shape that is tight only by its alignment: what `operations.widened` need not look through."""
+    """Return a shape that is tight only by its alignment, so that widening need not look at the operands."""
     return shape._replace(tight=BOTH if shape.uniform or is_aligned(shape, known.width) else 0)
 
 
@@ -237,7 +237,7 @@ _ORDERED = {"ult": 0, "uge": 0, "slt": 0, "sge": 0, "ugt": 1, "ule": 1, "sgt": 1
 
 
 def _compare(known: Known) -> LaneShape:
-    """Uniform where lanes differ in bits that decide nothing: ``i < 64`` if lane 0 is at a multiple of 32."""
+    """Return uniform if lanes differ only in irrelevant bits: ``i < 64`` if lane 0's ``i`` is a multiple of 32."""
     a, b = known.shapes
     made = known.made
     if known.guards or made.operands[0].type.kind not in {"integer", "pointer"}:
@@ -255,14 +255,14 @@ def _compare(known: Known) -> LaneShape:
 
 
 def steps_of(made: IRInstruction, layout: MemoryLayout) -> tuple[int, list[tuple[int, int]]]:
-    """Return a ``getelementptr`` as a constant offset and, for each index that is not constant, its operand and factor.
+    """Return a ``getelementptr`` as a constant offset, and the operand and factor of each index that is not constant.
 
     Returns
     -------
     offset : int
         Bytes.
     steps : list of (int, int)
-        The number of the operand, and the bytes that one of it steps over.
+        The operand's number, and the bytes per unit of it.
     """
     offset, steps = 0, []
     assert made.element is not None  # noqa: S101  (every getelementptr has one)
@@ -322,7 +322,7 @@ def _varying(known: Known) -> LaneShape:
 
 
 def _is_active(known: Known) -> bool:
-    """Return whether the lane that a shuffle reads is the first active one: of a ballot of the same block."""
+    """Return whether a shuffle reads the first active lane, by a ballot of the same block."""
     definitions = known.facts.definitions
     lane = definitions.get(known.made.operands[1].text)
     if lane is None or not lane.word.startswith("llvm.cttz"):
@@ -341,6 +341,8 @@ def _call(known: Known) -> LaneShape:
         return given
     if name.startswith("metalnb_shuffle"):
         return UNIFORM if known.shapes[0].uniform or (known.shapes[1].uniform and _is_active(known)) else VARYING
+    if name.startswith("metalnb_multiply"):
+        return VARYING
     if name.startswith(_UNIFORM_CALLS):
         return UNIFORM
     pure = name.startswith("llvm.") or name in known.facts.pure

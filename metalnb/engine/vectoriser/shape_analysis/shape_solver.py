@@ -1,4 +1,4 @@
-"""The shape of each value of a function: an optimistic fixed point over its flow and its divergence."""
+"""Find the shape of each value in a function: an optimistic fixed point over its flow and its divergence."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ _UNDEFINED = frozenset({"undef", "poison"})
 
 
 class LaneShapes:
-    """Shapes, in one form of a kernel.
+    """The shapes of values, in one form of a kernel.
 
     Parameters
     ----------
     flow : ControlFlow
     layout : MemoryLayout
     width : int
-        Lanes.
+        The number of lanes.
     given : mapping of str to LaneShape
-        Of the calls that return a thread's position.
+        The shapes of the calls that return a thread's position.
     interleaved : mapping of str to int
         See `interleaving.interleaved`.
     pure : frozenset of str
-        Functions whose results depend on nothing but their arguments.
+        Functions whose results depend only on their arguments.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class LaneShapes:
         return self._facts.given[name]
 
     def at(self, text: str, label: str) -> LaneShape:
-        """Return the shape that an operand has in a block: what leaves a divergent loop is varying after it."""
+        """Return an operand's shape in a block: a value that leaves a divergent loop is varying after it."""
         found = self._at(text, label)
         return VARYING if found is None else found
 
@@ -90,12 +90,12 @@ class LaneShapes:
         return shape
 
     def branches(self, label: str) -> bool:
-        """Return whether lanes part at the end of a block."""
+        """Return whether lanes diverge at the end of a block."""
         last = self.flow.function.blocks[label][-1]
         return len(set(last.targets)) > 1 and not self.at(last.operands[0].text, label).uniform
 
     def leave_together(self, source: str, target: str) -> bool:
-        """Return whether lanes go from a block to another without leaving a loop at different iterations."""
+        """Return whether lanes go from one block to another without leaving a loop in different iterations."""
         for header in self.flow.around(source):
             if target in self.flow.loops[header].body:
                 break
@@ -104,10 +104,10 @@ class LaneShapes:
         return True
 
     def arrive_together(self, source: str, target: str) -> bool:
-        """Return whether all lanes that come to a block at a time come along one edge, if it is this one."""
+        """Return whether all lanes that reach a block at the same time come along a single edge, if it is this one."""
         return target not in self.divergence.joins and self.leave_together(source, target)
 
-    # ---- The fixed point: values start unknown, and only fall: strided to varying, loops to divergent.
+    # ---- The fixed point: values start unknown and only descend: strided to varying, loops to divergent.
 
     def _solve(self) -> None:
         while True:
@@ -119,7 +119,7 @@ class LaneShapes:
                 unknown = [name for name in self.definitions if name not in self._shapes]
                 if not unknown:
                     return
-                for name in unknown:  # around cycles of values that no one defines
+                for name in unknown:  # cycles of values that no instruction outside them defines
                     self._shapes[name] = VARYING
 
     def _visit(self, label: str) -> None:
@@ -149,14 +149,14 @@ class LaneShapes:
         return RULES[made.opcode](Known(self._facts, made, shapes))
 
     def _phi(self, made: IRInstruction, label: str) -> LaneShape | None:
-        """Return the shape of a phi: that of all its values, if lanes do not come from different predecessors."""
+        """Return a phi's shape: its values' common shape if lanes do not come from different predecessors."""
         found: LaneShape | None = None
         values = set()
         for operand, source in zip(made.operands, made.targets, strict=True):
             if source not in self.flow.number or operand.text in _UNDEFINED:
                 continue
             values.add(operand.text)
-            shape = self._at(operand.text, label)  # not at the source: the edge may leave a divergent loop
+            shape = self._at(operand.text, label)  # not in the source block: the edge may leave a divergent loop
             if shape is None:
                 continue
             if shape.stride is None or shape.guards:

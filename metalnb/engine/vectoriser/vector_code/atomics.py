@@ -1,4 +1,4 @@
-"""Atomic operations: lane by lane, or reduced first where all lanes update one address and nobody reads the result."""
+"""Atomic operations: lane by lane, or reduced first if all lanes update one address and the result is unused."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def atomic(body: FunctionBody, made: IRInstruction) -> None:
 
 
 def _each(body: FunctionBody, made: IRInstruction, *, used: bool) -> None:
-    """Write an atomic operation of each active lane."""
+    """Write an atomic operation for each active lane."""
     emitter = body.emitter
     given = [(o.type, body.vector(o.text, o.type)) for o in made.operands]
     results = body.scalars(made.type) if used else []
@@ -77,7 +77,7 @@ def _replaced(made: IRInstruction, scalars: Sequence[str]) -> str:
 
 
 def in_threadgroup(body: FunctionBody, operand: Operand) -> bool:
-    """Return whether an address is one of threadgroup memory: one core runs all of a threadgroup's threads."""
+    """Return whether an address is in threadgroup memory: one core runs all of a threadgroup's threads."""
     name = operand.text
     while (definition := body.analysis.definitions.get(name)) is not None:
         if definition.opcode == "call":

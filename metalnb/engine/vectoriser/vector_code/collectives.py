@@ -1,14 +1,17 @@
-"""SIMD functions, over exactly the active lanes (MSL 6.9.2): reductions, ballots, shuffles."""
+"""SIMD functions, over exactly the active lanes (MSL 6.9.2): reductions, ballots, shuffles; products of matrices."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from ...llvm.instructions import IRInstruction
 from ...llvm.llvm_types import IRType
 from ..not_vectorised import NotVectorised
 from .function_body import FunctionBody
+from .lane_sums import lane_constants
 from .memory_access.masked_memory import EVERY_LANE, gather
+from .simdgroup_matrices import PRODUCT, product_of_matrices
 from .text_emitter import mangled
 
 __all__ = ["REDUCTIONS", "collective", "reduced"]
@@ -27,6 +30,9 @@ def collective(body: FunctionBody, made: IRInstruction) -> None:
     if made.word == "metalnb_ballot":
         votes = body.emitter.both(body.mask, body.vector(made.operands[0].text, made.operands[0].type))
         body.define_scalar(made, body.emitter.bits(votes))
+        return
+    if made.word == PRODUCT:
+        product_of_matrices(body, made)
         return
     found = _NAME.match(made.word)
     if found is None:
@@ -87,6 +93,10 @@ def _shuffle(body: FunctionBody, made: IRInstruction) -> None:
         there = emitter.splat(value.type, _of_lane(body, made))
         body.define(made, [emitter.op(f"select i1 {good}, {lanes} {there}, {lanes} {vector}")])
         return
+    numbers = lane_constants(body, which)
+    if numbers is not None:
+        body.define(made, [_picked(body, value.type, vector, numbers)])
+        return
     lane = body.vector(which.text, which.type)
     there = permuted(body, value.type, vector, lane)
     words = emitter.lanes("i32")
@@ -96,6 +106,18 @@ def _shuffle(body: FunctionBody, made: IRInstruction) -> None:
     exists = emitter.op(f"icmp ult {words} {lane}, splat (i32 {_GROUP})")
     good = emitter.op(f"and {emitter.mask} {takes_part}, {exists}")
     body.define(made, [emitter.op(f"select {emitter.mask} {good}, {lanes} {there}, {lanes} {vector}")])
+
+
+def _picked(body: FunctionBody, kind: IRType, vector: str, numbers: Sequence[int]) -> str:
+    """Return each lane's value of a lane whose number is a constant, or its own."""
+    emitter = body.emitter
+    picked = [number if number < _GROUP else lane for lane, number in enumerate(numbers)]
+    there = emitter.shuffled(kind, vector, "poison", picked)
+    if body.mask == EVERY_LANE:
+        return there
+    lanes = emitter.lanes(kind)
+    active = emitter.shuffled("i1", body.mask, "poison", picked)
+    return emitter.op(f"select {emitter.mask} {active}, {lanes} {there}, {lanes} {vector}")
 
 
 def _of_lane(body: FunctionBody, made: IRInstruction) -> str:

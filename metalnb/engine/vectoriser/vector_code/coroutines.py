@@ -1,8 +1,8 @@
 """Barriers: a SIMD-group is a coroutine that suspends at each of them (LLVM, "Coroutines in LLVM").
 
-All SIMD-groups of a threadgroup run up to their first barrier, one after the other, then each up to its next. LLVM
-splits the function at the barriers and keeps what is alive across them in a frame; that is the loop over work-items
-between barriers of pocl, one level up, and it takes barriers in any control flow.
+All SIMD-groups of a threadgroup run to their first barrier, one after another, then each to its next. LLVM splits the
+function at the barriers and keeps the values alive across them in a frame. This is pocl's loop over work-items between
+barriers, one level up, and it allows barriers in any control flow.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from .text_emitter import Emitter
 
 __all__ = ["ALIGNMENT", "begun", "ended", "suspend"]
 
-ALIGNMENT = 128  # bytes, of a frame: a vector of 32 floats
+ALIGNMENT = 128  # alignment of a frame in bytes: a vector of 32 floats
 
 _SUSPEND = "llvm.coro.suspend"
 
@@ -26,7 +26,7 @@ def suspend(emitter: Emitter) -> None:
 
 
 def begun(emitter: Emitter) -> None:
-    """Write a coroutine's beginning: its frame is the next of its size in ``%frames``; it ends where that is full."""
+    """Write a coroutine's start: its frame is the next one in ``%frames``; the coroutine ends if there is no room."""
     emitter.declare("llvm.coro.id", "token", "i32", "ptr", "ptr", "ptr")
     emitter.declare("llvm.coro.size.i64", "i64")
     emitter.declare("llvm.coro.begin", "ptr", "token", "ptr")

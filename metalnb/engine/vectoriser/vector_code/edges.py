@@ -1,7 +1,7 @@
-"""Edges: which lanes go from a block to another, and the values that phis take on the way.
+"""Edges: which lanes go from one block to another, and the values that phis take along them.
 
-What must hold: a blend uses the whole edge's mask, but where all lanes come to a block along one edge at a time. Else a
-scalar condition alone would overwrite lanes that came before.
+Invariant: a blend uses the edge's full mask, except if all lanes that reach a block at a time come along one edge. A
+scalar condition would otherwise overwrite lanes that arrived earlier.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ class FlowVariables:
     Attributes
     ----------
     arriving : dict
-        By block, the mask of the lanes that have come to it.
+        By block, the mask of the lanes that have reached it.
     going_on : dict
-        By a loop's header, who takes part in the next iteration: a mask, or a bit if all lanes do or none.
+        By a loop's header, the lanes of the next iteration: a mask, or a bit if it is all lanes or none.
     phis : dict
-        By the name of a phi, its variables.
+        By a phi's name, its variables.
     """
 
     arriving: dict[str, str] = field(default_factory=dict)
@@ -34,7 +34,7 @@ class FlowVariables:
 
 
 class Edge:
-    """An edge from a block to another, under a scalar condition, a mask, or neither."""
+    """An edge between blocks, under a scalar condition, a mask, or neither."""
 
     def __init__(
         self, variables: FlowVariables, body: FunctionBody, source: str, target: str, condition: str, mask: str,
@@ -51,7 +51,7 @@ class Edge:
 
     @property
     def _mask(self) -> str:
-        """The lanes that take it."""
+        """Return the lanes that take it."""
         if not self._known_mask:
             emitter = self._body.emitter
             mask = self._body.masks[self._source]
@@ -61,7 +61,7 @@ class Edge:
         return self._known_mask
 
     def write(self) -> None:
-        """Write who takes it, and the values of the phis at its end."""
+        """Write the lanes that take it, and the values of the phis at its target."""
         stores = []
         for made in self._flow.function.blocks[self._target]:
             if made.opcode != "phi":
@@ -76,13 +76,13 @@ class Edge:
             self._go_on()
         elif self._target in self._variables.arriving:
             self._arrive(self._mask)
-        for store in stores:  # after all are computed: one phi's value may be another's old one
+        for store in stores:  # after all are computed: one phi's value may be another's old value
             self._body.emitter.do(store)
 
     def _at_the_end(self, stores: list[str]) -> None:
         """Write, after a branch, the values that all lanes take out of a loop in its last iteration.
 
-        Chosen by the condition, it would be computed, and kept in registers, in each iteration.
+        Selected by the condition, they would be computed and kept in registers in each iteration.
         """
         arrives = self._target in self._variables.arriving
         if not stores and not arrives:
@@ -99,13 +99,13 @@ class Edge:
         emitter.label(no)
 
     def _arrive(self, mask: str) -> None:
-        """Add lanes to those that have come to the block."""
+        """Add lanes to those that have reached the block."""
         emitter, slot = self._body.emitter, self._variables.arriving[self._target]
         joined = emitter.either(emitter.op(f"load {emitter.mask}, ptr {slot}"), mask)
         emitter.do(f"store {emitter.mask} {joined}, ptr {slot}")
 
     def _go_on(self) -> None:
-        """Let the lanes take part in the loop's next iteration."""
+        """Add the lanes to the loop's next iteration."""
         emitter = self._body.emitter
         slot = self._variables.going_on[self._target]
         # An edge out of an inner loop is taken by some lanes now and by others later.
@@ -127,7 +127,7 @@ class Edge:
         emitter.do(f"store i1 {taken}, ptr {slot}")
 
     def _values(self, made: IRInstruction, text: str) -> list[str]:
-        """Return the stores of what a phi takes along this edge."""
+        """Return the stores of a phi's values along this edge."""
         body, emitter, slots = self._body, self._body.emitter, self._variables.phis[made.result]
         alone = self._is_alone() or (self._leaves and self._together)
         if not body.analysis.of(made.result).varying:
@@ -147,7 +147,7 @@ class Edge:
         return found
 
     def _is_alone(self) -> bool:
-        """Return whether nothing that a phi holds before is needed after: no blend."""
+        """Return whether a phi's previous value is no longer needed, so that no blend is."""
         level = self._flow.inner[self._source]
         if self._back:
             return len(self._flow.loops[self._target].latches) == 1 and level == self._target

@@ -1,4 +1,4 @@
-"""A function being vectorised: its values as scalars and vectors, its masks, and where it is at."""
+"""The state of a function being vectorised: its values as scalars and vectors, its masks, and the current block."""
 
 from __future__ import annotations
 
@@ -17,18 +17,17 @@ __all__ = ["FunctionBody", "KeptValue", "LaneValue"]
 
 @dataclass(frozen=True, slots=True)
 class KeptValue:
-    """The variables in which a value leaves a loop: as a scalar, as vectors, or as both.
+    """The variables in which a value leaves a loop: a scalar, vectors, or both.
 
-    It may be uniform in a loop around its own, and varying after that, where lanes leave the outer one at different
-    iterations.
+    It may be uniform in the enclosing loop, and varying after that loop if lanes leave it in different iterations.
 
     Attributes
     ----------
     scalar : str
-        An empty string if nothing wants it.
+        An empty string if it is unused.
     parts : tuple of str
     one_by_one : bool
-        Whether lanes leave at different iterations.
+        Whether lanes leave in different iterations.
     """
 
     scalar: str
@@ -43,14 +42,14 @@ class LaneValue:
     Attributes
     ----------
     type : IRType
-        Of a thread's.
+        The type of one thread's value.
     shape : LaneShape
     scalar : str
-        Lane 0's, of a uniform or strided value.
+        Lane 0's value, if uniform or strided.
     parts : list of str or None
-        A vector for each scalar that the type is made of; None until they are asked for.
+        A vector for each scalar of the type; None until they are needed.
     mark : list of str or None
-        Where it is defined, so that its vector can be made there.
+        The position of its definition, so that its vector can be made there.
     """
 
     type: IRType
@@ -62,7 +61,7 @@ class LaneValue:
 
 @dataclass(slots=True)
 class FunctionBody:
-    """What the parts of the vectoriser share while they write a function.
+    """The state that the parts of the vectoriser share while they write a function.
 
     Attributes
     ----------
@@ -73,23 +72,25 @@ class FunctionBody:
         Values that are alive across a barrier (see `lifetimes`).
     values : dict of str to LaneValue
     masks : dict
-        Of each block, its active lanes.
+        The active lanes of each block.
     guards : dict
-        By the value that has it, a guard's condition.
+        The conditions of guards, by the value that has one.
     current : str
-        The label of the block that is being written.
+        The label of the current block.
     outside : dict
-        By the name of a value that leaves a loop, the variables that keep it.
+        The variables of values that leave a loop, by name.
     escaped : dict
-        Such values as they were read, by name and block.
+        Those values after they were read, by name and block.
     gathers : list of IRInstruction
-        Accesses that each lane makes for itself.
+        Accesses that each lane makes separately.
     storage : dict of str to int
-        Where in the threadgroup's memory each of its variables is, by the slot that names it.
+        The offset of each variable in the threadgroup's memory, by its slot's name.
     positions : dict of str to LaneValue
-        What the calls that ask for a thread's position return.
+        The results of the calls that return a thread's position.
     rows : LaneShapes or None
         The shapes in each short row of the lanes, where there are any (see `SimdForm`).
+    products : dict
+        Both elements of each product of matrices, by its block and its operands.
     """
 
     analysis: LaneShapes
@@ -106,29 +107,30 @@ class FunctionBody:
     storage: dict[str, int] = field(default_factory=dict)
     positions: dict[str, LaneValue] = field(default_factory=dict)
     rows: LaneShapes | None = None
+    products: dict[tuple[str, ...], tuple[str, str]] = field(default_factory=dict)
 
     @property
     def width(self) -> int:
-        """Lanes."""
+        """The number of lanes."""
         return self.emitter.width
 
     @property
     def mask(self) -> str:
-        """The active lanes of the block that is being written."""
+        """The active lanes of the current block."""
         return self.masks[self.current]
 
     def shape(self, text: str) -> LaneShape:
-        """Return an operand's shape here."""
+        """Return an operand's shape in the current block."""
         return self.analysis.at(text, self.current)
 
     def scalars(self, kind: IRType) -> list[IRType]:
-        """Return the scalar types that a type is made of."""
+        """Return the scalar types that make up a type."""
         return self.analysis.layout.scalars(kind)
 
-    # ---- Values that are used.
+    # ---- Uses of values.
 
     def value(self, text: str) -> LaneValue | None:
-        """Return a value as it is here, or None for a constant."""
+        """Return a value in the current block, or None for a constant."""
         found = self.values.get(text)
         if found is None:
             if text[0] == "%":
@@ -143,7 +145,7 @@ class FunctionBody:
         return found
 
     def _from_loop(self, text: str, found: LaneValue) -> LaneValue:
-        """Return a value that leaves a loop, from the variables that it is kept in."""
+        """Return a value that leaves a loop, from its variables."""
         key = (text, self.current)
         known = self.escaped.get(key)
         if known is not None:
@@ -171,7 +173,7 @@ class FunctionBody:
         return found.scalar
 
     def parts(self, text: str, kind: IRType) -> list[str]:
-        """Return an operand's vectors, one for each scalar that its type is made of."""
+        """Return an operand's vectors, one for each scalar of its type."""
         found = self.value(text)
         if found is None:
             kinds = self.scalars(kind)
@@ -188,7 +190,7 @@ class FunctionBody:
         return self.parts(text, kind)[0]
 
     def _spread(self, found: LaneValue) -> list[str]:
-        """Make the vectors of a uniform or strided value, where it is defined."""
+        """Make the vectors of a uniform or strided value at its definition."""
         emitter, kind, at = self.emitter, found.type, found.mark
         if found.shape.stride:
             ramp = emitter.ramp("i64" if kind.kind == "pointer" else str(kind), found.shape.stride)
@@ -201,7 +203,7 @@ class FunctionBody:
         ]
 
     def _pieces(self, kind: IRType, scalar: str, at: Mark | None) -> list[str]:
-        """Take a uniform vector or aggregate apart."""
+        """Return the scalars of a uniform vector or aggregate."""
         whole = self.analysis.layout.resolved(kind)
         op = self.emitter.op
         if whole.kind == "vector":
@@ -216,7 +218,7 @@ class FunctionBody:
         return [scalar]
 
     def _constants(self, kind: IRType, text: str) -> list[str]:
-        """Take a constant apart."""
+        """Return the scalars of a constant."""
         whole = self.analysis.layout.resolved(kind)
         count = len(self.scalars(kind))
         if whole.kind not in {"vector", "array", "struct"}:
@@ -233,16 +235,16 @@ class FunctionBody:
             found += self._constants(element, one)
         return found
 
-    # ---- Values that are defined.
+    # ---- Definitions of values.
 
     def define_scalar(self, made: IRInstruction, scalar: str) -> LaneValue:
-        """Give a uniform or strided value its scalar."""
+        """Set the scalar of a uniform or strided value."""
         value = LaneValue(made.type, self.analysis.of(made.result), scalar, None, self.emitter.mark())
         self.values[made.result] = value
         return value
 
     def define(self, made: IRInstruction, parts: list[str]) -> None:
-        """Give a varying value its vectors."""
+        """Set the vectors of a varying value."""
         if made.result in self.pinned:
             parts = [pin(self.emitter, self.target, k, x) for k, x in zip(self.scalars(made.type), parts, strict=True)]
         self.values[made.result] = LaneValue(made.type, self.analysis.of(made.result), parts=parts)
@@ -252,7 +254,7 @@ class FunctionBody:
         return {name: self.scalar(name) for name in made.names if name in self.values}
 
     def guard(self, text: str) -> str:
-        """Return the condition under which a value's scalar tells all lanes' values; an empty string for none."""
+        """Return the condition under which a value's scalar determines all lanes' values; an empty string for none."""
         found = [self.guards[name] for name in sorted(self.shape(text).guards)]
         if not found:
             return ""

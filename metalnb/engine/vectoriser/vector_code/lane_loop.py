@@ -1,4 +1,4 @@
-"""What has no vector form: a loop over the active lanes."""
+"""A loop over the active lanes, for operations without a vector form."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ def by_lane(
     given : sequence of (IRType, str)
         Scalar types and vectors.
     results : sequence of IRType
-        Scalar types of what a lane gives.
+        Scalar types of a lane's results.
     make : callable
-        Writes one lane's part: from its scalars to its results.
+        Writes one lane's code, from its scalars to its results.
 
     Returns
     -------

@@ -1,14 +1,14 @@
-"""Control flow: the blocks in one line, each under its mask, nested by dominance.
+"""Control flow: linearised blocks, each under its mask, nested by dominance.
 
-A block is written inside the region of its immediate dominator, after its predecessors, so that every value it uses
-stands before it. Its mask is that of a dominator all of whose lanes come to it, if there is one; that of its
-predecessor behind a uniform branch, which stays a branch; else a variable that its edges are or-ed into, and the region
-is left out when that is empty. A loop continues while any lane does; what is dominated by a block of the loop and lies
-after it is written after the loop. Phis, the masks of lanes that leave, and values that leave a loop are variables in
-memory, of which clang makes registers again; all else is plain SSA (linearisation: R. Karrenberg, S. Hack,
-"Whole-Function Vectorization", CGO 2011).
+A block is written inside the region of its immediate dominator, after its predecessors, so that definitions precede
+uses. Its mask is that of a dominator all of whose lanes reach it, if there is one; that of its predecessor after a
+uniform branch, which stays a branch; otherwise a variable that its edges are or-ed into, and the region is skipped if
+that is empty. A loop continues while any lane does; blocks after a loop that one of its blocks dominates are written
+after the loop. Phis, the masks of leaving lanes, and values that leave a loop are variables in memory, which clang
+turns back into registers; everything else is plain SSA (linearisation: R. Karrenberg, S. Hack, "Whole-Function
+Vectorization", CGO 2011).
 
-What must hold: a block with uniform loads, calls, loops or branches never runs with an empty mask.
+Invariant: a block with uniform loads, calls, loops or branches never runs with an empty mask.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ __all__ = ["Regions", "Watch"]
 Watch = Callable[[FunctionBody, IRInstruction], None]
 
 _LIGHT = 14  # operations that are cheaper to run under an empty mask than to jump over
-_ACCESS = 6  # of them, for a vector load or store
+_ACCESS = 6  # operations that a vector load or store counts as
 _ALWAYS_GUARDED = frozenset({"atomicrmw", "cmpxchg", "fence", "udiv", "sdiv", "urem", "srem"})
 
 
@@ -39,11 +39,11 @@ class Regions:
     ----------
     body : FunctionBody
     everyone : str
-        The mask of the lanes that exist.
+        The mask of the existing lanes.
     write : callable
         Writes one instruction.
     watch : callable or None
-        Is called before each instruction that is no phi, a block's last one too.
+        Called before each instruction except phis, including a block's last one.
     waits : bool
         Whether there are barriers.
     """
@@ -58,7 +58,7 @@ class Regions:
         self._watch = watch
         self._flow = flow = body.analysis.flow
         self._equivalent = {label: flow.equivalent(label) for label in flow.order[1:]}
-        self._behind: dict[str, str] = {}  # by block, the one whose uniform branch alone leads to it
+        self._behind: dict[str, str] = {}  # by block, the one whose uniform branch is its only predecessor
         self._kept = FlowVariables()
         self._conditions: dict[tuple[str, str], str] = {}
         self._make_variables()
@@ -105,7 +105,7 @@ class Regions:
     # ---- Regions.
 
     def _open(self, label: str) -> None:
-        """Write a block whose mask is known, and all that its region holds."""
+        """Write a block whose mask is known, and its entire region."""
         if label in self._flow.loops:
             self._loop(label)
         else:
@@ -140,7 +140,7 @@ class Regions:
             self._region(label)
 
     def _pin(self, header: str) -> None:
-        """Fix the vectors that leave a loop, where a barrier may follow."""
+        """Pin the vectors that leave a loop if a barrier may follow."""
         body, flow = self._body, self._flow
         if not self._waits:
             return
@@ -154,7 +154,7 @@ class Regions:
                 body.emitter.do(f"store {lanes} {held}, ptr {slot}")
 
     def _region(self, label: str) -> None:
-        """Write a region under its mask, behind a branch where it must not run with an empty one."""
+        """Write a region under its mask, after a branch if it must not run with an empty mask."""
         body, emitter = self._body, self._body.emitter
         equivalent = self._equivalent[label]
         guard = ""
@@ -179,7 +179,7 @@ class Regions:
         emitter.label(no)
 
     def _is_heavy(self, label: str) -> bool:
-        """Return whether a block must not run with an empty mask, or had better not."""
+        """Return whether a block must not, or should not, run with an empty mask."""
         block = self._flow.function.blocks[label]
         if label in self._flow.loops or self._flow.inside[label] or len(set(block[-1].targets)) > 1:
             return True
@@ -203,7 +203,7 @@ class Regions:
         return cost > _LIGHT
 
     def _sets_scalars(self, label: str) -> bool:
-        """Return whether a block sets a scalar variable: no mask would keep an empty block from it."""
+        """Return whether a block sets a scalar variable, which no mask would prevent."""
         analysis = self._body.analysis
         block = self._flow.function.blocks[label]
         for target in set(block[-1].targets):
@@ -215,7 +215,7 @@ class Regions:
         return any(made.result in self._body.outside and self._body.outside[made.result].scalar for made in block)
 
     def _prepare(self, labels: list[str]) -> None:
-        """Empty the variables of the blocks of a region before any edge leads to them."""
+        """Clear the variables of a region's blocks before any edge leads to them."""
         emitter = self._body.emitter
         for label in labels:
             if label in self._kept.arriving:
@@ -257,7 +257,7 @@ class Regions:
             body.define_scalar(made, op(f"load {made.type}, ptr {slots[0]}"))
 
     def _keep(self, made: IRInstruction) -> None:
-        """Keep a value that leaves a loop: of the lanes that are active now, if others have left before."""
+        """Keep a value that leaves a loop; if other lanes have left before, only for the lanes active now."""
         body, kept = self._body, self._body.outside[made.result]
         if kept.scalar:
             body.emitter.do(f"store {made.type} {body.values[made.result].scalar}, ptr {kept.scalar}")
@@ -277,7 +277,7 @@ class Regions:
     # ---- Edges.
 
     def _edges(self, label: str) -> None:
-        """Write the jump to where the lanes of a block continue, and the values of the phis there."""
+        """Write the jump to where a block's lanes continue, and the values of the phis there."""
         last = self._flow.function.blocks[label][-1]
         self._body.current = label
         if last.opcode in {"ret", "unreachable"}:

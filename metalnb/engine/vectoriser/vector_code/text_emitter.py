@@ -1,4 +1,4 @@
-"""LLVM's text being written: fresh names, places to come back to, variables in memory, declarations."""
+"""Write LLVM's text: fresh names, marks for later insertion, variables in memory, declarations."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _PREFIX = {"float": "f32", "double": "f64", "half": "f16", "bfloat": "bf16", "pt
 
 
 def mangled(kind: str) -> str:
-    """Return how a scalar type stands in an intrinsic's name."""
+    """Return a scalar type's form in an intrinsic's name."""
     return "p0" if kind.startswith("ptr") else _PREFIX.get(kind, kind)
 
 
@@ -26,7 +26,7 @@ class Emitter:
         self._count = 0
 
     def lines(self) -> Iterator[str]:
-        """Yield the lines: the variables first."""
+        """Yield the lines, the variables first."""
         yield from self._slots
         for line in self._lines:
             if isinstance(line, str):
@@ -35,7 +35,7 @@ class Emitter:
                 yield from line
 
     def lanes(self, kind: object, times: int = 1) -> str:
-        """Return the type of a vector with one element for each lane, or with several."""
+        """Return the type of a vector with one or more elements per lane."""
         return f"<{self.width * times} x {kind}>"
 
     @property
@@ -63,7 +63,7 @@ class Emitter:
         return name
 
     def mark(self) -> Mark:
-        """Return a place at which lines can still be added."""
+        """Return a position at which lines can still be added."""
         made: Mark = []
         self._lines.append(made)
         return made
@@ -73,15 +73,15 @@ class Emitter:
         self._lines.append(f"{name[1:]}:")
 
     def slot(self, kind: object) -> str:
-        """Return a variable in memory, of which clang makes registers again."""
+        """Return a variable in memory, which clang turns back into registers."""
         name = self.name("s")
         self._slots.append(f"  {name} = alloca {kind}")
         return name
 
     def address(self, slot: str) -> str:
-        """Return a variable's address for a vector of addresses, by assembly that does nothing.
+        """Return a variable's address for a vector of addresses, through empty assembly.
 
-        LLVM keeps such a vector across a barrier, where the variable may be on a stack that is gone.
+        LLVM would otherwise keep such a vector across a barrier, after which the variable may be on another stack.
         """
         return self.op(f'call ptr asm sideeffect "", "=r,0"(ptr {slot})')
 
@@ -92,7 +92,7 @@ class Emitter:
         return name
 
     def declare(self, name: str, result: str, *given: str, attributes: str = "") -> str:
-        """Declare a function; return its name as it is called."""
+        """Declare a function; return its name for calls."""
         self.declarations.setdefault(name, f"declare {result} @{name}({', '.join(given)}) {attributes}".rstrip())
         return f"@{name}"
 
@@ -126,7 +126,7 @@ class Emitter:
         bits = int(kind[1:])
         return "<" + ", ".join(f"{kind} {i * stride % (1 << bits)}" for i in range(self.width)) + ">"
 
-    # ---- Masks. They are combined by `select`, never by `and`: what an inactive lane computed may be poison.
+    # ---- Masks. They are combined by `select`, never by `and`, since an inactive lane's value may be poison.
 
     def both(self, mask: str, condition: str) -> str:
         """Return the lanes of a mask for which a condition holds."""

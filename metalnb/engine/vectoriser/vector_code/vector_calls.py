@@ -1,4 +1,4 @@
-"""Calls: a thread's position, SIMD functions, barriers, LLVM's intrinsics, and what is called lane by lane."""
+"""Calls: a thread's position, SIMD functions, barriers, LLVM's intrinsics, and functions called lane by lane."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def call(body: FunctionBody, made: IRInstruction) -> None:
 
 
 def _own(body: FunctionBody, made: IRInstruction) -> None:
-    """Write a call of what the target's header declares (cpu/collectives.h)."""
+    """Write a call of a function that the target's header declares (cpu/collectives.h)."""
     name, emitter = made.word, body.emitter
     if name in body.positions:
         body.values[made.result] = body.positions[name]
@@ -102,7 +102,7 @@ def _intrinsic(body: FunctionBody, made: IRInstruction) -> None:
 
 
 def _elementwise(body: FunctionBody, made: IRInstruction, base: str, also: int = 0) -> None:
-    """Write an intrinsic of vectors; with ``also``, its name says the type of its argument, too."""
+    """Write an intrinsic on vectors; with ``also``, its name also contains its argument's type."""
     emitter, kind = body.emitter, made.type.element
     if _is_widened(body, base, kind):
         given = [body.parts(operand.text, operand.type) for operand in made.operands]
@@ -134,7 +134,7 @@ def _is_widened(body: FunctionBody, base: str, kind: IRType) -> bool:
 
 
 def _widened(body: FunctionBody, base: str, operands: Sequence[str], flags: str) -> str:
-    """Write an intrinsic of halves as one of floats."""
+    """Write an intrinsic on halves as one on floats."""
     if base in _CHOSEN:
         return _chosen_half(body, _CHOSEN[base], *operands)
     emitter = body.emitter
@@ -145,9 +145,9 @@ def _widened(body: FunctionBody, base: str, operands: Sequence[str], flags: str)
 
 
 def _chosen_half(body: FunctionBody, relation: str, a: str, b: str) -> str:
-    """Write the larger or smaller of two halves by their bits; of a number and a NaN, the number.
+    """Write the larger or smaller of two halves, by their bits; for a number and a NaN, the number.
 
-    In float, clang's second pass would make halves of them again.
+    If it were computed in float, clang's second pass would turn it back into halves.
     """
     op, halves, words = body.emitter.op, body.emitter.lanes(_HALF), body.emitter.lanes("i16")
     ordered, undefined = [], []

@@ -1,4 +1,4 @@
-"""What the vectoriser asks of a machine: how wide its registers are, and what one instruction does there."""
+"""A machine's properties for the vectoriser: the width of its registers, and what single instructions do."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .text_emitter import Emitter
 
 __all__ = ["VectorTarget", "by_register", "pin", "vector_target"]
 
-_WIDEST = 512  # bits: 8 lanes of 32 would leave half of such a register empty
+_WIDEST = 512  # bits: 8 lanes of 32 bits would leave half of such a register empty
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,17 +20,19 @@ class VectorTarget:
     Attributes
     ----------
     bits : int
-        Of a vector register.
+        The width of a vector register.
     register : str
         LLVM's letter for such a register as an operand of inline assembly.
     registers : int
-        How many of them there are.
+        The number of vector registers.
     permutes : bool
-        Whether an instruction picks 16 words from 32 (AVX-512's ``vpermi2d``).
+        Whether an instruction selects 16 words from 32 (AVX-512's ``vpermi2d``).
     estimates : bool
         Whether it has AVX-512's estimates of 1 / x and 1 / sqrt(x), in registers of each size.
     halves : bool
         Whether it computes with vectors of 16-bit floats: others convert them to floats and back.
+    fuses : bool
+        Whether an instruction multiplies and adds, and rounds once.
     """
 
     bits: int
@@ -39,23 +41,24 @@ class VectorTarget:
     permutes: bool
     estimates: bool = False
     halves: bool = False
+    fuses: bool = True
 
     @property
     def masks(self) -> bool:
-        """Whether conditions have registers of their own."""
+        """Whether conditions have their own registers."""
         return self.register == "v"
 
     @property
     def avx2(self) -> bool:
-        """Whether it has AVX2 and no more: it masks and permutes words of 32 and 64 bits, and nothing smaller."""
+        """Whether it has only AVX2, which masks and permutes words of 32 and 64 bits, and nothing smaller."""
         return self.bits == 256
 
     def lanes_for(self, live_bits: int) -> int:
-        """Return how many lanes suit a kernel that is free in that: 32, 16, or 8.
+        """Return the best number of lanes for a kernel that may have any: 32, 16, or 8.
 
-        Where a thread's values fill all registers, LLVM spills them: with fewer lanes each takes fewer registers. Under
-        AVX2 a SHA-256 ran 2.6 times as fast in 8 lanes as in 32; but `gelu`, `exp` and an n-body, up to twice too large
-        for 16 lanes, ran no slower in them than in 8.
+        If a thread's values exceed the registers, LLVM spills them; with fewer lanes each value takes fewer registers.
+        With AVX2 a SHA-256 ran 2.6 times as fast in 8 lanes as in 32; but `gelu`, `exp` and an n-body kernel, up to
+        twice too large for 16 lanes, ran no slower in 16 than in 8.
 
         Parameters
         ----------
@@ -69,24 +72,25 @@ class VectorTarget:
 
 
 def vector_target(macros: str) -> VectorTarget:
-    """Return the machine that clang's predefined macros speak of."""
+    """Return the machine that clang's predefined macros describe."""
     if "__AVX512BW__" in macros:
         return VectorTarget(
             _WIDEST, "v", 32, permutes=True, estimates="__AVX512VL__" in macros, halves="__AVX512FP16__" in macros,
+            fuses="__FMA__" in macros,
         )  # fmt: skip
     if "__AVX2__" in macros:
-        return VectorTarget(256, "x", 16, permutes=False)
-    register, registers = ("w", 32) if "__aarch64__" in macros else ("x", 16)
-    halves = "__ARM_FEATURE_FP16_VECTOR_ARITHMETIC" in macros
-    return VectorTarget(128, register, registers, permutes=False, halves=halves)
+        return VectorTarget(256, "x", 16, permutes=False, fuses="__FMA__" in macros)
+    if "__aarch64__" in macros:
+        return VectorTarget(128, "w", 32, permutes=False, halves="__ARM_FEATURE_FP16_VECTOR_ARITHMETIC" in macros)
+    return VectorTarget(128, "x", 16, permutes=False, fuses="__FMA__" in macros)
 
 
 def pin(emitter: Emitter, machine: VectorTarget, kind: IRType, vector: str) -> str:
-    """Return a vector as it is here, once and for all.
+    """Return a vector fixed at this point.
 
-    LLVM recomputes values that live across a coroutine's suspension after it, from operands that it keeps in its
-    place, and keeps a value where it is defined, which may be in a loop (CoroFrame, "rematerialization"). An empty
-    piece of assembly is neither recomputed nor moved, and costs nothing.
+    LLVM recomputes values that are live across a coroutine's suspension from operands that it keeps instead, and saves
+    a value where it is defined, which may be in a loop (CoroFrame, "rematerialization"). Empty assembly is neither
+    recomputed nor moved, and costs nothing.
     """
     if kind.kind not in {"integer", "float"} or kind.bits not in {8, 16, 32, 64} or not vector.startswith("%"):
         return vector
@@ -104,7 +108,7 @@ def pin(emitter: Emitter, machine: VectorTarget, kind: IRType, vector: str) -> s
 def by_register(
     emitter: Emitter, machine: VectorTarget, kind: str, bits: int, vector: str, one: Callable[[str, int], str],
 ) -> str:  # fmt: skip
-    """Apply what works on one register, and is given the number of its elements, to each that a vector takes."""
+    """Apply a function of one register, which also receives its number of elements, to each register of a vector."""
     size = min(machine.bits // bits, emitter.width)
     made = [
         one(emitter.shuffled(kind, vector, "poison", range(first, first + size)), size)

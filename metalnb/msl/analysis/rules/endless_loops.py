@@ -1,4 +1,4 @@
-"""Loops whose condition an unsigned number cannot fail: ``for (uint k = n; k >= 0; --k)``."""
+"""Loops whose condition is always true for an unsigned number: ``for (uint k = n; k >= 0; --k)``."""
 
 from __future__ import annotations
 

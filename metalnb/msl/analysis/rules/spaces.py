@@ -1,4 +1,4 @@
-"""Address spaces: every pointer names one, and every variable is declared where its own allows (MSL 4)."""
+"""Address spaces: every pointer names one, and every variable is declared where its address space allows (MSL 4)."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def _unplaced(kind: Any) -> str:
         return ""
     pointee = _element(kind.get_pointee())
     if what == "reference" and pointee.kind.name == "POINTER":
-        return _unplaced(pointee)  # Apple's compiler requires it only of the pointer: device float*& x
+        return _unplaced(pointee)  # Apple's compiler requires it only for the pointer: device float*& x
     if pointee.kind.name in _OPEN or pointee.get_canonical().kind.name in _OPEN:
         return ""
     return what if space(pointee) in {"thread", ""} else ""

@@ -62,7 +62,7 @@ class FunctionSyntax:
     simdgroups : bool
         Whether it names a SIMD-group or quad-group feature of Metal.
     names : set of str
-        The names in it, if the text has such a word.
+        The names in it, if the text has such words.
     """
 
     cursor: Any
@@ -122,7 +122,7 @@ class CellSyntax:
 
 
 def walk(parsed: Parsed, declarations: Iterable[Any], names: frozenset[str] = frozenset()) -> CellSyntax:
-    """Visit declarations, and all within them; `names` are those of further functions whose calls are noted."""
+    """Visit declarations and everything in them; `names` are further functions whose calls are recorded."""
     return _Walker(parsed).walk(declarations, names)
 
 
@@ -163,7 +163,7 @@ class _Walker:
         return self.found
 
     def visit(self, cursor: Any, parent: Any, _: Any = None) -> int:
-        kind = cursor._kind_id  # noqa: SLF001  (the property that hides it makes an object for every node)
+        kind = cursor._kind_id  # noqa: SLF001  (the public property creates an object for every node)
         if kind not in _KEPT:
             if kind in self.names:
                 self.name(cursor, kind)

@@ -1,7 +1,7 @@
 """Constructors qualified by an address space (MSL 4): ``number(float x) device`` beside ``number(float x) thread``.
 
-In clang a constructor serves every address space, and the qualifier is an error. So of several constructors with the
-same parameters one is kept, without its qualifier; the others get an additional first parameter of a type that no call
+In clang a constructor serves every address space, and the qualifier is an error. So one of several constructors with
+the same parameters is kept, without its qualifier; the others get an additional first parameter of a type that no call
 can pass.
 """
 

@@ -1,6 +1,6 @@
 """Template parameters that are functions: ``template <void (*f)(int)>`` -> ``template <void (&f)(int)>``.
 
-clang allows no pointer there. An alias becomes one of references too, ``using F = void (&)(int);``, since a template's
+clang allows no pointer there. An alias becomes a reference, too, ``using F = void (&)(int);``, since a template's
 parameter may be declared with it.
 """
 
@@ -27,7 +27,7 @@ def function_pointers(text: Outline) -> Iterator[Edit]:
 
 
 def _is_pointer(tree: Tree, i: int, *, named: bool) -> bool:
-    """Return whether a place holds ``(*f)(`` or, without a name, ``(*)(``."""
+    """Return whether a position has ``(*f)(`` or, without a name, ``(*)(``."""
     end = i + 3 if named else i + 2
     return tree.texts[i] == "(" and tree.text(i + 1) == "*" and tree.close(i) == end and tree.text(end + 1) == "("
 

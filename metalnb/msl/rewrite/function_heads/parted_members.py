@@ -53,7 +53,7 @@ def name_number(name: str) -> int:
 
 
 def parted_names(text: Outline) -> frozenset[str]:
-    """Return the names of a text's members that are overloaded so."""
+    """Return the names of a text's members that are overloaded in this way."""
     return frozenset(each.name for tree in text.trees for each in parted_members(tree))
 
 

@@ -1,4 +1,4 @@
-"""Leave out functions of other stages next to a kernel (MSL 5.1), such as ``vertex``."""
+"""Remove functions of other stages next to a kernel (MSL 5.1), such as ``vertex``."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SCOPES = frozenset({"namespace", "extern"})
 
 
 def render_functions(text: Outline) -> Iterator[Omission]:
-    """Leave them out of a text that has a kernel; refuse any other text at its first unsupported name."""
+    """Remove them from a text that has a kernel; refuse any other text at its first unsupported name."""
     if "kernel" not in set(text.words):
         return
     tree = text.program

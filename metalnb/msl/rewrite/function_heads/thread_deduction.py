@@ -49,7 +49,7 @@ def _template(tree: Tree, template: Template) -> Iterator[Edit]:
 
 
 def template_function(tree: Tree, template: Template) -> FunctionHead | None:
-    """Find the function that a template declares; None if it declares something else."""
+    """Return the function that a template declares, or None if it declares something else."""
     if tree.text(template.closing + 1) in _NOT_FUNCTIONS:
         return None
     following = bisect_right(tree.functions, template.closing, key=lambda f: f.opening)
@@ -78,7 +78,7 @@ def _renamed(tree: Tree, template: Template, function: FunctionHead, asked: Toke
 
 
 def _declares(tree: Tree, i: int) -> bool:
-    """Return whether a place is the T of ``class T`` in a template's list, and not a use of it."""
+    """Return whether a position is the T of ``class T`` in a template's list, not a use of it."""
     declared = tree.texts[i - 1] in _TYPE and tree.tokens[i].kind == "word"
     return declared and tree.text(i + 1) in {",", "=", ">"}
 

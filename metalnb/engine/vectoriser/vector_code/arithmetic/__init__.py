@@ -1,4 +1,4 @@
-"""Arithmetic on vectors of lanes: LLVM's operations, quotients of integers, estimates that a Newton step makes exact.
+"""Arithmetic on vectors of lanes: LLVM's operations, integer quotients, and estimates refined by a Newton step.
 
-What is uniform or evenly spaced over the lanes stays scalar; a vector is made of it where something varying uses it.
+Uniform and strided values stay scalar; their vectors are made where a varying instruction uses them.
 """

@@ -1,7 +1,7 @@
-"""1 / sqrt(x) and 1 / x from the processor's estimate and one step of an iteration, which is faster than to divide.
+"""1 / sqrt(x) and 1 / x from the processor's estimate and one iteration step, which is faster than dividing.
 
-The estimates are those of AVX-512: good to 14 bits, denormals included, and defined to the bit. Those of SSE and AVX
-are not used: they have 11 bits, take a denormal for 0, and differ from maker to maker.
+The estimates are AVX-512's, which are accurate to 14 bits, even for denormals, and defined to the bit. Those of SSE and
+AVX are not used: they have 11 bits, treat denormals as 0, and differ between vendors.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ _ABOVE_ONE = "splat (double 0x3FF0000000004000)"  # 1 + 2^-38
 def reciprocal_root(emitter: Emitter, target: VectorTarget, x: str) -> str:
     """Return 1 / sqrt(x) of floats, off by at most 1.05 units in the last place (measured over all significands).
 
-    Of 0, infinity and NaN the estimate is the result. There the step's correction is NaN, for which the comparison puts
-    a number.
+    For 0, infinity and NaN the estimate is the result. There the step's correction is NaN, which the comparison
+    replaces by a number.
     """
     op, lanes = emitter.op, emitter.lanes("float")
     y = _estimated(emitter, target, "rsqrt14.ps", "float", x)
@@ -32,14 +32,14 @@ def reciprocal_root(emitter: Emitter, target: VectorTarget, x: str) -> str:
 
 
 def reciprocal_above(emitter: Emitter, target: VectorTarget, x: str, *, uniform: bool) -> str | None:
-    """Return 1 / x of doubles that are whole numbers, too great by a factor between 1 and 1 + 2^-37; None if too slow.
+    """Return 1 / x for integral doubles, too large by a factor between 1 and 1 + 2^-37; None if too slow.
 
     With b = 2^-38, and an estimate y that is off by less than 2^-14, e = 1 + b - x y is less than 2^-13.9, and
     y (1 + e + e^2) is 1 / x times 1 - e^3 + b (1 + e + e^2).
     """
     lanes = emitter.lanes("double")
     if uniform:
-        return emitter.op(f"fdiv {lanes} {_ABOVE_ONE}, {x}")  # LLVM makes a scalar of it
+        return emitter.op(f"fdiv {lanes} {_ABOVE_ONE}, {x}")  # LLVM makes it scalar
     if not target.estimates:
         return None
     y = _estimated(emitter, target, "rcp14.pd", "double", x)
@@ -54,7 +54,7 @@ def _fused(emitter: Emitter, kind: str, a: str, b: str, c: str) -> str:
 
 
 def _estimated(emitter: Emitter, target: VectorTarget, instruction: str, kind: str, vector: str) -> str:
-    """Write an instruction of AVX-512's, for each register that a vector takes."""
+    """Write an AVX-512 instruction for each register of a vector."""
     bits = 32 if kind == "float" else 64
 
     def one(part: str, count: int) -> str:

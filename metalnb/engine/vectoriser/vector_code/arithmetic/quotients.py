@@ -1,4 +1,4 @@
-"""Divisions: of integers by way of floating point, exactly, and by a square root."""
+"""Divisions: exact integer division by way of floating point, and division by a square root."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ INTEGER_DIVISIONS = frozenset({"udiv", "sdiv", "urem", "srem"})
 
 
 def divided(body: FunctionBody, made: IRInstruction, kind: str, a: str, b: str) -> str:
-    """Divide integers; lanes that are not active divide by 1."""
+    """Divide integers; inactive lanes divide by 1."""
     emitter = body.emitter
     op, lanes = emitter.op, emitter.lanes(kind)
     if b.startswith("splat"):
@@ -35,8 +35,8 @@ def quotient_of(
 ) -> str:  # fmt: skip
     """Return the quotient of integers of at most 32 bits, ``sign`` being "s" or "u".
 
-    A quotient that is no whole number is at least 1 / b below the next, which is 1 / a of itself. So it is exact to
-    round it to a double before it is cut off, and to multiply by a reciprocal that is too great by 2^-37.
+    A quotient that is not an integer is at least 1 / b below the next integer, a relative distance of 1 / a. So it is
+    exact to round it to a double before truncating, and to multiply by a reciprocal that is too large by 2^-37.
     """
     op, lanes, wide = emitter.op, emitter.lanes(kind), emitter.lanes("double")
     x, y = (op(f"{sign}itofp {lanes} {v} to {wide}") for v in (a, b))
@@ -48,7 +48,7 @@ def quotient_of(
 def divided_by_roots(body: FunctionBody, made: IRInstruction, numerators: list[str]) -> list[str] | None:
     """Divide floats by square roots in fast math, by an estimate; None for any other division.
 
-    The root is one of the same block, so that its argument's vectors are at hand.
+    The root must be in the same block, so that its argument's vectors are available.
     """
     root = body.analysis.definitions.get(made.operands[1].text)
     if (

@@ -1,4 +1,4 @@
-"""Operations on values: as one scalar instruction where the result is uniform or strided, as vectors else."""
+"""Operations on values: one scalar instruction if the result is uniform or strided, vector instructions otherwise."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def operate(body: FunctionBody, made: IRInstruction) -> None:
 
 
 def _strided(body: FunctionBody, made: IRInstruction) -> None:
-    """Compute lane 0's value. It must be right where lane 0 is not active: nothing may be poison there."""
+    """Compute lane 0's value. It must be right even if lane 0 is inactive, so it must not be poison."""
     shape = body.analysis.of(made.result)
     if made.opcode in {"zext", "sext"} and not shape.guards:
         scalar = _widened(body, made.operands[0].text, made.operands[0].type, made)
@@ -52,7 +52,7 @@ def _strided(body: FunctionBody, made: IRInstruction) -> None:
 
 
 def _unflagged(body: FunctionBody, made: IRInstruction) -> str:
-    """Return an instruction's scalar text without what would make poison."""
+    """Return an instruction's scalar text without the flags that would make poison."""
     text = made.renamed(body.names(made))
     if made.opcode == "or" and "disjoint" in made.flags:
         text = "add" + text[2:]
@@ -63,10 +63,10 @@ def _unflagged(body: FunctionBody, made: IRInstruction) -> str:
 
 
 def _widened(body: FunctionBody, text: str, kind: IRType, cast: IRInstruction) -> str:
-    """Return the 64-bit number that lane 0 stands for, by widening where it cannot wrap.
+    """Return lane 0's value as a 64-bit number, widened where it cannot wrap.
 
-    Where ``nuw`` or ``nsw`` say that no active lane wraps, an inactive lane 0 may: the operands are widened in place of
-    the result.
+    If ``nuw`` or ``nsw`` promise that no active lane wraps, an inactive lane 0 still may: then the operands are widened
+    in place of the result.
     """
     shape = body.shape(text)
     definition = body.analysis.definitions.get(text)
@@ -92,7 +92,7 @@ def _no_wrap(body: FunctionBody, made: IRInstruction, stride: int) -> str:
 
 
 def _vectors(body: FunctionBody, made: IRInstruction) -> list[str]:
-    """Compute a guarded value's vector from its operands' vectors: right whether the guards hold or not."""
+    """Compute a guarded value's vector from its operands' vectors, which is right whether or not the guards hold."""
     emitter = body.emitter
     if made.opcode in BINARY:
         a, b = (body.vector(o.text, o.type) for o in made.operands)
@@ -185,7 +185,7 @@ def recast(body: FunctionBody, source: list[str], old: IRType, new: IRType, made
 
 
 def _recast_bits(body: FunctionBody, source: list[str], old: IRType, new: IRType, made: IRInstruction) -> list[str]:
-    """Between a vector of bits and an integer."""
+    """Convert between a vector of bits and an integer."""
     op, lanes = body.emitter.op, body.emitter.lanes
     if old.bits == 1 and new.kind == "integer" and new.bits == len(source):
         joined = ""
@@ -271,7 +271,7 @@ def _shuffle_mask(text: str, count: int) -> list[int | None]:
 
 
 def field_span(layout: MemoryLayout, kind: IRType, indices: tuple[int, ...]) -> tuple[int, int]:
-    """Return which of an aggregate's scalars a field is: the first, and how many."""
+    """Return a field's range of an aggregate's scalars: the first, and how many."""
     first = 0
     for index in indices:
         whole = layout.resolved(kind)

@@ -1,4 +1,4 @@
-"""Addresses: ``getelementptr`` as a scalar where lanes are evenly apart, as a vector else."""
+"""Addresses: ``getelementptr`` as a scalar if lanes have a constant stride, as a vector otherwise."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ..function_body import FunctionBody
 
 __all__ = ["address"]
 
-_SCALED = frozenset({1, 2, 4, 8})  # bytes that a gather's instruction multiplies an index by
+_SCALED = frozenset({1, 2, 4, 8})  # bytes by which a gather instruction can multiply an index
 
 
 def address(body: FunctionBody, made: IRInstruction) -> None:
@@ -28,7 +28,7 @@ def address(body: FunctionBody, made: IRInstruction) -> None:
 
 
 def _scalar(body: FunctionBody, made: IRInstruction, scale: int) -> str:
-    """Return lane 0's address. ``inbounds`` is left out: lane 0 may not be active."""
+    """Return lane 0's address. ``inbounds`` is omitted, because lane 0 may be inactive."""
     op = body.emitter.op
     base = body.scalar(made.operands[0].text)
     if scale == 1:
@@ -48,7 +48,7 @@ def _scalar(body: FunctionBody, made: IRInstruction, scale: int) -> str:
 
 
 def _vector(body: FunctionBody, made: IRInstruction, scale: int) -> str:
-    """Return all lanes' addresses: a scalar base and a vector of indices where that is all, for a gather wants that."""
+    """Return all lanes' addresses; if possible as a scalar base and a vector of indices, which suits gathers."""
     op, lanes = body.emitter.op, body.emitter.lanes
     offset, steps = steps_of(made, body.analysis.layout)
     base = made.operands[0]
@@ -74,8 +74,7 @@ def _vector(body: FunctionBody, made: IRInstruction, scale: int) -> str:
 def _indexed(body: FunctionBody, made: IRInstruction, which: int, size: int, offset: int) -> str:
     """Return a scalar base with one vector of indices.
 
-    An index of 32 unsigned bits is not one that a gather's instruction takes, as that is signed: 2^31 goes from the
-    index to the base.
+    A gather instruction's index is signed, so for 32 unsigned bits 2^31 is moved from the index to the base.
     """
     op, lanes = body.emitter.op, body.emitter.lanes
     operand = made.operands[which]

@@ -1,8 +1,8 @@
-"""Memory accesses under a mask, as the machine does them best.
+"""Memory accesses under a mask, in the machine's best form.
 
-AVX-512 masks every access. Elsewhere LLVM writes a branch for each lane of what the machine cannot mask, which takes
-seconds to compile and is slow to run. There an inactive lane of a gather or scatter accesses memory of our own, and a
-stretch of memory is accessed whole if all lanes are active, else lane by lane in a function.
+AVX-512 masks every access. On other machines LLVM writes a branch per lane for accesses that cannot be masked, which
+takes seconds to compile and is slow. There an inactive lane of a gather or scatter accesses dummy memory, and a stretch
+of memory is accessed at once if all lanes are active, otherwise lane by lane in a function.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ __all__ = [
 
 EVERY_LANE = "splat (i1 true)"
 _NOWHERE, _COPY = "metalnb_nowhere", "metalnb_copy_lanes"
-_WORDS = (4, 8)  # bytes of what AVX2 masks
+_WORDS = (4, 8)  # bytes of elements that AVX2 masks
 _MOST_LANES = 32
 
-# What an inactive lane reads; and a copy of active lanes' elements, whose first bytes lie `step` bytes apart.
+# The memory that inactive lanes read; and a copy of active lanes' elements, whose first bytes are `step` bytes apart.
 _HELPERS = {
     _NOWHERE: f"@{_NOWHERE} = internal constant [8 x i64] zeroinitializer, align 64",
     _COPY: f"""define internal void @{_COPY}(ptr %to, ptr %from, i32 %mask, i64 %step, i64 %bytes) #2 {{
@@ -58,12 +58,12 @@ end:
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """A stretch of memory, of which each lane has a part.
+    """A stretch of memory that is divided among the lanes.
 
     Attributes
     ----------
     step, count : int
-        How many elements it is from lane to lane, and how many of those a lane has.
+        The elements from lane to lane, and the number of them that a lane has.
     size, alignment : int
         Bytes of an element.
     """
@@ -75,7 +75,7 @@ class Stretch:
 
 
 def either(body: FunctionBody, condition: str, fast: Callable[[], None], slow: Callable[[], None]) -> None:
-    """Write two forms of an access, chosen by a condition."""
+    """Write two forms of an access, selected by a condition."""
     emitter = body.emitter
     yes, no, end = emitter.name("fast"), emitter.name("slow"), emitter.name("end")
     emitter.do(f"br i1 {condition}, label {yes}, label {no}")
@@ -100,7 +100,7 @@ def gathered(body: FunctionBody, element: str, pointers: str, alignment: int) ->
 
 
 def gather(emitter: Emitter, element: str, pointers: str, mask: str, alignment: int) -> str:
-    """Write the instruction that gathers; return the vector."""
+    """Write the gather instruction; return the vector."""
     kind, lanes = emitter.lanes(element), emitter.lanes("ptr")
     callee = emitter.declare(
         f"llvm.masked.gather.v{emitter.width}{mangled(element)}.v{emitter.width}p0", kind, lanes, emitter.mask, kind,
@@ -125,7 +125,7 @@ def scattered(body: FunctionBody, element: str, value: str, pointers: str, align
 
 
 def load_stretch(body: FunctionBody, element: str, pointer: str, stretch: Stretch) -> str:
-    """Write the load of a stretch of memory; return all of it as one vector, of which inactive lanes' parts are poison.
+    """Write the load of a stretch of memory; return it as one vector, in which inactive lanes' parts are poison.
 
     Parameters
     ----------
@@ -184,7 +184,7 @@ def store_stretch(body: FunctionBody, element: str, vector: str, pointer: str, s
 
 
 def _wide_mask(body: FunctionBody, stretch: Stretch) -> str:
-    """Return the mask of a stretch of memory: for each lane its elements."""
+    """Return the mask of a stretch of memory, repeated for each lane's elements."""
     if stretch.step == 1:
         return body.mask
     picked = [lane if i < stretch.count else body.width for lane in range(body.width) for i in range(stretch.step)]
@@ -202,7 +202,7 @@ def all_active(body: FunctionBody) -> str:
 
 
 def _unmasked_load(body: FunctionBody, element: str, pointer: str, stretch: Stretch) -> str:
-    """Load all lanes' stretch, but nothing after the last lane's elements: that may be no memory."""
+    """Load all lanes' stretch, but nothing after the last lane's elements, which may not be mapped."""
     emitter = body.emitter
     size, beyond = emitter.width * stretch.step, stretch.step - stretch.count
     if not beyond:
@@ -216,7 +216,7 @@ def _unmasked_load(body: FunctionBody, element: str, pointer: str, stretch: Stre
 
 
 def _copy(body: FunctionBody, to: str, source: str, stretch: Stretch) -> None:
-    """Copy active lanes' elements, one after the other."""
+    """Copy active lanes' elements, one lane after another."""
     emitter = body.emitter
     _help(body, _COPY)
     emitter.declare("llvm.cttz.i32", "i32", "i32", "i1")

@@ -1,8 +1,8 @@
-"""Addresses that are evenly apart in each short row of a SIMD-group, though not from row to row.
+"""Addresses with a constant stride in each short row of a SIMD-group, but not from row to row.
 
-A SIMD-group of a threadgroup of 16 x 16 threads has two rows of 16 lanes. What `LaneShapes` finds for 16 lanes that are
-neighbours along x holds for each of them. An inactive lane's address may be anything, so that a row's is known from its
-first lane only while all lanes are active.
+In a threadgroup of 16 x 16 threads a SIMD-group has two rows of 16 lanes. What `LaneShapes` finds for 16 lanes that are
+neighbours along x holds for each of them. An inactive lane's address is arbitrary, so a row's first lane determines the
+row only if all lanes are active.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ class RowAddresses:
     kind : IRType
         The pointer's.
     stride : int
-        Bytes from lane to lane of a row.
+        Bytes from lane to lane in a row.
 
     Attributes
     ----------
     condition : str
-        Whether they are as said: whether all lanes are active and no guard fails.
+        Whether the stride holds: all lanes are active and no guard fails.
     stride : int
     """
 
     def __init__(self, body: FunctionBody, pointer: str, kind: IRType, stride: int) -> None:
-        assert body.rows is not None  # noqa: S101  (`row_addresses` has looked)
+        assert body.rows is not None  # noqa: S101  (`row_addresses` has checked)
         self.stride = stride
         self._body = body
         self._row = body.rows.width
@@ -47,7 +47,7 @@ class RowAddresses:
                 self.condition = body.emitter.op(f"and i1 {self.condition}, {held}")
 
     def _guard(self, name: str) -> list[str]:
-        """Return, for each row, whether an index does not wrap in it before it is widened: then its ends tell."""
+        """Return, for each row, whether an index does not wrap in it before it is widened, tested at the row's ends."""
         body, op = self._body, self._body.emitter.op
         assert body.rows is not None  # noqa: S101
         made = body.analysis.definitions[name]
@@ -66,7 +66,7 @@ class RowAddresses:
         return op(f"getelementptr i8, ptr {found}, i64 {(lane - first) * self.stride}") if lane > first else found
 
     def loaded(self, kind: IRType, count: int, size: int, alignment: int) -> list[str]:
-        """Return all lanes' values, a vector for each component, where lanes are alike or side by side."""
+        """Return all lanes' values, a vector for each component, if a row's lanes are equal or consecutive."""
         emitter, width = self._body.emitter, self._body.width
         firsts = [self.of_lane(lane) for lane in range(0, width, self._row)]
         if self.stride == 0:
@@ -80,7 +80,7 @@ class RowAddresses:
         return parts
 
     def _alike(self, firsts: Sequence[str], kind: IRType, offset: int, alignment: int) -> str:
-        """Return a component that all lanes of a row have alike."""
+        """Return a component that is the same in all lanes of a row."""
         op, few, joined = self._body.emitter.op, f"<{len(firsts)} x {kind}>", "poison"
         for i, first in enumerate(firsts):
             at = op(f"getelementptr i8, ptr {first}, i64 {offset}") if offset else first
@@ -90,7 +90,7 @@ class RowAddresses:
         return self._body.emitter.shuffled(kind, joined, "poison", picked, len(firsts))
 
     def store(self, kind: IRType, vector: str, alignment: int) -> None:
-        """Store one component, of lanes that are side by side."""
+        """Store one component of consecutive lanes."""
         emitter = self._body.emitter
         for lane in range(0, self._body.width, self._row):
             part = emitter.shuffled(kind, vector, "poison", range(lane, lane + self._row))
@@ -98,7 +98,7 @@ class RowAddresses:
 
 
 def row_addresses(body: FunctionBody, pointer: str, kind: IRType, strides: Sequence[int] = ()) -> RowAddresses | None:
-    """Return the addresses of an access by rows; None where they are known better, or not known to be evenly apart.
+    """Return the addresses of an access by rows; None if a better form is known, or no constant stride.
 
     Parameters
     ----------
@@ -107,7 +107,7 @@ def row_addresses(body: FunctionBody, pointer: str, kind: IRType, strides: Seque
     kind : IRType
         The pointer's.
     strides : sequence of int, optional
-        Those that are of use; by default any.
+        The useful strides; by default any.
     """
     if body.rows is None or not body.shape(pointer).varying or pointer in body.analysis.interleaved:
         return None

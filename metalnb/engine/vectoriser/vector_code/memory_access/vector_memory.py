@@ -8,17 +8,18 @@ from ....llvm.instructions import IRInstruction
 from ....llvm.llvm_types import IRType
 from ...not_vectorised import NotVectorised
 from ..function_body import FunctionBody
-from .masked_memory import Stretch, all_active, either, gathered, load_stretch, scattered, store_stretch
+from .masked_memory import EVERY_LANE, Stretch, all_active, either, gathered, load_stretch, scattered, store_stretch
 from .short_rows import row_addresses
+from .tile_rows import TileRows, tile_rows
 
 __all__ = ["clear", "last_active", "load", "store"]
 
-_MOST_INTERLEAVED = 4  # elements from lane to lane that are read as one stretch of memory
+_MOST_INTERLEAVED = 4  # elements from lane to lane up to which lanes are read as one stretch of memory
 _LINE = 64  # bytes of a cache line: a vector that begins at one can be stored past the caches
 
 
 class _Access:
-    """A load or a store of vectors: which form its address allows."""
+    """A load or store of vectors, in the form that its address allows."""
 
     def __init__(self, body: FunctionBody, made: IRInstruction, kind: IRType) -> None:
         if kind.is_aggregate or kind.element.bits == 1:
@@ -40,31 +41,46 @@ class _Access:
 
     @property
     def consecutive(self) -> bool:
-        """Whether lanes' elements lie in one stretch of memory, under the guard."""
+        """Whether lanes' elements are in one stretch of memory, if the guard holds."""
         return self.step > 0 or (self.interleaved and self.shape.stride == self.size)
 
     @property
     def stretch(self) -> Stretch:
-        """The stretch of memory, where lanes' elements lie in one."""
+        """The stretch of memory that contains the lanes' elements."""
         return Stretch(self.step, self.count, self.size, self.alignment)
 
     @property
     def strides_of_rows(self) -> tuple[int, ...]:
-        """The strides of short rows that an access can make use of: lanes alike, and side by side."""
+        """The strides of short rows that an access can use: equal and consecutive lanes."""
         return (0, self.size) if self.count == 1 else (0,)
 
+    def tile(self) -> TileRows | None:
+        """Return the rows of memory that lanes' elements lie in, where they are not one stretch."""
+        return tile_rows(self.body, self.pointer.text, self.pointer.type, self.size, self.count)
+
+    @property
+    def words(self) -> list[range]:
+        """The components that a lane accesses at once: those that make a word of 64 or 32 bits, else a single one."""
+        found, first = [], 0
+        while first < self.count:
+            left = self.count - first
+            wide = 1 if self.interleaved else next((n for b in (8, 4) if 1 <= (n := b // self.size) <= left), 1)
+            found.append(range(first, first + wide))
+            first += wide
+        return found
+
     def addresses(self) -> list[str]:
-        """Return the vectors of all lanes' addresses, one for each component."""
+        """Return the vectors of all lanes' addresses, one for each word."""
         lanes = self.body.emitter.lanes("ptr")
         first = self.body.vector(self.pointer.text, self.pointer.type)
         apart = self.size * (self.body.width if self.interleaved else 1)
         return [
-            self.body.emitter.op(f"getelementptr i8, {lanes} {first}, i64 {i * apart}") if i else first
-            for i in range(self.count)
+            self.body.emitter.op(f"getelementptr i8, {lanes} {first}, i64 {word[0] * apart}") if word[0] else first
+            for word in self.words
         ]
 
     def component(self, i: int) -> str:
-        """Return the address of a component's first lane, where arrays are interleaved."""
+        """Return the address of a component's first lane in an interleaved array."""
         first = self.body.scalar(self.pointer.text)
         if not i:
             return first
@@ -81,6 +97,12 @@ def load(body: FunctionBody, made: IRInstruction) -> None:
     if rows is not None:
         element, count, size, alignment = access.element, access.count, access.size, access.alignment
         _either_loaded(access, made, rows.condition, lambda: rows.loaded(element, count, size, alignment))
+    elif tile := access.tile():
+        element, alignment = access.element, access.alignment
+        if body.mask == EVERY_LANE:
+            body.define(made, tile.loaded(body, element, alignment))
+        else:
+            _either_loaded(access, made, all_active(body), lambda: tile.loaded(body, element, alignment))
     elif not access.consecutive:
         body.gathers.append(made)
         body.define(made, _gathered(access))
@@ -91,7 +113,7 @@ def load(body: FunctionBody, made: IRInstruction) -> None:
 
 
 def _either_loaded(access: _Access, made: IRInstruction, guard: str, fast: Callable[[], list[str]]) -> None:
-    """Write a load that a guard lets be more than a gather."""
+    """Write a load that is better than a gather if a guard holds."""
     body, emitter = access.body, access.body.emitter
     lanes = emitter.lanes(access.element)
     slots = [emitter.slot(lanes) for _ in range(access.count)]
@@ -123,9 +145,19 @@ def _loaded(access: _Access) -> list[str]:
 
 
 def _gathered(access: _Access, addresses: list[str] | None = None) -> list[str]:
-    return [
-        gathered(access.body, str(access.element), p, access.alignment) for p in addresses or access.addresses()
-    ]
+    body, emitter, element = access.body, access.body.emitter, str(access.element)
+    made = []
+    for word, pointers in zip(access.words, addresses or access.addresses(), strict=True):
+        if len(word) == 1:
+            made.append(gathered(body, element, pointers, access.alignment))
+            continue
+        kind, count = f"i{8 * access.size * len(word)}", body.width * len(word)
+        whole = gathered(body, kind, pointers, access.alignment)
+        apart = emitter.op(f"bitcast {emitter.lanes(kind)} {whole} to <{count} x {element}>")
+        made += [
+            emitter.shuffled(element, apart, "poison", range(i, count, len(word)), count) for i in range(len(word))
+        ]
+    return made
 
 
 def store(body: FunctionBody, made: IRInstruction) -> None:
@@ -147,6 +179,8 @@ def store(body: FunctionBody, made: IRInstruction) -> None:
         either(body, rows.condition, by_rows, lambda: _scattered(access, parts, addresses))
     elif target.uniform and not access.guard:
         _store_last(access, parts)
+    elif (tile := access.tile()) and (order := tile.order):
+        _stored_by_rows(access, tile, order, parts)
     elif not access.consecutive:
         body.gathers.append(made)
         _scattered(access, parts, access.addresses())
@@ -157,8 +191,22 @@ def store(body: FunctionBody, made: IRInstruction) -> None:
         either(body, access.guard, lambda: _stored(access, parts), lambda: _scattered(access, parts, addresses))
 
 
+def _stored_by_rows(access: _Access, tile: TileRows, order: list[int], parts: list[str]) -> None:
+    body, element = access.body, access.element
+
+    def by_rows() -> None:
+        ordered = [body.emitter.shuffled(element, part, "poison", order) for part in parts]
+        tile.store(body, element, _woven(access, ordered, access.count), access.alignment)
+
+    if body.mask == EVERY_LANE:
+        by_rows()
+    else:
+        addresses = access.addresses()
+        either(body, all_active(body), by_rows, lambda: _scattered(access, parts, addresses))
+
+
 def _store_last(access: _Access, parts: list[str]) -> None:
-    """Store to one address of all lanes: the last active one's value stays."""
+    """Store all lanes to one address: the last active lane's value remains."""
     body, emitter = access.body, access.body.emitter
     pointer = body.scalar(access.pointer.text)
     for i, part in enumerate(parts):
@@ -183,7 +231,7 @@ def _stored(access: _Access, parts: list[str]) -> None:
             store_stretch(body, element, part, access.component(i), Stretch(1, 1, access.size, access.size))
         return
     pointer = body.scalar(access.pointer.text)
-    whole = parts[0] if access.step == 1 else _woven(access, parts)
+    whole = _woven(access, parts, access.step)
 
     def keep() -> None:
         store_stretch(body, element, whole, pointer, access.stretch)
@@ -195,7 +243,7 @@ def _stored(access: _Access, parts: list[str]) -> None:
 
 
 def _in_whole_lines(access: _Access, pointer: str) -> str:
-    """Return whether all lanes store, from the start of a cache line on."""
+    """Return whether all lanes store, starting at a cache line."""
     body, emitter = access.body, access.body.emitter
     address = emitter.op(f"ptrtoint ptr {pointer} to i64")
     inside = emitter.op(f"and i64 {address}, {min(_LINE, access.size * body.width) - 1}")
@@ -204,15 +252,17 @@ def _in_whole_lines(access: _Access, pointer: str) -> str:
 
 
 def _streamed(access: _Access, pointer: str, vector: str) -> None:
-    """Store past the caches: a line that is written whole need not be read first."""
+    """Store past the caches: a line that is written completely need not be read first."""
     lanes, alignment = access.body.emitter.lanes(access.element), min(_LINE, access.size * access.body.width)
     access.body.emitter.do(f"store {lanes} {vector}, ptr {pointer}, align {alignment}, !nontemporal !{{i32 1}}")
 
 
-def _woven(access: _Access, parts: list[str]) -> str:
-    """Return the lanes' components in the order of memory."""
+def _woven(access: _Access, parts: list[str], step: int) -> str:
+    """Return the lanes' components in the order of memory, in which it is `step` elements from lane to lane."""
     emitter, width, element = access.body.emitter, access.body.width, access.element
-    joined = [*parts, *["poison"] * (access.step - len(parts))]
+    if step == 1:
+        return parts[0]
+    joined = [*parts, *["poison"] * (step - len(parts))]
     while len(joined) & (len(joined) - 1):
         joined.append("poison")
     size = width
@@ -221,14 +271,19 @@ def _woven(access: _Access, parts: list[str]) -> str:
         joined = [emitter.shuffled(element, a, b, range(2 * size), size) for a, b in pairs]
         size *= 2
     picked = [
-        i * width + lane if i < access.count else None for lane in range(width) for i in range(access.step)
+        i * width + lane if i < access.count else None for lane in range(width) for i in range(step)
     ]  # fmt: skip
     return emitter.shuffled(element, joined[0], "poison", picked, size)
 
 
 def _scattered(access: _Access, parts: list[str], addresses: list[str]) -> None:
-    for part, pointers in zip(parts, addresses, strict=True):
-        scattered(access.body, str(access.element), part, pointers, access.alignment)
+    emitter, element = access.body.emitter, str(access.element)
+    for word, pointers in zip(access.words, addresses, strict=True):
+        kind, whole = element, _woven(access, [parts[i] for i in word], len(word))
+        if len(word) > 1:
+            wide, kind = f"<{access.body.width * len(word)} x {element}>", f"i{8 * access.size * len(word)}"
+            whole = emitter.op(f"bitcast {wide} {whole} to {emitter.lanes(kind)}")
+        scattered(access.body, kind, whole, pointers, access.alignment)
 
 
 def clear(body: FunctionBody, pointer: str, count: int) -> None:
