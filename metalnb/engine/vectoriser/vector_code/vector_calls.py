@@ -9,6 +9,7 @@ from ...llvm.instructions import IRInstruction
 from ...llvm.llvm_types import IRType, type_of
 from ..not_vectorised import NotVectorised
 from ..shape_analysis.interleaving import DROPPED, zeroed
+from .arithmetic.multiply_add import multiply_add
 from .checked_lanes import holds_for_all, record_fault
 from .collectives import collective
 from .coroutines import suspend
@@ -109,6 +110,12 @@ def _elementwise(body: FunctionBody, made: IRInstruction, base: str, also: int =
         parts = [_widened(body, base, one, made.prefix) for one in zip(*given, strict=True)]
         body.define(made, parts)
         return
+    if base == "fma" and kind == _FLOAT:
+        given = [body.parts(operand.text, operand.type) for operand in made.operands]
+        body.define(made, [
+            multiply_add(emitter, body.target, x, y, z, made.prefix) for x, y, z in zip(*given, strict=True)
+        ])  # fmt: skip
+        return
     name = f"llvm.{base}.v{body.width}{mangled(str(kind))}"
     if also or base == "ldexp":
         other = made.operands[-1 if base == "ldexp" else 0].type.element
@@ -140,7 +147,11 @@ def _widened(body: FunctionBody, base: str, operands: Sequence[str], flags: str)
     emitter = body.emitter
     halves, floats = emitter.lanes(_HALF), emitter.lanes(_FLOAT)
     given = [(floats, emitter.op(f"fpext {halves} {operand} to {floats}")) for operand in operands]
-    found = emitter.call(f"llvm.{base}.v{body.width}{mangled('float')}", floats, *given, flags=flags)
+    if base == "fma":
+        x, y, z = (operand for _, operand in given)
+        found = multiply_add(emitter, body.target, x, y, z, flags)
+    else:
+        found = emitter.call(f"llvm.{base}.v{body.width}{mangled('float')}", floats, *given, flags=flags)
     return emitter.op(f"fptrunc {floats} {found} to {halves}")
 
 
