@@ -53,11 +53,20 @@ def call(body: FunctionBody, made: IRInstruction) -> None:
     if name.startswith("metalnb_"):
         _own(body, made)
     elif made.result and body.analysis.of(made.result).uniform:
-        body.define_scalar(made, body.emitter.op(made.renamed(body.names(made))))
+        library = name == "llvm.fma.f32" and not body.target.fuses
+        body.define_scalar(made, _fused(body, made) if library else body.emitter.op(made.renamed(body.names(made))))
     elif name.startswith("llvm."):
         _intrinsic(body, made)
     else:
         _by_lane(body, made)
+
+
+def _fused(body: FunctionBody, made: IRInstruction) -> str:
+    """Write a fused multiply-add of scalars as one of vectors, where LLVM would call the C library."""
+    emitter = body.emitter
+    x, y, z = (emitter.splat("float", body.scalar(operand.text)) for operand in made.operands)
+    found = multiply_add(emitter, body.target, x, y, z)
+    return emitter.op(f"extractelement {emitter.lanes('float')} {found}, i64 0")
 
 
 def _own(body: FunctionBody, made: IRInstruction) -> None:
