@@ -78,6 +78,29 @@ def test_a_product_and_its_sum_are_rounded_once(start: float) -> None:
     assert np.array_equal(out, want)
 
 
+def test_a_fused_sum_is_that_of_one_thread_at_a_time() -> None:
+    """Of lanes, and of numbers that all lanes have alike."""
+    text = f"""{HEAD}kernel void f(device const float* x, device float* o, constant uint& n,
+        uint i [[thread_position_in_grid]]) {{
+            o[i] = fma(x[i], x[n + i], x[2 * n + i]);
+            uint k = i / 32;
+            o[n + i] = fma(x[k], x[n + k], x[2 * n + k]);
+        }}"""
+    n = 2048
+    x = numbers(3 * n, 55)
+    x[0], x[n], x[2 * n] = 1 + 2.0**-12, 1 + 2.0**-12, 2.0**-60
+    found = []
+    for math in ("precise", "scalar"):
+        out = np.zeros(2 * n, np.float32)
+        mnb.compile(text, engine="cpu", math=math)["f"](x, out, n, grid=n, threadgroup=256)
+        found.append(out)
+    vectors, threads = found
+    assert vectors[0] == threads[n] == np.float32(1 + 2.0**-11 + 2.0**-23)
+    known = ~np.isnan(threads)
+    assert np.array_equal(known, ~np.isnan(vectors))
+    assert np.array_equal(vectors[known].view(np.uint32), threads[known].view(np.uint32))
+
+
 def test_a_lane_that_takes_no_part_has_zeros() -> None:
     """Metal wants all 32 threads. With fewer a product is at least the same every time."""
     x = np.random.default_rng(52).integers(-9, 10, (2, 32, 4)).astype(np.float32)

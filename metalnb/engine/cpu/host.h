@@ -32,7 +32,7 @@ template <class T> inline T $special_result(T x) {
 #else
 #define $math(name) $h_##name
 #endif
-#if !defined(METALNB_CHECKED) && !defined(__FMA__) && !defined(__aarch64__)
+#if !defined(METALNB_CHECKED) && !defined(METALNB_LANES) && !defined(__FMA__) && !defined(__aarch64__)
 #define $fused $h_fma
 #endif
 #ifdef METALNB_COUNTED

@@ -9,6 +9,7 @@ from ...llvm.instructions import IRInstruction
 from ...llvm.llvm_types import IRType, type_of
 from ..not_vectorised import NotVectorised
 from ..shape_analysis.interleaving import DROPPED, zeroed
+from .arithmetic.multiply_add import multiply_add
 from .checked_lanes import holds_for_all, record_fault
 from .collectives import collective
 from .coroutines import suspend
@@ -52,11 +53,20 @@ def call(body: FunctionBody, made: IRInstruction) -> None:
     if name.startswith("metalnb_"):
         _own(body, made)
     elif made.result and body.analysis.of(made.result).uniform:
-        body.define_scalar(made, body.emitter.op(made.renamed(body.names(made))))
+        library = name == "llvm.fma.f32" and not body.target.fuses
+        body.define_scalar(made, _fused(body, made) if library else body.emitter.op(made.renamed(body.names(made))))
     elif name.startswith("llvm."):
         _intrinsic(body, made)
     else:
         _by_lane(body, made)
+
+
+def _fused(body: FunctionBody, made: IRInstruction) -> str:
+    """Write a fused multiply-add of scalars as one of vectors, where LLVM would call the C library."""
+    emitter = body.emitter
+    x, y, z = (emitter.splat("float", body.scalar(operand.text)) for operand in made.operands)
+    found = multiply_add(emitter, body.target, x, y, z)
+    return emitter.op(f"extractelement {emitter.lanes('float')} {found}, i64 0")
 
 
 def _own(body: FunctionBody, made: IRInstruction) -> None:
@@ -109,6 +119,12 @@ def _elementwise(body: FunctionBody, made: IRInstruction, base: str, also: int =
         parts = [_widened(body, base, one, made.prefix) for one in zip(*given, strict=True)]
         body.define(made, parts)
         return
+    if base == "fma" and kind == _FLOAT:
+        given = [body.parts(operand.text, operand.type) for operand in made.operands]
+        body.define(made, [
+            multiply_add(emitter, body.target, x, y, z, made.prefix) for x, y, z in zip(*given, strict=True)
+        ])  # fmt: skip
+        return
     name = f"llvm.{base}.v{body.width}{mangled(str(kind))}"
     if also or base == "ldexp":
         other = made.operands[-1 if base == "ldexp" else 0].type.element
@@ -140,7 +156,11 @@ def _widened(body: FunctionBody, base: str, operands: Sequence[str], flags: str)
     emitter = body.emitter
     halves, floats = emitter.lanes(_HALF), emitter.lanes(_FLOAT)
     given = [(floats, emitter.op(f"fpext {halves} {operand} to {floats}")) for operand in operands]
-    found = emitter.call(f"llvm.{base}.v{body.width}{mangled('float')}", floats, *given, flags=flags)
+    if base == "fma":
+        x, y, z = (operand for _, operand in given)
+        found = multiply_add(emitter, body.target, x, y, z, flags)
+    else:
+        found = emitter.call(f"llvm.{base}.v{body.width}{mangled('float')}", floats, *given, flags=flags)
     return emitter.op(f"fptrunc {floats} {found} to {halves}")
 
 
