@@ -84,8 +84,8 @@ class Trace:
             if operand.trace is not self:
                 raise TypeError(f"{self.name}: an array of another function is used{self.where()}.")
         elif not isinstance(operand, (bool, int, float, np.bool_, np.integer, np.floating)):
-            raise TypeError(f"{self.name}: {who} is given {type(operand).__name__}, which is no argument of the fused "
-                            f"function{self.where()}. Pass it as one.")  # fmt: skip
+            raise TypeError(f"{self.name}: {who} is given {type(operand).__name__}, which is not an argument of the "
+                            f"fused function{self.where()}. Pass it as one.")  # fmt: skip
 
     def _loop(self, formula: Formula, own: list[Any]) -> DType:
         """Return the dtype to compute in, as for an op on arrays."""

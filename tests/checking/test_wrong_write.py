@@ -137,7 +137,7 @@ def test_what_names_no_element_of_an_output_is_refused(blur: Any, image: Any, un
 
 def test_what_nobody_wrote_and_what_is_right_is_refused(blur: Any, image: Any) -> None:
     out = np.zeros_like(image)
-    with pytest.raises(ArgumentError, match=r"asks which thread wrote out\[11, 0\], and no thread did"):
+    with pytest.raises(ArgumentError, match=r"asks which thread wrote out\[11, 0\], but no thread did"):
         mnb.trace(blur, image, out, until="out[11, 0]", grid=(40, 4))
     with pytest.raises(ArgumentError, match="the outputs were compared with nothing"):
         mnb.trace(blur, image, out, until=mnb.validate(blur, image, out))

@@ -49,12 +49,12 @@ WRONG = {
     "an atomic that is read": Wrong(
         STD + "kernel void k(device atomic_uint* s, device uint* y) { uint ¦z = s[0]; y[0] = z; }",
         "no viable conversion from 'device atomic_uint' to 'uint'",
-        "an atomic is read by atomic_load_explicit(&a, memory_order_relaxed) and changed by functions alone: "
+        "an atomic is read by atomic_load_explicit(&a, memory_order_relaxed) and changed only by functions: "
         "atomic_fetch_add_explicit(&a, 1, memory_order_relaxed) (MSL 6.15)",
     ),
     "an atomic that is counted on": Wrong(
         STD + "kernel void k(device atomic_uint* s) { s[0]¦++; }", "cannot increment value of type 'device atomic_uint'",
-        "an atomic is read by atomic_load_explicit(&a, memory_order_relaxed) and changed by functions alone: "
+        "an atomic is read by atomic_load_explicit(&a, memory_order_relaxed) and changed only by functions: "
         "atomic_fetch_add_explicit(&a, 1, memory_order_relaxed) (MSL 6.15)",
     ),
     "another instantiation's type": Wrong(
@@ -183,7 +183,7 @@ WRONG = {
     "Python's while": Wrong(STD + K + "{ while ¦i > 3: y[i] = 1; }", "expected '(' after 'while'", "write while (i < n) { … }"),
     "NumPy's function": Wrong(
         STD + K + "{ y[i] = ¦np.exp(y[i]); }", "use of undeclared identifier 'np'",
-        "in Metal write the name of the function alone: exp(x) for np.exp(x)",
+        "in Metal write only the name of the function: exp(x) for np.exp(x)",
     ),
     "NumPy's type": Wrong(STD + K + "{ ¦uint32 n = 3; y[i] = n; }", "unknown type name 'uint32'", "in Metal write uint"),
     "a buffer's length": Wrong(
@@ -218,7 +218,7 @@ WRONG = {
     "buffer index twice": Wrong(
         STD + "kernel void k(device float* x [[buffer(1)]], device float* ¦y [[buffer(1)]]) { y[0] = 1; }",
         "[[buffer(1)]] is given to both 'x' and 'y'",
-        "an index of its own",
+        "its own index",
     ),
     "buffer index over 30": Wrong(
         STD + "kernel void k(device float* ¦y [[buffer(31)]]) { y[0] = 1; }",

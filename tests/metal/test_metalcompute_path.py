@@ -681,7 +681,7 @@ def _small_threadgroups(text: str) -> str:
     ("damage", "message"),
     [
         (_no_launch, "f: the GPU did not run it"),
-        (_small_threadgroups, "f: the GPU ran threadgroups of 32 threads where 64 were asked for"),
+        (_small_threadgroups, "f: the GPU ran threadgroups of 32 threads where 64 were requested"),
     ],
 )
 def test_a_gpu_that_fails_is_not_believed(

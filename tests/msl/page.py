@@ -132,8 +132,8 @@ def page(measured: Measured) -> str:
         "## Mathematics of the engine `cpu`\n", _own_mathematics(measured),
         "## The language itself (1.5, 2 to 5)\n",
         *(f"Supported, as shown by {_link(test)}: {_prose('; '.join(names))}.\n" for test, names in features().items()),
-        "## What Apple's compiler refuses, and metalnb too\n", _refused(),
-        "## What metalnb does not run\n", _outside(),
+        "## What Apple's compiler and metalnb reject\n", _refused(),
+        "## What metalnb does not support\n", _outside(),
     ]  # fmt: skip
     return "\n".join(parts)
 
@@ -141,22 +141,22 @@ def page(measured: Measured) -> str:
 _INTRODUCTION = """\
 # Metal Shading Language in metalnb
 
-What MSL has for compute kernels on buffers, and what of it metalnb runs. This page is written by the tests, from the
-tables that drive them (`make docs`); a test fails when it no longer says what they say.
+The features of MSL for compute kernels on buffers, and those that metalnb supports. The tests generate this page from
+the tables that drive them (`make docs`); a test fails if the page is out of date.
 
 {counts}
 
 **Sections** are those of the Metal Shading Language specification, version 4. **Since** is the version of MSL, on
-macOS, that brought a name. The metal engine has the version of its macOS, and 2.3 through metalcompute; it says so when
-a cell needs more. The cpu engine takes everything here. A test is named only where it passed, used the name and
-compared the results.
+macOS, that introduced a name. The metal engine has the version of its macOS, and 2.3 through metalcompute; a cell that
+needs a newer one is rejected with a message. The cpu engine supports everything here. A test is named only if it
+passed, used the name and compared the results.
 
-**Errors** are in units in the last place of the result's own type (MSL 8.4): the greatest that the test met, on edge
+**Errors** are in units in the last place of the result's own type (MSL 8.4): the greatest that the test found, on edge
 cases (zeros, denormals, infinities, NaN, poles) and random arguments, scalars and vectors, against a float64 oracle.
 A *bound* is the specification's for precise math (tables 8.1 and 8.3); 0.5 is "correctly rounded", 0 is exact; one in
-parentheses is the test's own, where the specification gives none. Fast math (`math="fast"`, the default) is held to
-the same bounds, except for the four functions where the looser one of table 8.2 stands beside the figure. Reordering of
-whole expressions, which fast math allows too, is not in these figures.
+parentheses is the test's own, if the specification has none. Fast math (`math="fast"`, the default) must satisfy the
+same bounds, except for the four functions with the looser bound of table 8.2 beside the figure. These figures do not
+include the reordering of expressions, which fast math also allows.
 
 Measured on {m.date}: {m.device}, {m.system}, cpu engine. On an Apple GPU the figures are Apple's.
 """
@@ -175,14 +175,14 @@ def _counts() -> str:
     rest = sum(len(g.names) for g in UNSUPPORTED if not g.apple)
     rest_attributes = sum(a.use == "graphics" and a.section in _OF_KERNELS for a in ATTRIBUTES.values())
     return "\n".join([
-        "| | MSL 2.3 | later | together |",
+        "| | MSL 2.3 | later | total |",
         "|---|--:|--:|--:|",
         f"| functions supported | {len(inside)} | {len(functions) - len(inside)} | {len(functions)} |",
         _count("kernel attributes supported", [_version(a.since) for a in usable]),
         f"| names supported, with types, constants and words | {len(early)} | {len(have) - len(early)} | {len(have)} |",
-        f"| names refused as Apple's compiler refuses them in a kernel | | | {apple + stages} |",
+        f"| names rejected, as by Apple's compiler in a kernel | | | {apple + stages} |",
         f"| rules of the language enforced | | | {len(refusals())} |",
-        f"| names not run, each with its reason | | | {rest + rest_attributes + lacks} |",
+        f"| names not supported, each with its reason | | | {rest + rest_attributes + lacks} |",
     ])  # fmt: skip
 
 
@@ -251,11 +251,11 @@ def _own_mathematics(measured: Measured) -> str:
             for row in REALS if row.name in measured.every_float]  # fmt: skip
     table = _table(["function", "float bound", "greatest error"], rows)
     return (
-        "Its functions are its own on every machine: straight code, in single or double precision. These are the "
-        "greatest errors over all 2^32 floats, with and without an instruction for `fma`, as "
-        "[every_float.py](../tests/msl/every_float.py) walks them (`log2`, `log10`: all significands of three "
+        "Its functions are metalnb's own on every machine: straight-line code in single or double precision. These are "
+        "the greatest errors over all 2^32 floats, with and without an instruction for `fma`, "
+        "measured by [every_float.py](../tests/msl/every_float.py) (`log2`, `log10`: all significands of three "
         "exponents; `sinh` and the inverse hyperbolic functions: all floats from 1/64 to 8). "
-        "Of two arguments, over 2^23 random pairs and all "
+        "For functions of two arguments, over 2^23 random pairs and all "
         f"edge cases: `atan2` 1.6, `pow` and `powr` 0.51; `fmod`, `ldexp` and `nextafter` are exact.\n\n{table}"
     )
 
@@ -278,7 +278,7 @@ def refusals() -> tuple[tuple[str, str, str, str], ...]:
 
 def _refused() -> str:
     last = spelled(max(v for v in VERSIONS if v < LAMBDAS))
-    rules = _table(["what", "since", "message", "cure"], [
+    rules = _table(["what", "since", "message", "fix"], [
         *([_prose(name), _rule_since(message), f"`{message}`", _prose(hint)] for name, _, message, hint in refusals()),
         ["a lambda", f"1.0, to {last}", f"`a lambda needs MSL {spelled(LAMBDAS)}`",
          f"write a function, or ask for the version: `%%metal --msl {spelled(LAMBDAS)}`"],
@@ -295,9 +295,9 @@ def _refused() -> str:
     names = _link("tests/msl/test_outside.py::test_a_name_is_refused_with_its_reason")
     asked = _link("tests/language/test_accepted_idioms.py::test_a_word_is_refused_before_its_version")
     return (
-        f"Each is shown by {link}: the message, its place and its cure. What ends with a version is refused where a "
-        f'cell asks for that version or an earlier one, as `msl="2.3"` does ({asked}).\n\n{rules}\n'
-        f"And by {names}:\n\n{groups}"
+        f"Each is shown by {link}: the message, its position and its fix. Rows that end with a version apply if a "
+        f'cell requests that version or an earlier one, as `msl="2.3"` does ({asked}).\n\n{rules}\n'
+        f"Likewise, by {names}:\n\n{groups}"
     )
 
 
@@ -315,7 +315,7 @@ def _outside() -> str:
         *([_names(names, "[[{}]]"), section, "", "metalnb runs compute kernels on buffers that Python passes",
            "pass the values in a device or constant buffer"] for section, names in _attributes(of_kernels=True)),
     ])  # fmt: skip
-    return f"Using one is an error that says so ({link}).\n\n{table}"
+    return f"Using one is an error with the reason ({link}).\n\n{table}"
 
 
 def _attributes(*, of_kernels: bool) -> list[tuple[str, tuple[str, ...]]]:

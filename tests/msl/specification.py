@@ -269,7 +269,7 @@ _ATOMIC_TESTS = (
 _ATOMIC = Chapter("6.15", "Atomic functions", "function", _ATOMIC_TESTS, (
     *_each("atomic_store_explicit atomic_load_explicit atomic_exchange_explicit atomic_compare_exchange_weak_explicit"),
     *_each(" ".join(f"atomic_fetch_{op}_explicit" for op in ("add", "and", "max", "min", "or", "sub", "xor"))),
-    *_each("atomic_max_explicit atomic_min_explicit", "2.4", "atomic_ulong alone"),
+    *_each("atomic_max_explicit atomic_min_explicit", "2.4", "only atomic_ulong"),
     *_each("atomic_thread_fence", "3.2"),
 ))  # fmt: skip
 _ATOMIC_WORDS = Chapter("6.15.1, 6.15.2", "Memory orders and thread scopes", "word", _ATOMIC_TESTS, (

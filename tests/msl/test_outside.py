@@ -91,7 +91,7 @@ def test_inputs_and_arguments_at_program_scope_are_refused(form: str) -> None:
         )
         assert found[k].column == line.index(f"{name}]]") + 1
         assert found[k].hint == (
-            "declare each input by itself, with no word before its type but const (MSL 5.9)"
+            "declare each input separately, with no word before its type except const (MSL 5.9)"
             if form in _INPUT_FORMS
             else "declare it as a parameter of the kernel, and pass it to the functions that use it (MSL 5.9)"
         )

@@ -17,7 +17,7 @@ REFUSED = (
     ("double in a template's argument", "template <class T> T f(T x) { return x; }\n{ y[i] = f<§double>(1); }",
      "'double' is not supported in Metal",
      "write float (MSL 2.1)"),
-    ("double by way of a macro", "#define REAL §double\n{ REAL d = 1; y[i] = d; }",
+    ("double through a macro", "#define REAL §double\n{ REAL d = 1; y[i] = d; }",
      "'double' is not supported in Metal",
      "write float (MSL 2.1)"),
     ("double in a buffer", "kernel void k(device §double* y) { y[0] = 1; }",
@@ -44,7 +44,7 @@ REFUSED = (
      "write an error code to a buffer (MSL 1.5.4)"),
     ("virtual", "struct S { virtual int §f(); };\n{ }",
      "'f' is virtual, which Metal does not support",
-     "make the class that varies a template parameter (MSL 1.5.4)"),
+     "make the varying class a template parameter (MSL 1.5.4)"),
     ("new", "{ thread float* p = §new float[3]; }",
      "'new' is not supported in Metal",
      "memory is what the caller binds, threadgroup variables, and local arrays of a fixed size (MSL 1.5.4)"),
@@ -53,7 +53,7 @@ REFUSED = (
      "memory is what the caller binds, threadgroup variables, and local arrays of a fixed size (MSL 1.5.4)"),
     ("goto", "{ §goto end; end: y[i] = 0; }",
      "goto is not supported",
-     "write a loop, or return from a function of its own (MSL 1.5.4)"),
+     "write a loop, or return from a separate function (MSL 1.5.4)"),
     ("dynamic_cast", "struct A { }; struct B : A { };\n{ A a; B b = §dynamic_cast<thread B&>(a); }",
      "'dynamic_cast' is not supported in Metal",
      "there is no type information at run time: use a template (MSL 1.5.4)"),
@@ -128,10 +128,10 @@ REFUSED = (
      "a kernel parameter cannot point to 'device float *'",
      "point to a scalar, a vector, a matrix or a struct"),
     ("a local variable in device memory", "{ device float §d; }",
-     "a variable in a function cannot have an address space of its own",
+     "a variable in a function cannot have its own address space",
      "drop the address space, or declare a pointer or reference into it (MSL 4)"),
     ("a parameter in device memory", "float f(device float §x) { return x; }\n{ }",
-     "a parameter cannot have an address space of its own",
+     "a parameter cannot have its own address space",
      "make it a pointer or a reference: device float* or constant float& (MSL 4)"),
     ("a device pointer where a thread pointer is taken",
      "float f(thread float* p) { return *p; }\n{ y[i] = f(§y + i); }",
@@ -200,7 +200,7 @@ REFUSED = (
      "program-scope variable 'n' must be in the constant address space",
      "write constant before its type; for data that a kernel writes, pass a device buffer (MSL 4.2)"),
     ("an extern variable", "extern constant float §x;\n{ y[i] = x; }",
-     "extern variable 'x' has no value: a cell is a whole program",
+     "extern variable 'x' has no value: a cell is a complete program",
      "give it a value, or [[function_constant(n)]]"),
     ("a constant without a value", "constant float §x;\n{ y[i] = x; }",
      "a variable in the constant address space must be initialized",
@@ -215,7 +215,7 @@ REFUSED = (
      "threadgroup variable 't' is declared outside a kernel",
      "declare it in a kernel's body, and pass 'f' a pointer to it (MSL 4.4)"),
     ("threadgroup in a struct", "struct S { threadgroup float §t; };\n{ }",
-     "member 't' cannot have an address space of its own",
+     "member 't' cannot have its own address space",
      "drop threadgroup: a member lives where its struct does (MSL 4)"),
     ("threadgroup with a list of values", "{ threadgroup float §t[2] = {1, 2}; y[i] = t[0]; }",
      "a threadgroup variable cannot be initialized where it is declared",
@@ -240,7 +240,7 @@ REFUSED = (
      "write what it computes to a device buffer (MSL 5.1)"),
     ("a kernel in a struct", "struct S { kernel void §k(device float* y) { } };",
      "kernel 'k' is a member function",
-     "move it out of its struct: a kernel stands at program scope or in a namespace (MSL 5.1)"),
+     "move it out of its struct: a kernel is at program scope or in a namespace (MSL 5.1)"),
     ("a kernel that is called",
      "{ }\nkernel void m(device float* y, uint i [[thread_position_in_grid]]) { §k(y, i); }",
      "kernel 'k' is called like a function",
@@ -254,7 +254,7 @@ REFUSED = (
      "mark a function with kernel void …, or keep the text for other cells with %%metal --header NAME"),
     ("one buffer index for two", "kernel void k(device float* a [[buffer(1)]], device float* §b [[buffer(1)]]) { }",
      "[[buffer(1)]] is given to both 'a' and 'b'",
-     "give each buffer an index of its own"),
+     "give each buffer its own index"),
     ("a buffer index over 30", "kernel void k(device float* §a [[buffer(31)]]) { }",
      "'a' [[buffer(31)]]: Metal has indices 0 to 30",
      "pass fewer, larger buffers: a struct holds many values (MSL 5.2.1)"),
@@ -348,7 +348,7 @@ REFUSED = (
 
 ONE_NUMBER = "take a component, such as i.x, or make one number of a position p: p.y * width + p.x"
 _LONG = (
-    "a 64-bit atomic has atomic_max_explicit and atomic_min_explicit alone, in device memory, and they return nothing "
+    "a 64-bit atomic has only atomic_max_explicit and atomic_min_explicit, in device memory, and they return nothing "
     "(MSL 6.15.4.6)"
 )
 _FLOAT = (
@@ -370,7 +370,7 @@ LACKED = (
     ),
     *(
         (f"atomic_{name}_explicit", "atomic_ulong", "threadgroup", _ONE, " in threadgroup memory",
-         "64-bit atomics are in device memory alone (MSL 6.15.4.6)")
+         "64-bit atomics are only in device memory (MSL 6.15.4.6)")
         for name in ("min", "max")
     ),
     *(

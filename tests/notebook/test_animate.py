@@ -450,7 +450,7 @@ REFUSED = {
         lambda p: mnb.animate(p.fall, XY.ravel(), XY.ravel() + 0, grid=4, draw=False), r"shape \(H, W\)"),
     "nothing to draw into": (
         lambda p: mnb.animate(p.fall, XY.ravel(), XY.ravel() + 0, grid=4, picture=lambda s: X, draw="p"), "draw=False"),
-    "nothing that goes on": (lambda p: mnb.animate(p.waves, X, X), r"same step again.*swap=\(\"read\", \"written\"\)"),
+    "nothing that goes on": (lambda p: mnb.animate(p.waves, X, X), r"same step\..*swap=\(\"read\", \"written\"\)"),
     "unknown colours": (lambda p: mnb.animate(p.heat, X, alpha=0, colours="mgma"), "'mgma'"),
     "another file": (lambda p: mnb.animate(p.heat, X, alpha=0).save("x.avi"), r"as \.gif or \.mp4; got 90 as 'x.avi'"),
 }  # fmt: skip

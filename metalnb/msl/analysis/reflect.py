@@ -275,7 +275,7 @@ class _Reader:
             for p in (p for p in group if p.index >= 0):
                 if p.index in taken:
                     message = f"{p.attribute} is given to both '{taken[p.index].name}' and '{p.name}'"
-                    self.problem(declared[p.position], message, "give each buffer an index of its own")
+                    self.problem(declared[p.position], message, "give each buffer its own index")
                 taken[p.index] = p
             for p in (p for p in group if p.index < 0):
                 index = next(i for i in range(len(group) + len(taken) + 1) if i not in taken)

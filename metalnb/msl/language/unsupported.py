@@ -66,7 +66,7 @@ UNSUPPORTED = (
     _group("2.11, 6.13", "2.3", "Imageblocks", "imageblock imageblock_slice threadgroup_imageblock",
            _BUFFERS, "pass the pixels in a device or constant buffer"),
     _group("2.15", "2.3", "Visible functions", "visible_function_table",
-           "a cell is a whole program, linked with no other",
+           "a cell is a complete program, linked with no other",
            "call the function by its name, or make it a template's argument"),
     _group("2.17, 6.18", "2.3", "Ray tracing", "raytracing ray_data",
            "metalnb has no acceleration structures", "intersect the rays in the kernel itself"),
@@ -94,7 +94,7 @@ UNSUPPORTED = (
            _GRAPHICS, "pass the values in a buffer"),
     _group("6.18.7", "3.1", "Curves",
            _CURVES,
-           "metalnb has no curves, which go with ray tracing", "write the polynomial: it is one line with fma"),
+           "metalnb has no curves, which belong to ray tracing", "write the polynomial: it is one line with fma"),
 )  # fmt: skip
 
 _BY_NAME = {name: group for group in UNSUPPORTED for name in group.names}

@@ -55,7 +55,7 @@ _REFUSALS = (
      "copy it to a variable (MSL 5.9)"),
     (r"no matching member function for call to '\$set_(\w+)'",
      r"cannot assign this value to '\1' of a vector",
-     "the vector may be const, or the value of another type: a float becomes a bfloat by bfloat(x) alone (MSL 2.1)"),
+     "the vector may be const, or the value of another type: a float becomes a bfloat only by bfloat(x) (MSL 2.1)"),
     (r"overload resolution selected deleted operator '='",
      "cannot assign a value of type 'float' to a 'bfloat'",
      TO_BFLOAT),
@@ -106,10 +106,10 @@ _REFUSALS = (
      "order memory with a barrier or with atomic_thread_fence (MSL 6.15.1)"),
     (r"('atomic_m(?:ax|in)_explicit' does not take an 'atomic_ulong')",
      r"\1 in threadgroup memory",
-     "64-bit atomics are in device memory alone (MSL 6.15.4.6)"),
+     "64-bit atomics are only in device memory (MSL 6.15.4.6)"),
     (r"('atomic_\w+' does not take an 'atomic_ulong')",
      r"\1",
-     ("a 64-bit atomic has atomic_max_explicit and atomic_min_explicit alone, in device memory, and they return "
+     ("a 64-bit atomic has only atomic_max_explicit and atomic_min_explicit, in device memory, and they return "
       "nothing (MSL 6.15.4.6)")),
     (r"('atomic_\w+' does not take an 'atomic_float')",
      r"\1",
@@ -137,10 +137,10 @@ _REFUSALS = (
      "a function is called through a pointer that is known only at run time",
      "choose with if or switch, or make the function a template's parameter"),
     (r"automatic variable qualified with an(?: invalid)? address space|cannot be declared in (?:global|constant) addr",
-     "a variable in a function cannot have an address space of its own",
+     "a variable in a function cannot have its own address space",
      "drop the address space, or declare a pointer or reference into it (MSL 4)"),
     (r"parameter may not be qualified with an address space",
-     "a parameter cannot have an address space of its own",
+     "a parameter cannot have its own address space",
      "make it a pointer or a reference: device float* or constant float& (MSL 4)"),
 )  # fmt: skip
 
@@ -156,7 +156,7 @@ _METAL_NAMES = frozenset("""
 # CUDA's and Python's names for things that Metal names differently.
 _FOREIGN = {
     "print": 'os_log_default.log("x = %f", x), of <metal_logging>',
-    "np": "the name of the function alone: exp(x) for np.exp(x)",
+    "np": "only the name of the function: exp(x) for np.exp(x)",
     "len": "a parameter constant uint& n: a buffer does not know its length",
     "range": "for (uint k = 0; k < n; ++k) { … }",
     "import": "#include <metal_stdlib>",
@@ -205,7 +205,7 @@ _HINTS = (
     (r"call to '(\w+)' is ambiguous",
      r"give the arguments of '\1' one type: 0.0 beside a float, half(0.5) beside a half, 1u or uint(i) beside a uint"),
     (r"(?:cannot (?:in|de)crement value|invalid operands|no viable conversion).*\batomic<",
-     ("an atomic is read by atomic_load_explicit(&a, memory_order_relaxed) and changed by functions alone: "
+     ("an atomic is read by atomic_load_explicit(&a, memory_order_relaxed) and changed only by functions: "
       "atomic_fetch_add_explicit(&a, 1, memory_order_relaxed) (MSL 6.15)")),
     (r"no viable overloaded '(?:[-+*/%&|^]|<<|>>)?='",
      ("the two sides have no such operator; an atomic is changed by functions alone: "

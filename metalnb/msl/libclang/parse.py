@@ -259,7 +259,7 @@ def _parsed(
         unit = on_a_deep_stack(work, seconds)
     except TimeoutError:
         message = f"the parser did not finish within {seconds:.0f} s"
-        hint = "let templates make fewer others, or set METALNB_COMPILE_TIMEOUT to more seconds"
+        hint = "let templates instantiate fewer others, or set METALNB_COMPILE_TIMEOUT to more seconds"
         raise CompileError([cell.about_all(message, hint)]) from None
     parsed = Parsed(unit, cell, headers, version)
     if parsed.strangers():  # the scan refuses file includes; if it misses one, its contents must not show

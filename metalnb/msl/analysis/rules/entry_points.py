@@ -38,7 +38,7 @@ def check(parsed: Parsed, found: CellSyntax) -> Iterator[Diagnostic]:
         if cursor.kind.name == "CXX_METHOD":
             yield parsed.diagnostic(
                 cursor.location, f"kernel '{cursor.spelling}' is a member function",
-                "move it out of its struct: a kernel stands at program scope or in a namespace (MSL 5.1)",
+                "move it out of its struct: a kernel is at program scope or in a namespace (MSL 5.1)",
             )  # fmt: skip
         result = cursor.type.get_result()
         if result.get_canonical().kind.name != "VOID":

@@ -14,7 +14,7 @@ __all__ = ["check"]
 
 _WIDE = {"LONGLONG": ("long long", "long"), "ULONGLONG": ("unsigned long long", "ulong")}
 _STATEMENTS = {
-    "GOTO_STMT": ("goto is not supported", "write a loop, or return from a function of its own (MSL 1.5.4)"),
+    "GOTO_STMT": ("goto is not supported", "write a loop, or return from a separate function (MSL 1.5.4)"),
     "INDIRECT_GOTO_STMT": ("goto is not supported", "write a switch (MSL 1.5.4)"),
     "ASM_STMT": ("asm is not supported", "MSL has no assembly: use the standard library's functions"),
     "MS_ASM_STMT": ("asm is not supported", "MSL has no assembly: use the standard library's functions"),
@@ -52,5 +52,5 @@ def check(parsed: Parsed, found: CellSyntax) -> Iterator[Diagnostic]:
         if function.cursor.is_virtual_method():
             yield parsed.diagnostic(
                 function.cursor.location, f"'{function.cursor.spelling}' is virtual, which Metal does not support",
-                "make the class that varies a template parameter (MSL 1.5.4)",
+                "make the varying class a template parameter (MSL 1.5.4)",
             )  # fmt: skip

@@ -114,7 +114,7 @@ def _program(parsed: Parsed, variable: Any) -> Iterator[Diagnostic]:
         )  # fmt: skip
     elif variable.storage_class.name == "EXTERN":
         yield parsed.diagnostic(
-            variable.location, f"extern variable '{name}' has no value: a cell is a whole program",
+            variable.location, f"extern variable '{name}' has no value: a cell is a complete program",
             "give it a value, or [[function_constant(n)]]",
         )  # fmt: skip
 
@@ -123,6 +123,6 @@ def _members(parsed: Parsed, found: CellSyntax) -> Iterator[Diagnostic]:
     for cursor in found.declared:
         if cursor.kind.name == "FIELD_DECL" and _is_storage(cursor):
             yield parsed.diagnostic(
-                cursor.location, f"member '{cursor.spelling}' cannot have an address space of its own",
+                cursor.location, f"member '{cursor.spelling}' cannot have its own address space",
                 "drop threadgroup: a member lives where its struct does (MSL 4)",
             )  # fmt: skip
