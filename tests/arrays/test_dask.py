@@ -126,7 +126,7 @@ def test_what_cannot_be_is_refused() -> None:
         mnb.dask.map_blocks(scale, np.zeros(4, np.float32), a=1)
     with pytest.raises(mnb.ArgumentError, match=r"no parameter 'b'; there are: x, y, a"):
         mnb.dask.map_blocks(scale, x, b=1)
-    with pytest.raises(mnb.ArgumentError, match=r"'x' is given twice"):
+    with pytest.raises(mnb.ArgumentError, match=r"'x' is passed twice"):
         mnb.dask.map_blocks(scale, x, x=x)
 
 

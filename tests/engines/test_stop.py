@@ -168,7 +168,7 @@ def test_a_long_loop_of_one_thread_can_be_stopped(engine: str) -> None:
 def test_a_limit_asks_for_checks(engine: str) -> None:
     text = HEAD + "x[i] = 1;\n}"
     kernel = mnb.compile(text, engine=engine, checked=False).forever
-    with pytest.raises(mnb.LaunchError, match=r"forever: timeout stops checked kernels only.*--unchecked"):
+    with pytest.raises(mnb.LaunchError, match=r"forever: timeout only stops checked kernels.*--unchecked"):
         kernel(*arguments(), grid=256, timeout=1)
     kernel = mnb.compile(text, engine=engine, checked=True).forever
     with pytest.raises(mnb.ArgumentError, match="forever: timeout is in seconds, more than 0; got 0"):

@@ -1,4 +1,4 @@
-"""What is left of each instrument on a page that removes styles, scripts, drawings and buttons, as GitHub does."""
+"""What remains of each instrument on a page that removes styles, scripts, drawings and buttons, as GitHub does."""
 
 import re
 from xml.etree import ElementTree as ET
@@ -48,7 +48,7 @@ def test_its_figures_are_left_as_text(name: str) -> None:
 
 @pytest.mark.parametrize("name", SAID)
 def test_no_words_run_together(name: str) -> None:
-    """Where elements are told apart by their style alone, a blank stands between them."""
+    """Between elements that only their style distinguishes there is a space."""
     html = re.sub("<wbr/>", "", sanitised(stills()[name]))
     inline = r"</?(?:span|b|i|code|s|small|mark)(?: [^>]*)?>"
     source = re.sub("<(pre|code).*?</\\1>", "", html, flags=re.DOTALL)

@@ -1,4 +1,4 @@
-"""SIMD-group matrices in vector registers: products bit for bit as one thread at a time makes them; rows of memory."""
+"""SIMD-group matrices in vector registers: products bit for bit as one thread at a time; rows of memory."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ kernel void f(device const float* x, device float* o, constant uint& n, constant
 
 
 def numbers(count: int, seed: int) -> np.ndarray:
-    """Return floats of many sizes, a few of them too large for a half or no number at all."""
+    """Return floats of many magnitudes, a few of them too large for a half, or NaN."""
     dice = np.random.default_rng(seed)
     x = dice.standard_normal(count) * 2.0 ** dice.integers(-12, 6, count)
     special = dice.random(count) < 0.002
@@ -102,7 +102,7 @@ def test_a_fused_sum_is_that_of_one_thread_at_a_time() -> None:
 
 
 def test_a_lane_that_takes_no_part_has_zeros() -> None:
-    """Metal wants all 32 threads. With fewer a product is at least the same every time."""
+    """Metal requires all 32 threads. With fewer, a product is at least the same every time."""
     x = np.random.default_rng(52).integers(-9, 10, (2, 32, 4)).astype(np.float32)
     x[0, 5, 0] = 77
     text = f"""{HEAD}kernel void f(device const float4* x, device float2* o, uint i [[thread_position_in_grid]],
@@ -132,7 +132,7 @@ def test_a_lane_that_takes_no_part_has_zeros() -> None:
 
 
 def gathers(made: mnb.Kernel) -> int:
-    """Return how many of a kernel's accesses each lane makes for itself."""
+    """Return how many of a kernel's accesses are made lane by lane."""
     return len(vectorise(read(vector_build.thread_text(made.unit)), FORM, vector_build.machine()).gathers)
 
 
@@ -195,7 +195,7 @@ def test_lanes_of_a_tile_read_and_write_whole_rows(name: str, kind: str) -> None
     n, m = 21, 80
 
     def places(text: str, size: int) -> np.ndarray:
-        """Return where each thread reads or writes, of two threadgroups."""
+        """Return where each thread of two threadgroups reads or writes."""
         i = np.arange(2 * size)
         names = {"i": i, "t": i % size, "l": i % size % 32, "n": n, "m": m, "ulong": np.int64, "long": np.int64}
         return np.asarray(eval(text.replace("/", "//"), {}, names))  # noqa: S307  (the texts above)
@@ -211,7 +211,7 @@ def test_lanes_of_a_tile_read_and_write_whole_rows(name: str, kind: str) -> None
 
 
 def test_lanes_that_may_not_share_a_row_gather() -> None:
-    """Rows begin elsewhere than at lanes 0, 8, 16 and 24."""
+    """Rows do not begin at lanes 0, 8, 16 and 24."""
     place = "((n & 31) + (t & 63)) / 8 * 100ul + ((n & 31) + (t & 63)) % 8"
     text = f"""{HEAD}kernel void f(device const uint* x, device uint* o, constant uint& n,
         uint t [[thread_index_in_threadgroup]]) {{ o[t] = x[{place}]; }}"""

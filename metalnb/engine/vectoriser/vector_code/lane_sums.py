@@ -1,8 +1,8 @@
-"""What lanes differ in, as sums of products: constants of each lane times numbers that all lanes have alike.
+"""The differences between lanes, as sums of products: each lane's constants times numbers that are uniform.
 
 Lanes of a tile take their row and column from their number in the SIMD-group or in the threadgroup, as in
-`p[lane / 8 * pitch + lane % 8]`. Of such an address it is known for each lane how many times the pitch it is from the
-start, and how many bytes more.
+`p[lane / 8 * pitch + lane % 8]`. For such an address it is known how many times the pitch, plus how many bytes, each
+lane is from the start.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ _WORD, _WRAP = 64, 1 << 64  # an address wraps
 
 
 class UniformFactor(NamedTuple):
-    """A number that all lanes have alike, or lane 0's.
+    """A uniform number, or lane 0's.
 
     Attributes
     ----------
     value : str
         Its name in the thread's text.
     steps : tuple of str
-        The instructions that make it a number of 64 bits, each with a place for its operand.
+        The instructions that extend it to 64 bits, each with a placeholder for its operand.
     is_pointer : bool
     align : int
         A power of two that divides it.
@@ -43,7 +43,7 @@ class UniformFactor(NamedTuple):
 
 
 Factors = tuple[UniformFactor, ...]
-# How many times each lane has a product, modulo 2^64; the product of no factors is 1.
+# How many times each lane adds a product, modulo 2^64; the product of no factors is 1.
 LaneSum = dict[Factors, tuple[int, ...]]
 
 
@@ -73,7 +73,7 @@ def lane_constants(body: FunctionBody, operand: Operand) -> tuple[int, ...] | No
 
 
 class _Reader:
-    """Reads one address. A number of fewer than 64 bits is unsigned, and nothing wraps in its sum."""
+    """Reads one address. A number with fewer than 64 bits is unsigned, and its sum does not wrap."""
 
     def __init__(self, body: FunctionBody) -> None:
         self._body = body
@@ -129,7 +129,7 @@ class _Reader:
         return {(): (number,) * self._body.width}
 
     def _alike(self, text: str, kind: IRType, *, signed: bool = False) -> LaneSum:
-        """Return one number for all lanes."""
+        """Return a number that is equal in all lanes."""
         narrow = kind.kind == "integer" and kind.bits < _WORD
         steps = (f"{'sext' if signed else 'zext'} {kind} {{}} to i64",) if narrow else ()
         factor = UniformFactor(text, steps, kind.kind == "pointer", self._body.shape(text).align)
@@ -160,7 +160,7 @@ class _Reader:
         return found
 
     def _by_bits(self, made: IRInstruction, bits: int) -> LaneSum:
-        """Return what a shift or a mask leaves of lanes' constants, added to a number that has none of their bits."""
+        """Return the result of a shift or mask of lanes' constants, added to a number without any of their bits."""
         given, other = made.operands
         a, b = self.sum_of(given.text, given.type), self._constants(other)
         counts = a.get((), (0,) * self._body.width)
@@ -189,7 +189,7 @@ class _Reader:
         return total
 
     def _index(self, operand: Operand) -> LaneSum:
-        """Return an index, which is widened by its sign."""
+        """Return an index, sign-extended."""
         kind, shape = operand.type, self._body.shape(operand.text)
         if kind.bits == _WORD:
             return self.sum_of(operand.text, kind)
@@ -204,7 +204,7 @@ def _signed(number: int, bits: int) -> int:
 
 
 def _apart(of: LaneSum, most: int) -> UniformFactor:
-    """Return the number that lanes' constants are added to, the greatest of which is `most`: if they share no bits."""
+    """Return the number to which lanes' constants, at most `most`, are added, if they share no bits."""
     others = [(factors[0], counts) for factors, counts in of.items() if len(factors) == 1]
     if len(others) != len(of) - (() in of) or len(others) != 1:
         raise _UnknownSum

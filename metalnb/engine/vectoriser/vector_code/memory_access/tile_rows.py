@@ -1,8 +1,8 @@
-"""Accesses of a tile: lanes that have the elements of a few rows, each of them one stretch of memory.
+"""Accesses of a tile: the lanes' elements are in a few rows, each of which is contiguous.
 
-A SIMD-group's matrix (MSL 6.7) is eight rows of eight elements, each at a pitch that is the same for all lanes but not
-known. Where lanes' places in it are constants, a row is loaded as a vector, and its elements are shuffled to their
-lanes; a gather would take each element by itself.
+A SIMD-group's matrix (MSL 6.7) is eight rows of eight elements, with a pitch that is uniform but unknown. If the lanes'
+positions in it are constants, each row is loaded as a vector, and its elements are shuffled to their lanes; a gather
+would load each element separately.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _WRAP, _HALF = 1 << 64, 1 << 63
 
 
 class _Row(NamedTuple):
-    """A row: its lanes in ascending order, the place in it of each one's first element, and where it begins.
+    """A row: its lanes in ascending order, the position of each lane's first element in it, and its start.
 
     Attributes
     ----------
@@ -44,16 +44,16 @@ class _Part(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class TileRows:
-    """The rows that an access of all lanes is made of.
+    """The rows of an access by all lanes.
 
     Attributes
     ----------
     rows : list of _Row
-        As many as a power of two, of the same length and number of lanes.
+        A power of two of them, with the same length and number of lanes.
     length : int
         Elements of a row.
     count : int
-        Neighbouring elements that a lane has.
+        Neighbouring elements per lane.
     sum : dict
         All lanes' addresses.
     base : tuple of UniformFactor
@@ -70,7 +70,7 @@ class TileRows:
         """Write each row's address, and return them."""
         op = body.emitter.op
         start = body.scalar(self.base[0].value)
-        apart = []  # products of which rows have different multiples
+        apart = []  # products that rows have different multiples of
         for factors, counts in self.sum.items():
             if not factors or factors == self.base:
                 continue
@@ -89,7 +89,7 @@ class TileRows:
         return found
 
     def loaded(self, body: FunctionBody, kind: IRType, alignment: int) -> list[str]:
-        """Write the loads; return the lanes' elements, a vector for each of a lane's."""
+        """Write the loads; return a vector for each of a lane's elements."""
         emitter = body.emitter
         whole = [
             emitter.op(f"load <{self.length} x {kind}>, ptr {at}, align {alignment}") for at in self._addresses(body)
@@ -107,7 +107,7 @@ class TileRows:
 
     @property
     def order(self) -> list[int] | None:
-        """The lanes in the order of their elements in the rows; None if several have one element."""
+        """The lanes in the order of their elements in the rows; None if lanes share an element."""
         order = [lane for row in self.rows for _, lane in sorted(zip(row.places, row.lanes, strict=True))]
         return order if len(order) * self.count == len(self.rows) * self.length else None
 
@@ -120,7 +120,7 @@ class TileRows:
 
 
 def tile_rows(body: FunctionBody, pointer: str, kind: IRType, size: int, count: int) -> TileRows | None:
-    """Return the rows that an access by all lanes is made of; None if it is not known to be made of a few.
+    """Return the rows of an access by all lanes; None if it is not known to have only a few.
 
     Parameters
     ----------
@@ -129,7 +129,7 @@ def tile_rows(body: FunctionBody, pointer: str, kind: IRType, size: int, count: 
     kind : IRType
         The pointer's.
     size, count : int
-        Bytes of an element, and how many neighbouring ones a lane has.
+        Bytes of an element, and the number of neighbouring elements per lane.
     """
     if not body.shape(pointer).varying or pointer in body.analysis.interleaved or count & (count - 1):
         return None
@@ -148,7 +148,7 @@ def tile_rows(body: FunctionBody, pointer: str, kind: IRType, size: int, count: 
 
 
 def _rows(found: LaneSum, size: int, count: int, width: int) -> list[_Row]:
-    """Return the stretches of memory that lanes' elements are certain to lie in, side by side."""
+    """Return the contiguous ranges of memory that the lanes' elements are certain to be in."""
     constants = [_signed(x) for x in found.get((), (0,) * width)]
     alike: dict[tuple[int, ...], list[int]] = {}
     for lane in range(width):
@@ -169,7 +169,7 @@ def _rows(found: LaneSum, size: int, count: int, width: int) -> list[_Row]:
 
 
 def _joined(body: FunctionBody, kind: IRType, a: _Part, b: _Part) -> _Part:
-    """Join the elements of some lanes and of as many others."""
+    """Join the elements of some lanes and of equally many others."""
     both = a.lanes + b.lanes
     order = sorted(range(len(both)), key=both.__getitem__)
     vector = body.emitter.shuffled(kind, a.vector, b.vector, order, len(a.lanes))
