@@ -1,4 +1,4 @@
-"""Values of a loop that are linear functions of the iteration: start + slope * i."""
+"""Values in a loop that are linear functions of the iteration: start + slope * i."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _STEEP = 1 << 31  # up to 2^31 iterations nothing of 64 bits overflows
 
 
 class Linear(NamedTuple):
-    """A value: at the iteration i it is start + slope * i, modulo 2^bits.
+    """A value that is start + slope * i in iteration i, modulo 2^bits.
 
     Attributes
     ----------
     start : str
-        The name of an integer that is known before the loop, or a constant.
+        The name of an integer that is known before the loop, or a constant's text.
     slope : int
     bits : int
     """
@@ -31,7 +31,7 @@ class Linear(NamedTuple):
 
 
 class Widening(NamedTuple):
-    """An extension to 64 bits: what it extends must not wrap in any iteration.
+    """An extension to 64 bits. The narrow value must not wrap in any iteration.
 
     Attributes
     ----------
@@ -39,7 +39,7 @@ class Widening(NamedTuple):
         The extended start, of 64 bits.
     slope : int
     low, many : int
-        The values that the narrow type holds: from which one on, and how many.
+        The range of the narrow type: its smallest value, and how many values it has.
     """
 
     start: str
@@ -49,7 +49,7 @@ class Widening(NamedTuple):
 
 
 class LinearValues:
-    """Finds linear values, and writes their starts before the loop.
+    """Finds linear values, and writes the code of their starts before the loop.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ class LinearValues:
     Attributes
     ----------
     widenings : list of Widening
-        What the results depend on.
+        The extensions that the results depend on.
     """
 
     def __init__(
@@ -107,7 +107,7 @@ class LinearValues:
         return None if a is None or b is None else self._combined(made, a, b)
 
     def _counter(self, phi: IRInstruction) -> Linear | None:
-        """Return a phi of the header to which each iteration adds a constant."""
+        """Return a phi of the header as a linear value, if each iteration adds a constant to it."""
         if phi.block != self.header:
             return None
         start, following = self.carried(phi)
@@ -118,7 +118,7 @@ class LinearValues:
         return None if by is None else Linear(start, by if step.opcode == "add" else -by, phi.type.bits)
 
     def carried(self, phi: IRInstruction) -> tuple[str, str]:
-        """Return the value of a header's phi before the loop, and the one that each iteration gives it, if one does."""
+        """Return the initial value of a header's phi, and its value for the next iteration; empty if there are several."""
         before = {o.text for o, label in zip(phi.operands, phi.targets, strict=True) if label not in self._labels}
         following = {o.text for o, label in zip(phi.operands, phi.targets, strict=True) if label in self._labels}
         return (before.pop(), following.pop()) if len(before) == len(following) == 1 else ("", "")

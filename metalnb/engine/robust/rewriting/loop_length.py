@@ -1,4 +1,4 @@
-"""How often a loop goes on, computed before it: from the comparison that ends it."""
+"""The number of iterations of a loop, computed before the loop from the comparison that ends it."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _UP, _DOWN = {"u<": "ult", "s<": "slt", "u<=": "ule", "s<=": "sle"}, {"u>": "ugt
 
 
 class LoopLength(NamedTuple):
-    """How often a loop goes on.
+    """The length of a loop.
 
     Attributes
     ----------
     iterations : str
-        The number of iterations whose test does not end the loop, of 64 bits: the last one is not counted.
+        The number of iterations whose test does not end the loop, a 64-bit integer. The last iteration is not counted.
     conditions : list of str
-        What must hold for it to be right.
+        The conditions under which that number is right.
     """
 
     iterations: str
@@ -35,14 +35,14 @@ class LoopLength(NamedTuple):
 
 
 def loop_length(test: IRInstruction, *, stays: bool, values: LinearValues, code: WrittenCode) -> LoopLength | None:
-    """Write the number of iterations after which a loop goes on; None for a loop that does not count.
+    """Write the number of iterations after which a loop continues; None for a loop without a counter.
 
     Parameters
     ----------
     test : IRInstruction
-        The comparison that each iteration ends with, or begins with.
+        The comparison at the end, or at the beginning, of each iteration.
     stays : bool
-        The result of the comparison with which the loop goes on.
+        The result of the comparison for which the loop continues.
     values : LinearValues
     code : WrittenCode
     """

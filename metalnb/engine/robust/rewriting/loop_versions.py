@@ -1,8 +1,8 @@
 """Write an innermost loop twice: without the checks that a test before the loop makes unnecessary, and with them.
 
-In such a loop the offset of an access is a linear function of the iteration, so that its first and its last value bound
-the others (R. Gupta, "Optimizing array bound checks using flow analysis", 1993). The number of iterations comes from
-the comparison that ends the loop.
+Where the offset of an access is a linear function of the iteration, its first and last values bound all others
+(R. Gupta, "Optimizing array bound checks using flow analysis", 1993). The number of iterations follows from the
+comparison that ends the loop.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class _Loop(NamedTuple):
     Attributes
     ----------
     header, before, exit, after : str
-        Its header, the only block that leads there, its only exiting block, and the block that this leads to.
+        Its header, the only block outside that branches to it, its only exiting block, and that block's target outside.
     labels : list of str
         Its blocks.
     """
@@ -63,9 +63,9 @@ class _Line:
         The first offset, without the constant bytes.
     slope : int
     slopes : tuple of (Operand, int)
-        Integers that are added to the slope, each with its factor.
+        Integers, each with its factor, whose products are added to the slope.
     first, end : int
-        The bytes that the accesses need: from, and up to, not including.
+        The range of bytes that the accesses need, without its end.
     """
 
     root: Root
@@ -78,7 +78,7 @@ class _Line:
 
 @dataclass
 class LoopVersions:
-    """Finds the loops of a function that are worth two versions, and writes these.
+    """Finds the loops of a function that are worth two versions, and writes both.
 
     Parameters
     ----------
@@ -95,7 +95,7 @@ class LoopVersions:
     Attributes
     ----------
     names : dict of str to dict
-        For each block of a version: what the values of its loop are called there.
+        For each block of a version, the new names of the loop's values.
     """
 
     function: IRFunction
@@ -107,7 +107,7 @@ class LoopVersions:
     names: dict[str, Mapping[str, str]] = field(default_factory=dict)
 
     def put(self, guarded: Guarded) -> None:
-        """Write the versions; `guarded` gets the checks of their accesses."""
+        """Write the versions, and add the checks of their accesses to `guarded`."""
         flow = self.analysis.flow
         for header in sorted(flow.loops) if flow.reducible else ():
             loop = self._loop(header)
@@ -117,7 +117,7 @@ class LoopVersions:
     # ---- Which loops.
 
     def _loop(self, header: str) -> _Loop | None:
-        """Return a loop, if it holds checked accesses and has one entry, one exit and no loop inside."""
+        """Return a loop if it has checked accesses, one entry, one exit, and no inner loop; None otherwise."""
         flow, blocks = self.analysis.flow, self.function.blocks
         body, leaves = flow.loops[header], flow.way_out(header)
         if leaves is None or not any(a.made.block in body for a in self.checked):
@@ -125,7 +125,7 @@ class LoopVersions:
         if any(flow.innermost(label) != header for label in body) or not body <= set(blocks):
             return None
         before = [label for label, block in blocks.items() if label not in body and header in block[-1].targets]
-        after = next(target for target in blocks[leaves][-1].targets if target not in body)  # maybe another loop's test
+        after = next(target for target in blocks[leaves][-1].targets if target not in body)  # or another loop's test
         many = sum(len(blocks[label]) for label in body)
         if len(before) != 1 or before[0] == after or many > _LONG:
             return None
@@ -174,7 +174,7 @@ class LoopVersions:
         return saved, self._condition(length, values, list(lines.values())) if saved else ""
 
     def _is_after(self, label: str, leaves: str, following: str) -> bool:
-        """Return whether a block is reached only if the loop's test lets it go on."""
+        """Return whether a block is reached only after the loop's test has passed."""
         flow = self.analysis.flow
         return flow.before[following] == [leaves] and flow.above(label, following)
 
@@ -221,7 +221,7 @@ class LoopVersions:
         return root, self.conditions.distance(root, phi.type.text, start), step.fixed, slopes
 
     def _condition(self, length: LoopLength, values: LinearValues, lines: Sequence[tuple[bool, _Line]]) -> str:
-        """Write one condition that all accesses of these lines are in bounds, in each iteration."""
+        """Write a condition under which all accesses of these lines are in bounds in each iteration."""
         op, count = self.code.op, length.iterations
         found = [*length.conditions]
         for widening in values.widenings:
@@ -265,7 +265,7 @@ class LoopVersions:
                 code.block(blocks, names[label])
                 for made in block:
                     twin = code.again(made, renamed)
-                    if not without:  # each loop has a name of its own
+                    if not without:  # two loops cannot share their metadata
                         twin.metadata = _LOOP.sub("", twin.metadata)
                     code.keep(twin)
                     kept = [pair for pair in guarded.get(id(made), ()) if pair[1].number not in without]
@@ -282,7 +282,7 @@ class LoopVersions:
                 come_from(made, {loop.exit: done})
 
     def _needed_after(self, loop: _Loop) -> set[str]:
-        """Return the names of values of other blocks' instructions, and of their checks."""
+        """Return the names of the values that other blocks and their checks use."""
         found = set[str]()
         for label, block in self.function.blocks.items():
             if label not in loop.labels:
