@@ -118,7 +118,7 @@ class LinearValues:
         return None if by is None else Linear(start, by if step.opcode == "add" else -by, phi.type.bits)
 
     def carried(self, phi: IRInstruction) -> tuple[str, str]:
-        """Return the initial value of a header's phi, and its value for the next iteration; empty if there are several."""
+        """Return the initial value of a header's phi and the one for the next iteration; empty if there are several."""
         before = {o.text for o, label in zip(phi.operands, phi.targets, strict=True) if label not in self._labels}
         following = {o.text for o, label in zip(phi.operands, phi.targets, strict=True) if label in self._labels}
         return (before.pop(), following.pop()) if len(before) == len(following) == 1 else ("", "")

@@ -40,7 +40,7 @@ class _Loop(NamedTuple):
     Attributes
     ----------
     header, before, exit, after : str
-        Its header, the only block outside that branches to it, its only exiting block, and that block's target outside.
+        Its header, the only block outside that branches there, its only exiting block, and the target of that.
     labels : list of str
         Its blocks.
     """
