@@ -1,6 +1,7 @@
 """The tuner: what it tries, what it rejects, and what later calls and processes remember."""
 
 import dataclasses
+import math
 import re
 import subprocess
 import sys
@@ -16,6 +17,7 @@ from metalnb import cache
 from metalnb import engine as engines
 from metalnb.call import tuned_threadgroups as tuned
 from metalnb.widgets.bound_call import bound_call
+from metalnb.widgets.tune import giving_up
 from metalnb.widgets.tune.overrun_check import GuardedArguments, differing
 from metalnb.widgets.tune.sweep import Sweep
 from metalnb.widgets.tune.sweep_view import sweep_html
@@ -424,8 +426,12 @@ def test_the_gain_has_an_interval(program: mnb.Program) -> None:
 
 
 @pytest.mark.long  # Each configuration runs for 0.1 s on all cores
-def test_what_is_far_slower_is_given_up_after_one_run() -> None:
+@pytest.mark.parametrize(("sure", "clock"), [(0.0, "wall"), (math.inf, "device")])
+def test_what_is_far_slower_is_given_up_after_one_run(
+    sure: float, clock: str, monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
     """Here threadgroups of other sizes do ten thousand times the work, 0.1 s per run."""
+    monkeypatch.setattr(giving_up, "_SURE", sure)
     kernel = mnb.compile("""
     kernel void uneven(device const float* x, device float* y, uint i [[thread_position_in_grid]],
                        uint n [[threads_per_threadgroup]]) {
@@ -443,7 +449,7 @@ def test_what_is_far_slower_is_given_up_after_one_run() -> None:
     for trial in tried.values():
         assert trial.once
         assert len(trial.timing.seconds) == 1
-        assert trial.timing.clock == "wall"
+        assert trial.timing.clock == clock
     assert f"{len(tried)} given up after one run" in tuner.text()
     assert "given up after one run" in tuner.html()
     assert tuner.best is tuner.baseline
