@@ -30,6 +30,7 @@ from .watched.checked_ticket import CheckedTicket
 from .watched.watch import Watch
 
 if TYPE_CHECKING:
+    from ..robust.rewriting.checks import CheckedModule
     from .thread_form.thread_binary import ThreadBinary, ThreadCode
 
 __all__ = ["CpuEngine", "dispatch", "open_engine"]
@@ -143,31 +144,31 @@ class CpuEngine(Observable, SharedMemory):
             if binary.instead is None:
                 binary.instead = self.thread_at_a_time(binary.unit, str(reason))
             return self.start(binary.instead, arguments, grid, threadgroup)
-        if binary.checks is None or not made.checks:
-            words, elapsed = dispatch(arguments, grid, threadgroup, code.storage_bytes), Stopwatch()
-            in_order(_run_lanes, binary, code, words, elapsed)
-            return EndedTicket(elapsed)
-        launch = arguments, grid, threadgroup
-        watch = Watch(binary.unit, binary.checks.analysis, made, launch, _address)
-        return _watched(functools.partial(_run_lanes, binary, code), launch, code.storage_bytes, watch)
-
+        run = functools.partial(_run_lanes, binary, code)
+        return _started(binary, made, run, (arguments, grid, threadgroup), code.storage_bytes)
 
     def _a_thread_at_a_time(
         self, binary: ThreadBinary, arguments: Sequence[Any], grid: Grid, threadgroup: Grid,
     ) -> EndedTicket | CheckedTicket:  # fmt: skip
         made = binary.module_for(arguments, grid, threadgroup)
         code = binary.code(made)
-        if binary.checks is None or made is None or not made.checks:
-            words, elapsed = dispatch(arguments, grid, threadgroup, code.storage_bytes), Stopwatch()
-            in_order(_run_threads, binary, code, words, elapsed)
-            return EndedTicket(elapsed)
-        launch = arguments, grid, threadgroup
-        watch = Watch(binary.unit, binary.checks.analysis, made, launch, _address)
-        return _watched(functools.partial(_run_threads, binary, code), launch, code.storage_bytes, watch)
+        run = functools.partial(_run_threads, binary, code)
+        return _started(binary, made, run, (arguments, grid, threadgroup), code.storage_bytes)
 
 
 _Run = Callable[[bytes, Stopwatch], None]
 _Launch = tuple[Sequence[Any], Grid, Grid]
+
+
+def _started(
+    binary: ThreadBinary | VectorBinary, made: CheckedModule | None, run: _Run, launch: _Launch, static: int,
+) -> EndedTicket | CheckedTicket:  # fmt: skip
+    """Run a dispatch in the form that was made for it."""
+    if binary.checks is None or made is None or not made.checks:
+        words, elapsed = dispatch(*launch, static), Stopwatch()
+        in_order(run, words, elapsed)
+        return EndedTicket(elapsed)
+    return _watched(run, launch, static, Watch(binary.unit, binary.checks.analysis, made, launch, _address))
 
 
 def _watched(run: _Run, launch: _Launch, static: int, watch: Watch) -> CheckedTicket:

@@ -255,7 +255,7 @@ class LoopVersions:
         code, blocks = self.code, self.function.blocks
         leaves, done = self._needed_after(loop), code.name()
         originals = {label: blocks.pop(label) for label in loop.labels}
-        plain, checked = ({label: code.name() for label in (*loop.labels,)} for _ in range(2))
+        plain, checked = ({label: code.name() for label in loop.labels} for _ in range(2))
         code.do(f"br i1 {holds}, label {plain[loop.header]}, label {checked[loop.header]}")
         for names, without in ((plain, saved), (checked, set[int]())):
             names |= {made.result: code.name() for block in originals.values() for made in block if made.result}
