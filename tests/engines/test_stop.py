@@ -169,8 +169,12 @@ def test_a_long_loop_of_one_thread_can_be_stopped(engine: str) -> None:
 
 def test_many_threads_with_short_loops_can_be_stopped(engine: str) -> None:
     """A short loop may run without the flag, but not in each of many threads that have not begun."""
-    kernel = mnb.compile("""kernel void f(device float* x, device const uint* ends, uint i [[thread_position_in_grid]]) {
-    float s = 0; for (uint k = 0; k < ends[0]; ++k) s = s * 0.5f + x[k]; x[i & 7] = s; }""", engine=engine).f  # fmt: skip
+    kernel = mnb.compile("""
+kernel void f(device float* x, device const uint* ends, uint i [[thread_position_in_grid]]) {
+    float s = 0;
+    for (uint k = 0; k < ends[0]; ++k) s = s * 0.5f + x[k];
+    x[i & 7] = s;
+}""", engine=engine).f
     start = time.monotonic()
     with pytest.raises(mnb.KernelFault, match="stopped after"):
         kernel(np.zeros(1 << 16, np.float32), np.full(1, 1 << 16, np.uint32), grid=1 << 26, timeout=0.1)
