@@ -58,7 +58,7 @@ RUNS = (
     "for (uint y = 0; y < 4; ++y) for (uint j = y; j < 4294967295u; ++j) { x += i > 0 ? b[i - 1] : 1u; }",
     "for (uint k = 0; k < 3; ++k) for (uint j = k; j < v; ++j) {do}",
     # Indices that a condition chooses before the loop.
-    "const bool one = i & 1; for (uint j = 0; j < v; ++j) { x += b[one ? j : j * 4]; }",
+    "const bool one = i & 1; for (uint j = 0; j < v; ++j) { x += b[one ? j : 4 + j * 3]; }",
     "const bool one = i & 1; for (uint j = 0; j < v; ++j) { x += b[one ? j + 52 : j]; }",
     "const bool one = i & 1; for (int j = s; j < t; ++j) { x += h[(one ? j : t - j) * 2 + 1]; a[one ? j : u] = x; }",
     # Counters that wrap.
