@@ -3,6 +3,7 @@
 Every kernel gets arrays of 64 elements in the middle of larger ones, whose margins must not change.
 """
 
+import contextlib
 import os
 import subprocess
 import sys
@@ -303,6 +304,22 @@ def test_an_access_of_several_elements_is_told_by_the_first_that_is_not_there(en
     for x, o, told in ((70, 64, r"x\[70\]; x has 70 elements"), (71, 63, r"o\[63\]; o has 63 elements")):
         with pytest.raises(mnb.KernelFault, match=told):
             made(np.ones(x, np.float16), np.ones(o, np.float32), grid=32)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(("read", "told"), [("n", ""), ("x[i]", ""), ("x[i + 99]", r"reads x\[100\]; x has 70")])
+def test_a_choice_between_an_argument_and_the_threads_position(engine: str, read: str, told: str) -> None:
+    """Clang may choose an address of either, and load once."""
+    kernel = mnb.compile(f"""
+kernel void f(device uint* out, device const uint* x, constant uint& n, uint i [[thread_position_in_grid]],
+              uint l [[thread_position_in_threadgroup]], uint size [[threads_per_threadgroup]]) {{
+    out[i] = l != 1 ? size : {read};
+}}""", engine=engine).f  # fmt: skip
+    out, x = np.zeros(70, np.uint32), np.arange(70, dtype=np.uint32) + 7
+    with pytest.raises(mnb.KernelFault, match=told) if told else contextlib.nullcontext():
+        kernel(out, x, 99, threadgroup=32)
+    there = {"n": [99, 99, 99], "x[i]": [8, 40, 72]}.get(read, [0, 0, 0])
+    assert out[[0, 1, 2, 33, 65, 69]].tolist() == [32, there[0], 32, there[1], there[2], 6]
 
 
 @pytest.mark.parametrize("engine", ENGINES)

@@ -18,6 +18,7 @@ __all__ = ["LaneEntry"]
 _SLOT = re.compile(r"\$slot\"? \{ i32 (\d+),")
 _ONE_OF_THEM = re.compile(r"metalnb_(?:min|max)_[iu]\d+$")
 _SIMD_GROUP = 32
+_TRIPLE = 12  # bytes of three numbers, one for each axis
 _TRIPLES = ("first", "size", "nominal", "grid", "groups")  # the fields of a region
 
 
@@ -42,7 +43,8 @@ class LaneEntry:
         self._roots = self._found(module, function)
 
     def _found(self, module: IRModule, function: IRFunction) -> dict[str, Root]:
-        roots: dict[str, Root] = {}
+        # clang may choose between two addresses, of a field of the region and of an argument, and load once.
+        roots = {self._region: Root("variable", -1, _TRIPLE * len(_TRIPLES), self._region)}
         for made in function:
             if made.opcode == "load" and made.type.bits == 64:
                 record, at = self._records.get(made.pointer.text, ("", 0))

@@ -11,6 +11,7 @@ from ...not_vectorised import NotVectorised
 from ...shape_analysis.lane_shapes import is_aligned
 from ..function_body import FunctionBody
 from ..memory_access.addresses import address
+from .differences import difference
 from .quotients import INTEGER_DIVISIONS, divided, divided_by_roots
 
 __all__ = ["OPERATIONS", "operate"]
@@ -119,6 +120,9 @@ def _binary(body: FunctionBody, made: IRInstruction) -> None:
     if made.opcode == "fdiv" and (found := divided_by_roots(body, made, columns[0])) is not None:
         body.define(made, found)
         return
+    if made.opcode == "sub" and (found := difference(body, made)) is not None:
+        body.define(made, found)
+        return
     lanes, op = body.emitter.lanes(kind), body.emitter.op
     body.define(made, [op(f"{made.opcode} {made.prefix}{lanes} {a}, {b}") for a, b in zip(*columns, strict=True)])
 
@@ -203,6 +207,9 @@ def _recast_bits(body: FunctionBody, source: list[str], old: IRType, new: IRType
 
 
 def _select(body: FunctionBody, made: IRInstruction) -> None:
+    if (found := difference(body, made)) is not None:
+        body.define(made, found)
+        return
     condition, a, b = made.operands
     emitter = body.emitter
     kinds = body.scalars(made.type)
