@@ -46,7 +46,7 @@ def totals(profile: Profile) -> Iterator[tuple[str, str]]:
     if profile.bytes:
         read, written, asked, travelled = map(nbytes, (profile.read, profile.written, profile.asked, profile.travelled))
         once = f"{nbytes(profile.bytes)}, each sector once ({read} read, {written} written)"
-        yield "memory", f"{once}; {asked} asked for, {travelled} travel to SIMD-groups"
+        yield "memory", f"{once}; {asked} requested, {travelled} transferred to SIMD-groups"
     shared = sum(a.passes for a in profile.accesses)
     if shared:
         least = sum(a.least for a in profile.accesses)

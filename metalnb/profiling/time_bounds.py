@@ -22,7 +22,7 @@ __all__ = [
     "Occupancy", "ResourceBound", "busy_processors", "estimate_text", "most_needed", "occupancy", "time_bounds",
 ]  # fmt: skip
 
-_PASS = 128  # bytes across all banks
+_PASS = 128  # bytes that one pass over 32 banks moves
 _SEVERAL = 1.5
 _GRANULE = 8  # the multiple to which a thread's registers are rounded up
 
@@ -36,7 +36,7 @@ class ResourceBound:
     resource : {"memory", "loads and stores", "threadgroup memory", "arithmetic", "integers", "special functions"}
     seconds : float
     line : int
-        The line that takes most of it; 0 if unknown.
+        The line that takes the largest part of it; 0 if unknown.
     why : str
         What makes that line costly, besides its operations.
     public : bool
@@ -185,7 +185,7 @@ def occupancy(profile: Profile, device: str | DeviceFigures) -> Occupancy | None
 
 
 def _most(profile: Profile, name: str) -> int:
-    """Return the line with the most of something; 0 if none has any."""
+    """Return the line with the highest value; 0 if all are 0."""
     line = max(profile.lines, key=lambda one: getattr(one, name), default=None)
     return line.line if line is not None and getattr(line, name) else 0
 

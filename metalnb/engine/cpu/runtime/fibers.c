@@ -25,7 +25,7 @@ typedef struct {
 } simdgroup;
 
 typedef struct {
-    simdgroup* here;  // of the running lane
+    simdgroup* here;  // the running lane's
     u32 lane, simdgroups;
     void* home;
     u64 arguments[64];
