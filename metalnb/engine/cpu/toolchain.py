@@ -135,7 +135,7 @@ def _parts(way: str) -> list[bytes]:
     """Return the runtime's object files that a kernel is linked with."""
     parts = [runtime_object(way)]
     if target_triple().startswith("x86_64"):
-        parts.append(runtime_object("halves"))
+        parts.append(runtime_object("half_conversions"))
     if sys.platform == "win32":
         parts.append(runtime_object("windows_calls"))
     return parts

@@ -19,7 +19,7 @@ from .watch import Watch
 __all__ = ["BackgroundRun", "in_order"]
 
 _SHOWN = 5.0  # seconds after which a notebook shows a message
-_LOOK = 0.05  # seconds between two looks at the clock
+_LOOK = 0.05  # seconds between checks of the clock
 _queue: queue.SimpleQueue[BackgroundRun] = queue.SimpleQueue()
 _under_way: list[BackgroundRun] = []
 _lock = threading.Lock()

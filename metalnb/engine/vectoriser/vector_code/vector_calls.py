@@ -27,8 +27,8 @@ _ELEMENTWISE = (
     "ctpop", "ctlz", "cttz", "bswap", "bitreverse", "fshl", "fshr", "sadd.sat", "uadd.sat", "ssub.sat", "usub.sat",
     "sshl.sat", "ushl.sat", "exp", "exp2", "log", "log2", "log10", "sin", "cos", "pow", "canonicalize", "ldexp",
 )  # fmt: skip
-# Those that LLVM calls for each lane, or writes out lane by lane, for halves on a machine without arithmetic of halves.
-# In float each has the same result: fma, too, which LLVM computes in float.
+# Intrinsics on halves that LLVM would expand lane by lane, or into a library call for each lane, on a machine without
+# half-precision arithmetic. Computed in float and rounded to half, each has the same result; fma too, as LLVM does it.
 _WIDENED = frozenset({
     "sqrt", "fma", "floor", "ceil", "trunc", "rint", "nearbyint", "round", "roundeven", "minnum", "maxnum",
     "minimumnum", "maximumnum",
@@ -165,9 +165,9 @@ def _widened(body: FunctionBody, base: str, operands: Sequence[str], flags: str)
 
 
 def _chosen_half(body: FunctionBody, relation: str, a: str, b: str) -> str:
-    """Write the larger or smaller of two halves, by their bits; for a number and a NaN, the number.
+    """Write the maximum or minimum of two halves by comparing their bits; of a number and a NaN, the number.
 
-    If it were computed in float, clang's second pass would turn it back into halves.
+    If it were computed in float, clang's second pass would narrow it to halves again.
     """
     op, halves, words = body.emitter.op, body.emitter.lanes(_HALF), body.emitter.lanes("i16")
     ordered, undefined = [], []
