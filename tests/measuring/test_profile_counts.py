@@ -187,17 +187,34 @@ def test_a_transpose_reads_rows_and_writes_columns() -> None:
     assert (found.asked, found.travelled, found.bytes) == (2 * 16384, 16384 + 128 * 32 * 32, 2 * 16384)
 
 
-def test_a_gather_has_the_sectors_that_its_indices_have() -> None:
-    text = """kernel void f(device const float* x, device const uint* at, device float* out,
-        uint i [[thread_position_in_grid]]) {
-        out[i] = x[at[i]];
-    }"""
-    at = np.random.default_rng(1).integers(0, 1 << 14, 1024, np.uint32)
-    found = mnb.profile(kernel(text), np.zeros(1 << 14, np.float32), at, np.zeros(1024, np.float32), threadgroup=256)
-    sectors = sum(len(set(group // 8)) for group in at.reshape(-1, 32))
-    assert access(found, "x").sectors == sectors
-    (x,) = [b for b in found.buffers if b.name == "x"]
-    assert (x.distinct, x.read) == (4 * len(set(at)), 32 * len(set(at // 8)))
+@pytest.mark.parametrize("some", [1, 3])
+@pytest.mark.parametrize(
+    ("kind", "read", "size", "step"),
+    [
+        ("uchar", "x[at[i]]", 1, 1),
+        ("float", "x[at[i]]", 4, 4),
+        ("float4", "dot(x[at[i]], 1)", 16, 16),
+        ("float", "float(*(device const ulong*)(x + 3 * at[i]))", 8, 12),  # some lie in two sectors
+    ],
+)
+def test_a_gather_has_the_sectors_that_its_indices_have(kind: str, read: str, size: int, step: int, some: int) -> None:
+    text = f"""kernel void f(device const {kind}* x, device const uint* at, device float* out,
+        uint i [[thread_position_in_grid]]) {{
+        if (at[i] % {some} == 0) out[i] = {read};
+    }}"""
+    at = np.random.default_rng().integers(0, 1 << 14, 1024, np.uint32)
+    x = np.zeros(1 << 18, np.uint8 if size == 1 else np.float32)
+    found = mnb.profile(kernel(text), x, at, np.zeros(1024, np.float32), threadgroup=256)
+    groups = [step * group[group % some == 0].astype(np.int64) for group in at.reshape(-1, 32)]
+    touched = [(group[:, None] + np.arange(size)).ravel() for group in groups]
+    one = access(found, "x")
+    assert (one.size, one.lanes) == (size, sum(map(len, groups)))
+    assert one.sectors == sum(len(np.unique(places // 32)) for places in touched)
+    assert one.lines == sum(len(np.unique(places // 128)) for places in touched)
+    assert one.used == size * sum(len(np.unique(group)) for group in groups)
+    every = np.unique(np.concatenate(touched))
+    (buffer,) = [b for b in found.buffers if b.name == "x"]
+    assert (buffer.distinct, buffer.read) == (len(every), 32 * len(np.unique(every // 32)))
 
 
 def test_lanes_that_take_no_part_ask_for_nothing() -> None:
@@ -235,6 +252,24 @@ def test_atomics_that_meet_at_an_address(bins: int, contended: int, repeated: in
     found = mnb.profile(kernel(text), np.zeros(32, np.uint32), grid=512, threadgroup=64)
     one = access(found, "h", "atomic")
     assert (one.runs, one.lanes, one.contended, one.repeated) == (16, 512, 16 * contended, repeated)
+
+
+@pytest.mark.parametrize("shared", [False, True])
+@pytest.mark.parametrize("bins", [7, 100, 2000])
+def test_random_atomics_that_meet(bins: int, *, shared: bool) -> None:
+    text = f"""kernel void f(device const uint* x, device atomic_uint* o, uint i [[thread_position_in_grid]]) {{
+        {"threadgroup atomic_uint h[2000];" if shared else "device atomic_uint* h = o;"}
+        atomic_fetch_add_explicit(&h[x[i]], 1, memory_order_relaxed);
+    }}"""
+    x = np.random.default_rng().integers(0, bins, 1024, np.uint32)
+    found = mnb.profile(kernel(text), x, np.zeros(2000, np.uint32), grid=1024, threadgroup=64)
+    (one,) = [a for a in found.accesses if a.kind == "atomic"]
+    counts = [np.unique(group, return_counts=True)[1] for group in x.reshape(-1, 32)]
+    assert one.contended == sum(32 - len(count) for count in counts)
+    assert one.repeated == max(count.max() for count in counts)
+    if shared:
+        banks = [np.bincount(np.unique(group) % 32).max() for group in x.reshape(-1, 32)]
+        assert one.passes == sum(banks)
 
 
 @pytest.mark.parametrize(

@@ -34,10 +34,10 @@ _SUMMED = ("runs", "lanes", "sectors", "lines", "used", "passes", "least", "cont
 _SAMPLED = ("region", "mask", "cost", "sample", "group", "order")
 _BARRIER = np.dtype([("rounds", "u8"), ("spent", "u8"), ("waited", "u8"), ("groups", "u8", 32)])
 _ARENA = (1 << 20) + 1024 * (256 * 1024 + 9 * 64)  # as in runtime/dispatch.h
-_JOINED = 0.01  # seconds of work from which a second worker pays off
+_JOINED = 0.003  # seconds of work from which a second worker pays off
 _MOST = 8  # workers
 _GOLDEN = 0.6180339887498949  # multiples of this, modulo 1, are spread evenly, however many are taken
-_ROW, _MANY = 8, 1024  # neighbouring threadgroups that run one after another, in grids of at least _MANY
+_ROW, _ROWS = 32, 128  # up to _ROW adjacent threadgroups run one after another, if there are at least _ROWS such rows
 _PADDED = 32  # marks after the last one, which the runtime reads and writes unchanged
 _PATTERNS = 2 * 128 * (LANES + 6 + 2 * LANES)  # words for the runtime's patterns of an access
 _MOST_KEPT = 1 << 28  # bytes of patterns kept for the next dispatch
@@ -226,7 +226,7 @@ class _Worker:
 
     def _run(self, piece: range, region: int) -> None:
         groups = self._given.groups
-        row = _ROW if groups >= _MANY else 1
+        row = max(1, min(_ROW, groups // _ROWS))
         step = 1 if self._build.code.in_order else _step(groups // row)
         self._library.metalnb_spread(self._given.written, region, piece.start, piece.stop, step, row)
 

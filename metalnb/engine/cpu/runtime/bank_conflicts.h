@@ -17,7 +17,8 @@ static u32 bank_passes(const u64* a, u32 mask, u32 first, u32 end, u32 size) {
         low = active && offset < low ? offset : low, high = active && last > high ? last : high;
     }
     if (low > high) return 0;
-    if ((high >> 2) - (low >> 2) < counted.banks) return 1;
+    const u32 banks = (u32)counted.banks;
+    if ((high >> 2) - (low >> 2) < banks) return 1;
     u64 held[MOST_BANKS][LANES];
     u8 count[MOST_BANKS] = {0};
     u32 most = 0;
@@ -25,7 +26,7 @@ static u32 bank_passes(const u64* a, u32 mask, u32 first, u32 end, u32 size) {
         if (!(mask >> lane & 1)) continue;
         const u64 offset = a[lane] - counted.shared_start;
         for (u64 word = offset >> 2, last = (offset + size - 1) >> 2; word <= last; ++word) {
-            const u32 bank = (u32)(word % counted.banks);
+            const u32 bank = banks & (banks - 1) ? (u32)word % banks : (u32)word & (banks - 1);
             u32 known = 0;
             for (u32 i = 0; i < count[bank]; ++i) known |= held[bank][i] == word;
             if (known || count[bank] == LANES) continue;

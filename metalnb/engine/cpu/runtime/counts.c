@@ -3,8 +3,6 @@
 #include "lanes.c"
 
 #define LANES 32
-#define MOST_PIECES 160  // sectors of 32 accesses of up to 128 bytes each
-#define HASHED 256
 #define SIMDGROUPS 32
 #define EXPORTED __attribute__((visibility("default")))
 
@@ -59,36 +57,77 @@ HIDDEN u64 metalnb_addresses[LANES] __attribute__((aligned(64)));
 HIDDEN u64 metalnb_work;  // instructions that SIMD-groups have executed
 HIDDEN u64 metalnb_mark;  // the value of metalnb_work when the running SIMD-group began, or passed its last barrier
 
-/// The number of different values; most accesses' are close together, or in order.
-static u32 distinct(const u64* v, u32 n) {
-    u64 least = ~0ull, most = 0, bits = 0;
-    u32 changes = 0, falls = 0, found = 0;
-    for (u32 i = 0; i < n; ++i) least = v[i] < least ? v[i] : least, most = v[i] > most ? v[i] : most;
-    if (n && most - least < 64) {
-        for (u32 i = 0; i < n; ++i) bits |= 1ull << (v[i] - least);
-        return (u32)__builtin_popcountll(bits);
-    }
-    for (u32 i = 1; i < n; ++i) changes += v[i] != v[i - 1], falls |= v[i] < v[i - 1];
-    if (!falls) return n ? 1 + changes : 0;
-    u64 held[HASHED], taken[HASHED / 64] = {0};
-    for (u32 i = 0; i < n; ++i) {
-        u32 at = (u32)(v[i] * 0x9e3779b97f4a7c15ull >> 56);
-        while (taken[at / 64] >> at % 64 & 1 && held[at] != v[i]) at = (at + 1) % HASHED;
-        found += !(taken[at / 64] >> at % 64 & 1);
-        taken[at / 64] |= 1ull << at % 64;
-        held[at] = v[i];
-    }
-    return found;
+typedef u32 row __attribute__((vector_size(LANES * 4)));
+#define EACH(F, J, K) F(0, J, K), F(1, J, K), F(2, J, K), F(3, J, K), F(4, J, K), F(5, J, K), F(6, J, K), F(7, J, K), \
+    F(8, J, K), F(9, J, K), F(10, J, K), F(11, J, K), F(12, J, K), F(13, J, K), F(14, J, K), F(15, J, K), \
+    F(16, J, K), F(17, J, K), F(18, J, K), F(19, J, K), F(20, J, K), F(21, J, K), F(22, J, K), F(23, J, K), \
+    F(24, J, K), F(25, J, K), F(26, J, K), F(27, J, K), F(28, J, K), F(29, J, K), F(30, J, K), F(31, J, K)
+#define PARTNER(i, J, K) (i) ^ (J)
+#define SMALLER(i, J, K) ((((i) & (J)) == 0) == (((i) & (K)) == 0) ? (i) : LANES + (i))
+#define STEP(J, K) { \
+    const row other = __builtin_shufflevector(v, v, EACH(PARTNER, J, K)); \
+    v = __builtin_shufflevector(__builtin_elementwise_min(v, other), __builtin_elementwise_max(v, other), \
+                                EACH(SMALLER, J, K)); }
+
+/// Sort by Batcher's bitonic network.
+static row sorted(row v) {
+    STEP(1, 2)
+    STEP(2, 4) STEP(1, 4)
+    STEP(4, 8) STEP(2, 8) STEP(1, 8)
+    STEP(8, 16) STEP(4, 16) STEP(2, 16) STEP(1, 16)
+    STEP(16, 32) STEP(8, 32) STEP(4, 32) STEP(2, 32) STEP(1, 32)
+    return v;
 }
 
-/// The number of memory segments of 2^shift bytes that the accesses fall in.
+/// Sort the first n addresses; the rest of the array is overwritten.
+static void sort(u64* a, u32 n) {
+    u64 low = ~0ull, high = 0;
+    u32 falls = 0;
+    for (u32 i = 0; i < n; ++i) low = a[i] < low ? a[i] : low, high = a[i] > high ? a[i] : high;
+    for (u32 i = 1; i < n; ++i) falls |= a[i] < a[i - 1];
+    if (!falls) return;
+    if (high - low < ~0u) {
+        row v = {0};
+        for (u32 i = 0; i < LANES; ++i) v[i] = i < n ? (u32)(a[i] - low) : ~0u;
+        v = sorted(v);
+        for (u32 i = 0; i < LANES; ++i) a[i] = low + v[i];
+        return;
+    }
+    for (u32 i = 1; i < n; ++i) {  // far apart, which is rare
+        const u64 one = a[i];
+        u32 at = i;
+        for (; at && a[at - 1] > one; --at) a[at] = a[at - 1];
+        a[at] = one;
+    }
+}
+
+/// The number of different addresses among sorted ones.
+static u32 distinct(const u64* a, u32 n) {
+    u32 changes = 0;
+    for (u32 i = 1; i < n; ++i) changes += a[i] != a[i - 1];
+    return n ? 1 + changes : 0;
+}
+
+/// How often the most frequent of sorted addresses occurs.
+static u32 most_at_one(const u64* a, u32 n) {
+    u32 most = 0, here = 0;
+    for (u32 i = 0; i < n; ++i) {
+        here = i && a[i] == a[i - 1] ? here + 1 : 1;
+        most = here > most ? here : most;
+    }
+    return most;
+}
+
+/// The number of memory segments of 2^shift bytes that accesses at sorted addresses fall in.
 static u32 pieces(const u64* a, u32 n, u32 size, u32 shift) {
-    u64 all[MOST_PIECES];
+    u64 next = 0;
     u32 count = 0;
-    for (u32 i = 0; i < n; ++i)
-        for (u64 at = a[i] >> shift, last = (a[i] + size - 1) >> shift; at <= last && count < MOST_PIECES; ++at)
-            all[count++] = at;
-    return distinct(all, count);
+    for (u32 i = 0; i < n; ++i) {
+        const u64 first = a[i] >> shift, end = ((a[i] + size - 1) >> shift) + 1, from = first > next ? first : next;
+        count += (u32)(end - (from < end ? from : end));
+        next = end > next ? end : next;
+    }
+    return count;
 }
 
 /// Add the passes over the banks that an access needs, and those that it would need without conflicts.
@@ -99,17 +138,6 @@ static void over_banks(pattern* p, const u64* a, u32 mask, u32 size) {
         p->passes += here;
         p->least += here != 0;
     }
-}
-
-/// The most lanes that access one address.
-static u32 most_at_one(const u64* a, u32 n) {
-    u32 most = 0;
-    for (u32 i = 0; i < n; ++i) {
-        u32 here = 0;
-        for (u32 j = 0; j < n; ++j) here += a[j] == a[i];
-        if (here > most) most = here;
-    }
-    return most;
 }
 
 typedef u8 marks __attribute__((vector_size(LANES), aligned(1)));
@@ -123,6 +151,10 @@ static inline void marked(const memory* m, u64 offset, u64 size, u8 mark) {
     if (size > bytes - offset) size = bytes - offset;
     u8* at = m->touched + (offset >> m->shift);
     const u64 count = ((offset + size - 1) >> m->shift) - (offset >> m->shift) + 1;
+    if (count == 1) {
+        *at |= mark;
+        return;
+    }
     for (u64 i = 0; i < count; i += LANES) {  // the marks are padded by a vector
         const marks here = {FOR_LANES};
         *(marks*)(at + i) |= mark & (marks)(here < (u8)(count - i < LANES ? count - i : LANES));
@@ -168,11 +200,15 @@ static void work_out(pattern* p, const site* s, const u64* a, u32 mask, u64 firs
     }
     p->mask = mask, p->lanes = n, p->in_rows = 0;
     p->sectors = p->lines = p->passes = p->least = p->repeated = 0;
-    p->different = dense ? n : distinct(packed, n);
+    if (!dense) sort(packed, n);
+    p->different = distinct(packed, n);
+    if (s->kind & ATOMIC) p->repeated = most_at_one(packed, n);
+    if (s->region == SHARED) {
+        over_banks(p, a, mask, s->size);
+        return;
+    }
     join_lanes(p, mask, s->size);
-    if (s->region == SHARED) over_banks(p, a, mask, s->size);
-    else p->sectors = pieces(packed, n, s->size, 5), p->lines = pieces(packed, n, s->size, 7);
-    if (s->kind & ATOMIC) p->repeated = p->different == n ? 1 : most_at_one(packed, n);
+    p->sectors = pieces(packed, n, s->size, 5), p->lines = pieces(packed, n, s->size, 7);
 }
 
 static int is_known(const pattern* p, const u64* a, u64 first) {

@@ -92,7 +92,7 @@ class BackgroundRun:
                 if passed > _SHOWN and not shown:
                     shown = True
                     _tell(self._watch.name)
-            except BaseException as error:  # noqa: BLE001  (raised when the dispatch has ended: it may be writing)
+            except BaseException as error:  # noqa: BLE001  (raised once the dispatch has ended, as it may be writing)
                 interrupt = error
                 _stop_up_to(self, "by an interrupt")
         if interrupt is not None:

@@ -43,7 +43,7 @@ class UniformFactor(NamedTuple):
 
 
 Factors = tuple[UniformFactor, ...]
-# By the product's factors, each lane's multiple of it, modulo 2^64. The product of no factors is 1: these are bytes.
+# By the factors of each product, every lane's multiple of it, modulo 2^64. The product of no factors is 1.
 LaneSum = dict[Factors, tuple[int, ...]]
 
 
