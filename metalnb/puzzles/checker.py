@@ -93,7 +93,7 @@ def _other_order(puzzle: Puzzle, kernel: Kernel, case: Case) -> str:
         return ""
     return (
         f"right here by luck. With its SIMD-groups run in another order, {wrong}\n"
-        "Nothing settles that order but barriers. Which one is missing?"
+        "Only barriers determine that order. Which one is missing?"
     )
 
 
