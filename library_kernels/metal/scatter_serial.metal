@@ -11,9 +11,10 @@ kernel void scatter(device typename Op::Memory* x [[buffer(0)]],
                     constant Updates& updates [[buffer(4)]],
                     uint bucket [[threadgroup_position_in_grid]]) {
     const uint end = bucket + 1 < BUCKETS ? starts[bucket + 1] : updates.count;
+    const bool same = updates.rows == 1;
     for (uint k = starts[bucket]; k < end; ++k) {
         const uint place = places[k];
-        x[place] = Op::update(x[place], values[updates.rows == 1 ? 0 : k]);
+        x[place] = Op::update(x[place], values[same ? 0 : k]);
     }
 }
 

@@ -39,6 +39,8 @@ LOOPS = {
     "a spin on an atomic": "while (atomic_load_explicit(n, memory_order_relaxed) == 0) {} x[i] = 1;",
     "a barrier": "threadgroup float t[64]; t[l] = 0; while (true) { threadgroup_barrier(mem_flags::mem_threadgroup); "
     "t[l] += t[63 - l] + 1; threadgroup_barrier(mem_flags::mem_threadgroup); if (t[0] < 0) break; } x[i] = t[l];",
+    "a short loop in one that ends too late": "for (uint j = 0; j < many; ++j) for (uint k = 0; k < many >> 20; ++k) "
+    "x[k + (j & 7)] += 1;",
     "two loops that end too late": "float s = 0; for (uint j = 0; j < many; ++j) for (uint k = 0; k < many; ++k) "
     "s += sin(float(j * k)); x[i] = s;",
     "unsigned and at least 0": "float s = 0; for (uint j = 10; j >= 0; --j) s += x[i] + j; x[i] = s;",
@@ -163,6 +165,20 @@ def test_a_long_loop_of_one_thread_can_be_stopped(engine: str) -> None:
     uint s = 1; for (uint k = 0; k < n; ++k) s = s * 1664525 + x[k & 7]; x[0] = s; }""", engine=engine).f  # fmt: skip
     with pytest.raises(mnb.KernelFault, match="stopped after"):
         kernel(np.arange(8, dtype=np.uint32), 0x7FFFFFFF, grid=1, timeout=0.1)
+
+
+def test_many_threads_with_short_loops_can_be_stopped(engine: str) -> None:
+    """A short loop may run without the flag, but not in each of many threads that have not begun."""
+    kernel = mnb.compile("""
+kernel void f(device float* x, device const uint* ends, uint i [[thread_position_in_grid]]) {
+    float s = 0;
+    for (uint k = 0; k < ends[0]; ++k) s = s * 0.5f + x[k];
+    x[i & 7] = s;
+}""", engine=engine).f
+    start = time.monotonic()
+    with pytest.raises(mnb.KernelFault, match="stopped after"):
+        kernel(np.zeros(1 << 16, np.float32), np.full(1, 1 << 16, np.uint32), grid=1 << 26, timeout=0.1)
+    assert time.monotonic() - start < 20
 
 
 def test_a_limit_asks_for_checks(engine: str) -> None:

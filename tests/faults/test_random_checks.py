@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import math
 import random
 import re
 import struct
@@ -56,6 +57,10 @@ RUNS = (
     # Loops that lead to one another.
     "for (uint y = 0; y < 4; ++y) for (uint j = y; j < 4294967295u; ++j) { x += i > 0 ? b[i - 1] : 1u; }",
     "for (uint k = 0; k < 3; ++k) for (uint j = k; j < v; ++j) {do}",
+    # Indices that a condition chooses before the loop.
+    "const bool one = i & 1; for (uint j = 0; j < v; ++j) { x += b[one ? j : 4 + j * 3]; }",
+    "const bool one = i & 1; for (uint j = 0; j < v; ++j) { x += b[one ? j + 52 : j]; }",
+    "const bool one = i & 1; for (int j = s; j < t; ++j) { x += h[(one ? j : t - j) * 2 + 1]; a[one ? j : u] = x; }",
     # Counters that wrap.
     "for (uint j = u % 4 - 8; j < v % 4 - 4; j += 5) { x += b[j + 8]; }",
     "for (uint j = u % 4 - 8; j <= v % 4 - 4; ++j) { x += b[j + 8]; }",
@@ -141,7 +146,7 @@ class Case:
 
     def watch(self, memory: dict[str, bytearray]) -> dict[str, bytearray]:
         """Add the limits, and the watch."""
-        words = limit_words(self.made.limits, self.facts.sizes)
+        words = limit_words(self.made.limits, self.facts.sizes, math.prod(self.facts.grid))
         return memory | {str(self.scalars): bytearray(words or bytes(8)), str(self.scalars + 1): bytearray(4096)}
 
     def inside(self, memory: Mapping[str, bytearray]) -> Callable[[IRInstruction, Mapping[str, Any]], None]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import math
 import struct
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -50,7 +51,7 @@ class Watch:
         arguments, self._grid, self._threadgroup = launch
         self._sizes = sizes_of(arguments)
         self._addresses = [0 if a is None or isinstance(a, int) else address(a) for a in arguments]
-        self.limits = bytearray(limit_words(made.limits, self._sizes) or bytes(8))
+        self.limits = bytearray(limit_words(made.limits, self._sizes, math.prod(self._grid)) or bytes(8))
         self.memory = bytearray(_STOP + _RECORD.size * len(made.sites))
         self._unit, self._analysis, self._made = unit, analysis, made
         self._reason = ""

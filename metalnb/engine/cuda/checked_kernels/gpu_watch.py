@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import struct
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -57,13 +58,13 @@ class GpuWatch:
         self, unit: Unit, analysis: Analysis, made: CheckedModule, launch: tuple[Sequence[Any], Grid, Grid],
         memory: WatchMemory,
     ) -> None:  # fmt: skip
-        arguments, _, self._threadgroup = launch
+        arguments, grid, self._threadgroup = launch
         self._unit, self._analysis, self._made = unit, analysis, made
         self._sizes = sizes_of(arguments)
         self._memory, self._pair = memory, memory.words.take()
         self._starts: Sequence[int] = ()
         self._reason = ""
-        words = np.frombuffer(limit_words(made.limits, self._sizes) or bytes(8), np.uint8)
+        words = np.frombuffer(limit_words(made.limits, self._sizes, math.prod(grid)) or bytes(8), np.uint8)
         self._limits = memory.engine.alloc(words.size) if (known := memory.constants.place(words)) is None else None
         if self._limits is not None:
             memory.engine.copy_in(self._limits, 0, words)

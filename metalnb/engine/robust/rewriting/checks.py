@@ -21,7 +21,7 @@ from .access_conditions import AccessCondition, ConditionWriter
 from .block_versions import BlockVersions, SharedTests
 from .check_target import CheckTarget
 from .loop_versions import Guarded, LoopVersions
-from .size_limits import Limit
+from .size_limits import Limit, WorkLimit
 from .start_code import StartCode
 from .stop_flags import put_flags
 from .written_code import WrittenCode, come_from, copied
@@ -66,7 +66,7 @@ class CheckedModule:
     ----------
     module : IRModule
     checks : Checks
-    limits : tuple of Limit
+    limits : tuple of Limit or WorkLimit
         The words that it reads, in order.
     sites : tuple of int
         The access of each check.
@@ -74,7 +74,7 @@ class CheckedModule:
 
     module: IRModule
     checks: Checks
-    limits: tuple[Limit, ...] = ()
+    limits: tuple[Limit | WorkLimit, ...] = ()
     sites: tuple[int, ...] = ()
 
 
@@ -98,9 +98,9 @@ def checked(module: IRModule, analysis: Analysis, checks: Checks, target: CheckT
     guarded: Guarded = {}
     for site, access in enumerate(found):
         guarded.setdefault(id(twins[id(access.made)]), []).append((site, access))
-    put_flags(function, analysis, checks.stops, start, code)
+    flags = put_flags(function, analysis, checks.stops, start, code)
     conditions = ConditionWriter(function, analysis.roots, start, code, wide=checks.wide)
-    loops = LoopVersions(function, analysis, found, conditions, code, target)
+    loops = LoopVersions(function, analysis, found, conditions, start, code, target, flags)
     if target.two_loops:
         loops.put(guarded)
     conditions.read(function)

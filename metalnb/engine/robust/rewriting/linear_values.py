@@ -8,10 +8,11 @@ from typing import NamedTuple
 from ...llvm.instructions import IRInstruction, Operand
 from .written_code import WrittenCode
 
-__all__ = ["Linear", "LinearValues", "Widening"]
+__all__ = ["Linear", "LinearValues", "Slope", "Widening"]
 
 _WIDE = 64
 _STEEP = 1 << 31  # a slope below this, times at most 2^31 iterations, fits into 64 bits
+Slope = int | str
 
 
 class Linear(NamedTuple):
@@ -21,12 +22,13 @@ class Linear(NamedTuple):
     ----------
     start : str
         The name of an integer that is known before the loop, or a constant's text.
-    slope : int
+    slope : int or str
+        A constant, or the name of a 64-bit integer that is known before the loop.
     bits : int
     """
 
     start: str
-    slope: int
+    slope: Slope
     bits: int
 
 
@@ -37,13 +39,14 @@ class Widening(NamedTuple):
     ----------
     start : str
         The extended start, of 64 bits.
-    slope : int
+    slope : int or str
+        As that of a `Linear`.
     low, many : int
         The range of the narrow type: its smallest value, and how many values it has.
     """
 
     start: str
-    slope: int
+    slope: Slope
     low: int
     many: int
 
@@ -87,7 +90,8 @@ class LinearValues:
         if operand.text not in self._known:
             self._known[operand.text] = None  # until it is found, and if it depends on itself
             found = self._found(made)
-            self._known[operand.text] = found if found is not None and abs(found.slope) < _STEEP else None
+            steep = found is not None and isinstance(found.slope, int) and abs(found.slope) >= _STEEP
+            self._known[operand.text] = None if steep else found
         return self._known[operand.text]
 
     def wide(self, operand: Operand) -> Linear | None:
@@ -95,9 +99,29 @@ class LinearValues:
         found = self.of(operand)
         return found if found is None or found.bits == _WIDE else self._extended("sext", found, _WIDE)
 
+    def sum(self, a: Slope, b: Slope) -> Slope:
+        """Return the sum of two slopes."""
+        if isinstance(a, int) and isinstance(b, int):
+            return a + b
+        return b if a == 0 else a if b == 0 else self._code.op(f"add i64 {a}, {b}")
+
+    def product(self, a: Slope, factor: int) -> Slope:
+        """Return a slope times a constant."""
+        if isinstance(a, int):
+            return a * factor
+        return a if factor == 1 else self._code.op(f"mul i64 {a}, {factor}")
+
+    def gentle(self, slope: Slope) -> str:
+        """Return the condition that a slope is small enough for 2^31 iterations, as the text of an ``i1``."""
+        if isinstance(slope, int):
+            return "true" if abs(slope) < _STEEP else "false"
+        return self._code.op(f"icmp ult i64 {self._code.op(f'add i64 {slope}, {_STEEP - 1}')}, {2 * _STEEP - 1}")
+
     def _found(self, made: IRInstruction) -> Linear | None:
         if made.opcode == "phi":
             return self._counter(made)
+        if made.opcode == "select":
+            return self._selected(made)
         if made.opcode in {"zext", "sext", "trunc"}:
             inner = self.of(made.operands[0])
             return None if inner is None else self._extended(made.opcode, inner, made.type.bits)
@@ -123,22 +147,29 @@ class LinearValues:
         following = {o.text for o, label in zip(phi.operands, phi.targets, strict=True) if label in self._labels}
         return (before.pop(), following.pop()) if len(before) == len(following) == 1 else ("", "")
 
-    def _combined(self, made: IRInstruction, a: Linear, b: Linear) -> Linear | None:
-        sign = -1 if made.opcode == "sub" else 1
-        if made.opcode in {"add", "sub"} or (made.opcode == "or" and "disjoint" in made.flags):
-            slope = a.slope + sign * b.slope
-        elif made.opcode == "or":
-            return None if a.slope or b.slope else self._written(made, a, b, 0)
-        elif not a.slope and not b.slope:
-            slope = 0
-        else:
-            factor = _number(made.operands[1].text)
-            if factor is None or b.slope:
-                return None
-            slope = a.slope << factor if made.opcode == "shl" and 0 <= factor < _WIDE else a.slope * factor
-        return self._written(made, a, b, slope)
+    def _selected(self, made: IRInstruction) -> Linear | None:
+        """Return one of two linear values, chosen by a condition that is known before the loop."""
+        condition, *others = made.operands
+        if condition.text in self.inside or condition.type.text != "i1":
+            return None
+        a, b = (self.of(operand) for operand in others)
+        if a is None or b is None:
+            return None
+        start, slope = (
+            self._code.op(f"select i1 {condition.text}, i{bits} {one}, i{bits} {other}")
+            for bits, one, other in ((a.bits, a.start, b.start), (_WIDE, a.slope, b.slope))
+        )
+        return Linear(start, slope if a.slope != b.slope else a.slope, a.bits)
 
-    def _written(self, made: IRInstruction, a: Linear, b: Linear, slope: int) -> Linear:
+    def _combined(self, made: IRInstruction, a: Linear, b: Linear) -> Linear | None:
+        slope: Slope = 0
+        if made.opcode in {"add", "sub"} or (made.opcode == "or" and "disjoint" in made.flags):
+            slope = self.sum(a.slope, self.product(b.slope, -1 if made.opcode == "sub" else 1))
+        elif a.slope or b.slope:
+            factor = _number(made.operands[1].text)
+            if factor is None or b.slope or made.opcode == "or":
+                return None
+            slope = self.product(a.slope, 1 << factor if made.opcode == "shl" and 0 <= factor < _WIDE else factor)
         return Linear(self._code.op(f"{made.opcode} i{a.bits} {a.start}, {b.start}"), slope, a.bits)
 
     def _extended(self, opcode: str, inner: Linear, bits: int) -> Linear | None:

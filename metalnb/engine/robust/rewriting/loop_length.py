@@ -54,20 +54,21 @@ def loop_length(test: IRInstruction, *, stays: bool, values: LinearValues, code:
         return None
     if other.slope:
         one, other, relation = other, one, TURNED[relation]
-    if other.slope or not one.slope:
+    by = one.slope
+    if other.slope or not by or isinstance(by, str):
         return None
     if relation == "!=":
-        return _until_equal(one, other.start, code)
-    ends = _UP if one.slope > 0 else _DOWN
-    return _until_past(one, other.start, ends[relation], code) if relation in ends else None
+        return _until_equal(one, by, other.start, code)
+    ends = _UP if by > 0 else _DOWN
+    return _until_past(one, by, other.start, ends[relation], code) if relation in ends else None
 
 
-def _until_equal(counter: Linear, limit: str, code: WrittenCode) -> LoopLength | None:
+def _until_equal(counter: Linear, by: int, limit: str, code: WrittenCode) -> LoopLength | None:
     """The loop ends when its counter is equal to a limit."""
-    kind, step = f"i{counter.bits}", abs(counter.slope)
+    kind, step = f"i{counter.bits}", abs(by)
     if step & step - 1:
         return None
-    apart = _apart(counter, limit, code)
+    apart = _apart(counter, by, limit, code)
     conditions = []
     if step > 1:
         conditions.append(code.op(f"icmp eq {kind} {code.op(f'and {kind} {apart}, {step - 1}')}, 0"))
@@ -75,17 +76,17 @@ def _until_equal(counter: Linear, limit: str, code: WrittenCode) -> LoopLength |
     return _counted(apart, counter.bits, conditions, code)
 
 
-def _until_past(counter: Linear, limit: str, relation: str, code: WrittenCode) -> LoopLength | None:
+def _until_past(counter: Linear, by: int, limit: str, relation: str, code: WrittenCode) -> LoopLength | None:
     """The loop ends when its counter is no longer on one side of a limit."""
-    kind, step, bits = f"i{counter.bits}", abs(counter.slope), counter.bits
-    if counter.slope < -1:
+    kind, step, bits = f"i{counter.bits}", abs(by), counter.bits
+    if by < -1:
         return None
     conditions, equal = [], relation[1:] == "le"
     if step + equal > 1:  # the counter must not wrap when it passes the limit
         most = (1 << bits - 1 if relation[0] == "s" else 0) - step - equal
         conditions.append(code.op(f"icmp {relation[0]}le {kind} {limit}, {most}"))
     some = code.op(f"icmp {relation} {kind} {counter.start}, {limit}")
-    apart = _apart(counter, limit, code)
+    apart = _apart(counter, by, limit, code)
     if not equal:
         apart = code.op(f"sub {kind} {apart}, 1")
     steps = apart if step == 1 else code.op(f"udiv {kind} {apart}, {step}")
@@ -93,8 +94,8 @@ def _until_past(counter: Linear, limit: str, relation: str, code: WrittenCode) -
     return _counted(code.op(f"select i1 {some}, {kind} {count}, {kind} 0"), bits, conditions, code)
 
 
-def _apart(counter: Linear, limit: str, code: WrittenCode) -> str:
-    pair = (limit, counter.start) if counter.slope > 0 else (counter.start, limit)
+def _apart(counter: Linear, by: int, limit: str, code: WrittenCode) -> str:
+    pair = (limit, counter.start) if by > 0 else (counter.start, limit)
     return code.op(f"sub i{counter.bits} {pair[0]}, {pair[1]}")
 
 

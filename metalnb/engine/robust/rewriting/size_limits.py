@@ -1,4 +1,4 @@
-"""Limits: how many indices of a buffer are in bounds, computed by the host for each dispatch."""
+"""Numbers that the host computes for each dispatch: in-bounds indices of a buffer, and instructions without a stop."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import struct
 from collections.abc import Sequence
 from typing import NamedTuple
 
-__all__ = ["Limit", "limit_words"]
+__all__ = ["Limit", "WorkLimit", "limit_words"]
 
 
 class Limit(NamedTuple):
@@ -31,13 +31,35 @@ class Limit(NamedTuple):
         return (size - self.need) // self.step + 1 if size >= self.need else 0
 
 
-def limit_words(limits: Sequence[Limit], sizes: Sequence[int]) -> bytes:
+class WorkLimit(NamedTuple):
+    """The number of instructions that a thread's loop may run, each time it is reached, without testing the stop flag.
+
+    Attributes
+    ----------
+    alone : int
+        Of one thread.
+    together : int
+        Of all threads.
+    """
+
+    alone: int
+    together: int
+
+    def count(self, threads: int) -> int:
+        """Return the number for a dispatch of so many threads."""
+        return min(self.alone, self.together // max(1, threads))
+
+
+def limit_words(limits: Sequence[Limit | WorkLimit], sizes: Sequence[int], threads: int) -> bytes:
     """Pack the limits of a dispatch as the kernel reads them.
 
     Parameters
     ----------
-    limits : sequence of Limit
+    limits : sequence of Limit or WorkLimit
     sizes : sequence of int
         Bytes of each argument.
+    threads : int
+        All threads of the dispatch.
     """
-    return struct.pack(f"<{len(limits)}Q", *(limit.count(sizes[limit.number]) for limit in limits))
+    counts = (one.count(sizes[one.number] if isinstance(one, Limit) else threads) for one in limits)
+    return struct.pack(f"<{len(limits)}Q", *counts)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from ...llvm.instructions import IRFunction, IRInstruction
 from ..memory_roots import Root
 from .check_target import CheckTarget
-from .size_limits import Limit
+from .size_limits import Limit, WorkLimit
 from .written_code import WrittenCode
 
 __all__ = ["StartCode"]
@@ -23,12 +23,12 @@ class StartCode:
 
     Attributes
     ----------
-    limits : list of Limit
+    limits : list of Limit or WorkLimit
         The limits that the code reads, in order.
     """
 
     def __init__(self, function: IRFunction, target: CheckTarget) -> None:
-        self.limits: list[Limit] = []
+        self.limits: list[Limit | WorkLimit] = []
         self._function, self._target = function, target
         self._definitions = {made.result: made for made in function if made.result}
         self._made: list[IRInstruction] = []
@@ -55,7 +55,7 @@ class StartCode:
         """Append to `code` the test whether loops must stop; return its value."""
         return self._target.stopped(code, self)
 
-    def limit(self, limit: Limit, bits: int) -> str:
+    def limit(self, limit: Limit | WorkLimit, bits: int) -> str:
         """Return a limit, as an integer of `bits` bits."""
         return self._once((limit, bits), lambda: self._load(limit, bits))
 
@@ -78,7 +78,7 @@ class StartCode:
     def _pointer(self, number: int) -> str:
         return self._once(number, lambda: self._target.argument(self._code, number))
 
-    def _load(self, limit: Limit, bits: int) -> str:
+    def _load(self, limit: Limit | WorkLimit, bits: int) -> str:
         if limit not in self.limits:
             self.limits.append(limit)
         kind, at = self._target.pointer_type, 8 * self.limits.index(limit)

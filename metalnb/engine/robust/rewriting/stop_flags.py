@@ -7,19 +7,35 @@ Otherwise the back edge goes through a block that may return.
 from __future__ import annotations
 
 from collections.abc import Collection
+from typing import NamedTuple
 
 from ...llvm.instructions import IRFunction, IRInstruction
 from ..kernel_analysis import Analysis
 from .start_code import StartCode
 from .written_code import WrittenCode, come_from, lead
 
-__all__ = ["put_flags"]
+__all__ = ["Flag", "put_flags"]
+
+
+class Flag(NamedTuple):
+    """A stop flag that joined a loop's exit condition.
+
+    Attributes
+    ----------
+    added : frozenset of int
+        The ``id`` of each instruction that was added, the new branch among them.
+    branch : IRInstruction
+        The branch as it was.
+    """
+
+    added: frozenset[int]
+    branch: IRInstruction
 
 
 def put_flags(
     function: IRFunction, analysis: Analysis, headers: Collection[str], start: StartCode, code: WrittenCode,
-) -> None:  # fmt: skip
-    """Make these loops end on the flag.
+) -> dict[str, Flag]:  # fmt: skip
+    """Make these loops end on the flag; return the flags that joined an exit condition, by their loops' headers.
 
     Parameters
     ----------
@@ -32,11 +48,11 @@ def put_flags(
     start : StartCode
     code : WrittenCode
     """
-    leave = ""
+    leave, joined = "", {}
     for header in sorted(headers):
         exit_block = analysis.flow.way_out(header)
         if exit_block is not None:
-            _fold(function.blocks[exit_block], analysis.flow.loops[header], start, code)
+            joined[header] = _fold(function.blocks[exit_block], analysis.flow.loops[header], start, code)
             continue
         if not leave:
             leave = code.name()
@@ -44,11 +60,13 @@ def put_flags(
             code.do("ret void")
         for latch in analysis.flow.latches(header):
             _open(function, header, latch, leave, start, code)
+    return joined
 
 
-def _fold(block: list[IRInstruction], body: Collection[str], start: StartCode, code: WrittenCode) -> None:
+def _fold(block: list[IRInstruction], body: Collection[str], start: StartCode, code: WrittenCode) -> Flag:
     """Make the branch at the end of a block leave the loop on the flag, too."""
     last = block.pop()
+    before = len(block)
     code.open(last.block, block)
     condition, (yes, no) = last.operands[0].text, last.targets
     stopped = start.stopped(code)
@@ -59,6 +77,7 @@ def _fold(block: list[IRInstruction], body: Collection[str], start: StartCode, c
         joined = code.op(f"select i1 {condition}, i1 true, i1 {stopped}")
     code.do(f"br i1 {joined}, label {yes}, label {no}")
     block[-1].metadata, block[-1].place = last.metadata, last.place
+    return Flag(frozenset(map(id, block[before:])), last)
 
 
 def _open(
