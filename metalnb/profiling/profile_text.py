@@ -9,8 +9,9 @@ from metalnb.timing.units import percent, threads, times, trimmed
 
 from .cost_findings import findings
 from .cost_records import LineCost
+from .occupancy import occupancy
 from .profile_record import Profile
-from .time_bounds import estimate_text, occupancy
+from .time_bounds import estimate_text
 
 __all__ = ["COLUMNS", "cells", "count", "head_of", "profile_text", "totals"]
 

@@ -10,8 +10,9 @@ import metalnb as mnb
 from metalnb.profiling.access_picture import access_picture, access_words
 from metalnb.profiling.cost_findings import findings
 from metalnb.profiling.device_table import DEVICES
+from metalnb.profiling.occupancy import occupancy
 from metalnb.profiling.profile_record import Profile
-from metalnb.profiling.time_bounds import estimate_text, occupancy, time_bounds
+from metalnb.profiling.time_bounds import estimate_text, time_bounds
 
 HEAD = "#include <metal_stdlib>\nusing namespace metal;\n"
 TILE = """kernel void f(device const float* x, device float* out, uint2 i [[thread_position_in_threadgroup]],
