@@ -125,7 +125,7 @@ class FusedKernel:
             launch = Launch(binary, planned.grid, planned.threadgroup, (planned.record,)).kept(engine)
             return _Plan(launch, engine, shape)
         if not shape:
-            raise ValueError(f"{self._name}: {self._last.how} over the last axis of arrays without axes.")
+            raise ValueError(f"{self._name}: {self._last.how} over the last axis of 0-d arrays.")
         if 0 in shape:
             return _Plan(None, engine, shape)
         rows = plan_row_reduction(shape, strips, _steps(shape[:-1]), device)

@@ -96,7 +96,7 @@ def normalized(who: str, kernel: str, x: Any, weight: Any, bias: Any, eps: float
     Raises
     ------
     ValueError
-        For an array without axes, or weights of another length than the rows.
+        For a 0-d array, or weights of another length than the rows.
     """
     x = _floats(who, x)
     if x.ndim == 0:

@@ -38,9 +38,9 @@ CLOSE = 1 << 9  # … one row of it, so that a panel is read in place
 SKINNY = 48  # rows that do not repay packing
 DOT = 64  # terms of a dot product that repay the sum over lanes
 MANY = 256  # dot products that keep every SIMD-group busy
-BLOCK = 16  # panels of rows that stay in cache while all of B goes by
-TALL, ENOUGH = 32, 64  # times ROWS that a SIMD-group makes of two panels, fewer where such groups are not enough
-GROUPS, LEAST = 64, 1024  # K is split to keep so many SIMD-groups busy, into parts of at least LEAST
+BLOCK = 16  # panels of rows that stay in cache while all of B is read
+TALL, ENOUGH = 32, 64  # a SIMD-group computes TALL * ROWS rows of two panels; fewer, if that gives fewer than ENOUGH
+GROUPS, LEAST = 64, 1024  # K is split to keep GROUPS SIMD-groups busy, into parts of at least LEAST
 STRIP, DEEP = 256, 4096  # K is split for parts of B, or of A and B, to stay in cache while they are used
 
 
@@ -56,8 +56,8 @@ class Tile(NamedTuple):
 
 TILES = (Tile("", 128, 128, 256, 0.5), Tile("small_", 64, 128, 128, 0))
 MATRIX_TILES = (Tile("large_", 128, 256, 256, 1), Tile("", 128, 128, 128, 0.5), Tile("small_", 64, 128, 128, 0))
-PIPES = (Tile("", 128, 128, 128, 0.5), Tile("small_", 64, 128, 128, 0))  # of matrices, strips on their way at once
-TILE_TERMS = 256  # that are worth a part of K of their own
+PIPES = (Tile("", 128, 128, 128, 0.5), Tile("small_", 64, 128, 128, 0))  # matrices with several strips in flight
+TILE_TERMS = 256  # products of an element that are worth a separate part of K
 FEW_LINES = 16  # rows or columns that are not worth a tile
 SPAN = 128  # rows of B that are worth a threadgroup of columns.metal,
 COLUMN_THREADS = 256  # how many threads it has,

@@ -218,7 +218,7 @@ def broadcast_to(x: Array, /, shape: Shape) -> Array:
 def broadcast_arrays(*arrays: Any) -> list[Array]:
     """Return views of all arrays in their broadcast shape, in a list (array API 2024.12).
 
-    Numbers and sequences of numbers are taken as arrays.
+    Numbers and sequences of numbers are converted to arrays.
 
     Raises
     ------

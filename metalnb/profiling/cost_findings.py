@@ -20,7 +20,7 @@ _WORTH = 0.03  # fraction of all cycles: a lower cost is not reported
 _APART = 1.5  # times the fewest sectors that would hold the bytes
 _FEW_LANES = 24
 _WAITED = 0.15
-_REREAD = 8  # times that each byte travels
+_REREAD = 8  # times that each byte is transferred
 _CACHED = 8 << 10  # bytes that the smallest first-level cache holds
 _STAGE = "Stage a tile through threadgroup memory, or keep it in registers"
 _LAUNCH = 1e-5  # seconds: a shorter kernel does not need more processors
@@ -118,7 +118,7 @@ def _conflicts(access: AccessCost, profile: Profile) -> ProfileFinding:
         cure = "Padding does not help: sort the lookups, or give each group of lanes its own copy"
     if padding:
         longer = f"{padding} elements" if padding > 1 else "one element"
-        cure = f"Make the array's rows {longer} longer, so that a column lies in different banks"
+        cure = f"Make the array's rows {longer} longer, so that the elements of a column are in different banks"
     return ProfileFinding(access.line, "conflicts", f"{said}. {cure}.", float(access.conflicts), access)
 
 

@@ -31,7 +31,7 @@ def spread_words(access: AccessCost, profile: Profile) -> tuple[str, str]:
         active = [at for at in access.sample if at is not None]
         pieces = 1 + sum(b - a != apart for a, b in itertools.pairwise(active))
         x, y, _ = profile.threadgroup
-        return f"they lie in {pieces} pieces", _WIDER if x < LANES and y > 1 else _LOOKED_UP
+        return f"they are in {pieces} pieces", _WIDER if x < LANES and y > 1 else _LOOKED_UP
     said = f"{'' if access.stride == apart else 'most '}neighbours are {abs(apart):,} bytes apart"
     if abs(apart) < LINE:
         verb = "write" if access.kind == "write" else "read"

@@ -54,7 +54,7 @@ def judged(dispatch: Dispatch, seconds: float) -> tuple[Validation, Judge]:
     kernel, grid, threadgroup = dispatch.kernel, dispatch.grid, dispatch.threadgroup
     if dispatch.residents and not kernel.engine.caps.shared:
         message = (
-            f"validate: {kernel.signature.name} runs on engine {kernel.engine.name!r}, which has memory of its own. "
+            f"validate: {kernel.signature.name} runs on engine {kernel.engine.name!r}, which has its own memory. "
             "Pass NumPy arrays."
         )
         raise ArgumentError(message)

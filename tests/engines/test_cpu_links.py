@@ -23,7 +23,7 @@ from metalnb.engine.unit import Unit
 from metalnb.engine.vectoriser.simd_forms import form_for
 from metalnb.engine.vectoriser.vectorise import asks_for_simdgroup
 
-pytestmark = pytest.mark.skipif(platform.system() != "Linux", reason="links with what ziglang brings for Linux")
+pytestmark = pytest.mark.skipif(platform.system() != "Linux", reason="links with ziglang's files for Linux")
 CELL = """
 #include <metal_stdlib>
 using namespace metal;

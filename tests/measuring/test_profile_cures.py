@@ -30,7 +30,7 @@ def test_a_narrow_threadgroup_breaks_rows_in_pieces() -> None:
     x = np.zeros((64, 64), np.float32)
     text = TRANSPOSE.replace("out[g.x * 64 + g.y]", "out[g.y * 64 + g.x]")
     found = findings(profiled(text, x, np.zeros_like(x), threadgroup=(4, 8)))
-    assert "they lie in 8 pieces. Make threadgroups 32 wide, so that a SIMD-group stays in one row." in str(found[0])
+    assert "they are in 8 pieces. Make threadgroups 32 wide, so that a SIMD-group stays in one row." in str(found[0])
     assert findings(profiled(text, x, np.zeros_like(x), threadgroup=(32, 8))) == ()
 
 

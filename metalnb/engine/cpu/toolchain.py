@@ -80,8 +80,8 @@ _PLAIN = (
 )  # fmt: skip
 
 
-# For fibers: record the call site of each call; no tail calls, no merged calls. `if (c) y = simd_sum(a); else
-# y = simd_sum(b);` once became a single call, at which all lanes converged.
+# For fibers: record the call site of each call; no tail calls, no merged calls. Otherwise `if (c) y = simd_sum(a); else
+# y = simd_sum(b);` may become a single call, at which all lanes would converge.
 ORDERED = ("-gdwarf-4", "-gline-tables-only", "-fno-optimize-sibling-calls", "-mllvm", "-enable-tail-merge=false")
 
 

@@ -32,7 +32,7 @@ class Events:
     Attributes
     ----------
     count : iterator
-        The numbers of dispatches that have no events of their own.
+        The numbers of dispatches without their own events.
     last : int
         The last number assigned; at least that many dispatches are in the stream.
     """

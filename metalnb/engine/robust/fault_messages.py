@@ -112,7 +112,7 @@ def stopped(unit: Unit, module: IRModule, analysis: Analysis, headers: Collectio
 
 
 def warn_unchecked(unit: Unit, reason: Exception) -> None:
-    """Warn that a kernel runs without the checks that its author asked for."""
+    """Warn that a kernel runs without the checks that its author requested."""
     name = unit.signature.name
     message = f"{name}: its accesses are not checked, and no timeout stops it: {reason}"
     warnings.warn(message, MetalnbWarning, stacklevel=2)

@@ -256,7 +256,8 @@ class _Reader:
         if not gate or gate in self.gates:
             return ""
         if gate not in self.derived:
-            self.problem(mark, f"'{gate}' is no function constant", f"declare it: {_DECLARED.format(gate)} (MSL 5.8.1)")
+            cure = f"declare it: {_DECLARED.format(gate)} (MSL 5.8.1)"
+            self.problem(mark, f"'{gate}' is not a function constant", cure)
             return ""
         found = expanded(gate, self.derived)
         try:
@@ -334,7 +335,7 @@ def _input(name: str, attribute: str, kind: str, position: int) -> Input:
 
 
 def _users_of_simdgroups(parsed: Parsed, seen: CellSyntax) -> frozenset[int | None]:
-    """Return the hashes of the cell's kernels that may use SIMD-groups; with None where any kernel may.
+    """Return the hashes of the cell's kernels that may use SIMD-groups; with None if any kernel may.
 
     Members and operators, which may be called without their names, count as called by all kernels.
     """

@@ -31,7 +31,7 @@ class MonitorButtons:
     ----------
     monitor : DispatchRecorder
     left : callable
-        Called when the user has let go of the widget.
+        Called when the user has released the widget.
     """
 
     def __init__(self, monitor: DispatchRecorder, left: Callable[[], None]) -> None:

@@ -103,7 +103,7 @@ class DifferenceRanges(ConditionRanges):
                 yield relation if flag.operands[0] is one else TURNED[relation]
 
     def _least(self, value: Scalar, label: str) -> tuple[Scalar, Scalar, bool] | None:
-        """Return the two values that a value is the minimum of, and whether unsigned; None if it is no minimum."""
+        """Return the two values that a value is the minimum of, and whether unsigned; None if it is not a minimum."""
         if not value.block or not all(self._known(v, label) for v in (value, *value.operands)):
             return None
         if value.op in LEAST:

@@ -65,7 +65,7 @@ class Ranges(GuardedSums):
         return self.asked(lambda: self._at(value, label))
 
     def known(self, value: Scalar, label: str) -> Interval:
-        """Return the range of a value, as a query of its own."""
+        """Return the range of a value, as a separate query."""
         return self._at(value, label)
 
     def asked(self, question: Callable[[], _Answer]) -> _Answer | None:

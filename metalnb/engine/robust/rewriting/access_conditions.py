@@ -127,7 +127,7 @@ class ConditionWriter:
         return holds
 
     def inside(self, root: Root, offset: str, size: int) -> str:
-        """Write the test whether `size` bytes at an offset of 64 bits lie inside a root."""
+        """Write the test whether `size` bytes at a 64-bit offset are inside a root."""
         return self._code.op(f"icmp ult i64 {offset}, {self._limit(root, size, 1, _WIDE)}")
 
     def distance(self, root: Root, kind: str, pointer: str) -> str:
