@@ -51,8 +51,8 @@ def test_a_bank_conflict_is_named_with_its_line_count_and_cure(tile: Profile) ->
     assert (found.line, found.kind) == (8, "conflicts")
     assert found.sentence == (
         "line 8: 32 lanes need 32 passes over the banks of threadgroup memory (t) where 1 would do: 992 extra passes; "
-        "neighbours are 32 words apart, and there are 32 banks. Make the array's rows one element longer, so that a "
-        "column lies in different banks."
+        "neighbours are 32 words apart, and there are 32 banks. Make the array's rows one element longer, so that the "
+        "elements of a column are in different banks."
     )
 
 
