@@ -218,7 +218,7 @@ def add(x1: _Operand, x2: _Operand, /, *, out: Array | None = None) -> Array:
 
 @_op
 def all(x: _ArrayLike, /, axis: _Axis | None = None, *, keepdims: _bool = False) -> Array:
-    """Whether all elements are not zero, as bool; parameters as for `sum`. True without elements. NaN is not zero."""
+    """Whether no element is zero, as bool; parameters as for `sum`. True without elements. NaN is not zero."""
 
 @_op
 def allclose(x1: Any, x2: Any, /, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: _bool = False) -> Array:
@@ -230,7 +230,7 @@ def any(x: _ArrayLike, /, axis: _Axis | None = None, *, keepdims: _bool = False)
 
 @_op
 def append(x: _ArrayLike, values: Any, /, axis: int | None = None) -> Array:
-    """Return an array with values appended along an axis; without one, the elements of both as one row."""
+    """Return an array with values appended along an axis; by default both are flattened first."""
 
 @_op
 def arange(
@@ -1952,7 +1952,7 @@ def hardswish(x: _Operand, /, *, out: Array | None = None) -> Array:
 
 @_op
 def hardtanh(x: _Operand, /, low: float = -1.0, high: float = 1.0, *, out: Array | None = None) -> Array:
-    """x moved into [low, high].
+    """x clamped to [low, high].
 
     Parameters
     ----------
@@ -2343,7 +2343,7 @@ def leaky_relu(x: _Operand, /, slope: float = 0.01, *, out: Array | None = None)
 
 @_op
 def lerp(x1: _Operand, x2: _Operand, x3: _Operand, /, *, out: Array | None = None) -> Array:
-    """From x1, for x3 = 0, to x2, for x3 = 1; x2 - x1 must be a number that there is.
+    """From x1, for x3 = 0, to x2, for x3 = 1; x2 - x1 must not overflow.
 
     Parameters
     ----------
@@ -3016,11 +3016,11 @@ def nanargmin(x: _ArrayLike, /, axis: int | None = None, *, keepdims: _bool = Fa
 
 @_op
 def nancumprod(x: _ArrayLike, /, axis: int | None = None, *, dtype: DTypeLike | None = None) -> Array:
-    """Running products with NaN as 1, without an axis over the elements as one row; two passes."""
+    """Running products with NaN as 1, by default over the flattened array; two passes."""
 
 @_op
 def nancumsum(x: _ArrayLike, /, axis: int | None = None, *, dtype: DTypeLike | None = None) -> Array:
-    """Running sums with NaN as 0, without an axis over the elements as one row; two passes."""
+    """Running sums with NaN as 0, by default over the flattened array; two passes."""
 
 @_op
 def nanmax(x: _ArrayLike, /, axis: _Axis | None = None, *, keepdims: _bool = False) -> Array:
@@ -3377,7 +3377,7 @@ def positive(x: _Operand, /, *, out: Array | None = None) -> Array:
 
 @_op
 def pow(x1: _Operand, x2: _Operand, /, *, out: Array | None = None) -> Array:
-    """x1 to the power x2; integers wrap, and take no negative powers.
+    """x1 to the power x2; integers wrap, and their powers must not be negative.
 
     Parameters
     ----------
@@ -3581,7 +3581,7 @@ deg2rad = radians
 
 @_op
 def ravel(x: _ArrayLike, /) -> Array:
-    """Return the elements as one row: a view if the strides allow it, else a copy."""
+    """Return the flattened array: a view if the strides allow it, else a copy."""
 
 @_op
 def real(x: _Operand, /, *, out: Array | None = None) -> Array:
@@ -3648,7 +3648,7 @@ def relu(x: _Operand, /, *, out: Array | None = None) -> Array:
 
 @_op
 def relu6(x: _Operand, /, *, out: Array | None = None) -> Array:
-    """x moved into [0, 6].
+    """x clamped to [0, 6].
 
     Parameters
     ----------
@@ -3800,7 +3800,7 @@ def rot90(x: _ArrayLike, /, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array
 
 @_op
 def round(x: _Operand, /, *, out: Array | None = None) -> Array:
-    """The nearest whole number; halves go to the even one.
+    """The nearest whole number; ties go to the even one.
 
     Parameters
     ----------

@@ -61,7 +61,7 @@ def _gelu(x: Any, approximate: str = "none") -> Any:
 ROWS = (
     Elementwise(Formula("relu", "maximum_of(x, T(0))", "x where it is positive, else 0.", kinds="iuf"), _info(lambda x: np.maximum(x, 0), ulp=0, cite="PyTorch, ``relu``")),
     Elementwise(Formula("leaky_relu", "x > 0.0f ? x : x * slope", "x where it is positive, else slope * x.", parameters={"slope": 0.01}), _info(lambda x, slope=0.01: np.where(x > 0, x, x * np.float32(slope)), ulp=0.5, cite="A. Maas et al., 2013")),
-    Elementwise(Formula("relu6", "clip_of(x, T(0), T(6))", "x moved into [0, 6].", kinds="iuf"), _info(lambda x: np.clip(x, 0, 6), ulp=0, cite="A. Howard et al., MobileNets, 2017")),
+    Elementwise(Formula("relu6", "clip_of(x, T(0), T(6))", "x clamped to [0, 6].", kinds="iuf"), _info(lambda x: np.clip(x, 0, 6), ulp=0, cite="A. Howard et al., MobileNets, 2017")),
     Elementwise(Formula("elu", "x > 0.0f ? x : alpha * expm1_of(x)", "x where it is positive, else alpha * (exp(x) - 1).", parameters={"alpha": 1.0}), _info(_elu, ulp=2, flops=16, cite="D. Clevert et al., 2016")),
     Elementwise(Formula("selu", "1.05070099f * (x > 0.0f ? x : 1.67326324f * expm1_of(x))", "elu scaled so that layers keep mean 0 and variance 1."), _info(lambda x: _SELU[0] * _elu(x, _SELU[1]), ulp=4, flops=17, cite="G. Klambauer et al., 2017")),
     Elementwise(Formula("sigmoid", "sigmoid_of(x)", "1 / (1 + exp(-x))."), _info(_sigmoid, ulp=3, flops=15, cite="PyTorch, ``sigmoid``")),

@@ -266,6 +266,6 @@ def diagonal(x: Array, /, offset: int = 0, axis1: int = -2, axis2: int = -1) -> 
 
 @op("moving", reference=np.ravel, dtypes=ALL, flops=0, cite="NumPy, ``ravel``")
 def ravel(x: Array, /) -> Array:
-    """Return the elements as one row: a view if the strides allow it, else a copy."""
+    """Return the flattened array: a view if the strides allow it, else a copy."""
     row: Array = reshape(x, -1)
     return row
