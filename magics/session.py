@@ -16,7 +16,7 @@ from ..program import Program, compile
 
 __all__ = ["Header", "Session"]
 
-_PLACE = "_metalnb_session"  # where a shell has its own
+_PLACE = "_metalnb_session"  # the attribute of a shell that holds its session
 _PROBE = '#include <metal_stdlib>\nusing namespace metal;\n#include "{}"\nkernel void metalnb_header_probe() {{}}\n'
 
 

@@ -30,7 +30,7 @@ DType = np.dtype[Any]
 Shape = tuple[int, ...]
 
 _PLANS = 1024
-_OPERANDS = 6  # as many as `Walk` in elementwise.h has
+_OPERANDS = 6  # the operands of a `Walk` in elementwise.h
 _FUNCTORS = {"sum": "Sum", "max": "Maximum", "min": "Minimum", "mean": "Mean"}
 
 

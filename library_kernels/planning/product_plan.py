@@ -27,7 +27,7 @@ Shape = tuple[int, ...]
 Host = np.ndarray[Any, Any]
 Starts = np.ndarray[Any, np.dtype[np.int64]]
 
-ROWS = 6  # that matmul_panels takes at once
+ROWS = 6  # rows that matmul_panels computes at once
 FEW = 4  # rows that matmul_few and dots take
 EACH = 8  # dot products that a SIMD-group of pair_dots makes
 A, B, C = 0, 1, 2  # indices of a plan's memory; scratch buffers follow
@@ -399,7 +399,7 @@ class _Planner:
         splits = min((2 * self.device.tile_places or GROUPS) // groups, k // LEAST)
         if name == "matmul_few" and m > FEW:
             splits = max(splits, k // STRIP)
-        deep = DEEP // 2 if name == "matmul_panels" else DEEP  # of twice the columns
+        deep = DEEP // 2 if name == "matmul_panels" else DEEP  # its panels have twice the columns
         if name in ("matmul", "matmul_panels") and k >= 2 * deep and 4 * m * n * (k // deep) <= k * (m + n):
             splits = max(splits, k // deep)
         depth = -(-k // (max(splits, 1) * LANES)) * LANES

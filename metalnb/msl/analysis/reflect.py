@@ -346,7 +346,7 @@ def _users_of_simdgroups(parsed: Parsed, seen: CellSyntax) -> frozenset[int | No
         left = [f for f in left if not f.simdgroups and words.isdisjoint(f.names)]
         for cursor in (f.cursor for f in found):
             if parsed.owner(cursor.location) is parsed.cell and "kernel" in attributes_of(cursor):
-                users.add(cursor.hash)  # which nothing calls
+                users.add(cursor.hash)  # a kernel is never called
             elif _called_by_name(cursor):
                 words.add(cursor.spelling)
             else:

@@ -208,7 +208,7 @@ def _visible(text: str, line: int) -> frozenset[str]:
     path = f"{FOLDER}/{MAIN}"
     names = frozenset(answer.name for answer in _PARSER.ask([(path, text)], path, line, 1))
     if not names:
-        raise TimeoutError  # and cache nothing
+        raise TimeoutError  # so that nothing is cached
     return names
 
 

@@ -121,7 +121,7 @@ _REFUSALS = (
     (r"static assertion failed.*': (an? \w+ has elements of type .*) \(MSL ([\d.]+)\)$",
      r"\1",
      r"choose one of these types; your own class goes into an array (MSL \2)"),
-    (r"invalid vector element type '",  # which follows from the assertion above
+    (r"invalid vector element type '",  # this error follows from the assertion above
      "a vec has elements of type bool, bfloat or a built-in number",
      "choose one of these types; your own class goes into an array (MSL 2.2)"),
     (r"no viable overloaded operator\[\] for type '[^']*(?:\*(?:__\w+)?|\])'",

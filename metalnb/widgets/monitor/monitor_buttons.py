@@ -64,7 +64,7 @@ class MonitorButtons:
 
     def _clicked(self, at: int) -> None:
         kinds = list(self._monitor.rows)
-        if at < len(kinds):  # and was not cleared meanwhile
+        if at < len(kinds):  # unless the log was cleared meanwhile
             self._monitor.pin(kinds[at])
 
     def _toggled(self) -> None:
