@@ -296,7 +296,8 @@ def test_an_access_of_several_elements_is_told_by_the_first_that_is_not_there(en
     kernel void f(device const half* x, device float* o, uint i [[thread_position_in_grid]]) {
         simdgroup_half8x8 m;
         simdgroup_load(m, x, 9);
-        o[i] = m.thread_elements()[1] + reinterpret_cast<device const half4*>(o)[i].x;
+        const half4 near = reinterpret_cast<device const half4*>(o)[i];
+        o[i] = m.thread_elements()[0] + m.thread_elements()[1] + near.x + near.y + near.z + near.w;
     }"""
     made = mnb.compile(text, engine=engine)["f"]
     for x, o, told in ((70, 64, r"x\[70\]; x has 70 elements"), (71, 63, r"o\[63\]; o has 63 elements")):
