@@ -21,13 +21,13 @@ unexport VIRTUAL_ENV PYTHONHOME
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
 
-help: ## say what can be made
+help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
 
-demo: $(call needs,notebooks) ## run the first notebook and print what it computed
+demo: $(call needs,notebooks) ## run the first notebook and print its results
 	@$(BIN)/python notebooks/run.py --into build/notebooks notebooks/01_first_kernel.ipynb
 
-test: $(call needs,test) ## run the tests that every change needs; ARGS="-k saxpy" hands options to pytest
+test: $(call needs,test) ## run the tests that every change needs; ARGS="-k saxpy" passes options to pytest
 	@$(PYTEST) -m "not long" $(ARGS)
 
 test-long: $(call needs,test-all) ## run the other tests: every dtype and layout, random kernels, browsers, notebooks
@@ -47,16 +47,16 @@ lab: $(call needs,lab) ## open the notebooks in JupyterLab
 notebooks: $(call needs,notebooks) ## run every notebook and keep its outputs in the tree
 	@$(BIN)/python notebooks/run.py $(NOTEBOOKS)
 
-docs: $(call needs,test) ## write docs/ops.md, metalnb/__init__.pyi and docs/msl.md, which is measured (ARGS=--again: the last measurement)
+docs: $(call needs,test) ## write docs/ops.md, metalnb/__init__.pyi and docs/msl.md; measures errors for the latter (ARGS=--again: reuse them)
 	@$(BIN)/python tests/msl/page.py $(ARGS)
 	@$(BIN)/python tests/ops_page.py
 	@$(BIN)/python tests/public_stub.py
 
-site: $(call needs,docs) ## build a site of all documents, build/site/index.html; no network, no notebook is run
+site: $(call needs,docs) ## build a site of all documents, build/site/index.html; needs no network, runs no notebook
 	@$(BIN)/sphinx-build --fresh-env --fail-on-warning --keep-going --quiet -c docs -d build/doctrees . build/site
 	@echo "build/site/index.html"
 
-labextension: $(call needs,lab) ## build what colours Metal in JupyterLab anew; needs Node.js and a network
+labextension: $(call needs,lab) ## rebuild the extension for JupyterLab; needs Node.js and a network
 	@$(BIN)/python labextension/words.py
 	@cd labextension && npm install --no-audit --no-fund --no-package-lock --before=2025-12-01 && rm -rf prebuilt && \
 		npm run build -- --core-path "$$($(abspath $(BIN))/python -c 'import jupyterlab; print(jupyterlab.__path__[0])')/staging" .
@@ -64,13 +64,13 @@ labextension: $(call needs,lab) ## build what colours Metal in JupyterLab anew; 
 bench: $(call needs,test-all) ## measure; prints tables
 	@for script in $(BENCHES); do $(BIN)/python "$$script" $(ARGS) || exit 1; done
 
-accuracy: $(call needs,test) ## walk through the floats for each op's largest error: minutes; ARGS="--every 1 erf" takes all of them
+accuracy: $(call needs,test) ## find each op's largest error over the floats: takes minutes; ARGS="--every 1 erf" tries all of them
 	@$(BIN)/python tests/accuracy.py $(ARGS)
 
-ready: $(VENV)/with-dev ## install at once what all of these need; then none of them needs a network
+ready: $(VENV)/with-dev ## install everything that these targets need, so that none needs a network later
 	@:
 
-clean: ## remove what make made
+clean: ## remove everything that make created
 	rm -rf $(VENV) build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache
 
 # Python compiles what it imports; to compile all that is installed would be a third of the time to the first picture.

@@ -2,9 +2,9 @@
 
 Run: git worktree add /tmp/before COMMIT; python benchmarks/against.py /tmp/before [--runs N] [--size N] [OP …]
 
-Each tree runs in its own process with its own cache, which stays alive for the entire run. Each op is measured in both
-alternately (A B A B …), on the same values. The figure is the other tree's median time divided by this tree's, so above
-1 means that this tree is faster.
+Each tree runs in its own process with its own cache, and the process lives for the entire run. Each op is measured in
+both alternately (A B A B …), on the same values. The figure is the other tree's median time divided by this tree's, so
+above 1 means that this tree is faster.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ WORKER = """
 import sys, json, time, warnings
 warnings.simplefilter("ignore")
 import numpy as np, library, metalnb as mnb
-bench_of = getattr(library, "bench_of", lambda op: op.row.bench)  # where it stood before it had a room
+bench_of = getattr(library, "bench_of", lambda op: op.row.bench)  # where older trees have it
 call = None
 
-# What the ops' own samples do not show: an axis, strides, a product's shapes.
+# Cases that the ops' samples lack: an axis, strides, shapes of products.
 def floats(rng, *shape, kind=np.float32):
     return mnb.asarray(rng.random(shape, np.float32).astype(kind), copy=True)
 def plane(rng, n):

@@ -103,7 +103,7 @@ def many_kernels(count: int) -> list[Row]:
     read = seconds(lambda: kept.update(program=mnb.compile(many(count))))
     program = kept["program"]
     assert len(program) == count
-    idle = sum(k._binary is None for k in program.values())  # noqa: SLF001  (the very thing that is shown)
+    idle = sum(k._binary is None for k in program.values())  # noqa: SLF001  (this is what the benchmark shows)
     x = np.zeros(8, np.float32)
     first = seconds(lambda: program["scale_float_4"](x))
     np.testing.assert_array_equal(x, 4)

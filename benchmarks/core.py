@@ -71,7 +71,7 @@ print(json.dumps(dict(load=t1 - t0, heavy=loaded, cell=t3 - t2, call=t4 - t3)))
 def child(cache: str, source: str = SAXPY) -> dict[str, float]:
     """Import, compile and call in a new process with a fresh cache folder."""
     environment = {**os.environ, "METALNB_CACHE": cache}
-    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # an installed package has its bytecode
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # let it write bytecode, as an installed package has it
     done = subprocess.run(
         [sys.executable, "-c", CHILD, source], env=environment, capture_output=True, text=True, check=True,
     )  # fmt: skip

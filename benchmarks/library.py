@@ -80,7 +80,7 @@ def mapped(value: Any, f: Callable[[np.ndarray], Any]) -> Any:
 
 
 def peers(op: Op, sample: Sample) -> Iterator[tuple[Call | None, Call | None]]:
-    """Return each peer's call, with ``out=`` and without; None where it has none for this sample."""
+    """Return each peer's call, with ``out=`` and without; None if it has none for this sample."""
     for found, given in ((numpy_peer(op), np.asarray), (torch_peer(op), _torch), (numexpr_peer(op), np.copy)):
         if found is None:  # its package may be missing, too
             yield None, None
@@ -97,7 +97,7 @@ def peers(op: Op, sample: Sample) -> Iterator[tuple[Call | None, Call | None]]:
 
 
 def _written(call: Call, result: Any) -> Call | None:
-    """Return the call that writes into existing memory; None where the peer takes no ``out=``."""
+    """Return the call that writes into existing memory; None if the peer does not accept ``out=``."""
     if not hasattr(result, "shape") or result.shape == ():
         return None  # a number takes no memory worth timing
     into = functools.partial(call, out=result)

@@ -1,4 +1,4 @@
-"""Check that the notebooks run on a busy machine: each beside `stress-ng`, with its time and memory.
+"""Check that the notebooks run on a busy machine: each with `stress-ng` running, with its time and memory.
 
 Run: python benchmarks/notebooks_under_load.py [--load N] [NOTEBOOK …]
 

@@ -89,7 +89,7 @@ def numpy_peer(op: Op) -> Call | None:
 
 
 def torch_peer(op: Op) -> Call | None:
-    """Return PyTorch's form of an op; None where there is none, or PyTorch is not installed."""
+    """Return PyTorch's form of an op; None if there is none, or PyTorch is not installed."""
     if importlib.util.find_spec("torch") is None:
         return None
     torch = importlib.import_module("torch")
@@ -102,7 +102,7 @@ def torch_peer(op: Op) -> Call | None:
 
 
 def numexpr_peer(op: Op) -> Call | None:
-    """Return numexpr's form of an op; None where there is none, or numexpr is not installed."""
+    """Return numexpr's form of an op; None if there is none, or numexpr is not installed."""
     if op.name not in _NUMEXPR or importlib.util.find_spec("numexpr") is None:
         return None
     numexpr = importlib.import_module("numexpr")

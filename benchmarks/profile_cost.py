@@ -56,7 +56,7 @@ GROUPS = {"lanes": lanes, "kernels": kernels}
 
 
 def measured(d: Dispatched, runs: int, clock: Callable[[], float]) -> tuple[float, float] | None:
-    """Return the time (s) of a dispatch, plain and with counters; None for one that cannot be counted."""
+    """Return the time (s) of a dispatch, plain and with counters; None if it cannot be counted."""
 
     def counted() -> Any:
         return run_counted(d.binary.unit, d.arguments, d.grid, d.threadgroup, LONG)
@@ -104,7 +104,7 @@ def main() -> int:
     if given.busy:
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:1])
     warnings.simplefilter("ignore")
-    print(f"metalnb profile_cost: the least of {given.runs} runs in turn\n{machine()}\n")
+    print(f"metalnb profile_cost: the minimum of {given.runs} alternating runs\n{machine()}\n")
     return sum(report(group, given) for group in given.of)
 
 

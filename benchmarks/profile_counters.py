@@ -23,7 +23,7 @@ import metalnb as mnb
 SOURCE = """
 #include <metal_stdlib>
 using namespace metal;
-// Sizes are known to the compiler: CUDA's loads of constants are of global memory, too, and would be counted.
+// Sizes are compile-time constants: in CUDA, loads of constant arguments access global memory and would be counted.
 #define WIDE 1024u
 #define BODIES 4096u
 #define AT uint i [[thread_position_in_grid]]
@@ -107,13 +107,13 @@ kernel void nbody(device const float4* p, device float4* o, AT) {
 """
 N, WIDE, BODIES = 1 << 20, 1024, 4096
 
-# The metrics that ncu reads, by our name; several are added up.
+# ncu's metrics, by our name for their sum.
 METRICS = {
     "read sectors": ("l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum",),
     "read requests": ("l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum",),
     "write sectors": ("l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum",),
     "write requests": ("l1tex__t_requests_pipe_lsu_mem_global_op_st.sum",),
-    "passes": (  # per kind of access: the total has two or three more per warp that no access causes
+    "passes": (  # by kind of access: the total includes two or three per warp that no access causes
         "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum", "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_st.sum",
         "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_atom.sum",
     ),

@@ -1,4 +1,4 @@
-"""Measure what the checks cost: every kernel of the library, of tests/kernels and of the notebooks, both ways.
+"""Measure what the checks cost: every kernel of the library, of tests/kernels and of the notebooks, with and without.
 
 Run: python benchmarks/robust.py [--of PART …] [--share K/N] [--runs N] [--size N] [--quick] [NAME …]
 
@@ -24,8 +24,8 @@ from metalnb import engine as engines
 
 GATHERS = {"take", "take_along_axis", "gather", "gather_scatter", "scatter", "put", "spmv", "bicubic"}
 BOUND = {"elementwise", "activation"}
-LEAST = 2e-5  # s: a shorter dispatch says little of the code
-SECONDS = 0.12  # of measuring each
+LEAST = 2e-5  # s: the time of a shorter dispatch says little about its code
+SECONDS = 0.12  # to measure each dispatch
 _LONG = 10  # s
 
 
@@ -45,11 +45,11 @@ class Measured(NamedTuple):
 
 
 def measured(engine: Any, d: Dispatched, runs: int) -> Measured | None:
-    """Measure a dispatch both ways; None for one that is wrong on purpose, or takes no time at all."""
+    """Measure a dispatch with and without checks; None if it is wrong on purpose, or too short to measure."""
     pair = [engine.compile(dataclasses.replace(d.binary.unit, checked=checked)) for checked in (True, False)]
     d.restore()
     try:
-        with mnb.timeout(_LONG):  # a notebook has a loop without end
+        with mnb.timeout(_LONG):  # a notebook has an endless loop
             ticket = engine.start(pair[0], d.arguments, d.grid, d.threadgroup)
         ticket.wait()
         once = ticket.elapsed() or 0.0
@@ -75,7 +75,7 @@ def measured(engine: Any, d: Dispatched, runs: int) -> Measured | None:
 
 
 def repeats(engine: Any, binary: Any, d: Dispatched) -> bool:
-    """Return whether a dispatch can run again on what it has written: a kernel that moves its own offsets cannot."""
+    """Return whether a dispatch can run again on its own output: a kernel that advances its offsets cannot."""
     try:
         for _ in range(2):
             engine.start(binary, d.arguments, d.grid, d.threadgroup).wait()

@@ -56,7 +56,7 @@ def bare(dispatch: Dispatch, seconds: float = 0.25) -> float:
         start = time.perf_counter()
         run(code.run, words, binary.region)
         took.append(time.perf_counter() - start)
-    return median(took[len(took) // 10 :])  # the first ones are warming up
+    return median(took[len(took) // 10 :])  # without the warm-up
 
 
 def agreement(rounds: int, *, longest: bool) -> list[Row]:

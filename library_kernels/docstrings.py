@@ -80,7 +80,7 @@ def _docstring(formula: Formula, row: OpRow, names: tuple[str, ...]) -> str:
 
 
 def _widened(formula: Formula) -> str:
-    return " Integers and bool are taken as float32." if formula.kinds == "f" else ""
+    return " Integers and bool are converted to float32." if formula.kinds == "f" else ""
 
 
 def _error(row: OpRow) -> str:

@@ -135,7 +135,7 @@ def _called(label: str, op: Op, inputs: tuple[Any, ...], options: dict[str, Any]
         inputs = tuple(_cast(label, x, dtype) for x in inputs)
     result = op(*inputs, **meant)
     if result.dtype != dtype:
-        raise TypeError(f"{label}: the result has dtype {result.dtype}; dtype={dtype} was asked for. "
+        raise TypeError(f"{label}: the result has dtype {result.dtype}; dtype={dtype} was requested. "
                         "Leave dtype out, and use .astype(…).")  # fmt: skip
     return result
 

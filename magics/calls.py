@@ -24,7 +24,7 @@ __all__ = ["Call", "evaluated", "parsed", "split"]
 _ENGINE = "|".join(sorted(map(re.escape, (*REGISTRY, *RENAMED)), key=len, reverse=True)) + r"(?::\d+)?"
 _VERSION = re.compile(rf"\b([^\W\d]\w*)(?:@(\d+))?(?:@({_ENGINE}))?(?<=\w)(?!\w)")
 _PLACED = re.compile(r"metalnb_version_(\d*)_on_(\w*?)_of_(\w+)")
-_COLON = "__"  # in place of an engine's
+_COLON = "__"  # replaces the colon of an engine's name
 _COLLECT = "metalnb_collect"
 
 

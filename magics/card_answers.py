@@ -51,7 +51,7 @@ def latest_call(session: Session, name: str) -> str:
 
 
 def _call(node: ast.Call, name: str) -> ast.Call | None:
-    """Return the kernel's call that a call is or checks; None for any other."""
+    """Return the kernel's call that an expression is or checks; None for any other expression."""
     own, args = node.func, node.args
     if isinstance(own, ast.Attribute) and own.attr == "check":
         own = own.value

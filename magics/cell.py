@@ -58,7 +58,7 @@ class CellMagics(Magics):
     @argument("--save", metavar="PATH", type=unquoted, help="write the cell to a .metal file once it has compiled")
     @argument(
         "--unchecked", action="store_true",
-        help="do not check accesses for being in bounds, nor let loops be stopped (engines cpu and cuda)",
+        help="skip the bounds checks, and let loops run without a way to stop them (engines cpu and cuda)",
     )  # fmt: skip
     @argument(
         "--check", metavar="REFERENCE", type=unquoted, nargs="?", const="",
@@ -70,7 +70,7 @@ class CellMagics(Magics):
     def metal(self, line: str, cell: str) -> Program | Header | None:
         """Compile a cell of Metal Shading Language and bind each kernel in it as a Python callable.
 
-        Everything that names a line counts as the editor does: %%metal is line 1.
+        Line numbers are the editor's: %%metal is line 1.
         """
         options = parse_argstring(self.metal, line)
         token = at_the_text.set(True)

@@ -40,7 +40,7 @@ def remove(shell: Any) -> None:
         shell.magics_manager.magics["line"][name] = _usual(shell, name)
     kernel = getattr(shell, "kernel", None)
     if kernel is not None:
-        vars(kernel).pop("do_inspect", None)  # its class has the usual one
+        vars(kernel).pop("do_inspect", None)  # the class's own method is used again
 
 
 def _usual(shell: Any, name: str) -> Any:

@@ -11,7 +11,7 @@ from IPython.core.magic import Magics, line_magic, magics_class
 from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
 
 from ..cache import Usage, store
-from ..cache_upkeep import size_limit
+from ..cache_limit import size_limit
 from ..call.kernel import Kernel
 from ..display import Listing, Source, Table, nbytes
 from ..engine import EngineList, engines, use

@@ -32,7 +32,7 @@ def assignment(text: str) -> tuple[str, str]:
 def python_name(text: str) -> str:
     """Return a name that Python can bind, or refuse it."""
     if not unquoted(text).isidentifier() or keyword.iskeyword(unquoted(text)):
-        message = f"{text!r} is no Python name"
+        message = f"{text!r} is not a Python name"
         raise argparse.ArgumentTypeError(message)
     return unquoted(text)
 

@@ -16,7 +16,7 @@ from ..program import Program, compile
 
 __all__ = ["Header", "Session"]
 
-_PLACE = "_metalnb_session"  # where a shell has its own
+_PLACE = "_metalnb_session"  # the attribute of a shell that holds its session
 _PROBE = '#include <metal_stdlib>\nusing namespace metal;\n#include "{}"\nkernel void metalnb_header_probe() {{}}\n'
 
 
@@ -104,7 +104,7 @@ class Session:
                 known.append(kernel)
         values: dict[str, Any] = {n: k for n, k in program.kernels.items() if _is_name(n)}
         call = f"as {name}[{{!r}}]" if name else "as program[{!r}] with %%metal --name program"
-        notes = [f"kernel {n!r} is no Python name: call it {call.format(n)}" for n in program if n not in values]
+        notes = [f"kernel {n!r} is not a Python name: call it {call.format(n)}" for n in program if n not in values]
         notes += _hidden("kernel", values, self.shell.user_ns)
         if name in values:
             notes.append(f"program {name!r} hides the kernel {name!r}: call it as {name}[{name!r}]")

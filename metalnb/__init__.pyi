@@ -148,7 +148,7 @@ def acos(x: _Operand, /, *, out: Array | None = None) -> Array:
     Parameters
     ----------
     x : Array or number
-        Of any dtype. Integers and bool are taken as float32.
+        Of any dtype. Integers and bool are converted to float32.
     out : Array, optional
         The array to write the result into.
 
@@ -170,7 +170,7 @@ def acosh(x: _Operand, /, *, out: Array | None = None) -> Array:
     Parameters
     ----------
     x : Array or number
-        Of any dtype. Integers and bool are taken as float32.
+        Of any dtype. Integers and bool are converted to float32.
     out : Array, optional
         The array to write the result into.
 
@@ -218,11 +218,11 @@ def add(x1: _Operand, x2: _Operand, /, *, out: Array | None = None) -> Array:
 
 @_op
 def all(x: _ArrayLike, /, axis: _Axis | None = None, *, keepdims: _bool = False) -> Array:
-    """Whether all elements are not zero, as bool; parameters as for `sum`. True without elements. NaN is not zero."""
+    """Whether no element is zero, as bool; parameters as for `sum`. True without elements. NaN is not zero."""
 
 @_op
 def allclose(x1: Any, x2: Any, /, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: _bool = False) -> Array:
-    """Whether all elements are close, as a bool without axes; parameters as for `isclose`."""
+    """Whether all elements are close, as a 0-d array of bool; parameters as for `isclose`."""
 
 @_op
 def any(x: _ArrayLike, /, axis: _Axis | None = None, *, keepdims: _bool = False) -> Array:
@@ -230,7 +230,7 @@ def any(x: _ArrayLike, /, axis: _Axis | None = None, *, keepdims: _bool = False)
 
 @_op
 def append(x: _ArrayLike, values: Any, /, axis: int | None = None) -> Array:
-    """Return an array with values appended along an axis; without one, the elements of both as one row."""
+    """Return an array with values appended along an axis; by default both are flattened first."""
 
 @_op
 def arange(
@@ -321,7 +321,7 @@ def argwhere(x: _ArrayLike, /) -> Array:
 
 @_op
 def array_equal(x1: _ArrayLike, x2: _ArrayLike, /, *, equal_nan: _bool = False) -> Array:
-    """Whether two arrays have the same shape and equal elements, as a bool without axes.
+    """Whether two arrays have the same shape and equal elements, as a 0-d array of bool.
 
     Parameters
     ----------
@@ -341,7 +341,7 @@ def asin(x: _Operand, /, *, out: Array | None = None) -> Array:
     Parameters
     ----------
     x : Array or number
-        Of any dtype. Integers and bool are taken as float32.
+        Of any dtype. Integers and bool are converted to float32.
     out : Array, optional
         The array to write the result into.
 
@@ -363,7 +363,7 @@ def asinh(x: _Operand, /, *, out: Array | None = None) -> Array:
     Parameters
     ----------
     x : Array or number
-        Of any dtype. Integers and bool are taken as float32.
+        Of any dtype. Integers and bool are converted to float32.
     out : Array, optional
         The array to write the result into.
 
@@ -404,7 +404,7 @@ def atan(x: _Operand, /, *, out: Array | None = None) -> Array:
     Parameters
     ----------
     x : Array or number
-        Of any dtype. Integers and bool are taken as float32.
+        Of any dtype. Integers and bool are converted to float32.
     out : Array, optional
         The array to write the result into.
 
@@ -426,7 +426,7 @@ def atan2(x1: _Operand, x2: _Operand, /, *, out: Array | None = None) -> Array:
     Parameters
     ----------
     x1, x2 : Array or number
-        Of any dtype. Integers and bool are taken as float32.
+        Of any dtype. Integers and bool are converted to float32.
     out : Array, optional
         The array to write the result into.
 
@@ -448,7 +448,7 @@ def atanh(x: _Operand, /, *, out: Array | None = None) -> Array:
     Parameters
     ----------
     x : Array or number
-        Of any dtype. Integers and bool are taken as float32.
+        Of any dtype. Integers and bool are converted to float32.
     out : Array, optional
         The array to write the result into.
 
@@ -744,7 +744,7 @@ def bitwise_xor(x1: _Operand, x2: _Operand, /, *, out: Array | None = None) -> A
 def broadcast_arrays(*arrays: Any) -> list[Array]:
     """Return views of all arrays in their broadcast shape, in a list (array API 2024.12).
 
-    Numbers and sequences of numbers are taken as arrays.
+    Numbers and sequences of numbers are converted to arrays.
 
     Raises
     ------
@@ -769,7 +769,7 @@ def cbrt(x: _Operand, /, *, out: Array | None = None) -> Array:
     Parameters
     ----------
     x : Array or number
-        Of any dtype. Integers and bool are taken as float32.
+        Of any dtype. Integers and bool are converted to float32.
     out : Array, optional
         The array to write the result into.
 
@@ -811,7 +811,7 @@ def celu(x: _Operand, /, alpha: float = 1.0, *, out: Array | None = None) -> Arr
     Parameters
     ----------
     x : Array or number
-        Of any dtype. Integers and bool are taken as float32.
+        Of any dtype. Integers and bool are converted to float32.
     alpha : float, default 1.0
     out : Array, optional
         The array to write the result into.
@@ -944,7 +944,7 @@ def copysign(x1: _Operand, x2: _Operand, /, *, out: Array | None = None) -> Arra
     Parameters
     ----------
     x1, x2 : Array or number
-        Of any dtype. Integers and bool are taken as float32.
+        Of any dtype. Integers and bool are converted to float32.
     out : Array, optional
         The array to write the result into.
 
@@ -969,7 +969,7 @@ def cos(x: _Operand, /, *, out: Array | None = None) -> Array:
     Parameters
     ----------
     x : Array or number
-        Of any dtype. Integers and bool are taken as float32.
+        Of any dtype. Integers and bool are converted to float32.
     out : Array, optional
         The array to write the result into.
 
@@ -990,7 +990,7 @@ def cosh(x: _Operand, /, *, out: Array | None = None) -> Array:
     Parameters
     ----------
     x : Array or number
-        Of any dtype. Integers and bool are taken as float32.
+        Of any dtype. Integers and bool are converted to float32.
     out : Array, optional
         The array to write the result into.
 
@@ -1068,7 +1068,7 @@ def cummax(x: _ArrayLike, /, axis: int | None = None) -> Array:
     ----------
     x : Array
     axis : int, optional
-        By default the elements are taken as one row.
+        By default the array is flattened first.
 
     Returns
     -------
@@ -1135,7 +1135,7 @@ def degrees(x: _Operand, /, *, out: Array | None = None) -> Array:
     Parameters
     ----------
     x : Array or number
-        Of any dtype. Integers and bool are taken as float32.
+        Of any dtype. Integers and bool are converted to float32.
     out : Array, optional
         The array to write the result into.
 
@@ -1273,7 +1273,7 @@ def divide(x1: _Operand, x2: _Operand, /, *, out: Array | None = None) -> Array:
     Parameters
     ----------
     x1, x2 : Array or number
-        Of any dtype. Integers and bool are taken as float32.
+        Of any dtype. Integers and bool are converted to float32.
     out : Array, optional
         The array to write the result into.
 
@@ -1358,7 +1358,7 @@ def elu(x: _Operand, /, alpha: float = 1.0, *, out: Array | None = None) -> Arra
     Parameters
     ----------
     x : Array or number
-        Of any dtype. Integers and bool are taken as float32.
+        Of any dtype. Integers and bool are converted to float32.
     alpha : float, default 1.0
     out : Array, optional
         The array to write the result into.
@@ -1433,7 +1433,7 @@ def erf(x: _Operand, /, *, out: Array | None = None) -> Array:
     Parameters
     ----------
     x : Array or number
-        Of any dtype. Integers and bool are taken as float32.
+        Of any dtype. Integers and bool are converted to float32.
     out : Array, optional
         The array to write the result into.
 
@@ -1454,7 +1454,7 @@ def erfinv(x: _Operand, /, *, out: Array | None = None) -> Array:
     Parameters
     ----------
     x : Array or number
-        Of any dtype. Integers and bool are taken as float32.
+        Of any dtype. Integers and bool are converted to float32.
     out : Array, optional
         The array to write the result into.
 
@@ -1475,7 +1475,7 @@ def exp(x: _Operand, /, *, out: Array | None = None) -> Array:
     Parameters
     ----------
     x : Array or number
-        Of any dtype. Integers and bool are taken as float32.
+        Of any dtype. Integers and bool are converted to float32.
     out : Array, optional
         The array to write the result into.
 
@@ -1496,7 +1496,7 @@ def exp2(x: _Operand, /, *, out: Array | None = None) -> Array:
     Parameters
     ----------
     x : Array or number
-        Of any dtype. Integers and bool are taken as float32.
+        Of any dtype. Integers and bool are converted to float32.
     out : Array, optional
         The array to write the result into.
 
@@ -1527,7 +1527,7 @@ def expm1(x: _Operand, /, *, out: Array | None = None) -> Array:
     Parameters
     ----------
     x : Array or number
-        Of any dtype. Integers and bool are taken as float32.
+        Of any dtype. Integers and bool are converted to float32.
     out : Array, optional
         The array to write the result into.
 
@@ -1754,7 +1754,7 @@ def gelu(x: _ArrayLike, /, approximate: Literal['none', 'tanh'] = 'none', *, out
     Parameters
     ----------
     x : Array
-        Of all dtypes; integers and bool are taken as float32.
+        Of all dtypes; integers and bool are converted to float32.
     approximate : {"none", "tanh"}
         ``tanh`` is the formula x / 2 (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))), which older models were trained with.
     out : Array, optional
@@ -1888,12 +1888,12 @@ def group_norm(
 
 @_op
 def hard_sigmoid(x: _Operand, /, *, out: Array | None = None) -> Array:
-    """x / 6 + 1/2, moved into [0, 1].
+    """x / 6 + 1/2, clamped to [0, 1].
 
     Parameters
     ----------
     x : Array or number
-        Of any dtype. Integers and bool are taken as float32.
+        Of any dtype. Integers and bool are converted to float32.
     out : Array, optional
         The array to write the result into.
 
@@ -1914,7 +1914,7 @@ def hardshrink(x: _Operand, /, lambd: float = 0.5, *, out: Array | None = None) 
     Parameters
     ----------
     x : Array or number
-        Of any dtype. Integers and bool are taken as float32.
+        Of any dtype. Integers and bool are converted to float32.
     lambd : float, default 0.5
     out : Array, optional
         The array to write the result into.
@@ -1936,7 +1936,7 @@ def hardswish(x: _Operand, /, *, out: Array | None = None) -> Array:
     Parameters
     ----------
     x : Array or number
-        Of any dtype. Integers and bool are taken as float32.
+        Of any dtype. Integers and bool are converted to float32.
     out : Array, optional
         The array to write the result into.
 
@@ -1952,12 +1952,12 @@ def hardswish(x: _Operand, /, *, out: Array | None = None) -> Array:
 
 @_op
 def hardtanh(x: _Operand, /, low: float = -1.0, high: float = 1.0, *, out: Array | None = None) -> Array:
-    """x moved into [low, high].
+    """x clamped to [low, high].
 
     Parameters
     ----------
     x : Array or number
-        Of any dtype. Integers and bool are taken as float32.
+        Of any dtype. Integers and bool are converted to float32.
     low : float, default -1.0
     high : float, default 1.0
     out : Array, optional
@@ -1980,7 +1980,7 @@ def heaviside(x1: _Operand, x2: _Operand, /, *, out: Array | None = None) -> Arr
     Parameters
     ----------
     x1, x2 : Array or number
-        Of any dtype. Integers and bool are taken as float32.
+        Of any dtype. Integers and bool are converted to float32.
     out : Array, optional
         The array to write the result into.
 
@@ -2056,7 +2056,7 @@ def hypot(x1: _Operand, x2: _Operand, /, *, out: Array | None = None) -> Array:
     Parameters
     ----------
     x1, x2 : Array or number
-        Of any dtype. Integers and bool are taken as float32.
+        Of any dtype. Integers and bool are converted to float32.
     out : Array, optional
         The array to write the result into.
 
@@ -2126,7 +2126,7 @@ def interp(
     Parameters
     ----------
     x : Array
-        The positions; of any dtype, taken as float32.
+        The positions; of any dtype, converted to float32.
     xp, fp : Array or sequence of float, of one length
         The points, with increasing xp.
     left, right : float, optional
@@ -2156,7 +2156,7 @@ def isclose(x1: Any, x2: Any, /, rtol: float = 1e-05, atol: float = 1e-08, equal
     Parameters
     ----------
     x1, x2 : Array or number
-        Integers and bool are taken as float32.
+        Integers and bool are converted to float32.
     rtol, atol : float
         Relative to x2, and absolute.
     equal_nan : bool
@@ -2326,7 +2326,7 @@ def leaky_relu(x: _Operand, /, slope: float = 0.01, *, out: Array | None = None)
     Parameters
     ----------
     x : Array or number
-        Of any dtype. Integers and bool are taken as float32.
+        Of any dtype. Integers and bool are converted to float32.
     slope : float, default 0.01
     out : Array, optional
         The array to write the result into.
@@ -2343,12 +2343,12 @@ def leaky_relu(x: _Operand, /, slope: float = 0.01, *, out: Array | None = None)
 
 @_op
 def lerp(x1: _Operand, x2: _Operand, x3: _Operand, /, *, out: Array | None = None) -> Array:
-    """From x1, for x3 = 0, to x2, for x3 = 1; x2 - x1 must be a number that there is.
+    """From x1, for x3 = 0, to x2, for x3 = 1; x2 - x1 must not overflow.
 
     Parameters
     ----------
     x1, x2, x3 : Array or number
-        Of any dtype. Integers and bool are taken as float32.
+        Of any dtype. Integers and bool are converted to float32.
     out : Array, optional
         The array to write the result into.
 
@@ -2453,7 +2453,7 @@ def log(x: _Operand, /, *, out: Array | None = None) -> Array:
     Parameters
     ----------
     x : Array or number
-        Of any dtype. Integers and bool are taken as float32.
+        Of any dtype. Integers and bool are converted to float32.
     out : Array, optional
         The array to write the result into.
 
@@ -2474,7 +2474,7 @@ def log10(x: _Operand, /, *, out: Array | None = None) -> Array:
     Parameters
     ----------
     x : Array or number
-        Of any dtype. Integers and bool are taken as float32.
+        Of any dtype. Integers and bool are converted to float32.
     out : Array, optional
         The array to write the result into.
 
@@ -2495,7 +2495,7 @@ def log1p(x: _Operand, /, *, out: Array | None = None) -> Array:
     Parameters
     ----------
     x : Array or number
-        Of any dtype. Integers and bool are taken as float32.
+        Of any dtype. Integers and bool are converted to float32.
     out : Array, optional
         The array to write the result into.
 
@@ -2516,7 +2516,7 @@ def log2(x: _Operand, /, *, out: Array | None = None) -> Array:
     Parameters
     ----------
     x : Array or number
-        Of any dtype. Integers and bool are taken as float32.
+        Of any dtype. Integers and bool are converted to float32.
     out : Array, optional
         The array to write the result into.
 
@@ -2537,7 +2537,7 @@ def log_sigmoid(x: _Operand, /, *, out: Array | None = None) -> Array:
     Parameters
     ----------
     x : Array or number
-        Of any dtype. Integers and bool are taken as float32.
+        Of any dtype. Integers and bool are converted to float32.
     out : Array, optional
         The array to write the result into.
 
@@ -2562,7 +2562,7 @@ def logaddexp(x1: _Operand, x2: _Operand, /, *, out: Array | None = None) -> Arr
     Parameters
     ----------
     x1, x2 : Array or number
-        Of any dtype. Integers and bool are taken as float32.
+        Of any dtype. Integers and bool are converted to float32.
     out : Array, optional
         The array to write the result into.
 
@@ -2918,7 +2918,7 @@ def mish(x: _Operand, /, *, out: Array | None = None) -> Array:
     Parameters
     ----------
     x : Array or number
-        Of any dtype. Integers and bool are taken as float32.
+        Of any dtype. Integers and bool are converted to float32.
     out : Array, optional
         The array to write the result into.
 
@@ -3016,11 +3016,11 @@ def nanargmin(x: _ArrayLike, /, axis: int | None = None, *, keepdims: _bool = Fa
 
 @_op
 def nancumprod(x: _ArrayLike, /, axis: int | None = None, *, dtype: DTypeLike | None = None) -> Array:
-    """Running products with NaN as 1, without an axis over the elements as one row; two passes."""
+    """Running products with NaN as 1, by default over the flattened array; two passes."""
 
 @_op
 def nancumsum(x: _ArrayLike, /, axis: int | None = None, *, dtype: DTypeLike | None = None) -> Array:
-    """Running sums with NaN as 0, without an axis over the elements as one row; two passes."""
+    """Running sums with NaN as 0, by default over the flattened array; two passes."""
 
 @_op
 def nanmax(x: _ArrayLike, /, axis: _Axis | None = None, *, keepdims: _bool = False) -> Array:
@@ -3151,7 +3151,7 @@ def nextafter(x1: _Operand, x2: _Operand, /, *, out: Array | None = None) -> Arr
     Parameters
     ----------
     x1, x2 : Array or number
-        Of any dtype. Integers and bool are taken as float32.
+        Of any dtype. Integers and bool are converted to float32.
     out : Array, optional
         The array to write the result into.
 
@@ -3377,7 +3377,7 @@ def positive(x: _Operand, /, *, out: Array | None = None) -> Array:
 
 @_op
 def pow(x1: _Operand, x2: _Operand, /, *, out: Array | None = None) -> Array:
-    """x1 to the power x2; integers wrap, and take no negative powers.
+    """x1 to the power x2; integers wrap, and their powers must not be negative.
 
     Parameters
     ----------
@@ -3564,7 +3564,7 @@ def radians(x: _Operand, /, *, out: Array | None = None) -> Array:
     Parameters
     ----------
     x : Array or number
-        Of any dtype. Integers and bool are taken as float32.
+        Of any dtype. Integers and bool are converted to float32.
     out : Array, optional
         The array to write the result into.
 
@@ -3581,7 +3581,7 @@ deg2rad = radians
 
 @_op
 def ravel(x: _ArrayLike, /) -> Array:
-    """Return the elements as one row: a view if the strides allow it, else a copy."""
+    """Return the flattened array: a view if the strides allow it, else a copy."""
 
 @_op
 def real(x: _Operand, /, *, out: Array | None = None) -> Array:
@@ -3611,7 +3611,7 @@ def reciprocal(x: _Operand, /, *, out: Array | None = None) -> Array:
     Parameters
     ----------
     x : Array or number
-        Of any dtype. Integers and bool are taken as float32.
+        Of any dtype. Integers and bool are converted to float32.
     out : Array, optional
         The array to write the result into.
 
@@ -3648,7 +3648,7 @@ def relu(x: _Operand, /, *, out: Array | None = None) -> Array:
 
 @_op
 def relu6(x: _Operand, /, *, out: Array | None = None) -> Array:
-    """x moved into [0, 6].
+    """x clamped to [0, 6].
 
     Parameters
     ----------
@@ -3699,7 +3699,7 @@ def repeat(x: _ArrayLike, repeats: Any, /, axis: int | None = None) -> Array:
     repeats : int or Array of int
         The number of repetitions, or an array with one for each element along the axis.
     axis : int, optional
-        By default the elements are taken as one row.
+        By default the array is flattened first.
 
     Raises
     ------
@@ -3753,7 +3753,7 @@ def roll(x: _ArrayLike, /, shift: int | Sequence[int], axis: int | Sequence[int]
     shift : int or tuple of int
         How far to move along each axis.
     axis : int or tuple of int, optional
-        By default the elements are taken as one row.
+        By default the array is flattened first.
 
     Raises
     ------
@@ -3800,7 +3800,7 @@ def rot90(x: _ArrayLike, /, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array
 
 @_op
 def round(x: _Operand, /, *, out: Array | None = None) -> Array:
-    """The nearest whole number; halves go to the even one.
+    """The nearest whole number; ties go to the even one.
 
     Parameters
     ----------
@@ -3827,7 +3827,7 @@ def rsqrt(x: _Operand, /, *, out: Array | None = None) -> Array:
     Parameters
     ----------
     x : Array or number
-        Of any dtype. Integers and bool are taken as float32.
+        Of any dtype. Integers and bool are converted to float32.
     out : Array, optional
         The array to write the result into.
 
@@ -3951,7 +3951,7 @@ def selu(x: _Operand, /, *, out: Array | None = None) -> Array:
     Parameters
     ----------
     x : Array or number
-        Of any dtype. Integers and bool are taken as float32.
+        Of any dtype. Integers and bool are converted to float32.
     out : Array, optional
         The array to write the result into.
 
@@ -3980,7 +3980,7 @@ def sigmoid(x: _Operand, /, *, out: Array | None = None) -> Array:
     Parameters
     ----------
     x : Array or number
-        Of any dtype. Integers and bool are taken as float32.
+        Of any dtype. Integers and bool are converted to float32.
     out : Array, optional
         The array to write the result into.
 
@@ -4043,7 +4043,7 @@ def silu(x: _Operand, /, *, out: Array | None = None) -> Array:
     Parameters
     ----------
     x : Array or number
-        Of any dtype. Integers and bool are taken as float32.
+        Of any dtype. Integers and bool are converted to float32.
     out : Array, optional
         The array to write the result into.
 
@@ -4065,7 +4065,7 @@ def sin(x: _Operand, /, *, out: Array | None = None) -> Array:
     Parameters
     ----------
     x : Array or number
-        Of any dtype. Integers and bool are taken as float32.
+        Of any dtype. Integers and bool are converted to float32.
     out : Array, optional
         The array to write the result into.
 
@@ -4086,7 +4086,7 @@ def sinh(x: _Operand, /, *, out: Array | None = None) -> Array:
     Parameters
     ----------
     x : Array or number
-        Of any dtype. Integers and bool are taken as float32.
+        Of any dtype. Integers and bool are converted to float32.
     out : Array, optional
         The array to write the result into.
 
@@ -4111,7 +4111,7 @@ def softmax(x: _ArrayLike, /, axis: int = -1) -> Array:
     Parameters
     ----------
     x : Array
-        Of floats; integers are taken as float32.
+        Of floats; integers are converted to float32.
     axis : int
         By default the last.
 
@@ -4128,7 +4128,7 @@ def softplus(x: _Operand, /, beta: float = 1.0, *, out: Array | None = None) -> 
     Parameters
     ----------
     x : Array or number
-        Of any dtype. Integers and bool are taken as float32.
+        Of any dtype. Integers and bool are converted to float32.
     beta : float, default 1.0
     out : Array, optional
         The array to write the result into.
@@ -4150,7 +4150,7 @@ def softshrink(x: _Operand, /, lambd: float = 0.5, *, out: Array | None = None) 
     Parameters
     ----------
     x : Array or number
-        Of any dtype. Integers and bool are taken as float32.
+        Of any dtype. Integers and bool are converted to float32.
     lambd : float, default 0.5
     out : Array, optional
         The array to write the result into.
@@ -4172,7 +4172,7 @@ def softsign(x: _Operand, /, *, out: Array | None = None) -> Array:
     Parameters
     ----------
     x : Array or number
-        Of any dtype. Integers and bool are taken as float32.
+        Of any dtype. Integers and bool are converted to float32.
     out : Array, optional
         The array to write the result into.
 
@@ -4234,7 +4234,7 @@ def sqrt(x: _Operand, /, *, out: Array | None = None) -> Array:
     Parameters
     ----------
     x : Array or number
-        Of any dtype. Integers and bool are taken as float32.
+        Of any dtype. Integers and bool are converted to float32.
     out : Array, optional
         The array to write the result into.
 
@@ -4398,7 +4398,7 @@ def tan(x: _Operand, /, *, out: Array | None = None) -> Array:
     Parameters
     ----------
     x : Array or number
-        Of any dtype. Integers and bool are taken as float32.
+        Of any dtype. Integers and bool are converted to float32.
     out : Array, optional
         The array to write the result into.
 
@@ -4419,7 +4419,7 @@ def tanh(x: _Operand, /, *, out: Array | None = None) -> Array:
     Parameters
     ----------
     x : Array or number
-        Of any dtype. Integers and bool are taken as float32.
+        Of any dtype. Integers and bool are converted to float32.
     out : Array, optional
         The array to write the result into.
 
@@ -4465,7 +4465,7 @@ def threshold(x: _Operand, /, level: float = 0.0, value: float = 0.0, *, out: Ar
     Parameters
     ----------
     x : Array or number
-        Of any dtype. Integers and bool are taken as float32.
+        Of any dtype. Integers and bool are converted to float32.
     level : float, default 0.0
     value : float, default 0.0
     out : Array, optional
@@ -4709,7 +4709,7 @@ def vector_norm(x: _ArrayLike, /, *, axis: _Axis | None = None, keepdims: _bool 
     Parameters
     ----------
     x : Array
-        Of floats. Integers are taken as float32.
+        Of floats. Integers are converted to float32.
     axis : int or tuple of int, optional
         By default all axes.
     keepdims : bool

@@ -2,7 +2,7 @@
 
 An entry is written to its own file and moved into place, so that a reader sees all of it or nothing. A digest of it and
 its name precedes it, so that a damaged or wrong entry is recognised and rebuilt. Entries are executed, so a folder that
-others can write to is not used. ``cache_upkeep.py`` keeps it within its limit, and removes incomplete files of killed
+others can write to is not used. ``cache_limit.py`` keeps it within its limit, and removes incomplete files of killed
 processes.
 """
 
@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from .cache_upkeep import Upkeep, entries, used
+from .cache_limit import Upkeep, entries, used
 
 __all__ = ["Store", "Usage", "digest", "fingerprint", "folder", "store"]
 

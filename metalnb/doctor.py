@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from . import cache, engine
-from .cache_upkeep import size_limit
+from .cache_limit import size_limit
 from .display import nbytes
 from .errors import MetalnbError
 from .program import compile

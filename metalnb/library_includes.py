@@ -12,7 +12,7 @@ from pathlib import Path
 
 __all__ = ["bundled", "folders"]
 
-folders: dict[str, Path] = {}  # by the name before the slash
+folders: dict[str, Path] = {}  # by the first part of an include, before the slash
 
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*[<"](\w+)/([\w.]+)[>"]', re.MULTILINE)
 

@@ -82,7 +82,7 @@ class Rendered:
         shown: dict[str, Any] = {"text/plain": repr(self), "text/html": self._repr_html_()}
         for form in _forms(type(self)):
             if "/" in form and form not in shown:
-                with contextlib.suppress(MissingPackageError):  # which the HTML says
+                with contextlib.suppress(MissingPackageError):  # the HTML names the missing package
                     shown[form] = render(self, form)
         return shown
 

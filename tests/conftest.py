@@ -61,7 +61,7 @@ def shared_memory() -> None:
     """Skip a test where arrays are in memory that NumPy cannot access."""
     engine = engines.current()
     if not engine.caps.shared:
-        pytest.skip(f"engine {engine.name!r} has memory of its own")
+        pytest.skip(f"engine {engine.name!r} has its own memory")
 
 
 @pytest.fixture(params=[True, False], ids=["cores", "lanes"])

@@ -24,16 +24,16 @@ _INTRODUCTION = """\
 # The kernel library
 
 Every op of the library: {count} functions of `metalnb`, by family. This page is made from the rows of the table of ops
-(`make docs`), and so are each function's docstring, its tests and its benchmark; a test fails when it no longer says
-what they say. [Adding an op](adding-an-op.md) is adding a row.
+(`make docs`), and so are each function's docstring, its tests and its benchmark; a test fails if the page is out
+of date. [Adding an op](adding-an-op.md) is adding a row.
 
-Arrays broadcast, dtypes are promoted by the array API standard's table, Python's numbers are weak. **takes** lists the
-dtypes; where an elementwise op takes floats alone, integers and bool are computed as float32. **ulp** is the error
-allowed to float32 against float64 arithmetic, in units in the last place of the result (of what is added, for sums that
-cancel); 0.5 is correctly rounded, and nothing stands where the result is exact. It holds for all elements that a dtype
-has, infinities, NaN and the least numbers too (`make accuracy` walks through them), but where the words say what an op
-is not defined for. **MSL** names the file to read: `mnb.exp.source` shows it, and `#include <metalnb/reduce.metal>`
-puts it into a cell.
+Arrays broadcast, dtypes are promoted by the array API standard's table, and Python's numbers are weak. **takes** lists
+the dtypes; where an elementwise op takes floats alone, integers and bool are computed as float32. **ulp** is the
+greatest error of float32, compared with float64 arithmetic, in units in the last place of the result (or of the
+summands, for sums that cancel); 0.5 is correctly rounded, and an empty cell means that the result is exact. It holds
+for all numbers of a dtype, including infinities, NaN and denormals (`make accuracy` tries them all), except where the
+description says that an op is not defined. **MSL** names the file to read: `mnb.exp.source` shows it, and `#include
+<metalnb/reduce.metal>` puts it into a cell.
 """
 
 

@@ -1,7 +1,7 @@
 """Find words that the project does not use: ``python tests/words.py``, a part of `make lint`.
 
-``words.txt`` lists them, each with a replacement. The search covers prose: documents, notebooks' text, and the code's
-docstrings, comments and messages.
+``words.txt`` lists them, each with a replacement. The search covers prose: documents, notebooks' text, the code's
+docstrings, comments and messages, and the comments of settings.
 """
 
 from __future__ import annotations
@@ -21,10 +21,12 @@ __all__ = ["ROOT", "Word", "files", "found", "words"]
 ROOT = Path(__file__).resolve().parent.parent
 LIST = Path(__file__).with_name("words.txt")
 FOLDERS = ("benchmarks", "docs", "labextension", "library_kernels", "magics", "metalnb", "notebooks", "tests")
-KINDS = {".c", ".h", ".ipynb", ".md", ".metal", ".py"}
+KINDS = {".c", ".css", ".h", ".ipynb", ".js", ".md", ".metal", ".py"}
+SETTINGS = ("Makefile", "pyproject.toml", ".ci/run", ".github/**/*.yml")
 # Generated from prose that is checked at its source; and the test that the search finds words.
 SPARED = {"docs/msl.md", "docs/ops.md", "tests/project/test_words.py"}
 _C_COMMENT = re.compile(r"//[^\n]*(?:\n[ \t]*//[^\n]*)*|/\*.*?\*/", re.DOTALL)
+_HASH_COMMENT = re.compile(r"(?<!\S)#[^\n]*(?:\n[ \t]*#[^\n]*)*")
 
 
 class Word(NamedTuple):
@@ -47,6 +49,8 @@ def words(text: str) -> list[Word]:
 def files() -> Iterator[Path]:
     """Yield the files whose prose is checked."""
     yield from ROOT.glob("*.md")
+    for pattern in SETTINGS:
+        yield from sorted(ROOT.glob(pattern))
     for folder in FOLDERS:
         for path in sorted(ROOT.joinpath(folder).rglob("*")):
             name = path.relative_to(ROOT).as_posix()
@@ -71,8 +75,12 @@ def _prose(path: Path) -> Iterator[tuple[int, str]]:
     text = path.read_text("utf-8")
     if path.suffix == ".ipynb":
         for cell in json.loads(text)["cells"]:
+            source = "".join(cell["source"])
             if cell["cell_type"] == "markdown":
-                yield 1, _without_code("".join(cell["source"]))
+                yield 1, _without_code(source)
+            else:
+                yield from _matches(_C_COMMENT, source)
+                yield from _matches(_HASH_COMMENT, source)
     elif path.suffix == ".md":
         yield 1, _without_code(text)
     elif path.suffix == ".py":
@@ -81,8 +89,13 @@ def _prose(path: Path) -> Iterator[tuple[int, str]]:
             if isinstance(node, ast.Constant) and isinstance(node.value, str) and " " in node.value:
                 yield node.lineno, _without_code(node.value)
     else:
-        for match in _C_COMMENT.finditer(text):
-            yield text.count("\n", 0, match.start()) + 1, match[0]
+        yield from _matches(_C_COMMENT if path.suffix in KINDS else _HASH_COMMENT, text)
+
+
+def _matches(comment: re.Pattern[str], text: str) -> Iterator[tuple[int, str]]:
+    """Yield each comment with its first line."""
+    for match in comment.finditer(text):
+        yield text.count("\n", 0, match.start()) + 1, match[0]
 
 
 def _without_code(text: str) -> str:

@@ -1,12 +1,12 @@
-// The buttons of a kernel's card: each puts a cell below the card's, and runs it. The call in it is the notebook's
-// latest of that kernel, requested from Python in the way of Shift-Tab; else the one on the card.
+// The buttons of a kernel's card. Each inserts a cell below the card and runs it. The cell calls the kernel as the
+// notebook's latest call did (Python is asked by an inspection request, like Shift-Tab's); without one, as on the card.
 import { NotebookActions } from '@jupyterlab/notebook';
 
-const HERE = 'metalnb-here'; // the class by which a page shows the buttons
+const HERE = 'metalnb-here'; // a page with this class shows the buttons
 const LEVEL = 3; // LATEST in magics/inspection.py
 const CALL = 'application/vnd.metalnb.call';
-const PATIENCE = 1000; // ms that a busy kernel is waited for
-const FLASH = 1200; // ms that a button says what it did
+const PATIENCE = 1000; // ms to wait for a busy kernel
+const FLASH = 1200; // ms for which a button shows what it did
 
 export function acts(notebooks) {
   document.body.classList.add(HERE);

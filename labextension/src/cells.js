@@ -1,5 +1,5 @@
-// A notebook gives all its code cells one type. This gives a cell that begins with %%metal the type of Metal, and takes
-// it away again, as the first line is typed.
+// A notebook gives all its code cells one MIME type. This gives a cell Metal's type while its first line is %%metal, and
+// restores the notebook's type when it no longer is.
 import { MIME } from './msl';
 
 export const METAL = /^\s*%%metal(?!\S)/;
@@ -8,13 +8,13 @@ const followed = new WeakSet();
 
 export function followFirstLine(model) {
   if (followed.has(model)) {
-    return; // in another view of the same notebook
+    return; // the notebook has a second view
   }
   followed.add(model);
   let usual = model.mimeType;
   const update = () => {
     if (model.mimeType !== MIME) {
-      usual = model.mimeType; // the notebook's, which comes with the kernel
+      usual = model.mimeType; // the notebook's type, which the kernel determines
     }
     const metal = PYTHON.has(usual) && METAL.test(model.sharedModel.getSource());
     const wanted = metal ? MIME : usual;

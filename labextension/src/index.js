@@ -16,7 +16,7 @@ export default {
   optional: [INotebookTracker],
   activate: (app, languages, extensions, notebooks) => {
     languages.addLanguage({ name: 'Metal', mime: MIME, extensions: ['metal'], support: msl() });
-    // It adds nothing to an editor: through it JupyterLab announces each editor, with its model.
+    // An empty editor extension: through it JupyterLab reports each new editor, with its model.
     extensions.addExtension({
       name: 'metalnb:first-line',
       factory: ({ inline, model }) => {

@@ -1,5 +1,5 @@
-// Errors and warnings of a %%metal cell, underlined and in the gutter, 300 ms after the last key. The request goes to
-// the kernel in the way of Shift-Tab, so it has no effect without metalnb; it is not sent while the kernel is busy.
+// Errors and warnings of a %%metal cell, underlined and in the gutter, 300 ms after the last key. The kernel is
+// asked by an inspection request, like Shift-Tab's, which has no effect without metalnb. A busy kernel is not asked.
 import { lintGutter, linter } from '@codemirror/lint';
 import { Compartment } from '@codemirror/state';
 
@@ -10,7 +10,7 @@ const MISTAKES = 'application/vnd.metalnb.mistakes+json';
 const DELAY = 300; // ms
 
 export function mistakes(kernelOf) {
-  const gutter = new Compartment(); // cells of Python have none
+  const gutter = new Compartment(); // Python cells have none
   let shown = false;
   const show = (view, wanted) => {
     if (shown !== wanted) {
@@ -28,7 +28,7 @@ export function mistakes(kernelOf) {
     }
     await idle(kernel);
     if (view.state.doc.toString() !== code) {
-      return []; // there is a later look
+      return []; // a later request replaces this one
     }
     const reply = await kernel.requestInspect({ code, cursor_pos: 0, detail_level: LEVEL });
     const marks = reply.content.data?.[MISTAKES] ?? [];

@@ -1,4 +1,4 @@
-// Metal Shading Language for CodeMirror: its mode for C++, and Metal's words (words.json, which words.py writes).
+// Metal Shading Language for CodeMirror: its C++ mode with Metal's words (words.json, written by words.py).
 import { LanguageSupport, StreamLanguage } from '@codemirror/language';
 import { cpp } from '@codemirror/legacy-modes/mode/clike';
 
@@ -20,7 +20,7 @@ const parser = {
     if (!state.begun) {
       state.begun = true;
       if (stream.match(/^\s*%%metal(?!\S).*/)) {
-        return 'meta'; // the magic's line, which is not the compiler's
+        return 'meta'; // the magic's line, which is not part of the Metal source
       }
     }
     const style = cpp.token(stream, state);
@@ -36,10 +36,10 @@ const parser = {
 
 function restyled(style, word, stream, state) {
   if (word === '.') {
-    return 'derefOperator'; // a token: without one, JupyterLab offers every word of the cell beside the members
+    return 'derefOperator'; // without this token JupyterLab would complete a member with every word of the cell
   } else if (style === 'number') {
     if (/[ep]$/i.test(word)) {
-      stream.match(/^[-+]\d\w*/); // 1e-5, 0x1p-3f: the mode for C++ stops at the sign
+      stream.match(/^[-+]\d\w*/); // 1e-5, 0x1p-3f: the C++ mode stops at the sign
     }
   } else if (style === 'type') {
     return word === '*' ? 'operator' : 'builtin'; // JupyterLab's themes have no colour for `type`

@@ -35,7 +35,7 @@ def interp(
     Parameters
     ----------
     x : Array
-        The positions; of any dtype, taken as float32.
+        The positions; of any dtype, converted to float32.
     xp, fp : Array or sequence of float, of one length
         The points, with increasing xp.
     left, right : float, optional

@@ -80,7 +80,7 @@ def _array(name: str, value: Any, device: str | None) -> Any:
     if isinstance(value, (np.ndarray, np.generic)) or hasattr(value, "__dlpack__"):
         return asarray(value, device=device)
     for scalar in (bool, int, float):
-        if isinstance(value, scalar):  # such as an IntEnum
+        if isinstance(value, scalar):  # a subclass, such as an IntEnum
             return scalar(value)
     raise TypeError(f"{name}: takes arrays and numbers; got {type(value).__name__}. Pass mnb.asarray(…).")
 

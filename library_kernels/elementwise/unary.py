@@ -81,7 +81,7 @@ ROWS: tuple[Elementwise, ...] = (
     Elementwise(Formula("floor", _whole("floor(x)"), "The largest whole number that is not above x."), OpInfo(np.floor, ulp=0, domain=(-1000, 1000))),
     Elementwise(Formula("ceil", _whole("ceil(x)"), "The least whole number that is not below x."), OpInfo(np.ceil, ulp=0, domain=(-1000, 1000))),
     Elementwise(Formula("trunc", _whole("trunc(x)"), "x rounded towards 0."), OpInfo(np.trunc, ulp=0, domain=(-1000, 1000))),
-    Elementwise(Formula("round", _whole("rint(x)"), "The nearest whole number; halves go to the even one."), OpInfo(np.rint, ulp=0, domain=(-1000, 1000), aliases=("rint",))),
+    Elementwise(Formula("round", _whole("rint(x)"), "The nearest whole number; ties go to the even one."), OpInfo(np.rint, ulp=0, domain=(-1000, 1000), aliases=("rint",))),
     # tests
     Elementwise(Formula("isnan", _test("isnan(x) | false"), "Whether x is NaN.", result="bool"), OpInfo(np.isnan)),
     Elementwise(Formula("isinf", _test("isinf(x) | false"), "Whether x is an infinity.", result="bool"), OpInfo(np.isinf)),

@@ -30,7 +30,7 @@ DType = np.dtype[Any]
 Shape = tuple[int, ...]
 
 _PLANS = 1024
-_OPERANDS = 6  # as many as `Walk` in elementwise.h has
+_OPERANDS = 6  # the operands of a `Walk` in elementwise.h
 _FUNCTORS = {"sum": "Sum", "max": "Maximum", "min": "Minimum", "mean": "Mean"}
 
 
@@ -125,7 +125,7 @@ class FusedKernel:
             launch = Launch(binary, planned.grid, planned.threadgroup, (planned.record,)).kept(engine)
             return _Plan(launch, engine, shape)
         if not shape:
-            raise ValueError(f"{self._name}: {self._last.how} over the last axis of arrays without axes.")
+            raise ValueError(f"{self._name}: {self._last.how} over the last axis of 0-d arrays.")
         if 0 in shape:
             return _Plan(None, engine, shape)
         rows = plan_row_reduction(shape, strips, _steps(shape[:-1]), device)

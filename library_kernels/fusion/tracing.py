@@ -78,8 +78,8 @@ class Trace:
         TypeError
         """
         if isinstance(operand, Reduced):
-            raise TypeError(f"{self.name}: {operand.how} ends a fused function, and {who} goes on with it"
-                            f"{self.where()}. Return it, and go on outside.")  # fmt: skip
+            raise TypeError(f"{self.name}: {operand.how} ends a fused function, and {who} uses it"
+                            f"{self.where()}. Return it, and continue outside.")  # fmt: skip
         if isinstance(operand, Traced):
             if operand.trace is not self:
                 raise TypeError(f"{self.name}: an array of another function is used{self.where()}.")

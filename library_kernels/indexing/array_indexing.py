@@ -171,7 +171,7 @@ def _planned(x: Array, key: Any) -> _IndexPlan:
 
 
 def _answered(x: Array, key: tuple[Any, ...]) -> tuple[Array, tuple[Any, ...]]:
-    """Turn masks without axes into index arrays: each adds an axis of one element, which it keeps or drops."""
+    """Turn 0-d masks into index arrays: each adds an axis of one element, which it keeps or drops."""
     bare = [_bare(p) for p in key]
     if not any(b is not None for b in bare):
         return x, key
@@ -185,7 +185,7 @@ def _answered(x: Array, key: tuple[Any, ...]) -> tuple[Array, tuple[Any, ...]]:
 
 
 def _bare(part: Any) -> bool | None:
-    """Return the value of a mask without axes; None for any other part of a key."""
+    """Return the value of a 0-d mask; None for any other part of a key."""
     if isinstance(part, (bool, np.bool_)):
         return bool(part)
     bare = isinstance(part, (Array, np.ndarray)) and not part.ndim and kind_of(part.dtype) == "b"

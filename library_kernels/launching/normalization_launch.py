@@ -33,7 +33,7 @@ _CACHED = 65536  # most elements of a row that stay in cache for the second pass
 _KEPT = 16384  # … with its exponentials
 _COLUMNS = 8192  # adjacent columns that are worth a SIMD-group
 _NORMS = ("layer_norm", "rms_norm", "layer_norm_shared", "rms_norm_shared", "group_norm")
-_LAUNCHES = 512  # that are kept
+_LAUNCHES = 512  # launches that are kept
 _MANY = 64  # SIMD-groups from which each gets its own row, however long
 
 
@@ -96,7 +96,7 @@ def normalized(who: str, kernel: str, x: Any, weight: Any, bias: Any, eps: float
     Raises
     ------
     ValueError
-        For an array without axes, or weights of another length than the rows.
+        For a 0-d array, or weights of another length than the rows.
     """
     x = _floats(who, x)
     if x.ndim == 0:

@@ -1,6 +1,6 @@
 """Sort rows by their bits: ``sort.metal``, or ``sort_serial.metal`` if every thread is a core.
 
-Long rows on a GPU are sorted by ``sort_tiles.metal``. ``select.metal`` finds the first few elements of a row's order.
+``sort_tiles.metal`` sorts long rows on a GPU. ``radix_select.metal`` finds the first few elements of a row's order.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ __all__ = ["DIGITS", "Sorted", "pass_kernels", "radix_pass", "selected_rows", "s
 DIGITS = 256
 _PLANS = 4096
 _MOST = 1 << 31  # keys of a row
-_ALONE = 2048  # most keys of a row that are sorted as one tile;
-_MANY = 16  # with at least this many rows,
-_LONG = 65536  # so are rows of up to this many keys
-_SELECTED = 1024  # most keys that a threadgroup of select.metal selects,
-_PART = 4096  # least keys of a row that are worth a threadgroup,
-_OF_PART = 16  # and this many times the selected ones
-_CORES = 2  # least cores busy with parts of a row
+_ALONE = 2048  # the most keys of a row that is sorted as one tile;
+_LONG = 65536  # the same if there are
+_MANY = 16  # at least this many rows
+_SELECTED = 1024  # the most keys that a threadgroup of radix_select.metal selects
+_PART = 4096  # the fewest keys of a row that are worth a threadgroup; also at least
+_OF_PART = 16  # this many times the selected ones
+_CORES = 2  # the fewest cores that share a row
 _UINT = np.dtype(np.uint32)
 _LONG_INT = np.dtype(np.int64)
 _COUNTS = Monoid("Sum", "uint", "uint", "uint", "uint")
@@ -182,7 +182,7 @@ def _selection(
     index: np.dtype[Any], engine: str, *, among: bool,
 ) -> Launch:  # fmt: skip
     rows, n, k, parts = shape
-    kernels = program("select.metal", named(engine), KIND=order[0], DESCENDING=order[1])
+    kernels = program("radix_select.metal", named(engine), KIND=order[0], DESCENDING=order[1])
     name = f"{'select' if index == _LONG_INT else 'candidates'}_{width(dtype)}"
     settings = record(struct.pack("<Q4I", offset // dtype.itemsize, n, k, parts, among))
     threads = 1024 if n // parts > 2 * _PART else 256

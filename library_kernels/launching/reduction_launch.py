@@ -90,7 +90,7 @@ def accumulator(dtype: DType) -> str:
     return "int" if signed else "uint"
 
 
-@functools.cache  # as `tag`
+@functools.cache  # for the same reason as `tag`
 def summed(dtype: DType) -> DType:
     """Return the dtype in which elements of a dtype are summed by default (array API, ``sum``)."""
     return dtype if is_float(dtype) else np.dtype(np.uint64 if kind_of(dtype) == "u" else np.int64)

@@ -1,7 +1,7 @@
-// Histograms: how often each number occurs, or how many numbers are between each pair of edges.
-// Idea: each thread counts its part of the input into a private row, so that no counter is shared and none is atomic; the
-// rows are added up afterwards. On a CPU one thread's scalar code takes a third to a fifth of the time of lanes that
-// gather. Source: the privatised histogram of V. Podlozhnyuk, "Histogram Calculation in CUDA", 2007.
+// Histograms: how often each number occurs, or how many numbers are between each pair of edges. Idea: each thread
+// counts its part of the input into a private row, so that no counter is shared and none is atomic; the rows are added
+// up afterwards. On a CPU one thread's scalar code takes a third to a fifth of the time of lanes that gather. Source:
+// the privatised histogram of V. Podlozhnyuk, "Histogram Calculation in CUDA", 2007.
 #include <metal_stdlib>
 using namespace metal;
 
@@ -22,7 +22,8 @@ kernel void count_numbers(device const long* x, device uint* rows, constant Coun
     for (ulong i = first; i < end; ++i) ++own[x[i]];
 }
 
-// Counts numbers from edges[b] up to, not including, edges[b + 1]; the last bin includes its upper edge. NaN is not counted.
+// Counts numbers from edges[b] up to, not including, edges[b + 1]; the last bin includes its upper edge. NaN is not
+// counted.
 kernel void count_between(device const float* x, device const float* edges, device uint* rows, constant Counting& c,
                           uint thread_number [[thread_position_in_grid]]) {
     device uint* own = rows + ulong(thread_number) * c.bins;

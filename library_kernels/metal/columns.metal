@@ -1,10 +1,11 @@
-// C = A B for few rows of A on a GPU, as in vector times matrix: nearly all the time goes into reading B, which needs very
-// many loads in flight. So B is split both ways. A threadgroup takes a strip of columns and a part of K; its SIMD-groups
-// interleave along K, and each lane sums a few columns. The SIMD-groups' sums are added in threadgroup memory, the parts
-// of K in add_parts.
+// C = A B for few rows of A on a GPU, as in vector times matrix: nearly all the time goes into reading B, which needs
+// very many loads in flight. So B is split in both directions. A threadgroup takes a strip of columns and a part of K;
+// its SIMD-groups interleave along K, and each lane sums a few columns. The SIMD-groups' sums are added in threadgroup
+// memory, the parts of K in add_parts.
 //
 // Source: R. Nath, S. Tomov, T. Dong, J. Dongarra, "Optimizing Symmetric Dense Matrix-Vector Multiplication on GPUs",
-// SC 2011, on splitting columns; V. Volkov, "Better Performance at Lower Occupancy", GTC 2010, on loads of four elements.
+// SC 2011, on splitting columns; V. Volkov, "Better Performance at Lower Occupancy", GTC 2010, on loads of four
+// elements.
 #include <metalnb/product.h>
 
 constant constexpr ushort SIMDS = 8;  // of a threadgroup
@@ -59,8 +60,8 @@ inline void strip_of_rows(device const memory_of<T>* a, device const memory_of<T
     }
 }
 
-/// Threadgroups of SIMDS SIMD-groups: x is the strip of columns, y the R rows of A, z the part of K and the product of the
-/// batch. B's rows are contiguous; V columns are read in one load.
+/// Threadgroups of SIMDS SIMD-groups: x is the strip of columns, y the R rows of A, z the part of K and the product of
+/// the batch. B's rows are contiguous; V columns are read in one load.
 template <typename T, typename Acc, typename C, ushort R, ushort V, ushort W>
 kernel void columns(device const memory_of<T>* a      [[buffer(0)]],
                     device const memory_of<T>* b      [[buffer(1)]],

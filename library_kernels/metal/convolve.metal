@@ -1,9 +1,10 @@
 // Convolutions without a matrix of windows. The images are laid out once, with their padding, so that for any element
-// of the window 32 neighbouring positions read 32 neighbouring elements: for a stride of s, as s phases of the image,
+// of the window 32 adjacent positions read 32 adjacent elements: for a stride of s, as s phases of the image,
 // each with every s-th column. Then a SIMD-group sums some outputs of a panel of 32 positions (or several panels) in
 // registers, as in matmul.metal: an element is read once and multiplied by a weight of each output.
 //
-// Positions are counted along a plane's rows, padding included. Sums at positions between two rows are not written.
+// Positions are counted along a plane's rows, padding included. Sums at positions in the padding between two rows are
+// not written.
 //
 // Source: E. Georganas et al., "Anatomy of High-Performance Deep Learning Convolutions on SIMD Architectures", SC18.
 #include <metal_stdlib>

@@ -21,7 +21,7 @@ template [[host_name("copy_gg")]] [[kernel]] decltype(copy<Strided, Strided>) co
 template [[host_name("copy_SU")]] [[kernel]] decltype(copy<One, Whole>) copy<One, Whole>;
 template [[host_name("copy_su")]] [[kernel]] decltype(copy<Same, Unit>) copy<Same, Unit>;
 
-// Back to front: known to the compiler, so that it loads vectors and reverses them.
+// Back to front: the stride is a compile-time constant, so the compiler loads vectors and reverses them.
 struct Reverse : Unit {
     static long at(constant Layout&, uint x) { return -long(x); }
 };

@@ -1,6 +1,6 @@
-// Products that lie along K: rows of A times columns of B that are both contiguous, as in matrix times vector, or A B^T.
-// The lanes of a SIMD-group read 32 neighbours of each, keep 32 sums, and add these up once, at the end. Four rows by
-// two columns are computed at a time, so that every element read is used more than once.
+// Products that lie along K: rows of A times columns of B that are both contiguous, as in matrix times vector, or A
+// B^T. The lanes of a SIMD-group read 32 adjacent elements of each, keep 32 sums, and add these up once, at the end.
+// Four rows by two columns are computed at a time, so that every element read is used more than once.
 //
 // Source: a SIMD-group for each row is the "vector kernel" of N. Bell, M. Garland, "Implementing Sparse Matrix-Vector
 // Multiplication on Throughput-Oriented Processors", SC 2009.
@@ -33,8 +33,8 @@ inline void add_terms(thread Acc (&sum)[R][W], device const memory_of<T>* a, dev
     }
 }
 
-/// R x W dot products of rows of A with columns of B: the lanes walk along K side by side, and combine their sums at
-/// the end. Elements read in fours are read some steps ahead.
+/// R x W dot products of rows of A with columns of B: the lanes read consecutive elements along K, and combine their
+/// sums at the end. Vectors of four are loaded some steps ahead.
 template <typename T, typename Acc, typename C, ushort R, ushort W, ushort V>
 inline void dot_tile(device const memory_of<T>* a, device const memory_of<T>* b, device memory_of<C>* c,
                      constant Product& p, uint K, uint lane) {
@@ -56,8 +56,8 @@ inline void dot_tile(device const memory_of<T>* a, device const memory_of<T>* b,
         }
 }
 
-/// C = A B where A's rows and B's columns are contiguous along K: matrix times vector, and A B^T with few rows or columns.
-/// `p.b_panel` leads from one column of B to the next.
+/// C = A B where A's rows and B's columns are contiguous along K: matrix times vector, and A B^T with few rows or
+/// columns. `p.b_panel` leads from one column of B to the next.
 ///
 /// Threadgroups: x is 4 rows, y 2 columns, z the part of K and the product of the batch.
 template <typename T, typename Acc, typename C, ushort V>
@@ -93,8 +93,8 @@ kernel void dots(device const memory_of<T>* a      [[buffer(0)]],
     if (rows & 1) dot_tile<T, Acc, C, 1, 1, V>(a + (rows & 2) * a_row, b, c + (rows & 2) * c_row, p, part.K, lane);
 }
 
-/// Many dot products, each of a row of A with a row of B. Each SIMD-group computes 8 of them in turn, since a single
-/// one would take hardly longer than starting it. `p.M` is how many there are.
+/// Many dot products, each of a row of A with a row of B. Each SIMD-group computes 8 of them, one
+/// after another, since a single one takes hardly longer than starting a SIMD-group. `p.M` is their number.
 template <typename T, typename Acc, typename C>
 kernel void pair_dots(device const memory_of<T>* a      [[buffer(0)]],
                       device const memory_of<T>* b      [[buffer(1)]],

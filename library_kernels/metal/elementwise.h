@@ -1,5 +1,5 @@
 // Elementwise ops: thread (x, y) computes one element of the result, x along the innermost axis, y along all others.
-// Neighbouring threads access neighbouring elements, so that a SIMD-group's accesses are contiguous.
+// Adjacent threads access adjacent elements, so that a SIMD-group's accesses are contiguous.
 // Source: Metal's "one thread per element"; strides and broadcasting as in NumPy's nditer.
 #pragma once
 #include <metal_stdlib>
@@ -35,8 +35,8 @@ inline long row_of(constant Walk& walk, uint which, uint y) {
     return place;
 }
 
-// How an operand is walked: the offset of row y, and of x within it. Known at compile time, so that vectors are loaded.
-// Whole and One are for operands without rows or offset, which need no lookup.
+// How an operand is traversed: the offset of row y, and of x within it. These are types, so that the compiler knows the
+// stride and loads vectors. Whole and One are for operands without rows or offset, which need no lookup.
 struct Unit {
     static long row(constant Walk& walk, uint which, uint y) { return row_of(walk, which, y); }
     static uint at(constant Layout&, uint x) { return x; }
@@ -48,7 +48,7 @@ struct Same : Unit {
 struct Strided : Unit {
     static long at(constant Layout& operand, uint x) { return long(x) * operand.strides[0]; }
 };
-// Several elements per thread, for devices with slow loads: a SIMD-group's elements are consecutive runs of neighbours.
+// Several elements per thread, for devices with slow loads: a SIMD-group's elements are consecutive runs of 32.
 constant constexpr uint RUN = 32;
 constant constexpr uint SEVERAL = 4;
 inline uint first_of_several(uint thread_) { return thread_ / RUN * (RUN * SEVERAL) + thread_ % RUN; }

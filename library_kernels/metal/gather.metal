@@ -53,8 +53,8 @@ kernel void take(device const T* x [[buffer(0)]],
     out[item.in(axis.count, item.k)] = x[item.in(axis.n, inside ? place : 0)];
 }
 
-// The same for single elements, for devices with slow loads: a thread has SEVERAL, a threadgroup's length apart, and their loads are
-// all in flight before the first is needed. Threadgroups: x is the indices, y the block.
+// The same for single elements, for devices with slow loads: a thread has SEVERAL, a threadgroup's length apart, and
+// their loads are all in flight before the first is needed. Threadgroups: x is the indices, y the block.
 constant constexpr uint SEVERAL = 8, THREADS = 256;
 
 template <typename T>

@@ -1,4 +1,4 @@
-// Piecewise linear interpolation: each thread finds the two points around its x by halving, and interpolates.
+// Piecewise linear interpolation: each thread finds the two points around its x by binary search, and interpolates.
 // Source: NumPy's interp.
 #include <metal_stdlib>
 using namespace metal;
@@ -13,7 +13,7 @@ kernel void interpolate(device const float* x, device const float* xp, device co
                         constant Ends& ends, uint i [[thread_position_in_grid]]) {
     const float value = x[i];
     uint low = 0, length = ends.n;
-    while (length > 1) {  // the last point that is not beyond the value
+    while (length > 1) {  // the last point that is not above the value
         const uint half_length = length / 2;
         const bool after = xp[low + half_length] <= value;
         low = after ? low + half_length : low;

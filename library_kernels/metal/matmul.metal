@@ -1,5 +1,5 @@
-// C = A B. A SIMD-group owns a block of C and keeps it in registers: its lanes are columns, and each element of A that it
-// reads, the same for all lanes, multiplies 32 neighbouring elements of B. When B is large, or its columns are not
+// C = A B. A SIMD-group owns a block of C and keeps it in registers: its lanes are columns, and each element of A that
+// it reads, the same for all lanes, multiplies 32 adjacent elements of B. When B is large, or its columns are not
 // adjacent, it is first packed into panels of 32 columns, so that the inner loop (BLIS calls it a micro-kernel) reads
 // contiguous memory.
 //
@@ -35,7 +35,7 @@ inline void tile(device const memory_of<T>* a, device const memory_of<T>* b, dev
 /// Threadgroups: x is the R rows within a block, y the panel, z the block, the part of K and the product of the batch.
 template <typename T, typename Acc, typename C, ushort R>
 kernel void matmul(device const memory_of<T>* a      [[buffer(0)]],
-                   device const memory_of<T>* b      [[buffer(1)]],  // rows whose columns are neighbours, or panels
+                   device const memory_of<T>* b      [[buffer(1)]],  // rows with adjacent columns, or panels
                    device memory_of<C>*       c      [[buffer(2)]],
                    device const long*         starts [[buffer(3)]],  // the start of each product's A and B
                    constant Product&          p      [[buffer(4)]],
@@ -100,8 +100,9 @@ inline void tile_along(device const memory_of<T>* a, device const memory_of<T>* 
 }
 
 /// C = A B for a packed B and rows of A along K, at least R of them. Each SIMD-group, a threadgroup by itself, makes a
-/// block of rows of W panels, R at a time; the last R begin earlier where they are not all there. Products of 500² to
-/// 1,024² take 1.5 to 1.75 times as long by `matmul`'s twelve rows of one panel: as many sums, but more loads.
+/// block of rows of W panels, R at a time; if fewer than R are left, the last R overlap those before. Products of 500²
+/// to 1,024² take 1.5 to 1.75 times as long with `matmul`, whose twelve rows of one panel need more loads for as many
+/// sums.
 ///
 /// Threadgroups: x is the W panels, z the block, the part of K and the product of the batch.
 template <typename T, typename Acc, typename C, ushort R, ushort W>
@@ -138,14 +139,14 @@ inline void strip(device const memory_of<T>* a, device const memory_of<T>* b, de
     else tile<T, Acc, C, R, W, true>(a, b, c, p, K, columns, lane);
 }
 
-/// C = A B for few rows, where reading B is all the work: each SIMD-group makes 4 rows of S panels, and so reads long
-/// stretches of B's rows where they lie.
+/// C = A B for few rows, where reading B is all the work: each SIMD-group computes 4 rows of S panels, and so reads
+/// long stretches of B's rows in place.
 ///
-/// Threadgroups: x is the 4 rows, so that those near in time read the same of B; y the S panels; z the part of K and the
-/// product of the batch.
+/// Threadgroups: x is the 4 rows, so that SIMD-groups that run together read the same part of B; y the S panels; z the
+/// part of K and the product of the batch.
 template <typename T, typename Acc, typename C, ushort S>
 kernel void matmul_few(device const memory_of<T>* a      [[buffer(0)]],
-                       device const memory_of<T>* b      [[buffer(1)]],  // rows whose columns are neighbours
+                       device const memory_of<T>* b      [[buffer(1)]],  // rows with adjacent columns
                        device memory_of<C>*       c      [[buffer(2)]],
                        device const long*         starts [[buffer(3)]],
                        constant Product&          p      [[buffer(4)]],
@@ -180,8 +181,8 @@ struct Packing {
     long k, column;  // from one row of B, and from one column, to the next
 };
 
-/// Threadgroups: x is some panels, y some rows of them, z the matrix. Where a row's columns are neighbours, a long stretch
-/// of it is read at once.
+/// Threadgroups: x is some panels, y some rows of them, z the matrix. Where a row's columns are adjacent, a long
+/// stretch of it is read at once.
 template <typename S, typename T, bool neighbours>
 kernel void pack(device const memory_of<S>* b      [[buffer(0)]],
                  device T*                  packed [[buffer(1)]],
@@ -239,8 +240,7 @@ PRODUCT(uint, uint, uint, uint)
 MAKE(matmul, ulong, ulong, ulong, ulong, 6)
 MAKE(matmul_few, ulong, ulong, ulong, ulong, 4)
 
-// Both factors of a large product of 16-bit floats were converted to float before; only the result remains to be
-// rounded.
+// For large products of 16-bit floats, whose factors have been converted to float: only the result is rounded.
 PANELS(float_half, float, float, half)
 PANELS(float_bfloat16, float, float, bfloat16)
 

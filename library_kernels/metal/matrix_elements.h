@@ -9,7 +9,7 @@ using namespace metal;
 #ifdef METALNB_MATRIX_BLOCKS
 #define EACH_MATRIX UNROLL
 #else
-#define EACH_MATRIX _Pragma("clang loop unroll(disable)")  // the lanes compute a product: unrolled, it would only be long
+#define EACH_MATRIX _Pragma("clang loop unroll(disable)")  // unrolling a joint product only adds code
 
 inline uint metalnb_matrix_row(uint lane) { return (lane >> 2 & 4) + (lane >> 1 & 3); }
 inline uint metalnb_matrix_column(uint lane) { return (lane >> 1 & 4) + (lane & 1) * 2; }

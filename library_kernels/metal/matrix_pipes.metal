@@ -1,14 +1,14 @@
-// C = A B of half and bfloat like matrix_tiles.metal, for factors that are read eight elements at a time: while one strip is
-// multiplied, several more are being copied into threadgroup memory, asynchronously if the device can. So a strip is only
-// half as deep, no registers are needed for loads in flight, and one barrier per strip is enough: after it all threads have
-// finished the strip that the next copies overwrite.
+// C = A B of half and bfloat like matrix_tiles.metal, for factors that are read eight elements at a time: while one
+// strip is multiplied, several more are being copied into threadgroup memory, asynchronously if the device can. So a
+// strip is only half as deep, no registers are needed for loads in flight, and one barrier per strip is enough: after
+// it all threads have finished the strip that the next copies overwrite.
 //
 // Source: as matrix_tiles.metal; NVIDIA, "CUTLASS: efficient GEMM in CUDA", multistage pipelines.
 #include <metalnb/matrix_strips.h>
 
 constant constexpr uint DEPTH = 16;     // of a strip
 constant constexpr uint ROOM = 32768;   // bytes of threadgroup memory
-constant constexpr uint MOST = 4;       // strips on their way
+constant constexpr uint MOST = 4;       // strips in flight
 
 /// C = A B by DOWN x ACROSS SIMD-groups, each of which computes HIGH x WIDE matrices of sums, kept as float.
 ///

@@ -1,11 +1,11 @@
 // SIMD-group matrices of half and bfloat in threadgroup memory: loading strips of factors, multiplying them, and
-// storing sums. A strip has its factor's layout, so that neighbouring lanes read and write neighbours.
+// storing sums. A strip has its factor's layout, so that adjacent lanes read and write adjacent elements.
 #pragma once
 #include <metalnb/copies.h>
 #include <metalnb/matrix_elements.h>
 #include <metalnb/tile_loads.h>
 
-/// Brings strips of H lines, DEPTH deep, into threadgroup memory. Elements are moved as 16 bits.
+/// Copies strips of H lines, DEPTH deep, into threadgroup memory. Elements are moved as 16 bits.
 template <Way WAY, uint H, uint THREADS, uint DEPTH> struct Strips {
     static constexpr constant bool ACROSS = WAY == WIDE_ACROSS;         // a strip's layout
     static constexpr constant uint PITCH = (ACROSS ? H : DEPTH) + 8;    // a matrix's rows fall into different banks

@@ -1,9 +1,10 @@
 // C = A B of half and bfloat for devices with slow loads, by SIMD-group matrices, which a GPU multiplies in dedicated
-// hardware. A threadgroup brings a strip of A and one of B into threadgroup memory, and reads the next ones into
-// registers while it multiplies. A strip has its factor's layout, so that neighbouring lanes read and write neighbours.
+// hardware. A threadgroup loads a strip of A and one of B into threadgroup memory, and reads the next ones into
+// registers while it multiplies. A strip has its factor's layout, so that adjacent lanes read and write adjacent
+// elements.
 //
-// Source: as tiles.metal; the accumulators of float are those of M. Fasi et al., "Numerical behavior of NVIDIA tensor cores",
-// PeerJ CS 7 (2021).
+// Source: as tiles.metal; the accumulators of float are those of M. Fasi et al., "Numerical behavior of NVIDIA tensor
+// cores", PeerJ CS 7 (2021).
 #include <metalnb/matrix_strips.h>
 
 #ifndef B_WINDOWS  // whether B consists of windows: see tile_loads.h

@@ -14,7 +14,8 @@ struct Pooling {
     float divisor;   // of means; 0: the number of elements in the window
 };
 
-// The divisor of a window's mean. A window that reaches beyond the padding counts elements only up to the padding's end.
+// The divisor of a window's mean. A window that reaches beyond the padding counts elements only up to the padding's
+// end.
 inline float counted(constant Pooling& p, int2 first) {
     const int2 low = p.counted ? first : max(first, int2(0));
     const int2 reach = int2(p.image) + (p.counted ? int2(p.padding) : int2(0));
@@ -48,8 +49,8 @@ struct Windowed {
     ulong start;     // offset of the first image, in elements
 };
 
-// The same for window sizes known at compile time, on devices with slow loads: all loads of a window are in flight at once.
-// Grid: x is the output element, y the image.
+// The same for window sizes known at compile time, on devices with slow loads: all loads of a window are in flight at
+// once. Grid: x is the output element, y the image.
 template <typename T, bool MAX, uint W, uint H>
 kernel void pool_windows(device const memory_of<T>* x, device memory_of<T>* out, constant Windowed& w,
                          uint2 at [[thread_position_in_grid]]) {
@@ -77,7 +78,7 @@ struct Lines {
     uint each;           // output rows per SIMD-group
 };
 
-// The same, with several output rows of an image per SIMD-group, one after another: lanes need to check columns only.
+// The same, with several output rows of an image per SIMD-group, one after another, so that lanes check only columns.
 // On a CPU one window per thread takes 1.1 to 3 times as long, from 56 × 56 on.
 // Threadgroups: x is the block of rows, y the image.
 template <typename T, bool MAX, uint stride>  // between columns; 0: not known at compile time, read from p.stride

@@ -41,7 +41,7 @@ inline ushort multiply_add(ushort x, ushort y, ushort sum) { return ushort(uint(
 inline uint   multiply_add(uint x, uint y, uint sum) { return x * y + sum; }
 inline ulong  multiply_add(ulong x, ulong y, ulong sum) { return x * y + sum; }
 
-/// V neighbours, read at once by one lane.
+/// V adjacent elements, read at once by one lane.
 template <typename M, ushort V>
 struct Neighbours {
     using type = vec<M, V>;

@@ -1,8 +1,8 @@
-// Random numbers by counting: a block of four words is a function of a key and a number, so any thread can compute any
-// block independently, and a seed produces the same numbers on every engine. Integers and uniforms use only exact
-// arithmetic; normals (Box and Muller, 1958) use only operations whose rounding IEEE 754 defines: ×, fma, sqrt, with
-// polynomials for log, sin and cos. Source: Salmon, Moraes, Dror, Shaw, "Parallel Random Numbers: As Easy as 1, 2, 3",
-// 2011 (Philox4x32-10); Lemire, "Fast Random Integer Generation in an Interval", 2019.
+// Counter-based random numbers: a block of four words is a function of a key and the block's number, so any thread can
+// compute any block independently, and a seed produces the same numbers on every engine. Integers and uniforms use only
+// exact arithmetic; normals (Box and Muller, 1958) use only operations whose rounding IEEE 754 defines: ×, fma, sqrt,
+// with polynomials for log, sin and cos. Source: Salmon, Moraes, Dror, Shaw, "Parallel Random Numbers: As Easy as 1, 2,
+// 3", 2011 (Philox4x32-10); Lemire, "Fast Random Integer Generation in an Interval", 2019.
 #include <metalnb/lanes.h>
 #include <metalnb/storage.h>
 
@@ -71,7 +71,7 @@ inline float log_of_fraction(uint w) {
     return fma(e, 0.693147182f, log_m);
 }
 
-// cos and sin of a turn's fraction w / 2^32: the top two bits are the quadrant, and polynomials do the rest.
+// cos and sin of 2π w / 2^32: the top two bits are the quadrant, and polynomials do the rest.
 inline float2 point_on_circle(uint w) {
     const float t = float(int(w >> 6 & 0xFFFFFF) - 0x800000) * 0x1p-24f;  // of a quarter: -1/2 <= t < 1/2, exact
     const float tt = t * t;
@@ -137,7 +137,7 @@ struct Integer64 {
 };
 
 // ---- The kernels. Each row of 32 blocks fills 128 elements: word w of lane l's block is element 32 w + l. So a SIMD-group
-// writes 32 neighbours at a time. The grid is a multiple of SIMD-groups.
+// writes 32 adjacent elements at a time. The grid is a multiple of SIMD-groups.
 template <typename T, typename Make>
 kernel void random_fill(device memory_of<T>* out [[buffer(0)]],
                         constant Stream& stream [[buffer(1)]],

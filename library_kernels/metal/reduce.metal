@@ -1,8 +1,8 @@
-// Reductions: many elements to one, by any monoid (an identity, and an associative operation).
-// Idea: a SIMD-group walks one stretch of memory with eight loads in flight and keeps a result for each lane; lanes combine
-// once, at the end. The results of several stretches are reduced again. No thread waits for another threadgroup.
-// Source: M. Harris, "Optimizing Parallel Reduction in CUDA", 2007; the blocks within blocks that keep a long float sum
-// exact are N. Higham's, "The accuracy of floating point summation", SIAM J. Sci. Comput. 14 (1993).
+// Reductions: many elements to one, by any monoid (an identity, and an associative operation). Idea: a SIMD-group walks
+// one stretch of memory with eight loads in flight and keeps a result for each lane; lanes combine once, at the end.
+// The results of several stretches are reduced again. No thread waits for another threadgroup. Source: M. Harris,
+// "Optimizing Parallel Reduction in CUDA", 2007; the blocks within blocks that keep a long float sum exact are N.
+// Higham's, "The accuracy of floating point summation", SIAM J. Sci. Comput. 14 (1993).
 #pragma once
 #include <metal_stdlib>
 #include <metalnb/storage.h>
@@ -124,7 +124,7 @@ template <typename T, typename R, typename Part, typename Acc> struct LogSumExp 
     static float finish(Acc total, float, float most) { return log(total) + shift(most); }
 };
 
-// (Σ |x|^p)^(1/p), and the powers that have a shorter way.
+// (Σ |x|^p)^(1/p), and the values of p with a simpler formula.
 template <typename T, typename R, typename Part, typename Acc> struct NormOne : Sum<T, R, Part, Acc> {
     static Part load(value_of<T> x, float) { return abs(float(x)); }
 };
@@ -195,7 +195,7 @@ template <typename M, typename A = typename M::acc> inline A across_lanes(A valu
 }
 
 // One lane's share of `count` elements in a row: lane, lane + 32, … Counters and loop bounds are uniform, so that no
-// lane leaves early and the compiler sees that a SIMD-group reads neighbours.
+// lane leaves the loop early and the compiler sees that a SIMD-group reads adjacent elements.
 template <typename M>
 inline typename M::acc along_row(memory_in<M> x, uint count, uint lane, float about) {
     typename M::acc total = M::identity();
@@ -216,8 +216,8 @@ inline typename M::acc along_row(memory_in<M> x, uint count, uint lane, float ab
     return M::combine(total, typename M::acc(sum));
 }
 
-// The SIMD-groups' values combined, through threadgroup memory; every thread has the result. For kernels whose threadgroups
-// take a row each: on a GPU loads are slow, and with many threads per row it is read in fewer iterations.
+// The SIMD-groups' values combined, through threadgroup memory; every thread has the result. For kernels whose
+// threadgroups take a row each: on a GPU loads are slow, and with many threads per row it is read in fewer iterations.
 template <typename M, typename A = typename M::acc>
 inline A across_group(A value, threadgroup A* shared, uint lane, uint simd, uint simds) {
     if (lane == 0) shared[simd] = value;
@@ -237,7 +237,7 @@ struct Part {
     }
 };
 
-// Elements of a reduction are neighbours: a SIMD-group takes a stretch of one row.
+// The elements of a reduction are adjacent: a SIMD-group takes a stretch of one row.
 template <typename M>
 kernel void reduce_rows(device const memory_of<typename M::element>* x, device const float* about,
                         device memory_of<typename M::result>* out, constant Reduction& r,
@@ -285,7 +285,7 @@ kernel void reduce_columns(device const memory_of<typename M::element>* x, devic
     for (uint at = 0; at < width; at += LANES) totals[at + lane] = M::identity();  // TILE is a multiple of 32
 
     const uint eights = full / IN_FLIGHT;
-    x += lane;  // the lane is added last, so that the compiler sees that a SIMD-group reads neighbours
+    x += lane;  // the lane is added last, so that the compiler sees that a SIMD-group reads adjacent elements
     about += M::OWN ? lane : 0;
     for (uint step = 0; step < eights; ++step, x += IN_FLIGHT * r.pitch) {
         for (uint at = 0; at < whole; at += LANES) {
@@ -314,8 +314,8 @@ kernel void reduce_columns(device const memory_of<typename M::element>* x, devic
     }
 }
 
-// The same for devices with slow loads: each thread goes down a stretch of one column. Neighbours read neighbours, and
-// there are enough threads to need no threadgroup memory.
+// The same for devices with slow loads: each thread goes down a stretch of one column. Adjacent threads read adjacent
+// elements, and there are enough threads to need no threadgroup memory.
 template <typename M>
 kernel void reduce_down(device const memory_of<typename M::element>* x, device const float* about,
                         device memory_of<typename M::result>* out, constant Reduction& r,

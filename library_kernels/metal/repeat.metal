@@ -1,5 +1,5 @@
 // Repeating each element: thread i writes element i of the result, which is element i / times of the source.
-// So neighbouring threads write neighbours, and a SIMD-group reads few elements, all adjacent.
+// So adjacent threads write adjacent elements, and a SIMD-group reads few elements, all adjacent.
 // Source: NumPy's repeat; a thread for each element of the source would write far from its neighbours instead.
 #include <metal_stdlib>
 using namespace metal;

@@ -78,7 +78,8 @@ template <typename A> inline A from_place(A value, ushort lane) {
     }
 }
 
-// The same for devices with slow loads and scans of many totals: a threadgroup for each scan, several totals to a thread at a time.
+// The same for devices with slow loads and scans of many totals: a threadgroup for each scan, several totals to a
+// thread at a time.
 template <typename M>
 kernel void scan_totals_shared(device typename M::acc* totals, constant Scan& s,
                                uint row [[threadgroup_position_in_grid]], uint lane [[thread_index_in_simdgroup]],
@@ -110,7 +111,7 @@ kernel void scan_totals_shared(device typename M::acc* totals, constant Scan& s,
     }
 }
 
-// Elements of a scan are neighbours: a SIMD-group scans a stretch of one row, four runs of 32 at a time.
+// The elements of a scan are adjacent: a SIMD-group scans a stretch of one row, four runs of 32 at a time.
 template <typename M>
 kernel void scan_rows(device const memory_of<typename M::element>* x, device const typename M::acc* totals,
                       device memory_of<typename M::result>* out, constant Scan& s,

@@ -1,4 +1,4 @@
-// Search and compaction. searchsorted: each thread searches the sorted array for its value by halving. nonzero and
+// Search and compaction. searchsorted: each thread finds its value in the sorted array by binary search. nonzero and
 // unique keep some elements in order: each SIMD-group counts those of its stretch, the counts are added up, and then it
 // writes them; each lane's position is the number of votes below it in a ballot. Source: Billeter, Olsson, Assarsson,
 // "Efficient Stream Compaction on Wide SIMD Many-Core Architectures", 2009.
@@ -31,7 +31,7 @@ kernel void searchsorted(device const U* sorted [[buffer(0)]],
 }
 
 // ---- The elements to keep: of 32 from `base`, the lane's … (the lane is added to the pointer, and what is the same
-// for all lanes to the index, so that a SIMD-group is seen to read neighbours)
+// for all lanes to the index, so that the compiler sees a SIMD-group read adjacent elements)
 // … if it is not zero (-0.0 is zero, NaN is not);
 template <typename U>
 struct Nonzero {

@@ -1,7 +1,8 @@
 // Softmax: exp(x - m) / Σ exp(x - m) along an axis, with m the largest element, so that no exp overflows; and its log.
 // Idea: a SIMD-group takes a row and reads it three times (for m, for the sum, to write), all but the first from its
 // cache: memory is read once and written once. Rows too long for that, and columns, are reduced first, then written.
-// Source: M. Milakov and N. Gimelshein, "Online normalizer calculation for softmax", 2018 (and why three reads are safe).
+// Source: M. Milakov and N. Gimelshein, "Online normalizer calculation for softmax", 2018 (and why three reads are
+// safe).
 #pragma once
 #include <metalnb/reduce.metal>
 
@@ -122,7 +123,7 @@ kernel void softmax_columns(device const memory_of<T>* x, device const float* mo
     out += (outer * ulong(s.count) + start) * s.width;
     most += outer * ulong(s.width);
     shares += outer * ulong(s.width);
-    x += lane;  // the lane is added last, so that the compiler sees that a SIMD-group accesses neighbours
+    x += lane;  // the lane is added last, so that the compiler sees that a SIMD-group accesses adjacent elements
     out += lane;
     most += lane;
     shares += lane;

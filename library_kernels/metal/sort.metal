@@ -1,8 +1,8 @@
 // Radix sort, least significant digit first: each pass moves the keys, stably, into the order of 8 more of their bits.
-// A pass counts the digits of every tile and adds the counts up; then each tile writes its keys to the positions given
-// by the sums. Source: Satish, Harris, Garland, "Designing Efficient Sorting Algorithms for Manycore GPUs", 2009; the
-// positions within a SIMD-group by ballots: Adinets, Merrill, "Onesweep", 2022. No threadgroup waits for another, so
-// they may run in any order. If each thread is a core, sort_serial.metal does all but rows of at most 32 keys.
+// A pass counts the digits of every tile and adds up the counts; the sums are the positions to which each tile then
+// writes its keys. Source: Satish, Harris, Garland, "Designing Efficient Sorting Algorithms for Manycore GPUs", 2009;
+// the positions within a SIMD-group by ballots: Adinets, Merrill, "Onesweep", 2022. No threadgroup waits for another,
+// so they may run in any order. If each thread is a core, sort_serial.metal does all but rows of at most 32 keys.
 #include <metalnb/lanes.h>
 #include <metalnb/radix.h>
 

@@ -1,8 +1,8 @@
-// A pass of the radix sort of sort.metal for devices with slow loads, by threadgroups of eight SIMD-groups. A tile's keys are
-// ranked and put into the order of their digits in threadgroup memory, and then written: neighbours there are mostly neighbours
-// in the result. Each SIMD-group has its own counts, so it ranks without waiting for others. The counts of all tiles
-// are stored digit by digit, and their running sum is the destination of each tile's keys of each digit. Source: as
-// sort.metal.
+// A pass of the radix sort of sort.metal for devices with slow loads, by threadgroups of eight SIMD-groups. A tile's
+// keys are ranked and put into the order of their digits in threadgroup memory, and then written: keys that are
+// adjacent there are mostly adjacent in the result. Each SIMD-group has its own counts, so it ranks without waiting for
+// others. The counts of all tiles are stored digit by digit, and their running sum is the destination of each tile's
+// keys of each digit. Source: as sort.metal.
 #include <metalnb/lanes.h>
 #include <metalnb/radix.h>
 #include <metalnb/unroll.h>
@@ -82,7 +82,7 @@ kernel void tile_scatter(device const U* keys [[buffer(0)]],
 
     U key[EACH<U>];
     uint place[EACH<U>];
-    const uint own = simd * SIMD * EACH<U> + lane;  // a SIMD-group's keys are neighbours
+    const uint own = simd * SIMD * EACH<U> + lane;  // a SIMD-group's keys are adjacent
     UNROLL for (uint k = 0; k < EACH<U>; ++k) key[k] = own + k * SIMD < count ? keys[own + k * SIMD] : U(0);
     // rank_keys, inlined by hand: as a function it would take more registers than available.
     UNROLL for (uint k = 0; k < EACH<U>; ++k) place[k] = peers_of(digit_of(key[k], pass.shift), own + k * SIMD < count, 8);
@@ -163,7 +163,7 @@ kernel void tile_rows(device const U* keys [[buffer(0)]],
     threadgroup uint* const indices = reinterpret_cast<threadgroup uint*>(room);
     threadgroup uint counts[SIMDS][DIGITS];
     threadgroup uint sums[SIMDS];
-    const uint lane = t % SIMD, simd = t / SIMD, own = simd * SIMD * N + lane;  // a SIMD-group's keys are neighbours
+    const uint lane = t % SIMD, simd = t / SIMD, own = simd * SIMD * N + lane;  // a SIMD-group's keys are adjacent
     keys += ulong(group) * n;
     sorted += ulong(group) * n;
 

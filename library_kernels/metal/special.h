@@ -19,7 +19,7 @@ inline T minimum_of(T a, T b) { return (a < b || a != a) ? a : b; }
 template <typename T>
 inline T clip_of(T x, T low, T high) { return minimum_of(maximum_of(x, low), high); }
 
-// exp(x) - 1, to 1 ulp. x = k ln 2 + r; 2^k (exp(r) - 1) + (2^k - 1), which cancels nowhere.
+// exp(x) - 1, to 1 ulp: for x = k ln 2 + r it is 2^k (exp(r) - 1) + (2^k - 1), without cancellation.
 inline float expm1_of(float x) {
     const float t = x > 88.9f ? 88.9f : x < -30.0f ? -30.0f : x;  // beyond: infinity, and -1
     const float k = rint(t * 1.44269504f);
@@ -61,10 +61,10 @@ inline float logaddexp_of(float x, float y) {
     return x == y ? x + 0.693147181f : sum;
 }
 
-// log(1 + exp(x)), which overflows nowhere.
+// log(1 + exp(x)), without overflow.
 inline float softplus_of(float x) { return maximum_of(x, 0.0f) + log1p_unit(exp(-abs(x))); }
 
-// (x + 3) / 6 on [0, 1], to 1.5 ulp: near -3 the sum is exact, where x / 6 + 1/2 would cancel.
+// (x + 3) / 6, clamped to [0, 1], to 1.5 ulp: near -3 the sum is exact, while x / 6 + 1/2 would cancel.
 inline float hard_sigmoid_of(float x) { return clip_of((x + 3.0f) * 0.166666667f, 0.0f, 1.0f); }
 
 // 1 / (1 + exp(-x)), to 3 ulp down to denormal results.
@@ -75,7 +75,7 @@ inline float sigmoid_of(float x) {
 
 // x sigmoid(x), to 5 ulp; exp(x) in two halves, because it may be denormal where x exp(x) is not.
 inline float silu_of(float x) {
-    const float t = x < -200.0f ? -200.0f : x;  // beyond, the gate closes faster than x grows
+    const float t = x < -200.0f ? -200.0f : x;  // below, exp(x) falls faster than |x| grows
     const float half_way = exp(-0.5f * abs(t)), e = half_way * half_way;
     return (t < 0.0f ? t * half_way * half_way : t) / (1.0f + e);
 }
@@ -115,8 +115,8 @@ inline float hypot_of(float x, float y) {
     return a == INFINITY || b == INFINITY ? INFINITY : result;
 }
 
-// The error function, to 2 ulp: 1 - exp(-g), g = -log(erfc(|x|)) a polynomial, up to where it rounds to 1. exp(-g) - 1 as
-// in expm1_of, without a branch or a call: g is within the required bounds.
+// The error function, to 2 ulp: 1 - exp(-g), g = -log(erfc(|x|)) a polynomial, up to where it rounds to 1. exp(-g) - 1
+// as in expm1_of, without a branch or a call: g is within the required bounds.
 inline float erf_of(float x) {
     const float a = abs(x), t = a > 4.0f ? 4.0f : a;
     float h = -9.388202e-6f;  // g / t - 1 in t on [0, 4]
@@ -140,8 +140,9 @@ inline float erf_of(float x) {
     return copysign(fma(-power, fma(r * r, q, r), 1.0f - power), x);
 }
 
-// The inverse of erf, to 4 ulp: x times a polynomial in w = -log(1 - x^2), beyond 5 in sqrt(w); infinite at 1, NaN beyond.
-// Source: the form is M. Giles', "Approximating the erfinv function", GPU Computing Gems, 2012; the coefficients are ours.
+// The inverse of erf, to 4 ulp: x times a polynomial in w = -log(1 - x^2), beyond 5 in sqrt(w); infinite at 1, NaN
+// beyond. Source: the form is M. Giles', "Approximating the erfinv function", GPU Computing Gems, 2012; the
+// coefficients are ours.
 inline float erfinv_of(float x) {
     const float w = -log(fma(-x, x, 1.0f)), v = w - 2.5f, u = sqrt(w) - 3.0f;
     float p = -8.79119322e-9f;  // erfinv(x) / x in w - 5/2 on [0, 5]

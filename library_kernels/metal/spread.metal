@@ -2,8 +2,8 @@
 // chunk of a row in registers and goes through it twice: for its mean, and for the distances from it. The chunks of a
 // longer row are combined afterwards. No difference of two large sums is taken, so a mean far from 0 does no harm.
 //
-// Source: T. Chan, G. Golub, R. LeVeque, "Algorithms for Computing the Sample Variance", Am. Stat. 37 (1983): the distances'
-// own sum corrects the rounded mean (1.7), and parts are combined by (2.1).
+// Source: T. Chan, G. Golub, R. LeVeque, "Algorithms for Computing the Sample Variance", Am. Stat. 37 (1983): the
+// distances' own sum corrects the rounded mean (1.7), and parts are combined by (2.1).
 #include <metalnb/reduce.metal>
 
 constant constexpr uint THREADS = 256;  // of a threadgroup
@@ -29,7 +29,8 @@ inline float finished(float squares, constant Spread& s) {
     return ROOT ? sqrt(variance) : variance;
 }
 
-/// Threadgroups: the chunk, then the row. A thread has N elements. With one chunk to a row, `out` is written, else `chunks`.
+/// Threadgroups: the chunk, then the row. A thread has N elements. With one chunk to a row, `out` is written, else
+/// `chunks`.
 template <typename T, bool ROOT, uint N>
 kernel void spread_chunks(device const memory_of<T>* x [[buffer(0)]],
                           device Chunk* chunks         [[buffer(1)]],
@@ -75,7 +76,7 @@ kernel void spread_rows(device const Chunk* chunks [[buffer(0)]],
                         uint simds  [[simdgroups_per_threadgroup]]) {
     threadgroup float shared[LANES];
     chunks += row * ulong(s.chunks);
-    const float base = chunks[0].mean;  // means are near each other, so their differences are almost exact
+    const float base = chunks[0].mean;  // the means are close together, so their differences are almost exact
     float sum = 0.0f;
     for (uint i = own; i < s.chunks; i += THREADS) {
         const float share = float(i + 1 == s.chunks ? s.rest : s.chunk) / s.count;

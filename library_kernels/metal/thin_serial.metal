@@ -1,7 +1,7 @@
 // Drop recently seen elements before unique sorts: the distinct values stay the same. Idea: a thread goes through a
 // tile with a small table of the elements seen so far, each in the slot that its hash names. An element already in its
 // slot is dropped; any other takes the slot and is kept. An element that is evicted and occurs again is kept twice,
-// which does no harm. So few of many equal elements remain after one pass: of 2^18 to 2^24 numbers with 1,000 values,
+// which does no harm. So few duplicates remain after one pass: of 2^18 to 2^24 numbers with 1,000 values,
 // unique_values takes 7 to 16 times as long without it. Every thread should be a core. Source: a direct-mapped
 // cache; the hash is multiplicative, Knuth, "The Art of Computer Programming", vol. 3, 6.4.
 #include <metalnb/order.h>

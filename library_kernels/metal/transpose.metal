@@ -1,7 +1,7 @@
-// Copying with the axes exchanged: neighbours in the source are far apart in the result. A threadgroup reads a square
-// tile along the source's memory, transposes it in threadgroup memory, and writes it along the result's: both accesses
-// are contiguous, which a GPU coalesces and a CPU's caches need as much. Source: Ruetsch and Micikevicius, "Optimizing
-// Matrix Transpose in CUDA", 2009.
+// Copying with the axes exchanged: adjacent elements of the source are far apart in the result. A threadgroup reads a
+// square tile along the source's memory, transposes it in threadgroup memory, and writes it along the result's: both
+// accesses are contiguous, which a GPU coalesces and a CPU's caches need as much. Source: Ruetsch and Micikevicius,
+// "Optimizing Matrix Transpose in CUDA", 2009.
 #include <metalnb/elementwise.h>
 
 constant constexpr uint TILE = 32;
@@ -33,7 +33,7 @@ kernel void transpose(
     x += left * of + top;
     out += top * to + left;
     uint wide = walk.sizes[0] - left, tall = walk.sizes[1] - top;
-    if (wide >= TILE && tall >= TILE) {  // no thread tests whether it is inside, for all but the tiles at the edges
+    if (wide >= TILE && tall >= TILE) {  // a tile that is not at an edge, in which no thread needs a bounds check
         for (uint k = 0; k < TILE; k += ROWS)
             tile[k + t.y][t.x] = x[(k + t.y) * of + t.x];
         threadgroup_barrier(mem_flags::mem_threadgroup);

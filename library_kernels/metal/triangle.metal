@@ -1,6 +1,5 @@
-// Triangles of matrices: thread (x, y, z) writes element (row y, column x) of matrix z, the matrix's element inside the triangle, else 0.
-// Neighbouring threads read and write neighbouring elements.
-// Source: NumPy's tril and triu.
+// Triangles of matrices: thread (x, y, z) writes element (row y, column x) of matrix z: the source's element inside the
+// triangle, 0 outside. Adjacent threads read and write adjacent elements. Source: NumPy's tril and triu.
 #include <metal_stdlib>
 using namespace metal;
 

@@ -1,6 +1,6 @@
 """The rows of neural networks' activation functions; a new one takes one line.
 
-All are stable: no intermediate result overflows unless the result does, and at the infinities they have their limits.
+All are stable: no intermediate result overflows unless the result does, and at ±∞ they return their limits.
 """
 
 # ruff: noqa: E501  (a row is one line, however long: it is read as one of a table)
@@ -61,11 +61,11 @@ def _gelu(x: Any, approximate: str = "none") -> Any:
 ROWS = (
     Elementwise(Formula("relu", "maximum_of(x, T(0))", "x where it is positive, else 0.", kinds="iuf"), _info(lambda x: np.maximum(x, 0), ulp=0, cite="PyTorch, ``relu``")),
     Elementwise(Formula("leaky_relu", "x > 0.0f ? x : x * slope", "x where it is positive, else slope * x.", parameters={"slope": 0.01}), _info(lambda x, slope=0.01: np.where(x > 0, x, x * np.float32(slope)), ulp=0.5, cite="A. Maas et al., 2013")),
-    Elementwise(Formula("relu6", "clip_of(x, T(0), T(6))", "x moved into [0, 6].", kinds="iuf"), _info(lambda x: np.clip(x, 0, 6), ulp=0, cite="A. Howard et al., MobileNets, 2017")),
+    Elementwise(Formula("relu6", "clip_of(x, T(0), T(6))", "x clamped to [0, 6].", kinds="iuf"), _info(lambda x: np.clip(x, 0, 6), ulp=0, cite="A. Howard et al., MobileNets, 2017")),
     Elementwise(Formula("elu", "x > 0.0f ? x : alpha * expm1_of(x)", "x where it is positive, else alpha * (exp(x) - 1).", parameters={"alpha": 1.0}), _info(_elu, ulp=2, flops=16, cite="D. Clevert et al., 2016")),
     Elementwise(Formula("selu", "1.05070099f * (x > 0.0f ? x : 1.67326324f * expm1_of(x))", "elu scaled so that layers keep mean 0 and variance 1."), _info(lambda x: _SELU[0] * _elu(x, _SELU[1]), ulp=4, flops=17, cite="G. Klambauer et al., 2017")),
     Elementwise(Formula("sigmoid", "sigmoid_of(x)", "1 / (1 + exp(-x))."), _info(_sigmoid, ulp=3, flops=15, cite="PyTorch, ``sigmoid``")),
-    Elementwise(Formula("hard_sigmoid", "hard_sigmoid_of(x)", "x / 6 + 1/2, moved into [0, 1]."), _info(lambda x: np.clip((x + 3) / 6, 0, 1), ulp=1.5, flops=4, cite="A. Howard et al., MobileNetV3, 2019")),
+    Elementwise(Formula("hard_sigmoid", "hard_sigmoid_of(x)", "x / 6 + 1/2, clamped to [0, 1]."), _info(lambda x: np.clip((x + 3) / 6, 0, 1), ulp=1.5, flops=4, cite="A. Howard et al., MobileNetV3, 2019")),
     Elementwise(Formula("log_sigmoid", "minimum_of(x, 0.0f) - log1p_unit(exp(-abs(x)))", "log(sigmoid(x))."), _info(lambda x: -np.logaddexp(0, -x), ulp=3, flops=30, cite="PyTorch, ``logsigmoid``")),
     Elementwise(Formula("softplus", "softplus_of(beta * x) / beta", "log(1 + exp(beta * x)) / beta.", parameters={"beta": 1.0}), _info(_softplus, ulp=4, flops=30, cite="PyTorch, ``softplus``")),
     Elementwise(Formula("softsign", "abs(x) < INFINITY ? x / (1.0f + abs(x)) : copysign(x == x ? 1.0f : x, x)", "x / (1 + |x|)."), _info(_softsign, ulp=1.5, flops=3, cite="PyTorch, ``softsign``")),
@@ -88,7 +88,7 @@ def gelu(x: Array, /, approximate: Literal["none", "tanh"] = "none", *, out: Arr
     Parameters
     ----------
     x : Array
-        Of all dtypes; integers and bool are taken as float32.
+        Of all dtypes; integers and bool are converted to float32.
     approximate : {"none", "tanh"}
         ``tanh`` is the formula x / 2 (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))), which older models were trained with.
     out : Array, optional

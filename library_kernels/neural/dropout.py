@@ -37,7 +37,7 @@ def dropout(x: Array, /, p: float = 0.5, *, training: bool = True, generator: Ge
     """
     x = as_array("dropout", x)
     if not 0 <= p <= 1:
-        raise ValueError(f"dropout: p must lie between 0 and 1; got {p}.")
+        raise ValueError(f"dropout: p must be between 0 and 1; got {p}.")
     if not training or p == 0:
         return x
     if not is_float(x.dtype):

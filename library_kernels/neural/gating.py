@@ -23,7 +23,7 @@ _info = functools.partial(OpInfo, family="activation")
 
 ROWS = (
     Elementwise(Formula("celu", "x > 0.0f ? x : alpha * expm1_of(x / alpha)", "x where it is positive, else alpha * (exp(x / alpha) - 1).", parameters={"alpha": 1.0}), _info(lambda x, alpha=1.0: np.where(x > 0, x, alpha * np.expm1(x / alpha)), ulp=2, flops=17, cite="J. Barron, 2017")),
-    Elementwise(Formula("hardtanh", "clip_of(x, low, high)", "x moved into [low, high].", parameters={"low": -1.0, "high": 1.0}), _info(lambda x, low=-1.0, high=1.0: np.clip(x, low, high), ulp=0, flops=2, cite="PyTorch, ``hardtanh``")),
+    Elementwise(Formula("hardtanh", "clip_of(x, low, high)", "x clamped to [low, high].", parameters={"low": -1.0, "high": 1.0}), _info(lambda x, low=-1.0, high=1.0: np.clip(x, low, high), ulp=0, flops=2, cite="PyTorch, ``hardtanh``")),
     Elementwise(Formula("hardshrink", "abs(x) <= lambd ? 0.0f : x", "x, but 0 within lambd of 0.", parameters={"lambd": 0.5}), _info(lambda x, lambd=0.5: np.where(np.abs(x) <= lambd, 0, x), ulp=0, flops=2, cite="PyTorch, ``hardshrink``")),
     Elementwise(Formula("softshrink", "x > lambd ? x - lambd : x < -lambd ? x + lambd : x == x ? 0.0f : x", "x moved towards 0 by lambd, and 0 within it.", parameters={"lambd": 0.5}), _info(lambda x, lambd=0.5: np.where(x > lambd, x - lambd, np.where(x < -lambd, x + lambd, np.where(np.isnan(x), x, 0))), ulp=0.5, flops=2, cite="PyTorch, ``softshrink``")),
     Elementwise(Formula("threshold", "x > level ? x : x == x ? value : x", "x above a level, else a value.", parameters={"level": 0.0, "value": 0.0}), _info(lambda x, level=0.0, value=0.0: np.where(x > level, x, np.where(np.isnan(x), x, value)), ulp=0, cite="PyTorch, ``threshold``")),

@@ -289,7 +289,7 @@ def cross_entropy(
     if not logits.ndim:
         raise ValueError("cross_entropy: needs (N, C, …) or (C,); got shape ().")
     if not 0 <= label_smoothing <= 1:
-        raise ValueError(f"cross_entropy: label_smoothing must lie between 0 and 1; got {label_smoothing}.")
+        raise ValueError(f"cross_entropy: label_smoothing must be between 0 and 1; got {label_smoothing}.")
     axis = 0 if logits.ndim == 1 else 1
     logs = log_softmax(converted(logits, _FLOAT), axis=axis)
     own = floating(logits.dtype)

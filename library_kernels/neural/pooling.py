@@ -30,7 +30,7 @@ _NARROW = 16  # adjacent positions that do not fill a SIMD-group, and
 _TOGETHER = 1024  # … positions that are worth one
 _WINDOW = 64  # elements of a window that a GPU loads at once
 _WINDOWED = struct.Struct("<11If2IQ")
-_THREADS = 256  # in a GPU's threadgroup
+_THREADS = 256  # threads of a threadgroup on a GPU
 
 
 def _pooled(  # noqa: PLR0913

@@ -27,7 +27,7 @@ Shape = tuple[int, ...]
 Host = np.ndarray[Any, Any]
 Starts = np.ndarray[Any, np.dtype[np.int64]]
 
-ROWS = 6  # that matmul_panels takes at once
+ROWS = 6  # rows that matmul_panels computes at once
 FEW = 4  # rows that matmul_few and dots take
 EACH = 8  # dot products that a SIMD-group of pair_dots makes
 A, B, C = 0, 1, 2  # indices of a plan's memory; scratch buffers follow
@@ -38,9 +38,9 @@ CLOSE = 1 << 9  # … one row of it, so that a panel is read in place
 SKINNY = 48  # rows that do not repay packing
 DOT = 64  # terms of a dot product that repay the sum over lanes
 MANY = 256  # dot products that keep every SIMD-group busy
-BLOCK = 16  # panels of rows that stay in cache while all of B goes by
-TALL, ENOUGH = 32, 64  # times ROWS that a SIMD-group makes of two panels, fewer where such groups are not enough
-GROUPS, LEAST = 64, 1024  # K is split to keep so many SIMD-groups busy, into parts of at least LEAST
+BLOCK = 16  # panels of rows that stay in cache while all of B is read
+TALL, ENOUGH = 32, 64  # a SIMD-group computes TALL * ROWS rows of two panels; fewer, if that gives fewer than ENOUGH
+GROUPS, LEAST = 64, 1024  # K is split to keep GROUPS SIMD-groups busy, into parts of at least LEAST
 STRIP, DEEP = 256, 4096  # K is split for parts of B, or of A and B, to stay in cache while they are used
 
 
@@ -56,8 +56,8 @@ class Tile(NamedTuple):
 
 TILES = (Tile("", 128, 128, 256, 0.5), Tile("small_", 64, 128, 128, 0))
 MATRIX_TILES = (Tile("large_", 128, 256, 256, 1), Tile("", 128, 128, 128, 0.5), Tile("small_", 64, 128, 128, 0))
-PIPES = (Tile("", 128, 128, 128, 0.5), Tile("small_", 64, 128, 128, 0))  # of matrices, strips on their way at once
-TILE_TERMS = 256  # that are worth a part of K of their own
+PIPES = (Tile("", 128, 128, 128, 0.5), Tile("small_", 64, 128, 128, 0))  # matrices with several strips in flight
+TILE_TERMS = 256  # products of an element that are worth a separate part of K
 FEW_LINES = 16  # rows or columns that are not worth a tile
 SPAN = 128  # rows of B that are worth a threadgroup of columns.metal,
 COLUMN_THREADS = 256  # how many threads it has,
@@ -399,7 +399,7 @@ class _Planner:
         splits = min((2 * self.device.tile_places or GROUPS) // groups, k // LEAST)
         if name == "matmul_few" and m > FEW:
             splits = max(splits, k // STRIP)
-        deep = DEEP // 2 if name == "matmul_panels" else DEEP  # of twice the columns
+        deep = DEEP // 2 if name == "matmul_panels" else DEEP  # its panels have twice the columns
         if name in ("matmul", "matmul_panels") and k >= 2 * deep and 4 * m * n * (k // deep) <= k * (m + n):
             splits = max(splits, k // deep)
         depth = -(-k // (max(splits, 1) * LANES)) * LANES

@@ -140,7 +140,7 @@ def any(x: Array, /, axis: Any = None, *, keepdims: bool = False) -> Array:
 
 @op("reduction", reference=np.all, dtypes=ALL, kernels=_FILE, numpy=(np.all,))
 def all(x: Array, /, axis: Any = None, *, keepdims: bool = False) -> Array:
-    """Whether all elements are not zero, as bool; parameters as for `sum`. True without elements. NaN is not zero."""
+    """Whether no element is zero, as bool; parameters as for `sum`. True without elements. NaN is not zero."""
     return _vote("all", "All", x, axis, keepdims=keepdims, nothing=True)
 
 

@@ -174,12 +174,12 @@ def _running(plain: Any, start: float, x: Any, axis: int | None, dtype: Any) -> 
 @op("scan", reference=np.nancumsum, dtypes=ALL, kernels=("scan.metal",),
     tolerance=scans.cumulative_sum.row.tolerance, cite="NumPy, ``nancumsum``")  # fmt: skip
 def nancumsum(x: Array, /, axis: int | None = None, *, dtype: Any = None) -> Array:
-    """Running sums with NaN as 0, without an axis over the elements as one row; two passes."""
+    """Running sums with NaN as 0, by default over the flattened array; two passes."""
     return _running(scans.cumulative_sum, 0.0, x, axis, dtype)
 
 
 @op("scan", reference=np.nancumprod, dtypes=ALL, kernels=("scan.metal",),
     tolerance=scans.cumulative_prod.row.tolerance, cite="NumPy, ``nancumprod``")  # fmt: skip
 def nancumprod(x: Array, /, axis: int | None = None, *, dtype: Any = None) -> Array:
-    """Running products with NaN as 1, without an axis over the elements as one row; two passes."""
+    """Running products with NaN as 1, by default over the flattened array; two passes."""
     return _running(scans.cumulative_prod, 1.0, x, axis, dtype)

@@ -132,7 +132,7 @@ def cummax(x: Array, /, axis: int | None = None) -> Array:
     ----------
     x : Array
     axis : int, optional
-        By default the elements are taken as one row.
+        By default the array is flattened first.
 
     Returns
     -------

@@ -218,7 +218,7 @@ def broadcast_to(x: Array, /, shape: Shape) -> Array:
 def broadcast_arrays(*arrays: Any) -> list[Array]:
     """Return views of all arrays in their broadcast shape, in a list (array API 2024.12).
 
-    Numbers and sequences of numbers are taken as arrays.
+    Numbers and sequences of numbers are converted to arrays.
 
     Raises
     ------
@@ -266,6 +266,6 @@ def diagonal(x: Array, /, offset: int = 0, axis1: int = -2, axis2: int = -1) -> 
 
 @op("moving", reference=np.ravel, dtypes=ALL, flops=0, cite="NumPy, ``ravel``")
 def ravel(x: Array, /) -> Array:
-    """Return the elements as one row: a view if the strides allow it, else a copy."""
+    """Return the flattened array: a view if the strides allow it, else a copy."""
     row: Array = reshape(x, -1)
     return row

@@ -86,7 +86,7 @@ def roll(x: Array, /, shift: int | Shape, axis: int | Shape | None = None) -> Ar
     shift : int or tuple of int
         How far to move along each axis.
     axis : int or tuple of int, optional
-        By default the elements are taken as one row.
+        By default the array is flattened first.
 
     Raises
     ------

@@ -41,7 +41,7 @@ def repeat(x: Array, repeats: Any, /, axis: int | None = None) -> Array:
     repeats : int or Array of int
         The number of repetitions, or an array with one for each element along the axis.
     axis : int, optional
-        By default the elements are taken as one row.
+        By default the array is flattened first.
 
     Raises
     ------

@@ -92,7 +92,7 @@ def column_stack(arrays: Sequence[Array], /) -> Array:
 @op("moving", reference=np.append, dtypes=ALL, kernels=("copy.metal",), flops=0, numpy=(np.append,),
     cite="NumPy, ``append``")  # fmt: skip
 def append(x: Array, values: Any, /, axis: int | None = None) -> Array:
-    """Return an array with values appended along an axis; without one, the elements of both as one row."""
+    """Return an array with values appended along an axis; by default both are flattened first."""
     joined: Array = concat(_deep("append", (x, values), 0), axis=axis)
     return joined
 

@@ -33,7 +33,7 @@ def _topk(x: Any, k: int, axis: int = -1, largest: bool = True) -> Any:
     return np.take_along_axis(x, order, axis), order
 
 
-@op("sorting", reference=_topk, dtypes=ALL, kernels=("sort.metal", "gather.metal", "select.metal"), flops=0,
+@op("sorting", reference=_topk, dtypes=ALL, kernels=("sort.metal", "gather.metal", "radix_select.metal"), flops=0,
     cite="PyTorch, ``topk``")  # fmt: skip
 def topk(x: Array, k: int, /, axis: int = -1, *, largest: bool = True) -> TopK:
     """Return the k largest elements along an axis, sorted, and their indices; NaN counts as the largest.

@@ -98,7 +98,7 @@ def _quantile(who: str, x: Any, q: Any, axis: Any, method: str, *, keepdims: boo
         raise ValueError(f"{who}: there is no method {method!r}; there are: {', '.join(_METHODS)}.")
     if not ((shares >= 0) & (shares <= 1)).all():
         top, given = (100, shares * 100) if who.endswith("percentile") else (1, shares)
-        raise ValueError(f"{who}: must lie between 0 and {top}; got {given.tolist()}.")
+        raise ValueError(f"{who}: must be between 0 and {top}; got {given.tolist()}.")
     result = floating(x.dtype)
     axes = axes_of(who, axis, x.ndim)
     kept = tuple(d for d in range(x.ndim) if d not in axes)

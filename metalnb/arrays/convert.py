@@ -144,7 +144,7 @@ def _again(given: Array, wanted: DType | None, engine: Engine, copy: bool | None
         return given
     if copy is False:
         raise ValueError(
-            f"asarray: copy=False, but a {given.dtype} array on {given.device!r} is asked for as "
+            f"asarray: copy=False, but a {given.dtype} array on {given.device!r} is requested as "
             f"{wanted or given.dtype} on {engine.name!r}. Leave copy out."
         )
     moved = given if given.engine is engine else asarray(given.read(), device=engine.name, copy=True)

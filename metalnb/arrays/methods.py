@@ -105,11 +105,11 @@ class Methods(OpMethods):
         return shaped
 
     def ravel(self) -> Self:
-        """Return the elements as one row: a view where possible."""
+        """Return the flattened array: a view where possible."""
         return self.reshape(-1)
 
     def flatten(self) -> Self:
-        """Return a copy of the elements as one row."""
+        """Return a flattened copy."""
         return self.reshape(-1, copy=True)
 
     def transpose(self, *axes: int | Iterable[int] | None) -> Self:

@@ -141,12 +141,12 @@ class Protocols(Core):
 
     def __len__(self) -> int:
         if not self.shape:
-            raise TypeError("len() of an array without axes")
+            raise TypeError("len() of a 0-d array")
         return self.shape[0]
 
     def __iter__(self) -> Iterator[Self]:
         if not self.shape:
-            raise TypeError("iteration over an array without axes")
+            raise TypeError("iteration over a 0-d array")
         return (self[i] for i in range(self.shape[0]))
 
     def __contains__(self, value: Any) -> bool:

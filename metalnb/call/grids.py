@@ -85,7 +85,7 @@ def grid_of_shape(signature: Signature, shape: tuple[int, ...]) -> Grid:
     Raises
     ------
     LaunchError
-        If the kernel's positions cannot distinguish the shape's axes, and it cannot be taken as one long row.
+        If the kernel's positions cannot distinguish the shape's axes, and it cannot be treated as one long row.
     """
     width = position_width(signature)
     if width == 1:

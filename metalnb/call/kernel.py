@@ -81,7 +81,7 @@ class Dispatch(NamedTuple):
             ticket = self._start()
         else:
             ticket = self.kernel.engine.launch(self.binary, self.arguments, self.grid, self.threadgroup)
-        if self.made and hasattr(ticket, "made"):  # from an engine that checks accesses
+        if self.made and hasattr(ticket, "made"):  # the ticket of an engine that checks accesses
             ticket.made = self.made
         return ticket
 
@@ -91,7 +91,7 @@ class Dispatch(NamedTuple):
         try:
             return first.__metal_start__(self.binary, self.arguments, self.grid, self.threadgroup, self.residents)
         except KernelFault as fault:
-            if str(fault).startswith(f"{self.kernel.name}, "):  # not of a dispatch before it
+            if str(fault).startswith(f"{self.kernel.name}, "):  # this dispatch's fault, not an earlier one's
                 raise fault.left_out(self.made) from None
             raise
 
@@ -153,7 +153,7 @@ class Kernel:
         self.engine = engine
         self.reflection = reflection
         self.signature = signature
-        self.program = program  # which is above this module
+        self.program = program  # untyped, since `program` is above this module
         self.__name__ = self.__qualname__ = signature.name
         self.__doc__ = _docstring(signature)
         present = tuple(p for p in signature.buffers if not unit.absent(p))
@@ -333,7 +333,7 @@ class Kernel:
         >>> half.check(np.arange(100, dtype=np.float32), expected=lambda x: x / 2).ok
         True
         """
-        run = importlib.import_module(_VALIDATION)  # which is above this module
+        run = importlib.import_module(_VALIDATION)  # by name: it is above this module
         return run.validate(self, *args, expected=expected, **options)
 
     def _held(self, args: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[Any, ...]:

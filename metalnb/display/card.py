@@ -18,8 +18,8 @@ from .text_table import Table, columns, html_table
 
 __all__ = ["Card", "bundle", "cards_html", "cards_text", "folded"]
 
-_LINES = 500  # of a cell's source that its card repeats
-_THREADS = 1024  # of a threadgroup, as Metal allows
+_LINES = 500  # lines of a cell's source that its card repeats
+_THREADS = 1024  # threads that Metal allows in a threadgroup
 _FULL = 4  # kernels of a program that get a card each; more are shown as a table
 
 

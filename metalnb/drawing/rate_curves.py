@@ -13,10 +13,10 @@ from .canvas import COLOURS, INK, Picture, png
 
 __all__ = ["curves"]
 
-_LABELS = 12  # that fit below the axis
+_LABELS = 12  # labels that fit below the axis
 _SIZE = (8.2, 3.5)  # inches
 _UNITS = ("B", "KiB", "MiB", "GiB")
-_WHOLE = 1000  # no decimals from here on
+_WHOLE = 1000  # numbers from here on have no decimals
 _FEW = 2.5  # powers of ten: with fewer, there are also grid lines between them
 
 

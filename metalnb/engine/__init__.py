@@ -1,7 +1,7 @@
 """The engines, which run kernels.
 
 Input: a kernel's text (a `Unit`), memory, arguments and grids. Output: a dispatch in flight. Nothing here knows NumPy's
-dtype rules, arrays or callable kernels. A new engine is a package beside the others and a row in `REGISTRY`; the rest
+dtype rules, arrays or callable kernels. A new engine is a package next to the others and a row in `REGISTRY`; the rest
 of metalnb may use it only through ``base.py``.
 """
 

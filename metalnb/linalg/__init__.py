@@ -4,7 +4,7 @@ Input: matrices, or stacks of them, of any layout. Output: arrays on the same en
 the kernel library (``matrix_norms``). Factorisations use LAPACK on the host (``factorizations``), which reads the array
 in place if the engine's memory is the host's, and otherwise a copy. NumPy's LAPACK is used, which takes stacks and
 float32; only `lu` needs SciPy, ``pip install 'metalnb[linalg]'``. float16 and bfloat16 are computed in float32 and
-rounded once; integers are taken as float32.
+rounded once; integers are converted to float32.
 """
 
 from ..library_kernels.linear_algebra.contractions import trace

@@ -5,7 +5,7 @@ Input: matrices, or stacks of them, of any layout. Output: arrays on the same en
 the kernel library (``matrix_norms``). Factorisations use LAPACK on the host (``factorizations``), which reads the array
 in place if the engine's memory is the host's, and otherwise a copy. NumPy's LAPACK is used, which takes stacks and
 float32; only `lu` needs SciPy, ``pip install 'metalnb[linalg]'``. float16 and bfloat16 are computed in float32 and
-rounded once; integers are taken as float32.
+rounded once; integers are converted to float32.
 """
 
 from builtins import bool as _bool
@@ -135,7 +135,7 @@ def matrix_norm(x: _ArrayLike, /, *, keepdims: _bool = False, ord: float | Liter
     Parameters
     ----------
     x : Array
-        Of floats; integers are taken as float32.
+        Of floats; integers are converted to float32.
     keepdims : bool
         Whether the axes stay, with length 1.
     ord : {"fro", "nuc", 1, -1, 2, -2, inf, -inf}

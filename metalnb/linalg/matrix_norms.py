@@ -60,7 +60,7 @@ def matrix_norm(x: Array, /, *, keepdims: bool = False, ord: float | Literal["fr
     Parameters
     ----------
     x : Array
-        Of floats; integers are taken as float32.
+        Of floats; integers are converted to float32.
     keepdims : bool
         Whether the axes stay, with length 1.
     ord : {"fro", "nuc", 1, -1, 2, -2, inf, -inf}

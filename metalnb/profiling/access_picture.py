@@ -12,9 +12,9 @@ from .cost_records import LANES, LINE, AccessCost
 
 __all__ = ["access_picture", "access_words"]
 
-_CELL, _LEFT, _TOP = 18, 76, 44  # a cell's width, the labels' space, and that of the lanes
+_CELL, _LEFT, _TOP = 18, 76, 44  # pixels: a cell, the labels on the left, the lanes on top
 _WORD = 4
-_DARK = 2  # lanes whose colour is dark
+_DARK = 2  # the first lanes, whose colours are dark
 _MOST_ROWS, _TALL_ROWS = 32, 10
 
 

@@ -17,10 +17,10 @@ __all__ = ["ProfileFinding", "findings"]
 
 _MOST = 3
 _WORTH = 0.03  # fraction of all cycles: a lower cost is not reported
-_APART = 1.5  # times the sectors that would do
+_APART = 1.5  # times the fewest sectors that would hold the bytes
 _FEW_LANES = 24
 _WAITED = 0.15
-_REREAD = 8  # times that each byte travels
+_REREAD = 8  # times that each byte is transferred
 _CACHED = 8 << 10  # bytes that the smallest first-level cache holds
 _STAGE = "Stage a tile through threadgroup memory, or keep it in registers"
 _LAUNCH = 1e-5  # seconds: a shorter kernel does not need more processors
@@ -98,7 +98,7 @@ def _narrow(access: AccessCost) -> ProfileFinding:
     kind = "char4" if access.size == 1 else "a vector of two or four"
     each = f"{access.size} byte{'s' * (access.size > 1)} each"
     said = f"line {access.line}: {lanes} lanes {_VERBS[access.kind]} {each} of {access.name}, {moved} bytes in all, "
-    said += f"{access.runs:,} times; a SIMD-group can ask for {LANES * 16} at once. "
+    said += f"{access.runs:,} times; a SIMD-group can request {LANES * 16} at once. "
     cost = access.runs * (1 - moved / LINE)
     return ProfileFinding(access.line, "narrow", said + f"Let each lane take {kind} at a time.", max(0.0, cost), access)
 
@@ -106,26 +106,26 @@ def _narrow(access: AccessCost) -> ProfileFinding:
 def _conflicts(access: AccessCost, profile: Profile) -> ProfileFinding:
     lanes, passes, least = (_mean(n, access.runs) for n in (access.lanes, access.passes, access.least))
     said = f"line {access.line}: {lanes} lanes need {passes} passes over the banks of threadgroup memory "
-    said += f"({access.name}) where {least} would do: {access.conflicts:,} passes more"
+    said += f"({access.name}) where {least} would do: {access.conflicts:,} extra passes"
     apart, padding = access.apart, padding_for(access, profile)
     if apart is not None:
         most = "" if access.stride == apart else "most "
         far = f"{abs(apart)} bytes" if apart % 4 else f"{abs(apart) // 4} words"
         said += f"; {most}neighbours are {far} apart, and there are {profile.banks} banks"
-        cure = "Padding does not help: let neighbouring lanes take neighbouring words"
+        cure = "Padding does not help: let adjacent lanes take adjacent words"
     else:
         said += "; the lanes' addresses are scattered"
-        cure = "Padding does not help: sort what is looked up, or give groups of lanes copies of their own"
+        cure = "Padding does not help: sort the lookups, or give each group of lanes its own copy"
     if padding:
         longer = f"{padding} elements" if padding > 1 else "one element"
-        cure = f"Make the array's rows {longer} longer, so that a column lies in different banks"
+        cure = f"Make the array's rows {longer} longer, so that the elements of a column are in different banks"
     return ProfileFinding(access.line, "conflicts", f"{said}. {cure}.", float(access.conflicts), access)
 
 
 def _atomics(access: AccessCost) -> ProfileFinding:
     lanes, contended = (_mean(n, access.runs) for n in (access.lanes, access.contended))
     said = f"line {access.line}: of {lanes} lanes that update {access.name}, {contended} "
-    said += f"find a lane before them at the same address, up to {access.repeated} lanes at one: such updates run one "
+    said += f"share an address with an earlier lane, up to {access.repeated} lanes at one: such updates run one "
     said += "after another. "
     space = "device" if access.space == "device" else "threadgroup"
     cure = "Add up in the SIMD-group first (simd_sum)"
@@ -149,10 +149,10 @@ def _divergence(profile: Profile) -> Iterator[ProfileFinding]:
         few = f"{where} with {_number(fewest.lanes)} of {LANES} lanes"
         if at:
             branch = next(b for b in profile.lines if b.line == at)
-            said = f"line {at}: lanes part at {branch.divergent:,} of {branch.branches:,} branches; {few}. "
-            said += "Let the threads that continue be neighbours, so that whole SIMD-groups take one side."
+            said = f"line {at}: lanes diverge at {branch.divergent:,} of {branch.branches:,} branches; {few}. "
+            said += "Let adjacent threads continue, so that whole SIMD-groups take one side."
         elif threads % LANES:
-            said = f"{few}: a threadgroup of {threads} threads is no multiple of {LANES}. Make it one."
+            said = f"{few}: a threadgroup of {threads} threads is not a multiple of {LANES}. Make it one."
         else:
             said = f"{few}: whole SIMD-groups have too few threads. Give each thread less, or make the grid a multiple."
         yield ProfileFinding(at or fewest.line, "divergence", said, lost)
@@ -162,9 +162,9 @@ def _waiting(profile: Profile) -> Iterator[ProfileFinding]:
     total = sum(line.cycles for line in profile.lines)
     for barrier in profile.barriers:
         if barrier.waited > _WAITED:
-            said = f"line {barrier.line}: SIMD-groups spend {percent(barrier.waited)} of the time since the barrier "
-            said += f"before on waiting here, {barrier.rounds:,} times, most for SIMD-group {barrier.slowest}. "
-            said += "Share the work before it out over all SIMD-groups."
+            said = f"line {barrier.line}: SIMD-groups spend {percent(barrier.waited)} of the time since the previous "
+            said += f"barrier waiting here, {barrier.rounds:,} times, most for SIMD-group {barrier.slowest}. "
+            said += "Spread the work before it over all SIMD-groups."
             yield ProfileFinding(barrier.line, "waiting", said, barrier.waited * total / len(profile.barriers))
 
 
@@ -178,7 +178,7 @@ def _reread(profile: Profile) -> Iterator[ProfileFinding]:
             continue
         most = max(reads, key=lambda a: a.travelled)
         times = travelled / buffer.read
-        said = f"line {most.line}: each byte of {buffer.name} travels {_number(times)} times to the SIMD-groups: "
+        said = f"line {most.line}: each byte of {buffer.name} is read {_number(times)} times by SIMD-groups: "
         staged = any(a.space == "threadgroup" for a in profile.accesses)
         cure = "Let a larger tile, or several results of each thread, share it" if staged else _STAGE
         said += f"{travelled:,} bytes for {buffer.read:,}. {cure}."
@@ -195,14 +195,14 @@ def _idle(profile: Profile) -> Iterator[ProfileFinding]:
     most = max(profile.lines, key=lambda line: line.cycles)
     there = int(device.processors.value)
     said = f"line {most.line}, the costliest: the grid has {profile.groups} threadgroup{'s' * (profile.groups > 1)}, "
-    said += f"so that {there - profile.groups} of the {there} processors of an {device.name} have nothing to do. "
+    said += f"so {there - profile.groups} of the {there} processors of an {device.name} are idle. "
     cure = "Let more threads share the work: give a SIMD-group what one thread does now, or make threadgroups smaller."
     total = sum(line.cycles for line in profile.lines)
     yield ProfileFinding(most.line, "idle", said + cure, total * (1 - profile.groups / there))
 
 
 def _private(line: LineCost) -> ProfileFinding:
-    said = f"line {line.line}: an array of each thread's own is in memory, not in registers: {line.private:,} times. "
+    said = f"line {line.line}: each thread's own array is in memory, not in registers: {line.private:,} times. "
     cure = "Index it by constants in loops that unroll, or make it smaller."
     return ProfileFinding(line.line, "private", said + cure, line.private / LANES * 4)
 

@@ -44,7 +44,7 @@ class AccessCost:
         For the costliest SIMD-group, the start of each lane's access, in bytes from the start of `name`; None for an
         inactive lane.
     group : int
-        The threadgroup of the sample, counted along x first.
+        The threadgroup of the sample, numbered along x first.
     """
 
     line: int

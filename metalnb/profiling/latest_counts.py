@@ -67,7 +67,7 @@ def known_counts(
     unit, grid, threadgroup
         Those of the dispatch.
     arguments : sequence, optional
-        The dispatch's: its scalars must equal those that were profiled. Without them any scalars match.
+        The dispatch's arguments: the scalars must equal those that were profiled. Without them any scalars match.
     """
     found = _known.get((id(unit), grid, threadgroup))
     if found is None or (arguments is not None and found[1] != _scalars(unit, arguments)):
@@ -82,7 +82,7 @@ def known_flops(unit: Unit, grid: Grid, threadgroup: Grid) -> int | None:
 
 
 def _scalars(unit: Unit, arguments: Sequence[Any]) -> tuple[bytes, ...]:
-    """Return the values that are passed by reference: a loop's length, an image's width."""
+    """Return the values of the scalar arguments: a loop's length, an image's width."""
     pairs = zip(unit.signature.params, arguments, strict=True)
     given = (a for p, a in pairs if p.reference and p.space == "constant" and a is not None and not isinstance(a, int))
     return tuple(bytes(memoryview(a).cast("B")) for a in given)

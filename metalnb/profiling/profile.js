@@ -1,5 +1,5 @@
-// Sorts a profile's lines by a column, and opens an access at a click in the source or on a finding. Without it the page
-// stands in the order of the source, and each access opens by itself.
+// Sorts a profile's lines by a column, and opens an access when it is clicked in the source or in a finding. Without this
+// script the lines stay in source order, and each access opens on its own.
 function metalnbProfile(name) {
   document.querySelectorAll(`#${name}:not([data-ready])`).forEach(metalnbProfileCard);
 }
@@ -7,7 +7,7 @@ function metalnbProfile(name) {
 function metalnbProfileCard(root) {
   const table = root.querySelector("table");
   root.dataset.ready = "1";
-  const rows = [...table.tBodies]; // one for each line: its figures, and below them its accesses
+  const rows = [...table.tBodies]; // one per line: its figures, then its accesses
   const heads = [...root.querySelectorAll("th")];
   const value = (row, i) => Number(row.rows[0].cells[i].dataset.v || 0);
 
@@ -19,7 +19,7 @@ function metalnbProfileCard(root) {
     const sorted = inOrder ? rows : [...rows].sort((a, b) => value(b, i) - value(a, i));
     table.append(...sorted);
   }
-  heads.slice(0, -1).forEach((head, i) => { // all but the source's
+  heads.slice(0, -1).forEach((head, i) => { // all columns except the source
     const button = document.createElement("button");
     button.type = "button";
     button.textContent = head.textContent;

@@ -47,7 +47,7 @@ def profile(
         their counts are scaled. A dispatch whose accesses are not all proven to be in bounds first runs in full, to
         check them.
     banks : int, optional
-        Of threadgroup memory, of 4 bytes each: 1 to 64.
+        The number of banks of threadgroup memory, each 4 bytes wide: 1 to 64.
     device : str, optional
         The GPU for which a model estimates the least time: ``"M4 Max"``, a name in
         `metalnb.profiling.device_table.DEVICES`; by default an M2 and an H100.
@@ -148,7 +148,7 @@ def _lines(counts: Counts, accesses: list[AccessCost], scale: Fraction) -> Itera
 def _access(unit: Unit, counts: Counts, one: AccessCount, scale: Fraction) -> AccessCost:
     name, space, start = _memory(unit, counts, one)
     kind = "atomic" if one.kind == ATOMIC else "read" if one.kind == READ else "write"
-    travels = space != "constant"  # constants have their own cache
+    travels = space != "constant"  # constant memory has its own cache
     runs, lanes, sectors, lines, used, passes, least, contended = (
         round(n * scale)
         for n in (one.runs, one.lanes, one.sectors * travels, one.lines * travels, one.used, one.passes, one.least,

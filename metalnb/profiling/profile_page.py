@@ -30,7 +30,7 @@ _BREAKS = re.compile(r"(::|\()(?=[\w<&;])")  # where a long line may be broken
 _NAMED = re.compile(r"^line (\d+)")
 _AROUND = 8  # the most lines shown before the first with figures
 _BAD = 1.5
-_NO_LINE = "// of no line: what is computed once, before the kernel's first"
+_NO_LINE = "// not part of a line: values computed once, at the start of the kernel"
 _TITLES = {
     "cost": "an estimate of the cycles that a processor spends on the line, to sort by",
     "runs": "how often a SIMD-group executed the line",
@@ -39,8 +39,8 @@ _TITLES = {
     "special": "divisions, roots, exponentials, sines of all lanes",
     "integer": "integer operations of all lanes",
     "simd": "SIMD functions that SIMD-groups executed",
-    "asked": "bytes of device memory that lanes ask for",
-    "travels": "bytes of device memory that travel, in sectors of 32",
+    "asked": "bytes of device memory that lanes request",
+    "travels": "bytes of device memory transferred, in sectors of 32",
     "conflicts": "avoidable passes over the banks of threadgroup memory",
 }
 
@@ -107,9 +107,9 @@ def _table(profile: Profile) -> str:
 
 
 def _code(text: str, accesses: tuple[AccessCost, ...], first: int, cut: int) -> str:
-    """Return a line that goes on under its beginning where it is too long: its indentation takes no space.
+    """Return a source line that wraps with a hanging indent; its own indentation takes no space.
 
-    It is a pre, in which nbconvert leaves spaces.
+    It is a `pre`, in which nbconvert keeps spaces.
     """
     bare = text.lstrip()
     indent = text[: len(text) - len(bare)]

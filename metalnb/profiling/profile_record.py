@@ -80,7 +80,7 @@ class Profile(Rendered):
 
     @property
     def travelled(self) -> int:
-        """Bytes of device memory that travel, in sectors of 32."""
+        """Bytes of device memory transferred, in sectors of 32."""
         return sum(line.travelled for line in self.lines)
 
     @property

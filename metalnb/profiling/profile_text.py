@@ -9,8 +9,9 @@ from metalnb.timing.units import percent, threads, times, trimmed
 
 from .cost_findings import findings
 from .cost_records import LineCost
+from .occupancy import occupancy
 from .profile_record import Profile
-from .time_bounds import estimate_text, occupancy
+from .time_bounds import estimate_text
 
 __all__ = ["COLUMNS", "cells", "count", "head_of", "profile_text", "totals"]
 
@@ -46,7 +47,7 @@ def totals(profile: Profile) -> Iterator[tuple[str, str]]:
     if profile.bytes:
         read, written, asked, travelled = map(nbytes, (profile.read, profile.written, profile.asked, profile.travelled))
         once = f"{nbytes(profile.bytes)}, each sector once ({read} read, {written} written)"
-        yield "memory", f"{once}; {asked} asked for, {travelled} travel to SIMD-groups"
+        yield "memory", f"{once}; {asked} requested, {travelled} transferred to SIMD-groups"
     shared = sum(a.passes for a in profile.accesses)
     if shared:
         least = sum(a.least for a in profile.accesses)

@@ -13,11 +13,11 @@ __all__ = ["padding_for", "spread_words"]
 _STEPS = 8  # accesses per SIMD-group from which they count as a loop's
 _AGAIN = 4  # times that a sector is transferred if a loop uses it piece by piece
 _MOST_PADDING = 32  # elements
-_LOOKED_UP = "Sort what is looked up, or stage it through threadgroup memory"
+_LOOKED_UP = "Sort the lookups, or stage the table through threadgroup memory"
 _WIDER = f"Make threadgroups {LANES} wide, so that a SIMD-group stays in one row"
 _SWAP = "Swap the indices, or stage the tile through threadgroup memory"
 _TOGETHER = (
-    "Let the lanes of a SIMD-group walk together, neighbours on neighbouring elements, and add up with "
+    "Let the lanes of a SIMD-group advance together, adjacent lanes on adjacent elements, and add up with "
     "simd_sum; or stage a tile through threadgroup memory"
 )
 
@@ -31,15 +31,15 @@ def spread_words(access: AccessCost, profile: Profile) -> tuple[str, str]:
         active = [at for at in access.sample if at is not None]
         pieces = 1 + sum(b - a != apart for a, b in itertools.pairwise(active))
         x, y, _ = profile.threadgroup
-        return f"they lie in {pieces} pieces", _WIDER if x < LANES and y > 1 else _LOOKED_UP
+        return f"they are in {pieces} pieces", _WIDER if x < LANES and y > 1 else _LOOKED_UP
     said = f"{'' if access.stride == apart else 'most '}neighbours are {abs(apart):,} bytes apart"
     if abs(apart) < LINE:
         verb = "write" if access.kind == "write" else "read"
-        return said, f"Let each lane {verb} a whole vector, or store each field in an array of its own"
+        return said, f"Let each lane {verb} a whole vector, or store each field in its own array"
     steps = access.runs / _simd_groups(profile)
     if access.kind != "read" or _swap_helps(access, profile) or not _goes_along(access, profile, steps):
         return said, _SWAP
-    return f"{said}, and each walks through memory alone, in {steps:,.0f} steps", _TOGETHER
+    return f"{said}, and each walks its own range of memory, in {steps:,.0f} steps", _TOGETHER
 
 
 def _simd_groups(profile: Profile) -> int:
@@ -48,7 +48,7 @@ def _simd_groups(profile: Profile) -> int:
 
 
 def _swap_helps(access: AccessCost, profile: Profile) -> bool:
-    """Return whether threads that are neighbours in y access memory close together, or may do."""
+    """Return whether threads that are adjacent in y access memory close together, as far as is known."""
     x, y, _ = profile.threadgroup
     if x >= LANES or y == 1:
         return profile.grid[1] > 1
@@ -65,8 +65,8 @@ def _goes_along(access: AccessCost, profile: Profile, steps: float) -> bool:
 def padding_for(access: AccessCost, profile: Profile) -> int:
     """Return by how many elements to make the rows of an array in threadgroup memory longer, to avoid conflicts.
 
-    Rows are assumed to be as long as the distance between neighbours, rounded up to words. All accesses of the array
-    are counted: a padding may help a column and harm a row. 0 if no padding removes half of the conflicts.
+    A row is assumed to be as long as the distance between adjacent lanes, rounded up to words. All accesses of the
+    array are counted: a padding may help a column and harm a row. 0 if no padding removes half of the conflicts.
     """
     row = abs(access.apart or 0)
     if row < access.size:

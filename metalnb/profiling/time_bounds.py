@@ -14,17 +14,14 @@ from math import ceil
 
 from metalnb.timing.units import percent, seconds
 
-from .cost_records import LANES, LINE
+from .cost_records import LINE
 from .device_table import DeviceFigures, device_of
 from .profile_record import Profile
 
-__all__ = [
-    "Occupancy", "ResourceBound", "busy_processors", "estimate_text", "most_needed", "occupancy", "time_bounds",
-]  # fmt: skip
+__all__ = ["ResourceBound", "busy_processors", "estimate_text", "most_needed", "time_bounds"]
 
-_PASS = 128  # bytes across all banks
+_PASS = 128  # bytes that one pass over 32 banks moves
 _SEVERAL = 1.5
-_GRANULE = 8  # the multiple to which a thread's registers are rounded up
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +33,7 @@ class ResourceBound:
     resource : {"memory", "loads and stores", "threadgroup memory", "arithmetic", "integers", "special functions"}
     seconds : float
     line : int
-        The line that takes most of it; 0 if unknown.
+        The line that takes the largest part of it; 0 if unknown.
     why : str
         What makes that line costly, besides its operations.
     public : bool
@@ -48,26 +45,6 @@ class ResourceBound:
     line: int
     why: str = ""
     public: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class Occupancy:
-    """How full a processor is with a kernel's threadgroups.
-
-    Attributes
-    ----------
-    groups : int
-        Threadgroups that fit.
-    share : float
-        Resident threads as a fraction of those that a processor can hold.
-    limit : {"threads", "registers", "threadgroup memory", "threadgroups"}
-    public : bool
-    """
-
-    groups: int
-    share: float
-    limit: str
-    public: bool
 
 
 def busy_processors(profile: Profile, device: DeviceFigures) -> int:
@@ -162,30 +139,8 @@ def _busy(profile: Profile, bounds: tuple[ResourceBound, ...], device: DeviceFig
         yield f"{given} for {there} processors leave{'s' * (busy == 1)} {there - busy} idle"
 
 
-def occupancy(profile: Profile, device: str | DeviceFigures) -> Occupancy | None:
-    """Return how many of a kernel's threadgroups fit a processor; None if it allocates resources dynamically."""
-    figures = device_of(device) if isinstance(device, str) else device
-    if not figures.fixed:
-        return None
-    x, y, z = profile.threadgroup
-    threads = ceil(x * y * z / LANES) * LANES
-    each = ceil(profile.registers / _GRANULE) * _GRANULE * threads
-    memory = profile.threadgroup_bytes + int(figures.reserved.value)
-    room = {
-        "threads": figures.threads.value // threads,
-        "registers": figures.registers.value // each,
-        "threadgroup memory": figures.memory.value // max(1, memory),
-        "threadgroups": figures.groups.value,
-    }
-    limit = min(room, key=lambda name: room[name])
-    groups = int(room[limit])
-    known = (figures.threads, figures.registers, figures.memory, figures.groups)
-    share = min(1.0, groups * threads / figures.threads.value)
-    return Occupancy(groups, share, limit, all(f.public for f in known))
-
-
 def _most(profile: Profile, name: str) -> int:
-    """Return the line with the most of something; 0 if none has any."""
+    """Return the line with the highest value; 0 if all are 0."""
     line = max(profile.lines, key=lambda one: getattr(one, name), default=None)
     return line.line if line is not None and getattr(line, name) else 0
 

@@ -25,7 +25,7 @@ def lanes_only(profile: Profile) -> str:
     if profile.barriers:
         return f"line {profile.barriers[0].line} waits at a barrier. The lanes of a SIMD-group need none."
     if not any(line.simd for line in profile.lines):
-        return "no SIMD-group function takes part. Let the lanes read each other's registers."
+        return "no SIMD-group function is called. Let the lanes read each other's registers."
     return ""
 
 
@@ -72,7 +72,7 @@ def coalesced(profile: Profile) -> str:
             moved, least = access.sectors / access.runs, access.least_sectors / access.runs
             return (
                 f"in line {access.line} a SIMD-group {_DEED[access.kind]} {moved:.3g} sectors of {access.name}, where "
-                f"{least:.3g} would do. Let neighbouring lanes have neighbouring elements."
+                f"{least:.3g} would do. Let adjacent lanes access adjacent elements."
             )
     return ""
 

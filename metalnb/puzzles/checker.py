@@ -93,7 +93,7 @@ def _other_order(puzzle: Puzzle, kernel: Kernel, case: Case) -> str:
         return ""
     return (
         f"right here by luck. With its SIMD-groups run in another order, {wrong}\n"
-        "Nothing settles that order but barriers. Which one is missing?"
+        "Only barriers determine that order. Which one is missing?"
     )
 
 
@@ -104,7 +104,7 @@ def _too_dear(puzzle: Puzzle, kernel: Kernel, case: Case) -> str:
     out = np.zeros(np.shape(puzzle.spec(**case.inputs)), puzzle.dtype)
     try:
         counted = profile(kernel, **_named(kernel, {**case.inputs, puzzle.out: out}), **puzzle.launch(case.n))
-    except (CompileError, EngineUnavailable):  # it is right, but cannot be profiled here
+    except (CompileError, EngineUnavailable):  # a right kernel that cannot be profiled here
         return ""
     return next(filter(None, (budget(counted) for budget in puzzle.budgets)), "")
 
@@ -137,7 +137,7 @@ def _trial(puzzle: Puzzle, kernel: Kernel, inputs: dict[str, Any], n: int) -> st
     told = [wrong] if wrong else []
     if faults and "which write is last depends on chance" not in wrong:
         told.append(sentence(faults[0]))
-        if faults[0].kind == "never written" and faults[0].index is not None:  # of threadgroup memory
+        if faults[0].kind == "never written" and faults[0].index is not None:  # an element of threadgroup memory
             told.append("Does a thread store it? Do all wait at a barrier before they read?")
     return "\n".join(told)
 

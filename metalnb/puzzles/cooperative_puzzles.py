@@ -38,9 +38,9 @@ PUZZLES = (
     Puzzle(
         "dot",
         "9 · Dot product",
-        "Multiply a and b element by element and add it all up: out[0] is the sum. One threadgroup of 256 threads does "
-        "it; n is at most 256. Bring the products into threadgroup memory, then halve the number of working threads "
-        "until one sum is left.",
+        "out[0] is the dot product of a and b: multiply them element by element, and add up the products. n is at "
+        "most 256, and there is one threadgroup of 256 threads. Store the products in threadgroup memory and add "
+        "them in pairs; each step has half as many active threads as the one before, until one sum is left.",
         """kernel void dot(device const float* a, device const float* b, device float* out, constant uint& n,
                 uint t [[thread_position_in_threadgroup]]) {
     threadgroup float partial[256];
@@ -54,14 +54,13 @@ PUZZLES = (
         hints=(
             "A thread without an element contributes 0.",
             "for (uint step = 128; step > 0; step /= 2) { barrier; if (t < step) partial[t] += partial[t + step]; }",
-            "Every thread must reach every barrier: put it outside the if.",
+            "Every thread must reach every barrier, so put the barrier outside the if.",
         ),
     ),
     Puzzle(
         "convolved",
         "10 · Convolution in one dimension",
-        "out[i] = a[i] * b[0] + a[i + 1] * b[1] + … over the k elements of b. What lies beyond the end of a "
-        "counts as 0.",
+        "out[i] = a[i] * b[0] + a[i + 1] * b[1] + … over the k elements of b. Elements past the end of a count as 0.",
         """kernel void convolved(device const float* a, device const float* b, device float* out,
                       constant uint& n, constant uint& k, uint i [[thread_position_in_grid]]) {
     // your lines here
@@ -70,13 +69,14 @@ PUZZLES = (
         signal,
         lambda a, b, n, k: np.correlate(np.concatenate([_double(a), np.zeros(k - 1)]), _double(b), "valid"),
         lambda n: {"grid": n},
-        hints=("Loop over j from 0 to k - 1.", "Leave out the terms where i + j is n or more."),
+        hints=("Loop over j from 0 to k - 1.", "Skip the terms for which i + j is n or more."),
     ),
     Puzzle(
         "running_sum",
         "11 · Prefix sum",
-        "out[i] is the sum of a[0] to a[i]. One threadgroup of 256, n at most 256. In each step every thread adds the "
-        "value that lies 1, then 2, then 4, … places before its own (Hillis and Steele, 1986).",
+        "out[i] is the sum of a[0] to a[i]. There is one threadgroup of 256 threads, and n is at most 256. In the "
+        "first step every thread adds the value 1 place before its own, in the next step the value 2 places before, "
+        "then 4, and so on (Hillis and Steele, 1986).",
         """kernel void running_sum(device const float* a, device float* out, constant uint& n,
                         uint t [[thread_position_in_threadgroup]]) {
     threadgroup float sums[256];
@@ -88,15 +88,16 @@ PUZZLES = (
         lambda n: {"grid": _GROUP, "threadgroup": _GROUP},
         sizes=(1, 8, 31, 32, 33, 100, 256),
         hints=(
-            "Read the value before you, wait, then write your own: two barriers in each step.",
+            "Read the earlier value, wait, then write your own: two barriers per step.",
             "float before = t >= step ? sums[t - step] : 0;",
         ),
     ),
     Puzzle(
         "row_sums",
         "12 · Sum along an axis",
-        "a has five rows of n elements; out[r] is the sum of row r. There is one threadgroup of 32 for each row, "
-        "and rows may be shorter or longer than that: each thread first adds up the elements that are its own, if any.",
+        "a has five rows of n elements, and out[r] is the sum of row r. There is one threadgroup of 32 threads for "
+        "each row. Rows may be shorter or longer than 32, so each thread first adds up every 32nd element of the "
+        "row, if there are any.",
         """kernel void row_sums(device const float* a, device float* out, constant uint& n,
                      uint row [[threadgroup_position_in_grid]],
                      uint t [[thread_position_in_threadgroup]]) {
@@ -109,14 +110,16 @@ PUZZLES = (
         lambda n: {"grid": 5 * 32, "threadgroup": 32},
         sizes=(1, 31, 32, 33, 100, 257),
         shown=64,
-        hints=("for (uint i = t; i < n; i += 32) sum += a[row * n + i];", "Then a tree, from step 16 down."),
+        hints=(
+            "for (uint i = t; i < n; i += 32) sum += a[row * n + i];",
+            "Then add up the 32 sums as a tree, with steps of 16, 8, 4, 2 and 1.",
+        ),
     ),
     Puzzle(
         "simd_dot",
         "13 · SIMD-groups",
-        "The dot product again, with one SIMD-group of 32 threads and no threadgroup memory: the threads of a "
-        "SIMD-group "
-        "can add up their values with simd_sum. n is anything.",
+        "The dot product again, for any n, with one SIMD-group of 32 threads and without threadgroup memory: "
+        "simd_sum adds up one value from each thread of a SIMD-group.",
         """kernel void simd_dot(device const float* a, device const float* b, device float* out, constant uint& n,
                      uint lane [[thread_index_in_simdgroup]]) {
     // your lines here
@@ -131,10 +134,9 @@ PUZZLES = (
     Puzzle(
         "product",
         "14 · Matrix product",
-        "out = a b for n × n matrices, through tiles of 8 × 8 in threadgroup memory: the threadgroup brings one "
-        "tile of a "
-        "and one of b, waits, adds up 8 products a thread, waits, and goes on to the next pair. The grid is "
-        "rounded up.",
+        "out = a b for n × n matrices, through tiles of 8 × 8 in threadgroup memory. In each step the threadgroup "
+        "loads one tile of a and one of b and waits; then each thread adds 8 products to its sum; and all wait again "
+        "before the next pair of tiles is loaded. The grid is rounded up.",
         """kernel void product(device const float* a, device const float* b, device float* out, constant uint& n,
                     uint2 p [[thread_position_in_grid]],
                     uint2 t [[thread_position_in_threadgroup]]) {
@@ -150,15 +152,15 @@ PUZZLES = (
         shown=4,
         hints=(
             "for (uint first = 0; first < n; first += 8) { … }",
-            "Store 0 where a tile extends beyond the edge; no thread may return before the last barrier.",
+            "Store 0 where a tile extends past the edge. No thread may return before the last barrier.",
             "tile_a[t.y][t.x] is a[p.y][first + t.x]; tile_b[t.y][t.x] is b[first + t.y][p.x].",
         ),
     ),
     Puzzle(
         "histogram",
         "15 · Histogram",
-        "Count how often each of the values 0 to 15 is in a. Many threads may want the same counter at once: "
-        "each adds to it with an atomic. The counters begin at 0.",
+        "Count how often each of the values 0 to 15 occurs in a. Several threads may update the same counter at "
+        "once, so each adds to it with an atomic operation. The counters start at 0.",
         """kernel void histogram(device const uint* a, device atomic_uint* counts,
                       uint i [[thread_position_in_grid]]) {
     // your line here
@@ -177,13 +179,14 @@ PUZZLES = (
     Puzzle(
         "transposed",
         "16 · Transpose",
-        "out[x][y] = a[y][x] for a matrix of rows × columns. Do it through a tile of 32 × 32, so that neighbouring "
-        "threads both read and write neighbouring elements. Threadgroups are 32 × 8, one for each tile: a thread "
-        "brings four elements, eight rows apart. The tiles cover a and are rounded up.",
+        "out[x][y] = a[y][x] for a matrix of rows × columns. Use a tile of 32 × 32 in threadgroup memory, so that "
+        "adjacent threads both read and write adjacent elements. There is one threadgroup of 32 × 8 threads for each "
+        "tile, so each thread loads four elements, eight rows apart. The tiles cover a, and their number is rounded "
+        "up.",
         """kernel void transposed(device const float* a, device float* out, constant uint& rows, constant uint& columns,
                        uint2 t [[thread_position_in_threadgroup]],
                        uint2 group [[threadgroup_position_in_grid]]) {
-    threadgroup float tile[32][33];  // one column too many: then a column's elements lie in different banks
+    threadgroup float tile[32][33];  // a 33rd column, so that the elements of a column are in different banks
     // your lines here
 }
 """,
@@ -194,16 +197,16 @@ PUZZLES = (
         shown=4,
         hints=(
             "For r = t.y, t.y + 8, …: copy a[group.y * 32 + r][group.x * 32 + t.x] to tile[r][t.x]. Then wait.",
-            "The tile's position in out: column group.y * 32, row group.x * 32.",
+            "In out, the tile starts at column group.y * 32 and row group.x * 32.",
             "out[(group.x * 32 + r) * rows + group.y * 32 + t.x] = tile[t.x][r], guarded.",
         ),
     ),
     Puzzle(
         "softmaxed",
         "17 · Softmax",
-        "Each of five rows becomes exp(a[i] - m) / s, where m is the row's largest element and s makes the row's "
-        "sum 1. One SIMD-group of 32 for each row. Without m, exp overflows in one row and is 0 throughout in the next:"
-        " the numbers lie far above zero and far below.",
+        "Each of five rows becomes exp(a[i] - m) / s, where m is the largest element of the row, and s makes the sum "
+        "of the row 1. There is one SIMD-group of 32 threads for each row. m is needed because some rows are far "
+        "above zero, where exp alone would overflow, and others far below, where it would be 0.",
         """kernel void softmaxed(device const float* a, device float* out, constant uint& n,
                       uint row [[threadgroup_position_in_grid]],
                       uint lane [[thread_index_in_simdgroup]]) {
@@ -216,7 +219,7 @@ PUZZLES = (
         sizes=(1, 31, 32, 33, 100),
         shown=32,
         hints=(
-            "Go over the row three times: for the largest element, the sum, and the result.",
+            "Read the row three times: for the largest element, for the sum, and for the result.",
             "simd_max, then simd_sum: every lane gets the result.",
         ),
         cases=SOFTMAX,
@@ -224,8 +227,8 @@ PUZZLES = (
     Puzzle(
         "first_largest",
         "18 · Arg-max",
-        "out[0] is the index of the largest element of a, the first one if several are largest. One SIMD-group of 32; "
-        "n is anything. Carry the value and its index together.",
+        "out[0] is the index of the largest element of a; if several are equal, the first of them. There is one "
+        "SIMD-group of 32 threads, for any n. Keep each value together with its index.",
         """kernel void first_largest(device const float* a, device uint* out, constant uint& n,
                           uint lane [[thread_index_in_simdgroup]]) {
     // your lines here
@@ -238,7 +241,7 @@ PUZZLES = (
         dtype=np.uint32,
         hints=(
             "Each lane first finds the largest of every 32nd element.",
-            "Then find the largest value of all: simd_max. Which lanes have it? Take simd_min of their indices.",
+            "Then simd_max finds the largest of all. Which lanes have it? Take the simd_min of their indices.",
         ),
         cases=ARG_MAX,
     ),

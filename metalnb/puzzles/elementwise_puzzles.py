@@ -45,7 +45,7 @@ PUZZLES = (
     Puzzle(
         "add_ten",
         "1 · Map",
-        "Add 10 to each element of a. There is one thread for each: thread i reads a[i] and writes out[i].",
+        "Add 10 to each element of a. There is one thread per element: thread i reads a[i] and writes out[i].",
         """kernel void add_ten(device const float* a, device float* out,
                     uint i [[thread_position_in_grid]]) {
     // your line here
@@ -68,13 +68,13 @@ PUZZLES = (
         _two,
         lambda a, b: a + b,
         lambda n: {"grid": n},
-        hints=("The same index is used for a and for b.",),
+        hints=("Use the same index for a and for b.",),
     ),
     Puzzle(
         "guarded",
         "3 · Guard",
-        "Add 10 again, but the grid was rounded up to whole threadgroups of 8: there are more threads than elements. "
-        "The number of elements is n. A thread beyond it must touch nothing.",
+        "Add 10 again. This time the grid is rounded up to whole threadgroups of 8, so it has more threads than a "
+        "has elements. The number of elements is n. The other threads must not read or write anything.",
         """kernel void guarded(device const float* a, device float* out, constant uint& n,
                     uint i [[thread_position_in_grid]]) {
     // your line here
@@ -89,9 +89,8 @@ PUZZLES = (
     Puzzle(
         "map_2d",
         "4 · Map in two dimensions",
-        "Add 10 to an n × n matrix. The grid is two-dimensional, p.x counts along a row, and it is rounded up "
-        "as before. "
-        "A matrix lies in memory row by row.",
+        "Add 10 to an n × n matrix, which is stored row by row. The grid has two dimensions, and both are rounded up "
+        "as before: p.x is the column, p.y the row.",
         """kernel void map_2d(device const float* a, device float* out, constant uint& n,
                    uint2 p [[thread_position_in_grid]]) {
     // your lines here
@@ -102,13 +101,16 @@ PUZZLES = (
         lambda n: {"grid": (_rounded(n, 4), _rounded(n, 4)), "threadgroup": (4, 4)},
         sizes=(1, 3, 4, 5, 17),
         shown=3,
-        hints=("Row y begins at element y * n.", "Guard both p.x and p.y: x beyond a row's end is in the next row."),
+        hints=(
+            "Row y starts at element y * n.",
+            "Guard both p.x and p.y: an x past the end of a row is an element of the next row.",
+        ),
     ),
     Puzzle(
         "broadcast",
         "5 · Broadcast",
-        "Make a table of sums: out[y][x] = a[x] + b[y]. a has n elements, b has n + 1, out has n + 1 rows of n. "
-        "The grid fits exactly.",
+        "Make a table of sums: out[y][x] = a[x] + b[y]. a has n elements and b has n + 1, so out has n + 1 rows of n "
+        "elements. The grid has exactly one thread for each element of out.",
         """kernel void broadcast(device const float* a, device const float* b, device float* out, constant uint& n,
                       uint2 p [[thread_position_in_grid]]) {
     // your line here
@@ -119,14 +121,16 @@ PUZZLES = (
         lambda n: {"grid": (n, n + 1)},
         sizes=(1, 3, 8, 17),
         shown=3,
-        hints=("p.x runs along a, p.y along b.", "A row of out has n elements: out[p.y * n + p.x]."),
+        hints=(
+            "p.x indexes a, and p.y indexes b.",
+            "A row of out has n elements, so the element is out[p.y * n + p.x].",
+        ),
     ),
     Puzzle(
         "in_groups",
         "6 · Threadgroups",
-        "Add 10, but this time nobody tells you your place in the grid: only which threadgroup you are in, "
-        "which thread "
-        "of it you are, and how many threads a whole threadgroup has.",
+        "Add 10 again, but without a thread's position in the grid. You only get the number of its threadgroup, its "
+        "position in the threadgroup, and the number of threads in a whole threadgroup.",
         """kernel void in_groups(device const float* a, device float* out,
                       uint group [[threadgroup_position_in_grid]],
                       uint t [[thread_position_in_threadgroup]],
@@ -138,14 +142,14 @@ PUZZLES = (
         lambda a: a + 10,
         lambda n: {"grid": n, "threadgroup": min(n, _GROUP)},
         shown=16,
-        hints=("How many threads come before the first one of this threadgroup?", "i = group * size + t"),
+        hints=("How many threads are in the threadgroups before this one?", "i = group * size + t"),
     ),
     Puzzle(
         "mirrored",
         "7 · Threadgroup memory",
-        "Reverse each block of 8: out[0] is a[7], out[1] is a[6], …, out[8] is a[15]. Do it through threadgroup "
-        "memory: each thread brings its own element, all wait for each other, then each takes another's. The length "
-        "is a multiple of 8.",
+        "Reverse each block of 8: out[0] is a[7], out[1] is a[6], …, out[8] is a[15]. Use threadgroup memory: each "
+        "thread stores its own element there, all threads wait at a barrier, and then each reads another thread's "
+        "element. The length is a multiple of 8.",
         """kernel void mirrored(device const float* a, device float* out,
                      uint i [[thread_position_in_grid]],
                      uint t [[thread_position_in_threadgroup]]) {
@@ -159,16 +163,16 @@ PUZZLES = (
         sizes=(8, 16, 64, 256),
         shown=16,
         hints=(
-            "tile[t] = a[i]; copies the element.",
-            "threadgroup_barrier(mem_flags::mem_threadgroup); waits.",
+            "tile[t] = a[i]; stores the element.",
+            "threadgroup_barrier(mem_flags::mem_threadgroup); waits for the other threads.",
             "The other thread's element is tile[7 - t].",
         ),
     ),
     Puzzle(
         "pooled",
         "8 · Pooling",
-        "Each element of out is the sum of the last three of a: a[i - 2] + a[i - 1] + a[i]. The first two have fewer "
-        "before them: take those there are.",
+        "Each element of out is the sum of three elements of a: a[i - 2] + a[i - 1] + a[i]. For the first two "
+        "elements of out there are fewer than three: add up those that exist.",
         """kernel void pooled(device const float* a, device float* out,
                    uint i [[thread_position_in_grid]]) {
     // your lines here

@@ -108,9 +108,9 @@ def _arg_max(description: str, a: np.ndarray[Any, Any]) -> Case:
 ARG_MAX = (
     _arg_max("all far below zero", -1e9 * (2 + (np.arange(100) * 37 + 1) % 100)),
     _arg_max("all equal", np.full(100, 3.0)),
-    _arg_max("a[5] and a[37] the largest, which the same lane sees", np.isin(np.arange(100), (5, 37)) * 7.0),
+    _arg_max("a[5] and a[37] the largest, both read by the same lane", np.isin(np.arange(100), (5, 37)) * 7.0),
     _arg_max(
-        "a[40] and a[69] the largest, of which a higher lane has the first", np.isin(np.arange(100), (40, 69)) * 7.0
+        "a[40] and a[69] the largest, the first in a higher lane", np.isin(np.arange(100), (40, 69)) * 7.0
     ),
 )
 
@@ -142,6 +142,6 @@ def _heads(description: str, heads: Any) -> Case:
 
 SEGMENTS = (
     _heads("no head at all", np.zeros(64)),
-    _heads("each a head", np.ones(64)),
-    _heads("a head at the last place of each block alone", np.arange(64) % _LANES == _LANES - 1),
+    _heads("every element a head", np.ones(64)),
+    _heads("a head only at the end of each block", np.arange(64) % _LANES == _LANES - 1),
 )

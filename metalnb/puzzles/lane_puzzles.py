@@ -73,8 +73,8 @@ PUZZLES = (
         sizes=_WHOLE,
         shown=32,
         hints=(
-            "All lanes offer a value, and each names the lane that it reads from.",
-            "simd_shuffle(a[i], …): first the value offered, then the number of a lane, from 0 to 31.",
+            "Every lane provides a value, and names the lane that it reads from.",
+            "simd_shuffle(a[i], …): first the value provided, then the number of the lane to read, from 0 to 31.",
         ),
         budgets=(budgets.lanes_only,),
     ),
@@ -105,9 +105,9 @@ PUZZLES = (
     Puzzle(
         "differences",
         "22 · Neighbours",
-        "out[i] = a[i + 1] - a[i], and 0 for the last element. Fetch each element only once, or nearly so: a lane has "
-        "its own, and gets the next one from its neighbour with simd_shuffle_down. One lane of each SIMD-group has no "
-        "neighbour. The grid is rounded up to threadgroups of 128.",
+        "out[i] = a[i + 1] - a[i], and 0 for the last element. Read each element only once, or nearly so: a lane "
+        "reads its own, and gets the next one from its neighbour with simd_shuffle_down. One lane of each SIMD-group "
+        "has no such neighbour. The grid is rounded up to threadgroups of 128.",
         """kernel void differences(device const float* a, device float* out, constant uint& n,
                         uint i [[thread_position_in_grid]],
                         uint lane [[thread_index_in_simdgroup]]) {
@@ -120,7 +120,7 @@ PUZZLES = (
         sizes=(1, 8, 31, 32, 33, 100, 257),
         shown=40,
         hints=(
-            "float next = simd_shuffle_down(own, 1); outside any if: an inactive lane offers nothing.",
+            "float next = simd_shuffle_down(own, 1); outside any if, because an inactive lane provides no value.",
             "Lane 31 reads a[i + 1] itself, if there is one.",
         ),
         budgets=(budgets.lanes_only, budgets.reads("a", 1.1)),
@@ -128,10 +128,10 @@ PUZZLES = (
     Puzzle(
         "farthest",
         "23 · Reduction by shuffles",
-        "out[0] is the one of the first 32 elements that is farthest from 0, with its sign: of 3, -5 and 4 it is -5. "
+        "out[0] is the element that is farthest from 0 among the first 32, with its sign: of 3, -5 and 4 it is -5. "
         "out[1] is that of the next 32, and so on. There is no function for this, so do it in five rounds: each lane "
-        "compares its value with that of the lane 16 further on, and keeps one of the two; then 8, 4, 2, 1. The length "
-        "is a multiple of 32.",
+        "compares its value with that of the lane 16 places later, and keeps the farther one; then 8, 4, 2 and 1 "
+        "places. The length is a multiple of 32.",
         """kernel void farthest(device const float* a, device float* out,
                      uint i [[thread_position_in_grid]],
                      uint lane [[thread_index_in_simdgroup]]) {
@@ -145,7 +145,7 @@ PUZZLES = (
         shown=32,
         hints=(
             "for (ushort gap = 16; gap > 0; gap /= 2) { float other = simd_shuffle_down(best, gap); … }",
-            "Lanes near the end get nothing useful; this does not matter, because only lane 0 writes its result.",
+            "Lanes near the end read nothing useful, which does no harm: only lane 0 writes its result.",
         ),
         budgets=(budgets.lanes_only, budgets.reads("a", 1)),
     ),
@@ -178,9 +178,9 @@ PUZZLES = (
         "partitioned",
         "25 · Ballot",
         "In each block of 32 elements, move those above 0 to the front and the others after them; both keep their "
-        "order. simd_ballot returns to every lane all answers to a question, one bit per lane: "
-        "uint(simd_vote::vote_t(simd_ballot(…))). The bits below its own tell a lane its new index. There is a thread "
-        "for each element, and the last block may be short.",
+        "order. simd_ballot gives every lane the answers of all lanes to a question, one bit per lane: "
+        "uint(simd_vote::vote_t(simd_ballot(…))). From the bits below its own, a lane computes its new index. There "
+        "is a thread for each element, and the last block may be short.",
         """kernel void partitioned(device const float* a, device float* out,
                         uint i [[thread_position_in_grid]],
                         uint lane [[thread_index_in_simdgroup]]) {
@@ -201,8 +201,8 @@ PUZZLES = (
     Puzzle(
         "polynomial",
         "26 · Broadcast",
-        "out[i] = c[0] + c[1] x[i] + c[2] x[i]² + … + c[31] x[i]³¹. A SIMD-group fetches the 32 coefficients once, one "
-        "for each lane, and simd_broadcast(value, lane) passes each of them to all lanes. The grid is rounded up: a "
+        "out[i] = c[0] + c[1] x[i] + c[2] x[i]² + … + c[31] x[i]³¹. A SIMD-group loads the 32 coefficients once, one "
+        "in each lane, and simd_broadcast(value, lane) passes each of them to all lanes. The grid is rounded up: a "
         "lane without an x still has a coefficient that the others need.",
         """kernel void polynomial(device const float* x, device const float* c, device float* out,
                        constant uint& n,
@@ -218,7 +218,7 @@ PUZZLES = (
         shown=32,
         hints=(
             "Use Horner's method, from the end: sum = sum * x + c[31], then c[30], …",
-            "Every lane takes part in every broadcast: no lane may return before the last one.",
+            "All lanes must execute every broadcast: no lane may return before the last one.",
             "for (ushort k = 32; k-- > 0;) sum = sum * own + simd_broadcast(mine, k);",
         ),
         budgets=(budgets.lanes_only, budgets.reads("c", 384 // _LANES)),
@@ -226,10 +226,10 @@ PUZZLES = (
     Puzzle(
         "scanned",
         "27 · Prefix sums",
-        "out[i] is the sum of a[0] to a[i], for n up to 256, by one threadgroup of 256. Puzzle 11 passes 16 barriers; "
-        "one is enough. simd_prefix_inclusive_sum returns to each lane the sum up to itself within its SIMD-group. The "
-        "last lane writes the total to threadgroup memory, and then each SIMD-group adds the totals of those before "
-        "it.",
+        "out[i] is the sum of a[0] to a[i], for n up to 256, by one threadgroup of 256. Puzzle 11 passes 16 "
+        "barriers; one is enough. simd_prefix_inclusive_sum gives each lane the sum of its SIMD-group's values up to "
+        "its own. The last lane writes the total to threadgroup memory, and then each SIMD-group adds the totals of "
+        "those before it.",
         """kernel void scanned(device const float* a, device float* out, constant uint& n,
                     uint t [[thread_position_in_threadgroup]],
                     uint lane [[thread_index_in_simdgroup]],

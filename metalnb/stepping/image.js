@@ -14,7 +14,7 @@ function metalnbImage(make, m, texts) {
   svg.setAttribute("preserveAspectRatio", "none");
   box.append(canvas, svg);
 
-  // The place in the picture of an element of the array; -1 where it is not drawn.
+  // An element's position in the picture; -1 if it is not drawn.
   const place = index => {
     const pixel = Math.floor(index / per);
     const y = Math.floor(pixel / shape[1]) - first[0], x = pixel % shape[1] - first[1];
@@ -65,7 +65,7 @@ function metalnbImage(make, m, texts) {
   });
   svg.addEventListener("pointerleave", () => { told.textContent = legend; });
 
-  // What of the array is drawn, in words.
+  // Describes which part of the array is drawn.
   const span = (what, at, count, step, all) => [
     count * step < all ? `${what} ${at} to ${Math.min(all, at + count * step) - 1}` : "",
     step > 1 ? `one in ${step} ${what}` : "",
@@ -73,7 +73,7 @@ function metalnbImage(make, m, texts) {
   const drawn = [...span("rows", first[0], rows, steps[0], shape[0]), ...span("columns", first[1], columns, steps[1], shape[1])]
     .filter(Boolean);
 
-  // What was written before a tick, and marks: pairs of an element and its class, the last on top.
+  // Draws the values written before a tick, and marks: pairs of an element and a class, the last on top.
   const draw = (tick, marks, position) => {
     values = before.slice();
     writers = new Map();

@@ -20,7 +20,7 @@ function metalnbStepper(name, data) {
   const across = plane ? size[0] : 32;
   const barriers = [...new Set(steps.flatMap(s => s.filter(x => x[2]).map(x => x[1])))].sort((a, b) => a - b);
 
-  // Of a thread before tick `at`: the step that it is about to take, by number; the count of its steps when it has ended.
+  // The number of the step that a thread is about to take before tick `at`; the count of its steps if it has ended.
   const pending = (t, at) => {
     let low = 0, high = steps[t].length;
     while (low < high) {
@@ -43,7 +43,7 @@ function metalnbStepper(name, data) {
   })();
 
   const begin = root => {
-    let thread = data.thread, tick = 0, since = 0;  // what has changed since then is marked
+    let thread = data.thread, tick = 0, since = 0;  // changes since tick `since` are marked
     const aim = data.aim && {memory: data.aim[0], element: data.aim[1], tick: data.aim[2]};
     root.dataset.ready = "1";
     root.textContent = "";
@@ -305,7 +305,7 @@ function metalnbStepper(name, data) {
       stripTitle.append(make("b", "", "threads "), tally.map((n, i) => n && `${n} ${said[i]}`).filter(Boolean).join(" · "));
     };
 
-    // What a thread's statement touches: memory, element, whether it is written.
+    // The accesses of a thread's statement: memory, element, whether it is written.
     const touched = (t, k) => k < steps[t].length && data.touches[t] ? data.touches[t][k] : [];
     // On an image: the last write, the other threads' current accesses, and the thread's own on top.
     const marks = (m, reads, where) => {

@@ -144,7 +144,7 @@ def _touches(touched: Sequence[Any], texts: _Texts) -> list[tuple[int, int, int,
     for touch in touched:
         value = touch.values[0] if touch.length == 1 and touch.values else touch.values
         row = touch.memory, touch.first, int(touch.written), texts(shown(value))
-        rows[row[:3] if touch.written else row] = row  # its state after the last of its fields
+        rows[row[:3] if touch.written else row] = row  # of a struct, the state after its last field
     return list(rows.values())
 
 

@@ -156,8 +156,8 @@ def compare(kernels: Any, /, *args: Any, names: Sequence[str] | None = None, **l
     They alternate batch by batch, and the order changes each round, so that a drift in the machine's speed affects all
     equally. Only the ratios of times within a round count. A winner is named when the 95 % confidence intervals of the
     median ratios lie more than 3 % above 1. Arrays that a kernel writes are restored before each batch and at the end.
-    A function has only the wall clock, so if one takes part, all are timed by it; a kernel's time by its device's clock
-    is shown as well.
+    A function has only the wall clock, so if one is compared, all are timed by it; the time of a kernel on its device's
+    clock is also shown.
 
     Parameters
     ----------

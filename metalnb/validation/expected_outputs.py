@@ -216,5 +216,5 @@ def _overlap(given: Arrays) -> bool:
 
 
 def _indivisible(n: int, side: int) -> int:
-    """Return the largest size up to ``n`` that is no multiple of a side, or ``n``."""
+    """Return the largest size up to ``n`` that is not a multiple of a side, or ``n``."""
     return n - 1 if side > 1 and n > 1 and n % side == 0 else max(1, n)

@@ -159,7 +159,7 @@ class Judge:
         infinite = not np.isnan(value)
         index = byte // param.type.size
         if unset and not self._given_unset:
-            if not any(f.kind == "own never written" for f in self.facts.found):  # else that finding names the source
+            if not any(f.kind == "own never written" for f in self.facts.found):  # that one names the source
                 line, column, source = self.place(place)
                 yield Finding("never written", line, column, thread, group, source=source)
             return

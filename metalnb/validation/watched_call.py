@@ -54,7 +54,7 @@ def judged(dispatch: Dispatch, seconds: float) -> tuple[Validation, Judge]:
     kernel, grid, threadgroup = dispatch.kernel, dispatch.grid, dispatch.threadgroup
     if dispatch.residents and not kernel.engine.caps.shared:
         message = (
-            f"validate: {kernel.signature.name} runs on engine {kernel.engine.name!r}, which has memory of its own. "
+            f"validate: {kernel.signature.name} runs on engine {kernel.engine.name!r}, which has its own memory. "
             "Pass NumPy arrays."
         )
         raise ArgumentError(message)
@@ -81,7 +81,7 @@ def judged(dispatch: Dispatch, seconds: float) -> tuple[Validation, Judge]:
     unwritten = {name: np.flatnonzero(none).tolist() for name, none in judge.unwritten.items() if none.any()}
     events, names, sizes = facts.events, facts.names, {p.name: max(1, p.type.size) for p in arrays}
 
-    def log() -> Log:  # which does not keep the watched memory alive
+    def log() -> Log:  # called later: it must not keep the watched memory alive
         return _log(events, names, sizes, grid, threadgroup)
 
     found = Validation(

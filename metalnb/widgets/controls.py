@@ -34,7 +34,7 @@ def control(knob: Knob, changed: Callable[[Any], None]) -> Any:
             value=float(knob.value), min=knob.low, max=knob.high, step=knob.step, readout_format=".4g", **common,
         )  # fmt: skip
     if knob.dtype.kind != "b":
-        made.add_class("metalnb-knob")  # whose arrow keys `nudge` handles
+        made.add_class("metalnb-knob")  # `nudge` handles the arrow keys of such an element
     made.observe(lambda change: changed(change["new"]), names="value")
     return made
 

@@ -151,7 +151,7 @@ def distribution(timing: Timing) -> str:
 
 
 def history(timings: Sequence[Timing], labels: Sequence[str]) -> str:
-    """Render the medians of the runs so far as a line; of a first run, which has no others beside it, its own times."""
+    """Render the medians of the runs so far as a line; for a first run, the times of that run."""
     if len(timings) == 1:
         taken = timings[0].seconds[-_DRAWN:]
         foot = _ends(f"1 run, from {seconds(min(taken))}", f"to {seconds(max(taken))}")

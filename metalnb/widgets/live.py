@@ -54,7 +54,7 @@ class Live(ABC):
 
     @property
     def widget(self) -> Any:
-        """The ipywidgets box, for a layout of your own."""
+        """The ipywidgets box, for your own layout."""
         if self._made is None:
             self._made = self._make()
         return self._made

@@ -1,8 +1,8 @@
-// Events on a widget: clicks on a map's cells, keys on sliders, drags and wheels on a picture. Python is told;
-// copying, saving and magnifying stay on the page.
+// Events on a widget: clicks on the cells of a map, keys on sliders, dragging and wheel on a picture. They are sent to
+// Python; copying, saving and magnifying are done by the page itself.
 const KEYS = { ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowLeft: [-1, 0], ArrowDown: [0, -1] };
-const ZOOM = 1.25; // of a key; a wheel's notch is about as much
-const FLASH = 1200; // milliseconds that a button says what it did
+const ZOOM = 1.25; // factor per key press, about that of a wheel's notch
+const FLASH = 1200; // milliseconds for which a button shows what it did
 const LOST = 2000; // milliseconds without a frame, after which the page asks for one
 
 function flash(button, text) {
@@ -37,7 +37,7 @@ function saveBytes(name, bytes, button) {
   flash(button, 'saved');
 }
 
-// A picture that cannot be computed for another window is magnified.
+// Magnifies a picture that cannot be recomputed for a part of its range.
 function magnifier(model) {
   const place = { x: 0, y: 0, scale: 1, ...model.get('place') };
   const draw = image => {
@@ -64,7 +64,7 @@ function magnifier(model) {
   };
 }
 
-// Python moves the window that the kernel computes; events within one screen frame are sent together.
+// Asks Python to move the range that the kernel computes; events within one screen frame are sent together.
 function mover(model) {
   let told = null;
   const tell = (image, dx, dy, by, x = 0, y = 0) => {
@@ -88,7 +88,7 @@ function mover(model) {
   };
 }
 
-// What the pointer draws is told once in a frame of the screen.
+// Sends what the pointer draws, once per screen frame.
 function pen(model) {
   let told = null;
   const tell = (point, rub) => {
@@ -112,7 +112,7 @@ function pen(model) {
   };
 }
 
-// Python makes no frame before the page has shown those already sent; it does not wait for lost ones.
+// Reports each frame shown. Python makes no new frame before; a lost frame is requested again.
 function watch(model) {
   let last = 0;
   const tell = at => {
@@ -178,7 +178,7 @@ function attach(model, root, listen) {
   const click = cell => model.send({ did: 'click', at: Number(cell.dataset.metalnbAt) });
   listen(root, 'click', event => {
     const part = event.target.closest('[data-metalnb-at], .metalnb-copy, [data-metalnb-save], [data-metalnb-record]');
-    if (part?.dataset.metalnbAt && event.detail === 0) click(part); // of a screen reader
+    if (part?.dataset.metalnbAt && event.detail === 0) click(part); // by a screen reader
     else if (part?.matches('.metalnb-copy')) copy(part, model.get('call'));
     else if (part?.dataset.metalnbSave) save(root, part);
     else if (part?.dataset.metalnbRecord && !recorder) {
@@ -188,13 +188,13 @@ function attach(model, root, listen) {
       model.send({ did: 'record' });
     }
   });
-  const recorded = (content, buffers) => { // for the view whose button was pressed
+  const recorded = (content, buffers) => { // only in the view whose button was pressed
     if (!content.save || !recorder) return;
     saveBytes(content.save, buffers[0], recorder);
     recorder = null;
   };
   model.on('msg:custom', recorded);
-  // A map is drawn anew while it fills, and a click within that time has no one target.
+  // A map is redrawn while it fills, so the press and the release of a click may have different targets.
   const number = event => event.target.closest?.('[data-metalnb-at]')?.dataset.metalnbAt;
   let pressed;
   listen(root, 'pointerdown', event => { pressed = number(event); });
@@ -236,7 +236,7 @@ function attach(model, root, listen) {
   }
   listen(root, 'wheel', event => {
     const image = picture(event);
-    if (!image || !root.contains(document.activeElement)) return; // a page that is scrolled past goes on
+    if (!image || !root.contains(document.activeElement)) return; // the page is being scrolled past the picture
     event.preventDefault();
     const box = image.parentElement.getBoundingClientRect();
     view.zoom(image, event.clientX - box.x, event.clientY - box.y, Math.exp(-event.deltaY / 500));
@@ -266,7 +266,7 @@ function attach(model, root, listen) {
       return;
     }
     event.preventDefault();
-    event.stopImmediatePropagation(); // a slider's own step, and the notebook's shortcuts
+    event.stopImmediatePropagation(); // keep the slider and the notebook's shortcuts from handling it too
   }, { capture: true });
 
   return () => {
@@ -284,7 +284,7 @@ export default {
     const ended = new AbortController();
     const listen = (root, kind, act, options = {}) => root.addEventListener(kind, act, { ...options, signal: ended.signal });
     let end = () => {};
-    const wait = () => { // the box around this element is put on the page later
+    const wait = () => { // the surrounding box is added to the page later
       const root = el.closest('.metalnb-live');
       if (root) end = attach(model, root, listen);
       else if (!ended.signal.aborted) requestAnimationFrame(wait);

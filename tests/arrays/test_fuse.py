@@ -262,7 +262,7 @@ def test_nans_and_nothing_are_those_of_the_ops() -> None:
     assert mnb.fuse(lambda a: mnb.sum(a, axis=-1))(mnb.ones((2, 0))).tolist() == [0, 0]
     with pytest.raises(ValueError, match="no elements to choose from"):
         top(mnb.ones((2, 0)))
-    with pytest.raises(ValueError, match="max over the last axis of arrays without axes"):
+    with pytest.raises(ValueError, match="max over the last axis of 0-d arrays"):
         top(mnb.asarray(1.0))
 
 
@@ -302,7 +302,7 @@ REFUSED = (
     (lambda a: mnb.sum(a), (mnb.ones, 2), TypeError, r"sum is fused only over the last axis; got axis=None .line \d+"),  # noqa: PLW0108
     (lambda a: a.max(0), (mnb.ones, 2), TypeError, "max is fused only over the last axis; got axis=0"),
     (lambda a: mnb.max(a, 0), (mnb.ones, 2), TypeError, "max is fused only over the last axis; got axis=0"),
-    (lambda a: a.sum(axis=-1) + 1, (mnb.ones, 2), TypeError, r"sum ends a fused function, and add goes on .*line \d+"),
+    (lambda a: a.sum(axis=-1) + 1, (mnb.ones, 2), TypeError, r"sum ends a fused function, and add uses it .*line \d+"),
     (lambda a: mnb.cumulative_sum(a), (mnb.ones, 2), TypeError, "cumulative_sum: takes an array; got Traced"),  # noqa: PLW0108
     (lambda a: a.cumsum(), (mnb.ones, 2), AttributeError, r"has no \.cumsum .*at the end sum, max, min and mean"),
     (lambda a: a[0], (mnb.ones, 2), TypeError, r"x\[…\] is not elementwise"),

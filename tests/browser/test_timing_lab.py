@@ -79,7 +79,7 @@ def test_a_comparison_of_several_has_strips_on_one_axis(page: Page) -> None:
     assert all(dots >= 15 for *_, dots in strips)
     at = [middle for _, _, middle, _ in strips]
     # They are ranked by their shares of each round, so if two are nearly equal, either may come first.
-    assert at[0] - min(at) < (max(at) - min(at)) / 5, "the fastest stands first"
+    assert at[0] - min(at) < (max(at) - min(at)) / 5, "the fastest is first"
     said = page.evaluate(f"{card(7, '')}.innerText")
     assert "wall clock" in said
     assert "since 2*x+y has no other" in said

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import metalnb as mnb
-from metalnb import cache, cache_upkeep
+from metalnb import cache, cache_limit
 from metalnb.engine.clang import driver
 from metalnb.msl.libclang import parse
 from metalnb.program import compiled as programs
@@ -33,13 +33,13 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 def scans(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     """Return a list that collects the cache folders scanned."""
     found: list[Path] = []
-    scan = cache_upkeep.Upkeep._scan
+    scan = cache_limit.Upkeep._scan
 
-    def counted(upkeep: cache_upkeep.Upkeep, limit: int | None) -> None:
+    def counted(upkeep: cache_limit.Upkeep, limit: int | None) -> None:
         found.append(upkeep._root)
         scan(upkeep, limit)
 
-    monkeypatch.setattr(cache_upkeep.Upkeep, "_scan", counted)
+    monkeypatch.setattr(cache_limit.Upkeep, "_scan", counted)
     return found
 
 
@@ -240,7 +240,7 @@ def test_a_damaged_count_is_made_again(damage: bytes, folder: Path) -> None:
 )  # fmt: skip
 def test_a_size_is_bytes_or_has_a_unit(value: str, limit: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("METALNB_CACHE_SIZE", value)
-    assert cache_upkeep.size_limit() == limit
+    assert cache_limit.size_limit() == limit
 
 
 @pytest.mark.parametrize("value", ["much", "-1", "1e9", "2GiB", "nan", "inf", "1 2", "9" * 400, "G", "٣"])
@@ -252,7 +252,7 @@ def test_what_is_no_size_is_said_once_and_a_gigabyte_holds(
     with pytest.warns(RuntimeWarning, match=r"METALNB_CACHE_SIZE is a size in bytes.* \(got .*\); 1G is used"):
         store.put(key(0), "text", b"kept")
     store.put(key(1), "text", b"kept")  # a warning is an error here
-    assert cache_upkeep.size_limit() == 10**9
+    assert cache_limit.size_limit() == 10**9
     assert store.usage()["text"].entries == 2
 
 

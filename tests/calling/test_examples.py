@@ -1,4 +1,4 @@
-"""Kernels that users bring from other systems, each compared with NumPy in float64.
+"""Kernels that users port from other systems, each compared with NumPy in float64.
 
 Inputs are new random numbers in every run, including edge cases; the seed is in the test's output.
 """

@@ -102,7 +102,7 @@ def test_what_is_printed_changes_nothing_of_what_is_computed(capsys: pytest.Capt
     ('log("no", t)', "the format has no conversions, and 1 value follows", '"no'),
     ('log("%f", float2(1))', "'%f' takes a float or half; this is float2", "float2"),
     ('log("%v4f", float2(1))', "'%v4f' takes a vector of 4: each a float or half; this is float2", "float2"),
-    ('log("%q", t)', "'%q' in the format is no conversion", '"%q'),
+    ('log("%q", t)', "'%q' in the format is not a conversion", '"%q'),
 ])  # fmt: skip
 def test_a_format_that_does_not_fit_is_an_error_at_its_place(call: Any, message: Any, at: Any) -> None:
     line = f"    os_log_default.{call};"

@@ -222,7 +222,7 @@ _WRONG = {
     "too short an array": (("few",), np.zeros(2, _PAIR_DTYPE),
         "field 'few' is Pair[3]; got an array of records, shape (2,). Pass a list of 3 dicts"),
     "text": (("few",), "abc", "field 'few' is Pair[3]; got str 'abc'. Pass a list of 3 dicts"),
-    "an array without axes": (("few",), np.array(1), "field 'few' is Pair[3]; got an array of int64, shape ()."),
+    "a 0-d array": (("few",), np.array(1), "field 'few' is Pair[3]; got an array of int64, shape ()."),
     "a number among them": (("few", 1), 3,
         "field 'few' is Pair[3]: element [1] is Pair; got int 3. Pass a dict {'a': …, 'b': …}, a dataclass or a"),
     "a field missing": (("few", 2), {"a": 1},

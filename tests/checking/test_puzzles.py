@@ -121,7 +121,7 @@ WRONG = {
     "turned_round": (
         ("31 - lane", "lane", "out[0] is"),
         ("31 - lane", "lane ^ 1", "out[0] is"),
-        ("simd_shuffle(a[i], 31 - lane)", "a[i + 31 - 2 * lane]", "right, but no SIMD-group function takes part"),
+        ("simd_shuffle(a[i], 31 - lane)", "a[i + 31 - 2 * lane]", "right, but no SIMD-group function is called"),
     ),
     "block_sums": (
         ("i < n ? a[i] : 0", "a[i]", "beyond the end"),

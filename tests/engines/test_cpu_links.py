@@ -23,7 +23,7 @@ from metalnb.engine.unit import Unit
 from metalnb.engine.vectoriser.simd_forms import form_for
 from metalnb.engine.vectoriser.vectorise import asks_for_simdgroup
 
-pytestmark = pytest.mark.skipif(platform.system() != "Linux", reason="links with what ziglang brings for Linux")
+pytestmark = pytest.mark.skipif(platform.system() != "Linux", reason="links with ziglang's files for Linux")
 CELL = """
 #include <metal_stdlib>
 using namespace metal;
@@ -56,7 +56,7 @@ def made(triple: str, kernel: str) -> tuple[bytes, bytes, Unit]:
     parts = [driver.compiled(unit, text, Target("cpu", toolchain.PRELUDE, flags), *toolchain.ORDERED)]
     parts.append(toolchain.runtime_object(way, flags))
     if triple.startswith("x86_64"):
-        parts.append(toolchain.runtime_object("halves", flags))
+        parts.append(toolchain.runtime_object("half_conversions", flags))
     if triple == WINDOWS:
         parts.append(toolchain.runtime_object("windows_calls", flags))
     return parts[0], linked(*parts, triple=triple), unit
@@ -71,7 +71,7 @@ def made_in_lanes(triple: str, kernel: str) -> bytes:
     module = read(vector_build.thread_text(unit, flags=flags))
     form = form_for((200, 1, 1), (64, 1, 1), simd=asks_for_simdgroup(module))
     code = vector_build.object_of(vector_build.vectorised(module, form, flags), unit, flags)
-    names = ["lanes", *(["halves"] if triple.startswith("x86_64") else []), *(["windows_calls"] * (triple == WINDOWS))]
+    names = ["lanes", *["half_conversions"] * triple.startswith("x86_64"), *["windows_calls"] * (triple == WINDOWS)]
     return linked(code, *(toolchain.runtime_object(name, flags) for name in names), triple=triple)
 
 
@@ -90,7 +90,8 @@ def test_halves_of_doubles_are_rounded_once(tmp_path: Path) -> None:
     flags = (*toolchain.flags_for(LINUX), "-mf16c")
     run_tool([*driver.clang(), *flags, "-std=c17", "-nostdinc", "-c", str(source), "-o", str(out)])
     assert b"__truncdfhf2" in out.read_bytes()
-    library = toolchain.library(linked(out.read_bytes(), toolchain.runtime_object("halves", flags), triple=LINUX))
+    conversions = toolchain.runtime_object("half_conversions", flags)
+    library = toolchain.library(linked(out.read_bytes(), conversions, triple=LINUX))
     dice = np.random.default_rng()
     halves = np.arange(1 << 16, dtype=np.uint16).view(np.float16).astype(np.float64)
     halves = halves[np.isfinite(halves)]

@@ -62,7 +62,7 @@ FAULTS = {
     "read near 2^31": Fault("a[i] = b[k];", 2**31 - 1, R, "b", 2**31 - 1),
     "read at uint(-1)": Fault("a[i] = b[uint(k)];", -1, R, "b"),
     "read near 2^32 elements, as long": Fault("a[i] = b[long(k) * 4];", 2**30, R, "b"),
-    "read one behind the last": Fault("a[i] = b[i + 1];", 0, R, "b", 64),
+    "read one past the last": Fault("a[i] = b[i + 1];", 0, R, "b", 64),
     "read one before the first": Fault("a[i] = b[i - 1];", 0, R, "b"),
     "read in a loop that runs on": Fault(
         "float x = 0; for (int j = 0; j <= k; ++j) x += b[j]; a[i] = x;", 64, R, "b", 64),

@@ -209,7 +209,7 @@ def test_idioms_on_floats(name: str) -> None:
 
 
 def test_what_is_left_out_is_named() -> None:
-    cell = ON_FLOATS["render functions beside a kernel"][0] + "\n// told again in a text of its own"
+    cell = ON_FLOATS["render functions beside a kernel"][0] + "\n// again in its own text"
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
         mnb.compile(cell, engine="cpu")

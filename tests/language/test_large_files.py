@@ -241,7 +241,7 @@ def test_a_header_loses_what_no_kernel_names_through_the_cell_and_other_headers(
     program = mnb.compile(cell, headers=HEADERS, engine="cpu")
     k, whole = program.k.unit.texts, {name: header.edited.text for name, header in program.k.unit.headers.items()}
     assert "near_one" in k["b.h"]
-    assert "headed" in k["b.h"]  # its head is another file's macro, and it has a function of its own
+    assert "headed" in k["b.h"]  # its head is another file's macro, and it has its own function
     assert not [word for word in ("idle_a", "idle_b") if word in k["a.h"] + k["b.h"]]
     assert [len(k[name].encode()) for name in HEADERS] == [len(whole[name].encode()) for name in HEADERS]
     assert [k[name].count("\n") for name in HEADERS] == [whole[name].count("\n") for name in HEADERS]

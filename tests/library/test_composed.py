@@ -84,8 +84,8 @@ def test_nan_is_as_the_dtype_has_it() -> None:
 
 
 REFUSED = (
-    (lambda x: mnb.quantile(x, 1.5), ValueError, "must lie between 0 and 1; got 1.5"),
-    (lambda x: mnb.percentile(x, -1), ValueError, "must lie between 0 and 100; got -1.0"),
+    (lambda x: mnb.quantile(x, 1.5), ValueError, "must be between 0 and 1; got 1.5"),
+    (lambda x: mnb.percentile(x, -1), ValueError, "must be between 0 and 100; got -1.0"),
     (lambda x: mnb.quantile(x, 0.5, method="best"), ValueError, "no method 'best'; there are: linear"),
     (lambda x: mnb.nanmax(x[:0]), ValueError, "no elements to choose from"),
     (lambda x: mnb.nanargmax(mnb.asarray([math.nan])), ValueError, "are NaN somewhere"),

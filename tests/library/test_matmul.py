@@ -66,7 +66,7 @@ def kernels_of(a: Array, b: Array) -> list[str]:
 
 # A shape for each path: its description, its factors' shapes and layouts, and the kernels that should run.
 WAYS = [
-    ("rows where they lie", (37, 50), "plain", (50, 70), "plain", ["matmul"]),
+    ("rows in place", (37, 50), "plain", (50, 70), "plain", ["matmul"]),
     ("a column of one panel", (37, 50), "plain", (50, 5), "plain", ["matmul"]),
     ("packed columns", (37, 30), "plain", (30, 70), "transposed", ["pack_4", "matmul_panels"]),
     ("packed columns, rows apart", (37, 30), "transposed", (30, 70), "transposed", ["pack_4", "matmul"]),

@@ -189,7 +189,7 @@ REFUSED = (
     (lambda: mnb.group_norm(ones(2, 3), 2), "3 channels do not make 2 groups"),
     (lambda: mnb.one_hot(mnb.asarray([1, 5]), 3), "from 1 to 5 have no place among 3 classes"),
     (lambda: mnb.embedding(mnb.asarray([0]), ones(3)), "weight has two axes"),
-    (lambda: mnb.dropout(ones(3), 1.5), "p must lie between 0 and 1; got 1.5"),
+    (lambda: mnb.dropout(ones(3), 1.5), "p must be between 0 and 1; got 1.5"),
     (lambda: mnb.glu(ones(3)), "must have an even length; got 3"),
     (lambda: mnb.prelu(ones(2, 3), ones(2)), "needs 1 weight or 3"),
     (lambda: mnb.mse_loss(ones(3), ones(2)), "must have one shape"),

@@ -30,7 +30,7 @@ def test_a_narrow_threadgroup_breaks_rows_in_pieces() -> None:
     x = np.zeros((64, 64), np.float32)
     text = TRANSPOSE.replace("out[g.x * 64 + g.y]", "out[g.y * 64 + g.x]")
     found = findings(profiled(text, x, np.zeros_like(x), threadgroup=(4, 8)))
-    assert "they lie in 8 pieces. Make threadgroups 32 wide, so that a SIMD-group stays in one row." in str(found[0])
+    assert "they are in 8 pieces. Make threadgroups 32 wide, so that a SIMD-group stays in one row." in str(found[0])
     assert findings(profiled(text, x, np.zeros_like(x), threadgroup=(32, 8))) == ()
 
 
@@ -48,8 +48,8 @@ def matvec(index: str, grid: tuple[int, int], threadgroup: tuple[int, int]) -> P
 @pytest.mark.parametrize(
     ("index", "grid", "threadgroup", "cure"),
     [
-        ("at.x * 1024 + k", (256, 1), (64, 1), "Let the lanes of a SIMD-group walk together, neighbours"),
-        ("at.y * 4096 + at.x * 1024 + k", (4, 64), (4, 16), "Let the lanes of a SIMD-group walk together"),
+        ("at.x * 1024 + k", (256, 1), (64, 1), "Let the lanes of a SIMD-group advance together, adjacent"),
+        ("at.y * 4096 + at.x * 1024 + k", (4, 64), (4, 16), "Let the lanes of a SIMD-group advance together"),
         ("at.x * 1024 + k", (64, 16), (16, 4), "Swap the indices"),  # at.y: one address for all
         ("at.x * 1024 + k", (64, 16), (32, 4), "Swap the indices"),
         ("at.x * 32768 + k * 32", (64, 1), (64, 1), "Swap the indices"),  # reads a sector once: not along a row
@@ -60,7 +60,7 @@ def test_what_goes_along_memory_by_itself_shall_go_together(
 ) -> None:  # fmt: skip
     found = next(f for f in findings(matvec(index, grid, threadgroup)) if f.kind == "uncoalesced")
     assert f". {cure}" in str(found)
-    assert ("and each walks through memory alone, in 1,024 steps" in str(found)) == ("together" in cure)
+    assert ("and each walks its own range of memory, in 1,024 steps" in str(found)) == ("together" in cure)
 
 
 def turned_tile(kind: str, rows: int, columns: int, threadgroup: tuple[int, int]) -> Profile:
@@ -109,8 +109,8 @@ def test_too_few_threadgroups_for_a_device_are_a_finding_where_it_takes_long() -
     x = np.zeros(1024, np.float32)
     found = profiled(text, x, np.zeros_like(x), threadgroup=256)
     assert str(findings(found)[-1]).startswith(
-        "line 5, the costliest: the grid has 4 threadgroups, so that 128 of the 132 processors of an NVIDIA H100 SXM "
-        "have nothing to do. Let more threads share the work"
+        "line 5, the costliest: the grid has 4 threadgroups, so 128 of the 132 processors of an NVIDIA H100 SXM "
+        "are idle. Let more threads share the work"
     )
     assert not any(f.kind == "idle" for f in findings(replace(found, devices=("M2",), groups=10)))
     short = turned_tile("float", 32, 32, (32, 32))  # ends faster than a launch takes

@@ -10,8 +10,9 @@ import metalnb as mnb
 from metalnb.profiling.access_picture import access_picture, access_words
 from metalnb.profiling.cost_findings import findings
 from metalnb.profiling.device_table import DEVICES
+from metalnb.profiling.occupancy import occupancy
 from metalnb.profiling.profile_record import Profile
-from metalnb.profiling.time_bounds import estimate_text, occupancy, time_bounds
+from metalnb.profiling.time_bounds import estimate_text, time_bounds
 
 HEAD = "#include <metal_stdlib>\nusing namespace metal;\n"
 TILE = """kernel void f(device const float* x, device float* out, uint2 i [[thread_position_in_threadgroup]],
@@ -49,9 +50,9 @@ def test_a_bank_conflict_is_named_with_its_line_count_and_cure(tile: Profile) ->
     (found,) = findings(tile)
     assert (found.line, found.kind) == (8, "conflicts")
     assert found.sentence == (
-        "line 8: 32 lanes need 32 passes over the banks of threadgroup memory (t) where 1 would do: 992 passes more; "
-        "neighbours are 32 words apart, and there are 32 banks. Make the array's rows one element longer, so that a "
-        "column lies in different banks."
+        "line 8: 32 lanes need 32 passes over the banks of threadgroup memory (t) where 1 would do: 992 extra passes; "
+        "neighbours are 32 words apart, and there are 32 banks. Make the array's rows one element longer, so that the "
+        "elements of a column are in different banks."
     )
 
 
@@ -88,7 +89,7 @@ def test_what_is_well_done_has_no_finding() -> None:
     ("kind", "text", "said"),
     [
         ("atomics", "atomic_fetch_add_explicit((device atomic_uint*)y, 1, memory_order_relaxed);",
-         "31 find a lane before them at the same address, up to 32 lanes at one"),
+         "31 share an address with an earlier lane, up to 32 lanes at one"),
         ("divergence", "if (i % 2) { float s = x[i]; for (int k = 0; k < 99; ++k) s = s * s + x[k]; y[i] = s; }",
          "with 16.1 of 32 lanes"),
         ("reread", "float s = 0; for (int k = 0; k < 512; ++k) s += x[k * 8 + i % 8]; y[i] = s;", "Stage a tile"),

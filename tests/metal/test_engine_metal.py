@@ -140,7 +140,7 @@ kernel void f(device real* x, uint i [[thread_position_in_grid]]) { x[i] = 2; }"
     metal(source, msl="3.2").f(x)
     assert (x == 2).all()
     with pytest.raises(mnb.CompileError, match=r"'bfloat' needs MSL 3\.1; this macOS has MSL 3\.0"):
-        metal("kernel void f(device float* x) { x[0] = bfloat(x[0]); } // nobody asked for a version").f(x)
+        metal("kernel void f(device float* x) { x[0] = bfloat(x[0]); } // no version was requested").f(x)
 
 
 BRANCHES = """

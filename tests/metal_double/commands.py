@@ -281,7 +281,7 @@ class MTLComputeCommandEncoder(ObjCObject):
     def setThreadgroupMemoryLength_atIndex_(self, length: int, index: int) -> None:
         self._open()
         must(index < _BUFFERS, f"threadgroup index {index}")
-        must(length % 16 == 0, f"threadgroup memory of {length} bytes, no multiple of 16")
+        must(length % 16 == 0, f"threadgroup memory of {length} bytes, not a multiple of 16")
         self._lengths[index] = length
 
     @selector("dispatchThreads:threadsPerThreadgroup:", "SS")
@@ -342,7 +342,7 @@ class MTLComputeCommandEncoder(ObjCObject):
         memory, offset = self._buffers[param.index]
         least = min(param.type.alignment or 1, 16)
         multiple = max(least, 4) if param.space == "constant" else least
-        must(offset % multiple == 0, f"offset {offset} of {param.name} is no multiple of {multiple}")
+        must(offset % multiple == 0, f"offset {offset} of {param.name} is not a multiple of {multiple}")
         size = param.type.size if param.reference else 0
         must(memory.size - offset >= size, f"{memory.size - offset} bytes for {param.name}, which has {size}")
         return memory[offset:]

@@ -109,7 +109,7 @@ def library_of(source: str, options: MTLCompileOptions) -> MTLLibrary:
     made = cell.instantiations
     if any(word.startswith("os_log") for word in words(cell)):
         must(options.logging, "a cell that logs, compiled without logging")
-    must(options.macros in ({}, {"METALNB": "1"}), "the front end that stands in for the compiler knows no other")
+    must(options.macros in ({}, {"METALNB": "1"}), "the front end that stands in for the compiler supports no other")
     must(options.macros or not re.search(r"\bMETALNB\b", source), "Metal's compiler does not define METALNB by itself")
     if cell.expands:
         from metalnb.engine.clang.driver import expand

@@ -210,7 +210,7 @@ def test_a_constant_made_of_function_constants_gates_an_argument(gate: str) -> N
 @pytest.mark.parametrize(
     ("gate", "message"),
     [
-        ("nothing", "'nothing' is no function constant"),
+        ("nothing", "'nothing' is not a function constant"),
         ("floating", "'floating' is not made of function constants alone: metalnb cannot read 'sqrt'"),
     ],
 )

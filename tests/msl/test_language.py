@@ -94,7 +94,7 @@ namespace a::b { constant float c = 4; float f() { return c; } } namespace d = a
 { y[0] = d::f(); }
 """, [4]),
     # Operators
-    ("operators of one's own", """
+    ("user-defined operators", """
 struct C { float r, i; C operator*(C o) const { return {r * o.r - i * o.i, r * o.i + i * o.r}; }
     bool operator==(C o) const { return r == o.r; } float operator()(int k) const { return k ? i : r; }
     float operator[](int k) const { return k ? i : r; } };

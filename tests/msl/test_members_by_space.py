@@ -31,7 +31,7 @@ _MEMBERS = {
     "one that calls another": (
         "int other() {q} {{ return {n}; }} int get() {q} {{ return v * 10 + other() * 2 - this->other(); }}", "X.get()",
     ),
-    "one defined behind its class": ("int get(int a) {q};", "X.get(0)"),
+    "one defined after its class": ("int get(int a) {q};", "X.get(0)"),
     "a trailing type": ("auto get() {q} -> int {{ return v * 10 + {n}; }}", "X.get()"),
     "subscripts": ("int operator[](uint i) {q} {{ return v * 10 + {n} + int(i); }}", "X[0]"),
     "calls": ("int operator()(int a) {q} {{ return v * 10 + {n} + a; }}", "X(0)"),
@@ -89,7 +89,7 @@ def test_a_member_is_the_one_of_its_object(what: str, spaces: tuple[str, ...], c
     # A const object needs a const member; those of d and c are const.
     own = {space: f"{'const ' if space == 'device' else const}{space}" for space in spaces}
     members = " ".join(declared.format(q=own[space], n=_NUMBER[space]) for space in spaces)
-    behind = what == "one defined behind its class"
+    behind = what == "one defined after its class"
     definitions = "".join(
         f"int S::get(int a) {own[space]} {{ return v * 10 + {_NUMBER[space]} + a; }}\n" for space in spaces if behind
     )

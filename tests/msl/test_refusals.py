@@ -470,16 +470,16 @@ REFUSED_BY_CLANG = (
     # Types composed of elements (MSL 2.2, 2.3)
     ("a matrix of a class", "struct C { float r, i; };\n{ matrix<C, 4, 4> §m; y[i] = m[0][0].r; }",
      "a matrix has elements of type half, float or bfloat",
-     "choose one of these types; a class of your own goes into an array (MSL 2.3)"),
+     "choose one of these types; your own class goes into an array (MSL 2.3)"),
     ("a matrix of integers", "{ matrix<int, 2, 2> §m; y[i] = m[0][0]; }",
      "a matrix has elements of type half, float or bfloat",
-     "choose one of these types; a class of your own goes into an array (MSL 2.3)"),
+     "choose one of these types; your own class goes into an array (MSL 2.3)"),
     ("a SIMD-group's matrix of a class", "struct C { float r, i; };\n{ simdgroup_matrix<C, 8, 8> §m; y[i] = 1; }",
      "a simdgroup_matrix has elements of type half, float or bfloat",
-     "choose one of these types; a class of your own goes into an array (MSL 2.3.4)"),
+     "choose one of these types; your own class goes into an array (MSL 2.3.4)"),
     ("a vector of a class", "struct C { float r, i; };\n{ vec<C, 4> §v; y[i] = v[0].r; }",
      "a vec has elements of type bool, bfloat or a built-in number",
-     "choose one of these types; a class of your own goes into an array (MSL 2.2)"),
+     "choose one of these types; your own class goes into an array (MSL 2.2)"),
     # Operations that an atomic lacks (MSL 6.15.4)
     *(
         (f"{name} of {type_} in {space}",

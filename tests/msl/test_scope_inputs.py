@@ -75,7 +75,7 @@ _USES = {
         "uint f(uint a) { return gid.x * a; } int f(int) { return 0; } template <class T> T g(T a) { return f(a); }",
         "g(2u) + g(0)"),
     "a member": ("struct S { uint a; uint f(uint b) const { return gid.x * a * b; } };", "S{1}.f(2)"),
-    "a member behind its class": (
+    "a member after its class": (
         "struct S { uint a; uint f() const; }; uint S::f() const { return gid.x * a; }", "S{2}.f()"),
     "a member that calls another": (
         "struct S { uint f() { return gid.x; } uint g() { return f() + this->f(); } };", "S().g()"),
@@ -147,7 +147,7 @@ _KERNELS = {
         "template <class T> kernel void t(device T* y, uint l [[thread_index_in_simdgroup]]) { put(y, T(0 * l)); }\n"
         'template [[host_name("k")]] kernel void t<uint>(device uint* y, uint l [[thread_index_in_simdgroup]]);',
     "in a namespace": "namespace n { kernel void k(device uint* y) { put(y, 0u); } }",
-    "behind another that needs no input": "kernel void l(device uint* y) { y[0] = 1; }\n"
+    "after another that needs no input": "kernel void l(device uint* y) { y[0] = 1; }\n"
                                           "kernel void k(device uint* y) { put(y, 0u); }",
 }  # fmt: skip
 

@@ -173,8 +173,8 @@ def test_several_constants(shell: InteractiveShell, run: Run) -> None:
         ("--constant N=unheard_of", "--constant N=unheard_of: NameError"),
         ("--constant N", "'N' is not of the form NAME=VALUE, like TILE=16"),
         ("--math sloppy", "invalid choice: 'sloppy'"),
-        ("--name 2fast", "'2fast' is no Python name"),
-        ("--name class", "'class' is no Python name"),
+        ("--name 2fast", "'2fast' is not a Python name"),
+        ("--name class", "'class' is not a Python name"),
         ("--header h --name prog", "--name and --constant belong to the cells that include it"),
         ("--header h --constant N=1", "--name and --constant belong to the cells that include it"),
         ("--grid 3", "unrecognized arguments: --grid 3"),
@@ -327,10 +327,10 @@ def test_a_host_name_that_python_cannot_bind_is_said(shell: InteractiveShell, ru
     template [[host_name("copy.float")]] kernel void copy<float>(device float*, uint);
     """
     program = run(f"%%metal\n{dedent(cell)}").result
-    told = "note: kernel 'copy.float' is no Python name: call it as program['copy.float'] with %%metal --name program"
+    told = "kernel 'copy.float' is not a Python name: call it as program['copy.float'] with %%metal --name program"
     assert told in capsys.readouterr().out
     run(f"%%metal --quiet --name made\n{dedent(cell)}")
-    assert "is no Python name: call it as made['copy.float']\n" in capsys.readouterr().out
+    assert "is not a Python name: call it as made['copy.float']\n" in capsys.readouterr().out
     np.testing.assert_array_equal(program["copy.float"](grid=3), [0, 1, 2])
 
 

@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parents[2]
 # From the bottom up. A name means a module, or those modules of a room that have no longer name here. A new room must
 # be added at the lowest place from which it can reach what it imports. Modules of one layer do not import each other.
 LAYERS = (
-    ("cache_upkeep",),
+    ("cache_limit",),
     ("tracebacks", "dtypes", "cache", "free_memory", "installed", "library_includes", "rendering"),
     ("errors", "metal_lexer"),
     ("msl.signature",),

@@ -20,6 +20,7 @@ def test_what_people_read_is_looked_at() -> None:
     names = {path.relative_to(ROOT).as_posix() for path in files()}
     assert {"README.md", "CHANGELOG.md", "docs/cpu.md", "magics/cell.py", "metalnb/engine/base.py"} <= names
     assert {"notebooks/01_first_kernel.ipynb", "library_kernels/metal/sort.metal", "tests/words.py"} <= names
+    assert {"Makefile", ".ci/run", ".github/workflows/linux.yml", "labextension/src/msl.js"} <= names
 
 
 @pytest.mark.parametrize(
@@ -31,7 +32,11 @@ def test_what_people_read_is_looked_at() -> None:
         ("a.py", "x = 1  # " + SAMPLE.format("# "), 1),
         ("a.metal", "int x;\n    // " + SAMPLE.format("    // "), 2),
         ("a.h", "int x;\n/* " + SAMPLE.format(" * ") + " */", 2),
+        ("a.js", "let x;\n// " + SAMPLE.format("// "), 2),
+        ("Makefile", "x:\n\n# " + SAMPLE.format("# "), 3),
+        ("a.yml", "x: 1 # " + SAMPLE.format("# "), 1),
         ("a.ipynb", json.dumps({"cells": [{"cell_type": "markdown", "source": [SAMPLE.format("")]}]}), 1),
+        ("a.ipynb", json.dumps({"cells": [{"cell_type": "code", "source": ["x = 1\n# " + SAMPLE.format("# ")]}]}), 2),
     ],
 )  # fmt: skip
 def test_a_word_is_found_at_its_line(name: str, text: str, first: int, tmp_path: Path) -> None:
@@ -51,6 +56,7 @@ def test_a_word_is_found_at_its_line(name: str, text: str, first: int, tmp_path:
         ("a.py", "as_a_rule = 'kin'  # there is no number\n"),
         ("a.metal", "int any; more(as, a);\n"),
         ("a.ipynb", json.dumps({"cells": [{"cell_type": "code", "source": ["any more"]}]})),
+        ("a.yml", "any more: as#a rule\n"),
     ],
 )
 def test_code_and_right_uses_are_left_alone(name: str, text: str, tmp_path: Path) -> None:

@@ -68,7 +68,7 @@ def test_products_are_those_of_one_thread_at_a_time(kinds: tuple[str, str, str])
 @pytest.mark.parametrize("start", [2.0**-60, -(2.0**-60), 2.0**-149, 0])
 def test_a_product_and_its_sum_are_rounded_once(start: float) -> None:
     text = f"{HEAD}#define D float\n#define A float\n#define B float\n{PRODUCTS}"
-    side, half_way = 1 + 2.0**-12, 1 + 2.0**-11 + 2.0**-24  # the square of the first lies between two floats
+    side, half_way = 1 + 2.0**-12, 1 + 2.0**-11 + 2.0**-24  # the square of the first is between two floats
     x, out = np.zeros(128, np.float32), np.zeros(64, np.float32)
     diagonal = np.flatnonzero((np.stack([ROW, ROW], 1) == np.stack([COLUMN, COLUMN + 1], 1)).ravel())
     x[diagonal] = x[64 + diagonal] = side

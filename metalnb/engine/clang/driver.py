@@ -78,7 +78,7 @@ def clang() -> tuple[str, ...]:
         return (named,)
     spec = importlib.util.find_spec("ziglang")
     if spec is None or not spec.submodule_search_locations:
-        message = "no compiler: the package ziglang, which brings clang, is missing: pip install ziglang"
+        message = "no compiler: the package ziglang, which contains clang, is missing: pip install ziglang"
         raise EngineUnavailable(message)
     binary = Path(spec.submodule_search_locations[0]) / ("zig.exe" if os.name == "nt" else "zig")
     return (str(binary), "clang")

@@ -33,7 +33,7 @@ _LONG = 20_000  # clang compiles that many in one to five seconds, depending on 
 _ENDLESS = 50_000
 _WORTH_A_CALL = 1_000
 _MOST_ITERATIONS = 64  # clang unrolls no longer loop by itself
-_RUNTIME = "metalnb_"  # where threads may wait for one another
+_RUNTIME = "metalnb_"  # functions in which threads may wait for each other
 _LONG_VECTORS, _LONG_NARROW = 10_000, 20_000  # lines
 _NARROW = 128  # bits of a register, so that a vector of 32 floats takes eight
 # The preparation for code generation, which took 20 of 25 seconds for 27,000 lines of vector code.
@@ -149,9 +149,9 @@ def _iterations(body: Sequence[str]) -> list[int]:
     if not any(" !llvm.loop " in text for text in body):
         return [1] * len(body)
     labels: dict[str, int] = {}
-    bounds: dict[str, tuple[int, str]] = {}  # of a block, and the variable that is compared
-    variables: dict[str, str] = {}  # of a value, where it was loaded from
-    steps: dict[str, int] = {}  # of a variable, in this block
+    bounds: dict[str, tuple[int, str]] = {}  # by block: a bound, and the variable compared with it
+    variables: dict[str, str] = {}  # by value: the variable that it was loaded from
+    steps: dict[str, int] = {}  # by variable: what this block adds to it
     times = [1] * len(body)
     label = ""
     for i, text in enumerate(body):

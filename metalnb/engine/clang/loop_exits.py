@@ -29,7 +29,7 @@ T = TypeVar("T")
 _HEADED = frozenset({"if", "switch", "for", "while"})
 _BACK, _NEVER = "{ if ($never()) continue; ", "$never() || ("
 _ENDS = frozenset({";"})
-_FLAGS = frozenset({"&&", "||", "!", "and", "or", "not"})  # in a loop's condition
+_FLAGS = frozenset({"&&", "||", "!", "and", "or", "not"})  # words of a condition, besides its operands
 
 
 class _Edit(NamedTuple):

@@ -47,7 +47,7 @@ def call_site_ranks(code: bytes, file: bytes, ends: Mapping[Place, Place]) -> by
         return b""
     if ".debug_line" in after.sections:
         chains = DebugLines(file).chains([p - 1 for p in places])
-    else:  # on a Mac they stay in the object file
+    else:  # on a Mac debug information stays in the object file
         chains = DebugLines(code).chains([p - 1 - shift for p in places])
     keys = [tuple(_ordered(line, ends) for line in reversed(chain)) for chain in chains]
     rank = {key: i + 1 for i, key in enumerate(sorted(set(keys)))}

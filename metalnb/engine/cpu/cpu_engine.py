@@ -25,8 +25,8 @@ from ..vectoriser.not_vectorised import NotVectorised
 from . import toolchain
 from .entry_texts import fiber_text
 from .lanes.vector_binary import VectorBinary, VectorCode, opened
-from .watched.background_runs import BackgroundRun, in_order
 from .watched.checked_ticket import CheckedTicket
+from .watched.interruptible_runs import BackgroundRun, in_order
 from .watched.watch import Watch
 
 if TYPE_CHECKING:

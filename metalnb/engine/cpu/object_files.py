@@ -141,6 +141,6 @@ def _macho(data: bytes) -> ObjectFile:
     for start, first, many in relocations:
         for i in range(many):
             place, what = struct.unpack_from("<iI", data, first + i * 8)
-            if what >> 27 & 1:  # it refers to a symbol
+            if what >> 27 & 1:  # the relocation refers to a symbol
                 calls.append((start + place, found[what & 0xFFFFFF][0]))
     return ObjectFile(sections, symbols, calls)

@@ -18,7 +18,7 @@ from .toolchain import lent_region
 __all__ = ["MOST_LINES", "formatted", "run_printing"]
 
 MOST_LINES = 1000  # per dispatch
-_BYTES = 1 << 20  # for their output
+_BYTES = 1 << 20  # for the output of a dispatch
 _LINE, _PRINTED = struct.Struct("<QIIII"), struct.Struct("<4QII")
 _lock = threading.Lock()
 

@@ -80,8 +80,8 @@ _PLAIN = (
 )  # fmt: skip
 
 
-# For fibers: record the call site of each call; no tail calls, no merged calls. `if (c) y = simd_sum(a); else
-# y = simd_sum(b);` once became a single call, at which all lanes converged.
+# For fibers: record the call site of each call; no tail calls, no merged calls. Otherwise `if (c) y = simd_sum(a); else
+# y = simd_sum(b);` may become a single call, at which all lanes would converge.
 ORDERED = ("-gdwarf-4", "-gline-tables-only", "-fno-optimize-sibling-calls", "-mllvm", "-enable-tail-merge=false")
 
 
@@ -135,7 +135,7 @@ def _parts(way: str) -> list[bytes]:
     """Return the runtime's object files that a kernel is linked with."""
     parts = [runtime_object(way)]
     if target_triple().startswith("x86_64"):
-        parts.append(runtime_object("halves"))
+        parts.append(runtime_object("half_conversions"))
     if sys.platform == "win32":
         parts.append(runtime_object("windows_calls"))
     return parts

@@ -21,7 +21,7 @@ Planned = tuple[Callable[[], int], bytes]  # a complete driver call, and its pla
 _PLACE = struct.Struct("16I")  # struct $launch of grid_place.h
 _WATCH = struct.Struct("3Q")  # limits, faults, flag
 _MOST = 65535  # blocks along y and z
-_LAYERS = 64  # in a block
+_LAYERS = 64  # threads along z in a block
 
 
 class DriverLaunch(NamedTuple):

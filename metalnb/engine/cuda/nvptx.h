@@ -98,7 +98,7 @@ inline void $memory_fence(metal::uint scope, metal::uint) {
 }
 $any_lanes void $simd_barrier(metal::uint) { __nvvm_bar_warp_sync(__nvvm_activemask()); }
 
-// ---- SIMD-groups: warps. Only active threads take part: each operation covers the lanes that execute it together.
+// ---- SIMD-groups: warps. Only active threads participate: each operation covers the lanes that execute it together.
 #define $CHEAP_SHUFFLES 1  // any lane's value in one instruction
 $any_lanes metal::uint $simd_ballot(bool x) { return __nvvm_vote_ballot_sync(__nvvm_activemask(), x); }
 

@@ -32,7 +32,7 @@ class Events:
     Attributes
     ----------
     count : iterator
-        The numbers of dispatches that have no events of their own.
+        The numbers of dispatches without their own events.
     last : int
         The last number assigned; at least that many dispatches are in the stream.
     """
@@ -53,7 +53,7 @@ class Events:
             self._mark(number)
             first = self._marks[0][0]
         if number - first >= _MOST:
-            self.wait(first)  # its status is returned by the next wait, too
+            self.wait(first)  # an error is also the next wait's status
 
     def _mark(self, number: int) -> Any:
         event = self.record(timed=False)

@@ -19,15 +19,15 @@ from .rewriting.checks import CheckedModule, Checks, checked
 
 __all__ = ["CheckChoice", "KernelChecks", "hopeful_facts"]
 
-_MOST = 3  # forms, before one that checks everything
-_KEPT = 256  # kinds of launches remembered
+_MOST = 3  # forms; the next one checks everything
+_KEPT = 256  # kinds of launches whose checks are remembered
 _WIDE = 1 << 31
 
 _Read = list[tuple[int, int, int, bytes]]
 
 
 def hopeful_facts(count: int) -> list[LaunchFacts]:
-    """Return facts of favourable dispatches: few accesses fail their proof that could be proven for any other."""
+    """Return the facts of favourable dispatches, in which nearly every access that any dispatch proves is proven."""
     one, sizes = (1, 1, 1), (1 << 24,) * count
     return [LaunchFacts(one, one, sizes, dict.fromkeys(range(count), number)) for number in (64, 1, 8)]
 
@@ -39,7 +39,7 @@ class CheckChoice:
     ----------
     analysis : Analysis
     count : int
-        The kernel's arguments.
+        The number of the kernel's arguments.
 
     Attributes
     ----------

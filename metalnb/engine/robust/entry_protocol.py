@@ -29,7 +29,7 @@ class Root:
     name : str
         A value of LLVM's that points to its beginning. The same argument may have several.
     type : str
-        That value's: ``ptr``, or with an address space ``ptr addrspace(1)``.
+        The type of that value: ``ptr``, or ``ptr addrspace(1)`` with an address space.
     """
 
     kind: str

@@ -21,7 +21,7 @@ from .memory_roots import Root
 
 __all__ = ["RecordedFault", "explained", "stopped", "warn_unchecked"]
 
-_FAR = 1 << 24  # below 0; anything further is not an off-by-a-little error
+_FAR = 1 << 24  # bytes below 0; anything further away is not an index that is slightly off
 _NAME = re.compile(r"[A-Za-z_]\w*")
 
 
@@ -69,7 +69,7 @@ def explained(
         The analysis of the module.
     fault : RecordedFault
     sizes, addresses : sequence of int
-        Of the arguments.
+        The arguments' sizes in bytes, and their addresses.
     """
     access = analysis.accesses[fault.access]
     file, line, column, text = _at(unit, _place(unit, module, analysis, access))
@@ -112,7 +112,7 @@ def stopped(unit: Unit, module: IRModule, analysis: Analysis, headers: Collectio
 
 
 def warn_unchecked(unit: Unit, reason: Exception) -> None:
-    """Warn that a kernel runs without the checks that its author asked for."""
+    """Warn that a kernel runs without the checks that its author requested."""
     name = unit.signature.name
     message = f"{name}: its accesses are not checked, and no timeout stops it: {reason}"
     warnings.warn(message, MetalnbWarning, stacklevel=2)
@@ -123,7 +123,7 @@ def _shown(line: int, column: int, text: str) -> str:
 
 
 def _wrapped(memory: _Memory) -> str:
-    """Name the negative number that an unsigned index seems to come from, if any."""
+    """Name the negative number that seems to have wrapped to this unsigned index, if any."""
     below = memory.index - (1 << 32)
     return f", which is {below} in a uint" if -_FAR <= below < 0 and memory.count < 1 << 31 else ""
 
@@ -179,7 +179,7 @@ def _memory(
 
 
 def _first_beyond(access: Access, offset: int, size: int) -> int:
-    """Return where an access leaves its memory: it may begin inside."""
+    """Return the first byte of an access that is outside its memory: the access may begin inside."""
     return size if 0 <= offset < size < offset + access.size else offset
 
 

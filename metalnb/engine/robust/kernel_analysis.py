@@ -28,8 +28,8 @@ class Proof:
     wrong : frozenset of int
         The accesses that were not proven in bounds, by their numbers.
     stops : frozenset of str
-        The headers of the loops that were not proven short. The rest is right if these loops are also left by any of
-        their exits, or if threads return from them, whatever the conditions say.
+        The headers of the loops that were not proven short. The rest of the proof holds even if a stop makes threads
+        leave these loops by any exit, or return from them, whatever the conditions say.
     read : tuple of (int, int, int)
         The scalars that the proof depends on, besides the grid and the sizes: argument, first byte and number of bytes.
     """

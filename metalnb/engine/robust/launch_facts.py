@@ -42,7 +42,7 @@ def _size(argument: Any) -> int:
 def facts_of(arguments: Sequence[Any], grid: Grid, threadgroup: Grid) -> LaunchFacts:
     """Return what is known of a dispatch.
 
-    The scalars are those that the call has packed into memory of its own, which does not change.
+    The scalars are those that the call has packed into its own memory, which does not change.
     """
     scalars = {n: a for n, a in enumerate(arguments) if type(a) is bytearray}
     return LaunchFacts(grid, threadgroup, sizes_of(arguments), scalars)

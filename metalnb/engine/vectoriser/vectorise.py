@@ -20,7 +20,7 @@ from .simd_forms import SimdForm, positions, positions_in_row
 from .vector_code.arithmetic.quotients import quotient_of
 from .vector_code.arithmetic.vector_operations import operate
 from .vector_code.atomics import atomic
-from .vector_code.coroutines import begun, ended
+from .vector_code.barrier_suspension import begun, ended
 from .vector_code.function_body import FunctionBody, LaneValue
 from .vector_code.memory_access.vector_memory import load, store
 from .vector_code.regions import Regions, Watch

@@ -217,7 +217,7 @@ class _Finder:
         start, end = file_offset(cursor.extent.start), file_offset(cursor.extent.end)
         if cell is None:
             return
-        given = start != cursor.extent.start.offset  # to a macro
+        given = start != cursor.extent.start.offset  # the object is an argument of a macro
         if not (seen or given) or start >= end:
             if _is_constant(cursor):
                 self.problems.append(self.parsed.diagnostic(
@@ -227,7 +227,7 @@ class _Finder:
             return
         text = cell.edited.text.encode()
         first, last = (cell.edited.original_offset(len(text[:at].decode())) for at in (start, end))
-        if first < last:  # not inserted by a pass
+        if first < last:  # the author's text, not a pass's
             each = first, first if empty else last, call.format(name_number(name))
             self.found.setdefault(cell.name, set()).add(each)
 

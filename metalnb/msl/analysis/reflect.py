@@ -256,7 +256,8 @@ class _Reader:
         if not gate or gate in self.gates:
             return ""
         if gate not in self.derived:
-            self.problem(mark, f"'{gate}' is no function constant", f"declare it: {_DECLARED.format(gate)} (MSL 5.8.1)")
+            cure = f"declare it: {_DECLARED.format(gate)} (MSL 5.8.1)"
+            self.problem(mark, f"'{gate}' is not a function constant", cure)
             return ""
         found = expanded(gate, self.derived)
         try:
@@ -334,7 +335,7 @@ def _input(name: str, attribute: str, kind: str, position: int) -> Input:
 
 
 def _users_of_simdgroups(parsed: Parsed, seen: CellSyntax) -> frozenset[int | None]:
-    """Return the hashes of the cell's kernels that may use SIMD-groups; with None where any kernel may.
+    """Return the hashes of the cell's kernels that may use SIMD-groups; with None if any kernel may.
 
     Members and operators, which may be called without their names, count as called by all kernels.
     """
@@ -345,7 +346,7 @@ def _users_of_simdgroups(parsed: Parsed, seen: CellSyntax) -> frozenset[int | No
         left = [f for f in left if not f.simdgroups and words.isdisjoint(f.names)]
         for cursor in (f.cursor for f in found):
             if parsed.owner(cursor.location) is parsed.cell and "kernel" in attributes_of(cursor):
-                users.add(cursor.hash)  # which nothing calls
+                users.add(cursor.hash)  # a kernel is never called
             elif _called_by_name(cursor):
                 words.add(cursor.spelling)
             else:

@@ -164,7 +164,7 @@ def _rank(answer: _Answer) -> int | None:
 
 def _members(answers: list[_Answer], word: str, draft: Draft) -> list[Completion]:
     """Return the members of a class; of the hundreds of swizzles, until a letter is typed, only runs such as ``xy``."""
-    if any(answer.name == "sizeof" for answer in answers):  # the parser is lost: these are no members
+    if any(answer.name == "sizeof" for answer in answers):  # the parser is lost: these are not members
         return []
     found = {(0, 0, name, "function") for a in answers if a.kind in _CLASSES for name in _methods_of(a.name, draft)}
     for answer in answers:
@@ -208,7 +208,7 @@ def _visible(text: str, line: int) -> frozenset[str]:
     path = f"{FOLDER}/{MAIN}"
     names = frozenset(answer.name for answer in _PARSER.ask([(path, text)], path, line, 1))
     if not names:
-        raise TimeoutError  # and cache nothing
+        raise TimeoutError  # so that nothing is cached
     return names
 
 

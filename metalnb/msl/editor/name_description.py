@@ -18,7 +18,7 @@ from .draft import Draft, read_draft
 
 __all__ = ["Description", "describe", "describe_name"]
 
-SECONDS = 3.0  # that the parser may take
+SECONDS = 3.0  # the parser's time limit
 _LINES = 16  # up to which a struct is shown in full
 _LETTERS = 800  # up to which a declaration is shown
 

@@ -15,7 +15,7 @@ __all__ = ["DEFAULT", "LAMBDAS", "SINCE", "VERSIONS", "Version", "newer", "read"
 
 Version = tuple[int, int]
 
-VERSIONS: tuple[Version, ...] = ((2, 3), (2, 4), (3, 0), (3, 1), (3, 2))  # that a cell can request
+VERSIONS: tuple[Version, ...] = ((2, 3), (2, 4), (3, 0), (3, 1), (3, 2))  # those that a cell can request
 DEFAULT: Version = (3, 2)
 LAMBDAS: Version = (3, 2)  # the first version that allows lambdas (MSL 1.5.4)
 

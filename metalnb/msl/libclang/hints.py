@@ -120,10 +120,10 @@ _REFUSALS = (
      "an atomic_bool is loaded, stored and exchanged; to count or combine bits use an atomic_uint (MSL 6.15.4)"),
     (r"static assertion failed.*': (an? \w+ has elements of type .*) \(MSL ([\d.]+)\)$",
      r"\1",
-     r"choose one of these types; a class of your own goes into an array (MSL \2)"),
-    (r"invalid vector element type '",  # which follows from the assertion above
+     r"choose one of these types; your own class goes into an array (MSL \2)"),
+    (r"invalid vector element type '",  # this error follows from the assertion above
      "a vec has elements of type bool, bfloat or a built-in number",
-     "choose one of these types; a class of your own goes into an array (MSL 2.2)"),
+     "choose one of these types; your own class goes into an array (MSL 2.2)"),
     (r"no viable overloaded operator\[\] for type '[^']*(?:\*(?:__\w+)?|\])'",
      "an index is one number, not a vector or a struct",
      _ONE_NUMBER),

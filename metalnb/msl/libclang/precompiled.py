@@ -78,7 +78,7 @@ def precompiled(cindex: Any, flags: tuple[str, ...], *, library: bool = True) ->
     return path
 
 
-_checked: set[Path] = set()  # in this process: a damaged file could end it
+_checked: set[Path] = set()  # files that this process has checked: a damaged one could crash it
 
 
 def _digest(path: Path) -> bytes:

@@ -95,7 +95,7 @@ def _pairs(tree: Tree) -> Iterator[tuple[int, int]]:
             if text == "}" and not listed:
                 used = tree.macro and not opened
         elif text == ";":
-            used = bool(opened) and opened[-1][2]  # in a for loop's head
+            used = bool(opened) and opened[-1][2]  # a semicolon in the head of a for loop
         elif text in _VALUES:
             used = True
         elif text == "?":

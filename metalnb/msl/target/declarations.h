@@ -41,7 +41,7 @@ void $threadgroup_barrier(metal::uint semantics) $together;
 void $memory_fence(metal::uint scope, metal::uint semantics) $together;
 void $simd_barrier(metal::uint semantics) $together;
 
-// ---- SIMD-groups of 32 threads. Only active ones take part.
+// ---- SIMD-groups of 32 threads. Only active ones participate.
 metal::uint $simd_ballot(bool) $together;
 template <class T> T $simd_broadcast(T, metal::uint lane);      // from one lane, the same for all threads
 template <class T> T $simd_shuffle(T, metal::uint lane);        // from a lane that each thread chooses

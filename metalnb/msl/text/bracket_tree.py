@@ -27,7 +27,7 @@ _QUALIFIERS = frozenset({
 })  # fmt: skip
 
 
-_TYPE_MARKS = frozenset({"::", "<", ">", ",", "*", "&", ")"})  # in a type, besides words and numbers
+_TYPE_MARKS = frozenset({"::", "<", ">", ",", "*", "&", ")"})  # tokens of a type, besides words and numbers
 
 
 class FunctionHead(NamedTuple):

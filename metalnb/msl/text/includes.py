@@ -67,7 +67,7 @@ def read_includes(directives: Sequence[Directive], headers: frozenset[str], fold
             result.edits += _probes(directive.tokens, headers)
             continue
         words = directive.tokens
-        stray = words[-1] if words and words[-1].text == ";" else None  # as public code has it
+        stray = words[-1] if words and words[-1].text == ";" else None  # public code has a semicolon there
         written = _name(words[:-1] if stray else words)
         name = header_cell(written, headers, folder)
         allowed = directive.name in _INCLUDES and (name in headers or is_header(name))

@@ -64,7 +64,7 @@ class Stream:
 def tokenize(text: str) -> Stream:
     """Tokenize a text; comments and white space are dropped, directives set apart."""
     stream = Stream()
-    line: list[Token] = []  # of the current directive
+    line: list[Token] = []  # the tokens of the current directive
     start = -1  # start of the current directive, or -1
     fresh = True  # nothing but space on this line yet
     at = 0

@@ -18,7 +18,7 @@ from metalnb.errors import ArgumentError
 __all__ = ["Filmstrip", "enlarged", "gif", "mp4", "strip_html"]
 
 _LEAST = 256  # pixels that a smaller frame is enlarged to, by a whole factor
-_PICTURES = 6  # in a strip
+_PICTURES = 6  # pictures in a strip
 _THUMB = 180  # pixels of one's longer side, at most
 
 

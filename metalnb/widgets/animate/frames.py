@@ -20,7 +20,7 @@ __all__ = ["Frames"]
 
 _RECENT = 30  # frames that the times are computed from
 _PICTURES, _LIMIT = 6, 2.0  # in the strip before the first play, and seconds that it may take
-_POINTS = 4096  # in strokes that wait to be drawn
+_POINTS = 4096  # points of strokes that wait to be drawn
 
 
 class Frames:

@@ -27,7 +27,7 @@ __all__ = ["Sizes"]
 
 _LEAST = 64  # threads along the longest extent
 _GROWTH = 3  # doublings
-_BYTES = 1 << 30  # for all arrays
+_BYTES = 1 << 30  # of all arrays together
 _BORDER = 16
 _MULTIPLE = 64
 
@@ -90,7 +90,7 @@ class Sizes:
         before = part.shape if len(shape) == len(part.shape) else (math.prod(part.shape),)
         given = part.value.reshape(before + part.inner)
         if shape[0] <= before[0] and shape[1:] == before[1:]:
-            return given[: shape[0]]  # its memory continues, like the original's
+            return given[: shape[0]]  # a view of longer memory, as the original was
         memory = np.zeros(max(nbytes, part.value.nbytes), np.uint8)
         array = memory[:nbytes].view(part.value.dtype).reshape(full)
         for place in itertools.product(*(range(0, new, old) for new, old in zip(shape, before, strict=True))):

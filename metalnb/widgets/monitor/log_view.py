@@ -39,7 +39,7 @@ def monitor_html(monitor: DispatchRecorder, *, live: bool = False) -> str:
         for (kind, row), grid in zip(rows, grids, strict=True)
     ]
     operations = [_operations(monitor, kind, row) for kind, row in rows]
-    if any(operations):  # of the kernels that were profiled
+    if any(operations):  # known only for kernels that were profiled
         names = (*names[:-1], "arithmetic", names[-1])
         cells = [[*row[:-1], text, row[-1]] for row, text in zip(cells, operations, strict=True)]
     kernels = _table(names, cells)

@@ -31,7 +31,7 @@ class MonitorButtons:
     ----------
     monitor : DispatchRecorder
     left : callable
-        Called when the user has let go of the widget.
+        Called when the user has released the widget.
     """
 
     def __init__(self, monitor: DispatchRecorder, left: Callable[[], None]) -> None:
@@ -64,7 +64,7 @@ class MonitorButtons:
 
     def _clicked(self, at: int) -> None:
         kinds = list(self._monitor.rows)
-        if at < len(kinds):  # and was not cleared meanwhile
+        if at < len(kinds):  # unless the log was cleared meanwhile
             self._monitor.pin(kinds[at])
 
     def _toggled(self) -> None:

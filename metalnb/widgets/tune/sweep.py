@@ -92,7 +92,7 @@ class Sweep:
     def start(self) -> Self:
         """Start, or continue after `stop`, in a background thread."""
         if self._stopping.is_set():
-            self.wait()  # for the configuration in progress
+            self.wait()  # until the configuration in progress is done
         if self._thread is None or not self._thread.is_alive():
             self._stopping.clear()
             self._thread = spawn(self._sweep_apart, self.stop)

@@ -32,7 +32,7 @@ class SweepButtons:
     ----------
     sweep : Sweep
     left : callable
-        Called when the user has let go of the widget.
+        Called when the user has released the widget.
     """
 
     def __init__(self, sweep: Sweep, left: Callable[[], None]) -> None:

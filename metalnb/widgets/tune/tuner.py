@@ -57,7 +57,7 @@ def tune(
         The values to try for each function constant. The others keep their values.
     engines : sequence of str, optional
         The engines to try, like ``["cuda", "cpu"]``. By default the kernel's own, then the others that can run here;
-        with arrays that are on an engine, only that one. A kernel's time is its device's: copies to it do not count.
+        with arrays that are on an engine, only that one. Times are those of the device: copies to it do not count.
     check : bool, optional
         Whether to reject configurations with different results; False if constants are meant to change them.
     reference : array or mapping of str to array, optional

@@ -14,7 +14,7 @@ from .copied_arguments import copied_arguments
 __all__ = ["check_accesses"]
 
 
-_engine = functools.cache(CpuEngine)  # without observers: none should see a profile's runs
+_engine = functools.cache(CpuEngine)  # without observers, which should not see a profile's runs
 
 
 def check_accesses(binary: VectorBinary, arguments: Sequence[Any], grid: Grid, threadgroup: Grid) -> None:

@@ -41,7 +41,7 @@ class CountedBuild:
     Attributes
     ----------
     name : str
-        The kernel's name.
+        The name of the kernel.
     linked : bytes
         A shared library.
     libraries : list of ctypes.CDLL

@@ -37,7 +37,7 @@ class CountingCode:
     ----------
     function : IRFunction
     work : dict of str to int
-        A lane's operations in each block.
+        A lane's operations in each block, by its label.
     waits : bool
         Whether SIMD-groups wait for each other.
 

@@ -43,7 +43,7 @@ class Pieces:
                 return range(0)
             burst = min(4 * last, int(min(_BURST, left) * last / max(took, 1e-9)))
             if self._workers > 1:
-                burst = min(burst, (self._groups - self._next) // (2 * self._workers))  # all end at about the same time
+                burst = min(burst, (self._groups - self._next) // (2 * self._workers))  # so that all end together
             first = self._next
             self._next = min(self._groups, first + max(1, burst))
             return range(first, self._next)
@@ -60,7 +60,7 @@ class Pieces:
 
     @property
     def left(self) -> float:
-        """The most seconds that one worker would still take."""
+        """The longest time, in seconds, that one worker would still take."""
         expected = self._spent * (self._groups - self.done) / max(1, self.done)
         return min(expected, self._seconds - self._spent)
 

@@ -34,16 +34,16 @@ _SUMMED = ("runs", "lanes", "sectors", "lines", "used", "passes", "least", "cont
 _SAMPLED = ("region", "mask", "cost", "sample", "group", "order")
 _BARRIER = np.dtype([("rounds", "u8"), ("spent", "u8"), ("waited", "u8"), ("groups", "u8", 32)])
 _ARENA = (1 << 20) + 1024 * (256 * 1024 + 9 * 64)  # as in runtime/dispatch.h
-_JOINED = 0.003  # seconds of work that justify a second worker
+_JOINED = 0.003  # seconds of work from which a second worker pays off
 _MOST = 8  # workers
-_GOLDEN = 0.6180339887498949  # steps of this fraction are spread evenly, however many are taken
-_ROW, _ROWS = 32, 128  # up to _ROW neighbouring threadgroups run one after another: at least _ROWS such rows
+_GOLDEN = 0.6180339887498949  # multiples of this, modulo 1, are spread evenly, however many are taken
+_ROW, _ROWS = 32, 128  # up to _ROW adjacent threadgroups run one after another, if there are at least _ROWS such rows
 _PADDED = 32  # marks after the last one, which the runtime reads and writes unchanged
 _PATTERNS = 2 * 128 * (LANES + 6 + 2 * LANES)  # words for the runtime's patterns of an access
 _MOST_KEPT = 1 << 28  # bytes of patterns kept for the next dispatch
 
 _lock = threading.Lock()
-_patterns: dict[int, np.ndarray[Any, Any]] = {}  # by worker: all empty between dispatches
+_patterns: dict[int, np.ndarray[Any, Any]] = {}  # by worker; empty between dispatches
 
 
 class _Memory(ctypes.Structure):

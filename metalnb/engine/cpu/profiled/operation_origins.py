@@ -25,11 +25,10 @@ _NOTHING = "0"
 
 
 def with_marks(text: str) -> str:
-    """Return LLVM's text with plain operations as marks: adding 0 (collectives.h) and or with 0 (host.h).
+    """Return LLVM's text in which no-ops mark results: adding 0 (collectives.h), and `or` with 0 (host.h).
 
-    The calls that kept atomic operations apart are removed.
-
-    clang has already simplified the text, so none of these operations is its own.
+    The calls that kept atomic operations separate are removed. clang has already simplified the text, so none of these
+    no-ops is its own.
     """
     return _APART.sub("", _MARK.sub(lambda found: f"= {_OPCODES[found[2]]} {found[1]} {found[3]}, {_NOTHING}", text))
 
@@ -89,7 +88,7 @@ class Origins:
     def collective(self, made: IRInstruction, depth: int = 3) -> bool:
         """Return whether an instruction is part of a SIMD function.
 
-        One without a position is if all its uses are.
+        An instruction without a position is part of one if all its uses are.
         """
         if made.place and self._module.metadata.get(made.place.removeprefix("!dbg ")):
             return self._looked_up(made.place).collective

@@ -11,7 +11,7 @@ from ...llvm.llvm_types import IRType, MemoryLayout
 
 __all__ = ["registers_of"]
 
-_BASE = 4  # for the hardware's record of a thread's position
+_BASE = 4  # registers in which the hardware passes a thread's position
 
 
 def registers_of(function: IRFunction, layout: MemoryLayout) -> int:

@@ -21,15 +21,15 @@ enum kind {
 
 typedef u64 mark;  // from the highest bit: 28 for the moment, 10 the thread in its group, 1 atomics, 25 the position
 typedef struct { mark writer, reader, later; } unit;  // later: a thread other than the reader
-static unit always;                                   // as if it were read in every moment
+static unit always;                                   // a unit that counts as read in every moment
 
 typedef struct {  // a buffer or a threadgroup variable
     u64 start, size;    // in memory, in bytes
     u64 before, after;  // guard bytes around it, where an access out of bounds does no harm
-    u32 shift;          // of a unit's size
-    u32 shared;         // 1: each threadgroup has its own
+    u32 shift;          // a unit has 2^shift bytes
+    u32 shared;         // 1 for threadgroup memory, which each threadgroup has for itself
     unit* units;
-    u8* again;          // 1 for each unit that was overwritten before any thread had read it
+    u8* again;          // for each unit, 1 if it was overwritten before any thread had read it
     u64 reads, writes, strays, atomics;
     u64 constant;       // 1 as long as no thread may write it: no marks are made
 } watched;
@@ -55,23 +55,23 @@ typedef struct {
     u64 before, after;  // for a race, 8 bytes at a multiple of 8, before the access and after it
 } finding;
 
-typedef struct { u32 moment, group; } beginning;  // of a threadgroup
+typedef struct { u32 moment, group; } beginning;  // when a threadgroup began
 
 #define FINDINGS 256
 typedef struct {  // the watched regions, and memory for the findings: checked_run.py fills it
     watched* regions;
     finding* findings;
     event* events;
-    origin* origins;  // two for each thread of the grid
+    origin* origins;  // for each thread of the grid, two
     beginning* begun;
     u64 count, most_events, most_origins, most_begun;
     u64 found, events_found, accesses, groups;
-    u64 now;      // before the first moment; marks of earlier moments are from earlier runs
+    u64 now;      // the moment before the first; marks of earlier moments are from earlier runs
     u64 stopped;  // 1: the time is up, and loops look for the thread that uses it; 2: every thread ends
 } watch;
 static watch* state;
 static u32 group_number, killed;
-HIDDEN u64 metalnb_now;  // the moment
+HIDDEN u64 metalnb_now;  // the current moment
 static u64 group_start, interval_start;  // the moments at which the threadgroup began and passed its last barrier
 static u64 run_start;
 static u64 since[SIMDGROUPS * LANES];    // per thread: the moment at which its SIMD-group passed its last barrier
@@ -90,7 +90,7 @@ __attribute__((visibility("default"))) u32 metalnb_slots(u32* into) {
 }
 __attribute__((visibility("default"))) u64 metalnb_image(void) { return (u64)image; }
 __attribute__((visibility("default"))) u64 metalnb_arena_of(u64 worker) { return worker + ARENA; }
-HIDDEN u64* metalnb_stopping;         // for loops
+HIDDEN u64* metalnb_stopping;         // read by the kernel's loops
 static u32 late_thread, late_turns;  // the thread in a loop when the time is up, and its iterations since
 
 static inline u32 index_in_group(const worker* w) { return w->here->first + w->lane; }
@@ -100,7 +100,7 @@ static inline u32 is_atomic(mark m) { return m >> 25 & 1; }
 static inline u32 place_of(mark m) { return m & 0x1ffffff; }
 static inline u32 place_at(address from) { return (u32)(from - (address)image); }
 
-/// Begin a moment.
+/// Begin a new moment.
 static u64 passed(void) {
     if (++metalnb_now >> 28) state->stopped = 2;
     always.later = metalnb_now << 36;

@@ -1,9 +1,8 @@
-// Kernels in vector registers with counters (mnb.profile): like lanes.c, on one core, but each access of a SIMD-group
-// is first reported here with its 32 addresses.
+// Kernels in vector registers with counters (mnb.profile): like lanes.c, on one core, except that each access of a
+// SIMD-group is first reported here with its 32 addresses.
 #include "lanes.c"
 
 #define LANES 32
-#define MOST_BANKS 64
 #define SIMDGROUPS 32
 #define EXPORTED __attribute__((visibility("default")))
 
@@ -13,25 +12,25 @@ enum { READ = 1, WRITE = 2, ATOMIC = 4 };
 
 typedef struct { u64 start, end; u32 shift, unused; u8* touched; } memory;  // touched: a byte for each 2^shift bytes
 
-// The cost of a SIMD-group's access. It depends on the mask, on the lanes' distances from the first active one, and on
-// that one's offset within 128 bytes of its array, which on a device begins at a line, wherever NumPy's does. So the
-// last pattern for each such offset is kept, for all lanes and for fewer.
-typedef struct { u64 from, size; } stretch;  // from the first active lane's address; modulo 2^64 below it
+// The cost of a SIMD-group's access. It depends on the mask, on each lane's distance from the first active lane, and on
+// that lane's offset within a line of 128 bytes. (On a device every array begins at a line, wherever NumPy's begins.)
+// So the latest pattern is kept for each such offset: one for all lanes, one for fewer.
+typedef struct { u64 from, size; } stretch;  // relative to the first active lane's address, modulo 2^64
 typedef struct {
     u64 apart[LANES];
     u64 hits;  // not yet added to the access's sums
     u32 mask, lanes, sectors, lines, different, passes, least, repeated, stretch_count;
-    u32 in_rows;  // whether each eight lanes are known to have a constant stride, as always at this access
-    stretch stretches[LANES];  // of memory: adjacent lanes form one
+    u32 in_rows;  // whether each eight lanes have a constant stride, which is the same whenever this access runs
+    stretch stretches[LANES];  // contiguous memory, possibly of several lanes
 } pattern;
 #define PATTERNS 128  // bytes of a line
-#define SETS 2        // one for all lanes, one for fewer: these alternate at a grid's edges
+#define SETS 2        // one for all lanes, one for fewer, since the two alternate at a grid's edges
 
 typedef struct {
     u32 size, kind, region, mask;  // bytes of a lane's access; the sample's mask
     u64 runs, lanes, sectors, lines, used, passes, least, contended;
     u64 cost;            // the sample's sectors, or passes over the banks
-    u64 sample[LANES];   // addresses, from the start of their array
+    u64 sample[LANES];   // the lanes' offsets in their array
     u32 group, order;    // the sample's threadgroup, and how many began before it
     u32 repeated, unused; // the most lanes at one address, for an atomic operation
     u64 filled[SETS][PATTERNS / 64];  // a bit for each known pattern
@@ -42,7 +41,7 @@ typedef struct { u64 rounds, spent, waited, groups[SIMDGROUPS]; } barrier;
 
 typedef struct {
     site* sites;
-    patterns* known;  // of each site; empty ones have an empty mask
+    patterns* known;  // each site's; the mask of an empty pattern is empty
     barrier* barriers;
     memory* regions;
     u64 region_count, banks, shared_start, shared_end, site_count;
@@ -51,10 +50,12 @@ typedef struct {
 static counting counted;
 static u32 current_group, current_order;
 
+#include "bank_conflicts.h"
+
 // Written by the vector code.
 HIDDEN u64 metalnb_addresses[LANES] __attribute__((aligned(64)));
 HIDDEN u64 metalnb_work;  // instructions that SIMD-groups have executed
-HIDDEN u64 metalnb_mark;  // its value when the running SIMD-group began, or passed its last barrier
+HIDDEN u64 metalnb_mark;  // the value of metalnb_work when the running SIMD-group began, or passed its last barrier
 
 typedef u32 row __attribute__((vector_size(LANES * 4)));
 #define EACH(F, J, K) F(0, J, K), F(1, J, K), F(2, J, K), F(3, J, K), F(4, J, K), F(5, J, K), F(6, J, K), F(7, J, K), \
@@ -129,39 +130,7 @@ static u32 pieces(const u64* a, u32 n, u32 size, u32 shift) {
     return count;
 }
 
-/// How many lanes of a SIMD-group share a pass over the banks: all for words of up to 4 bytes, half for 8, a quarter
-/// for 16.
-static u32 lanes_of_pass(u32 size) { return size <= 4 ? LANES : size <= 8 ? LANES / 2 : LANES / 4; }
-
-/// Passes over the banks for lanes that share a pass: one, and another for each bank conflict (two words of one bank).
-static u32 bank_passes(const u64* a, u32 mask, u32 first, u32 end, u32 size) {
-    u64 low = ~0ull, high = 0;
-    for (u32 lane = first; lane < end; ++lane) {
-        const u64 offset = a[lane] - counted.shared_start, last = offset + size - 1;
-        const u32 active = mask >> lane & 1;
-        low = active && offset < low ? offset : low, high = active && last > high ? last : high;
-    }
-    if (low > high) return 0;
-    const u32 banks = (u32)counted.banks;
-    if ((high >> 2) - (low >> 2) < banks) return 1;
-    u64 held[MOST_BANKS][LANES];
-    u8 count[MOST_BANKS] = {0};
-    u32 most = 0;
-    for (u32 lane = first; lane < end; ++lane) {
-        if (!(mask >> lane & 1)) continue;
-        const u64 offset = a[lane] - counted.shared_start;
-        for (u64 word = offset >> 2, last = (offset + size - 1) >> 2; word <= last; ++word) {
-            const u32 bank = banks & (banks - 1) ? (u32)word % banks : (u32)word & (banks - 1);
-            u32 known = 0;
-            for (u32 i = 0; i < count[bank]; ++i) known |= held[bank][i] == word;
-            if (known || count[bank] == LANES) continue;
-            held[bank][count[bank]++] = word;
-            if (count[bank] > most) most = count[bank];
-        }
-    }
-    return most;
-}
-
+/// Add the passes over the banks that an access needs, and those that it would need without conflicts.
 static void over_banks(pattern* p, const u64* a, u32 mask, u32 size) {
     const u32 together = lanes_of_pass(size);
     for (u32 first = 0; first < LANES; first += together) {
@@ -175,7 +144,7 @@ typedef u8 marks __attribute__((vector_size(LANES), aligned(1)));
 #define FOR_LANES 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, \
     28, 29, 30, 31
 
-/// Mark a range of a region, as far as it is inside.
+/// Mark a range of a region, cut off at the region's end.
 static inline void marked(const memory* m, u64 offset, u64 size, u8 mark) {
     const u64 bytes = m->end - m->start;
     if (offset >= bytes) return;
@@ -316,8 +285,8 @@ HIDDEN void metalnb_accessed_strided(u32 number, u32 mask, u64 lane_0, u64 strid
     hit(s, &b);
 }
 
-/// An access by all lanes with a stride in each eight lanes that is always the same: only the first of each
-/// need comparing.
+/// An access by all lanes whose stride within each eight lanes is always the same: only the first of each eight needs
+/// comparing.
 HIDDEN void metalnb_accessed_rows(u32 number, u64 stride, u64 lane_0, u64 lane_8, u64 lane_16, u64 lane_24) {
     site* s = counted.sites + number;
     const beginning b = begins(s, lane_0, ~0u);

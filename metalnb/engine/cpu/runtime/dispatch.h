@@ -1,4 +1,4 @@
-// A dispatch as Python passes it (cpu_engine.py writes it), and what both ways of running one share.
+// A dispatch as Python passes it (cpu_engine.py writes it), and what fibers, vector code and loops share.
 #pragma once
 
 typedef __UINT8_TYPE__ u8;
@@ -10,7 +10,7 @@ typedef struct { u32 x, y, z; } triple;
 
 typedef struct {
     triple grid, size, groups;  // threads, threads of a threadgroup, threadgroups
-    u32 count;                  // of arguments
+    u32 count;                  // the number of arguments
     u32 memory;                 // bytes of threadgroup memory among the arguments
     u32 static_memory;          // bytes of threadgroup memory that the kernel declares
     u64 arguments[];            // addresses, or with the highest bit set offsets in the threadgroup memory
@@ -18,12 +18,12 @@ typedef struct {
 
 #define IN_THREADGROUP (1ull << 63)
 
-// One threadgroup: $region in engine/clang/entry_point.h.
+// One threadgroup, as $region in engine/clang/entry_point.h declares it.
 typedef struct { triple first, size, nominal, grid, groups; } region;
 
 #define HIDDEN __attribute__((visibility("hidden")))
 
-// For a core that runs fibers: its record, the stacks, threadgroup memory; aligned to its size.
+// The memory of a core that runs fibers: a record, the stacks, threadgroup memory. It is aligned to its size.
 #define REGION (512ull << 20)
 #define STACKS (1ull << 20)
 #define STACK (256 * 1024 + 9 * 64)  // not a multiple of a page, so that the tops of the stacks share no cache set

@@ -6,7 +6,7 @@
 typedef struct { u32 recorded, index; triple group; u32 unused; u64 offset; } fault_record;
 typedef struct { u64 stop; fault_record faults[]; } fault_watch;
 
-/// Record a check's first fault: where the access would be, and by which thread of which threadgroup.
+/// Record a check's first fault: where the access would have been, and the thread and threadgroup that made it.
 HIDDEN __attribute__((cold, noinline)) void metalnb_faulted(fault_watch* w, const region* r, u32 check, u64 offset, u32 index) {
     fault_record* f = &w->faults[check];
     if (__atomic_exchange_n(&f->recorded, 1, __ATOMIC_RELAXED)) return;

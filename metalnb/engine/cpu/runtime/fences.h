@@ -13,19 +13,19 @@ typedef struct {
     u64 moment, group_start, interval_start, since;
     u32 thread, scope, shared, device;  // shared, device: which memory
     const known *heard, *group_heard;     // what is visible to the thread, and to its entire threadgroup
-    u64 asked;                          // the query that last visited it
+    u64 asked;                          // the last query that visited this fence
 } fence;
-struct release { fence* by; const release* earlier; };  // by an atomic; earlier: of the same one, since changed
+struct release { fence* by; const release* earlier; };  // a write of an atomic, and the one before it
 struct known { const release* what; const known* next; u32 scope, shared, device; };
 
 static u32 fenced, lost;  // whether there was a fence; whether memory for the order of fences ran out
 static fence* last_fence[SIMDGROUPS * LANES];
-static const known *pending[SIMDGROUPS * LANES];  // read, but no fence since
+static const known *pending[SIMDGROUPS * LANES];  // what a thread has read from atomics since its last fence
 static const known *heard[SIMDGROUPS * LANES], *group_heard;
 
 static char fence_pool[32 << 20] __attribute__((aligned(16)));
 static u64 pool_used, question;
-static struct { u64 at; const release* head; } released[1 << 16];  // by the atomic's address
+static struct { u64 at; const release* head; } released[1 << 16];  // a hash table: by the atomic's address
 static u32 released_count;
 
 static void* taken(u64 bytes) {

@@ -8,7 +8,7 @@ HIDDEN void __tsan_init(void) {}
 HIDDEN void __tsan_func_entry(void* p) {}
 HIDDEN void __tsan_func_exit(void) {}
 #define SELDOM(p, n, written, natural) accessed((u64)(p), n, written, 0, natural, FROM, 0)
-#define KEEPING __attribute__((preserve_most))  // in registers, since most accesses do not get this far
+#define KEEPING __attribute__((preserve_most))  // the caller keeps its registers, as most accesses do not call this
 #define ACCESS(n) \
     HIDDEN void __tsan_volatile_read##n(void* p) { SELDOM(p, n, 0, 1); } \
     HIDDEN void __tsan_volatile_write##n(void* p) { SELDOM(p, n, 1, 1); } \
@@ -115,7 +115,7 @@ static finding* told(u32 kind, address from, u64 value) {
 HIDDEN void __ubsan_handle_out_of_bounds(void* source, u64 index) {
     told(INDEX, FROM, index);
     ++killed;
-    end(self());  // it is about to access memory that is not its own
+    end(self());  // the thread is about to access memory outside an array
 }
 typedef struct { unsigned short kind, bits; } value_type;
 typedef struct { const char* file; u32 line, column; const value_type *from, *to; } cast_data;
@@ -130,7 +130,7 @@ HIDDEN void metalnb_reads_lane(u32 lane, u32 active) {
     finding* f = told(LANE, FROM, lane);
     const worker* w = self();
     const triple size = w->group.size;
-    if (f) f->other = least(LANES, size.x * size.y * size.z - w->here->first);  // how many lanes there are
+    if (f) f->other = least(LANES, size.x * size.y * size.z - w->here->first);  // the lanes of this SIMD-group
 }
 
 // ---- Inserted by watched_code.py, with inline tests whether there is anything to report.
@@ -180,7 +180,7 @@ HIDDEN void metalnb_not_finite(float made, float a, float b, float c, u32 operat
             if (f) f->extra = never_set[index_in_group(self())];
             return;
         }
-        if (infinity && !finite(given[i])) return;  // it existed before
+        if (infinity && !finite(given[i])) return;  // an operand was already infinite
     }
     worker* w = self();
     const u64 at = 2 * (u64)in_grid(w, index_in_group(w)) + infinity;

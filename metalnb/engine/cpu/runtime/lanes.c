@@ -4,7 +4,7 @@
 
 HIDDEN u32 metalnb_threads(const u64* arguments, const region* r, address arena, address frames, u64 bytes);
 
-/// Set if a threadgroup's frames had no room, so that it did not run.
+/// Set if a threadgroup did not run because there was no room for its frames.
 __attribute__((visibility("default"))) u32 metalnb_full = 0;
 
 /// Run `count` threadgroups, starting at `first`, in a worker's region if the kernel needs one.

@@ -9,10 +9,10 @@
 // read this element at this moment, there is nothing to report and nothing to record.
 #pragma once
 
-typedef struct {  // as the kernel's text has it
+typedef struct {  // laid out as the kernel's text expects
     u64 start, limit;  // where it begins, and its number of elements of the access's size; 0 for none
     const u8* units;   // marks, or a placeholder where none are made
-    u64 mask;          // of an element's number
+    u64 mask;          // for an element's number
     u64 count;         // the loads that needed no call
     u64 region;        // counted from 1
 } site;
@@ -94,7 +94,7 @@ static void read_unit(const watched* r, u64 i, mark mine, u32 thread, u32 size) 
     const mark reader = u->reader;
     const int past = moment_of(reader) >= group_start && moment_of(reader) < interval_start;
     if (!reader || past || own(reader, thread)) u->reader = mine;
-    else if (known == BEFORE) u->later = mine;  // then others need not look here in this moment
+    else if (known == BEFORE) u->later = mine;  // two readers: other reads of this moment need no mark
 }
 
 static void write_unit(const watched* r, u64 i, mark mine, u32 thread, u32 size) {
@@ -112,7 +112,7 @@ static void write_unit(const watched* r, u64 i, mark mine, u32 thread, u32 size)
         met(1, m, 0, place_of(mine), r, i << r->shift, size);
         met_one = 1;
     }
-    // Between one thread's own writes clang removes the reads.
+    // Between two writes of the same thread clang may have removed the reads.
     if (writer && !r->shared && !met_one && !atomic && !u->reader && !is_atomic(writer) && !own(writer, thread)) {
         r->again[i] = 1;
         finding* f = noted(TWICE, place_of(mine), place_of(writer), (u32)(r - state->regions));
@@ -130,7 +130,7 @@ static inline mark marked(u32 thread, u32 atomic, address from) {
     const u32 place = place_at(from);
     return metalnb_now << 36 | (mark)thread << 26 | (mark)atomic << 25 | (place >> 25 ? 0 : place);
 }
-/// Marks below it belong to memory that was at this address before.
+/// The moment from which on a unit's marks count; earlier ones belong to memory that was at this address before.
 static inline mark oldest_of(const watched* r) { return (r->shared ? group_start : run_start + 1) << 36; }
 static inline int before_all(mark m) { return m >= group_start << 36 && m < interval_start << 36; }
 
@@ -211,13 +211,13 @@ static __attribute__((noinline)) void accessed(
     worker* w = self();
     settle();
     const u64 stack = (u64)w;
-    if (at - stack < REGION && at - w->arena >= 64 << 20) {  // its own
+    if (at - stack < REGION && at - w->arena >= 64 << 20) {  // the thread's own stack
         if (s && !written && at < w->arena) open(s, stack, ARENA, size, 0, 0);
         return;
     }
     if (state->stopped > 1) end(w);
     const u32 place = place_at(from);
-    static u8 guessed[256];  // the region of an address, by some of its bits: mostly right
+    static u8 guessed[256];  // a guess at an address's region, by some bits of the address
     u8* guess = &guessed[at >> 10 & 255];
     u32 number = s && s->region ? (u32)s->region - 1 : *guess;
     for (u32 tried = 0; tried < state->count; ++tried, ++number) {

@@ -1,6 +1,6 @@
 // The process's thread pool, which runs a dispatch's threadgroups on this machine's cores.
-// The caller starts immediately, alone, and shares the rest with the workers if that looks long enough. So a small
-// dispatch wakes no worker, and no dispatch depends on workers that never come (a forked process has none). A sleeping
+// The caller starts immediately and alone; it shares the rest with the workers if that is enough work. So a small
+// dispatch wakes no worker, and no dispatch waits for workers that never come (a forked process has none). A sleeping
 // thread takes some 50 microseconds to wake, as long as many dispatches run. So a worker spins for a while, waiting for
 // the next dispatch, before it sleeps; the caller likewise spins before it sleeps until the last workers are done.
 #include "system.h"
@@ -16,7 +16,7 @@ typedef void groups(const dispatch* d, void* scratch, u64 first, u64 count);
 #define MOST 256        // workers
 
 // ---- Regions for fibers: reserved, and backed by memory only where a dispatch needs it. Unused ones are kept.
-typedef struct { char* start; u64 stacks, memory; } place;  // bytes backed, from its start and from ARENA
+typedef struct { char* start; u64 stacks, memory; } place;  // bytes backed by memory, after `start` and after ARENA
 static mutex keeping;
 static place kept[MOST];
 static u32 kept_count;
@@ -50,9 +50,9 @@ static mutex one_dispatch;  // held by the thread whose dispatch uses the worker
 static mutex changing;
 static condition begun, ended;
 static u32 workers, started;
-static u64 number;  // of the dispatch, so that each worker joins it once
+static u64 number;  // the dispatch's number: each worker joins it once
 static u32 joined;  // workers working on it
-static u32 watching;  // workers that spin, waiting for the next one
+static u32 watching;  // workers that spin, waiting for the next dispatch
 static struct { groups* run; const dispatch* d; u64 next, end, step; int fibers, open; } work;
 
 static u32 count_of(const u32* n) { return __atomic_load_n(n, __ATOMIC_ACQUIRE); }

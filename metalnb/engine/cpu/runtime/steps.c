@@ -19,7 +19,7 @@ typedef struct { u64 at, type; u32 size, kept; } value;
 
 #define MOST_BYTES 512  // per variable
 static struct { char* log; u64 size, used; watched* regions; u32 count, full, first, end; } state;
-static struct { u64 at, into; u32 size; } written;  // by the last access: its value is in memory at the next event
+static struct { u64 at, into; u32 size; } written;  // the last write, whose value is in memory at the next event
 
 extern const char image_end[] __asm("_end") HIDDEN;
 
@@ -98,7 +98,7 @@ static void accessed(u64 at, u32 size, u32 is_write, u32 atomic, address from) {
 
 __attribute__((visibility("default"))) void metalnb_record(
     char* log, u64 size, watched* regions, u32 count, u32 first, u32 end) {
-    state.first = first;  // of the threads whose variables are kept
+    state.first = first;  // the first thread whose variables are kept
     state.end = end;
     state.log = log;
     state.size = size;

@@ -13,7 +13,7 @@ typedef struct { long signature; char rest[40]; } condition;
 #define ANONYMOUS (0x2 | 0x1000 | 0x40)  // MAP_PRIVATE, MAP_ANON, MAP_NORESERVE
 #define CLOCK 6                          // CLOCK_MONOTONIC
 #else
-typedef struct { long words[16]; } mutex;  // at least as large as the C library's own
+typedef struct { long words[16]; } mutex;  // at least as large as the C library's
 typedef struct { long words[16]; } condition;
 #define ANONYMOUS (0x2 | 0x20 | 0x4000)
 #define CLOCK 1

@@ -29,7 +29,7 @@ class ThreadCode:
     fibers : bool
         Whether each thread is a fiber: threads converge, or the kernel is checked.
     storage_bytes : int
-        Bytes of threadgroup memory that the kernel itself declares.
+        Bytes of threadgroup memory that the kernel declares, besides its arguments.
     library : ctypes.CDLL
         The loaded library that holds the code.
     prints : bool
@@ -65,7 +65,7 @@ class ThreadBinary:
     threadgroup_bytes: int = 0
 
     def facts(self) -> list[tuple[str, str]]:
-        """Return how it runs, for its card."""
+        """Return how the kernel runs, for its card."""
         return how_it_runs(self.unit) if self.reason else []
 
     def module_for(self, arguments: Sequence[Any], grid: Grid, threadgroup: Grid) -> CheckedModule | None:

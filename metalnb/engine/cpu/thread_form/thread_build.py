@@ -15,12 +15,12 @@ from ..watched.thread_checks import ThreadChecks, thread_checks
 
 __all__ = ["checked_object", "checks_of", "thread_object"]
 
-# Functions that a fiber calls and that a loop does not have.
+# Functions that exist only in the runtime for fibers.
 _CONVERGES = (b"metalnb_converge", b"metalnb_barrier", b"metalnb_lane", b"metalnb_storage", b"metalnb_print")
 _HINT = re.compile("barrier|simd|quad|threadgroup")
 _ATTRIBUTE = re.compile(r'\$attribute\("[^"]*"\)')  # a thread's position, which both forms have
-# No function here depends on which threads call it. clang assumes that of OpenCL's functions, and would not vectorise
-# them.
+# No function here depends on which threads call it. clang assumes that OpenCL's functions do (`convergent`), and then
+# does not vectorise the loop.
 _APART = ("-fno-convergent-functions",)
 _PRINTED = ("-mllvm", "-print-before=loop-vectorize", "-mllvm", "-filter-print-funcs=metalnb_threads")
 
@@ -35,7 +35,7 @@ def thread_object(unit: Unit) -> tuple[bytes, bool]:
     if any(p.space == "threadgroup" for p in unit.signature.params):
         return _fibers(unit), True
     if any(_HINT.search(_ATTRIBUTE.sub("", text)) for text in texts(unit)) and _may_converge(unit):
-        code = _fibers(unit)  # likely; a wrong guess only costs time
+        code = _fibers(unit)  # a guess: if it is wrong, the kernel is compiled again
         if any(name in code for name in _CONVERGES):
             return code, True
     code = _loop(unit)

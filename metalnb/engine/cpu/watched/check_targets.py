@@ -53,7 +53,7 @@ class FiberTarget(_GivenArguments):
     Parameters
     ----------
     parameters : sequence of str
-        The function's: the arguments, the threadgroup, and the thread's index in it.
+        The parameters of the function: the arguments, the threadgroup, and the thread's index in it.
     count : int
         The number of the kernel's own arguments.
     """

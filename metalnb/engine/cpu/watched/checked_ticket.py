@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...observation import Stopwatch
 from ...robust.rewriting.checks import Checks
-from .background_runs import BackgroundRun
+from .interruptible_runs import BackgroundRun
 from .watch import Watch
 
 __all__ = ["CheckedTicket"]

@@ -10,7 +10,7 @@ Idle threads must not break barriers. The threads that only pad the last SIMD-gr
 which is safe: an Apple GPU's barrier waits for SIMD-groups, and each still has a live thread that reaches it. An
 entirely idle SIMD-group would not be safe (MSL 6.9 requires every thread of the threadgroup to reach a barrier). So the
 smaller threadgroups at a grid's far edges are not padded to full size: if the cell has a threadgroup barrier, each
-region of equal threadgroups is a dispatch of its own, at most eight in all. Without a barrier one dispatch is enough.
+region of equal threadgroups is a separate dispatch, at most eight in all. Without a barrier one dispatch is enough.
 """
 
 from __future__ import annotations

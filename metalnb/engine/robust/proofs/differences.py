@@ -20,7 +20,7 @@ from .operations import LEAST, OPPOSITE, TURNED
 __all__ = ["DifferenceRanges", "Sum", "congruent", "every", "ordered", "power_of"]
 
 _WRAPS = 8  # multiples of 2^bits that are tried
-_DEPTH = 8  # of a sum's parts
+_DEPTH = 8  # levels of sums within sums
 _EXTENDED = frozenset({"zext", "sext"})
 _POWERS = frozenset({"add", "sub", "mul", "shl", "or", "xor", "and", "zext", "sext", "trunc"})
 _SUMS = frozenset({"add", "sub", "mul", "shl", "or", "xor"})
@@ -103,7 +103,7 @@ class DifferenceRanges(ConditionRanges):
                 yield relation if flag.operands[0] is one else TURNED[relation]
 
     def _least(self, value: Scalar, label: str) -> tuple[Scalar, Scalar, bool] | None:
-        """Return the two values that a value is the minimum of, and whether unsigned; None if it is no minimum."""
+        """Return the two values that a value is the minimum of, and whether unsigned; None if it is not a minimum."""
         if not value.block or not all(self._known(v, label) for v in (value, *value.operands)):
             return None
         if value.op in LEAST:
@@ -228,7 +228,7 @@ def ordered(found: Interval, relation: str) -> Interval:
         "<": (found.low, -1), "<=": (found.low, 0), ">": (1, found.high), ">=": (0, found.high), "==": (0, 0),
     }.get(relation, (found.low + (found.low == 0), found.high - (found.high == 0)))  # fmt: skip
     low, high = max(low, found.low), min(high, found.high)
-    return Interval(low, high) if low <= high else found  # else never reached
+    return Interval(low, high) if low <= high else found  # an empty range: no thread gets here
 
 
 def congruent(found: Interval, within: Interval, bits: int) -> Interval:

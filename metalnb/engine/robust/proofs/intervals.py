@@ -70,7 +70,7 @@ class Interval(NamedTuple):
             if low <= high:
                 found.append(Interval(low, high))
         if not found:
-            return self  # never reached: any range is right
+            return self  # they do not intersect, so no thread gets here and any range is right
         hull = Interval(min(f.low for f in found), max(f.high for f in found))
         return min(hull, known, key=lambda i: i.high - i.low)
 

@@ -16,7 +16,7 @@ __all__ = ["VIEWS", "Incoming", "LoopCounters", "Test", "View"]
 
 _Answer = TypeVar("_Answer")
 View = Callable[[Interval, int], Interval]  # `Interval.signed` or `Interval.unsigned`
-Incoming = list[tuple[Scalar, str]]  # of a phi: values, and the blocks that they come from
+Incoming = list[tuple[Scalar, str]]  # a phi's values, each with the block that it comes from
 
 VIEWS: tuple[View, View] = (Interval.signed, Interval.unsigned)
 

@@ -14,7 +14,7 @@ from .ranges import Ranges
 __all__ = ["endless", "iterations"]
 
 _FEW = 1 << 16  # instructions of one thread in a loop and those inside it: microseconds
-_SCALED = {"lshr": 1, "udiv": 2, "shl": 1}  # by how much at least
+_SCALED = {"lshr": 1, "udiv": 2, "shl": 1}  # the least operand that halves or doubles a counter
 _CONVERSIONS = frozenset({"zext", "sext", "trunc"})
 
 
@@ -38,7 +38,7 @@ class _Work:
 
     def __init__(self, flow: Flow, each: dict[str, float]) -> None:
         self._flow, self._each = flow, each
-        self._length: dict[str, int] = dict.fromkeys(flow.loops, 0)  # without the loops inside
+        self._length: dict[str, int] = dict.fromkeys(flow.loops, 0)  # instructions, without inner loops'
         for label, block in flow.blocks.items():
             if flow.innermost(label):
                 self._length[flow.innermost(label)] += len(block)

@@ -21,14 +21,14 @@ _SHORT = (1 << 31) - 1
 
 
 class _Stride(NamedTuple):
-    """A value is one of ``base``, ``base + step`` …, as far as a range goes."""
+    """A value in the range ``within`` is ``base`` plus a multiple of ``step``."""
 
     base: int
     step: int
     within: Interval
 
     def kept(self, found: Interval) -> Interval:
-        """Return a range whose ends are among these."""
+        """Return a range with its ends moved inwards to such values."""
         low = self.base + -(-(found.low - self.base) // self.step) * self.step
         high = self.base + (found.high - self.base) // self.step * self.step
         return Interval(low, high) if low <= high and found.within(self.within) else found
@@ -40,10 +40,10 @@ class LoopRanges(LoopCounters):
     def __init__(self, flow: Flow) -> None:
         super().__init__(flow)
         self._memo: dict[tuple[Scalar, str], tuple[Interval, frozenset[Scalar]]] = {}
-        self._added: list[tuple[Scalar, str]] = []  # to the memo, in order
+        self._added: list[tuple[Scalar, str]] = []  # keys added to the memo, in order
         self._frames: list[set[Scalar]] = [set()]  # assumptions used by the range being computed
         self._assumed: dict[Scalar, Interval] = {}
-        self._alive: dict[tuple[str, str], bool] = {}  # edges: whether they may be reached
+        self._alive: dict[tuple[str, str], bool] = {}  # whether an edge may be taken
         self._strides: dict[Scalar, _Stride] = {}
 
     def _after(self, value: Scalar) -> Interval | None:
@@ -190,7 +190,7 @@ class LoopRanges(LoopCounters):
                 low, high = (begun.low, last.high - after) if step > 0 else (last.low - after, begun.high)
                 if low <= begun.low and begun.high <= high:
                     yield view, Interval(low, high)
-        if step > 0 and bits == 64 and start.within(Interval(0, _SHORT - step)):  # compared as an int
+        if step > 0 and bits == 64 and start.within(Interval(0, _SHORT - step)):  # a `long` compared as an int
             yield Interval.unsigned, Interval(start.low, _SHORT - step)
         if not step:  # its next value may not depend on its current one
             once = self._ahead(value, start, again)

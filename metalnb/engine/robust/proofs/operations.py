@@ -65,7 +65,7 @@ def _and(a: Interval, b: Interval, bits: int) -> Interval:
     a, b = a.unsigned(bits), b.unsigned(bits)
     if b.low == b.high:
         above = (1 << bits) - b.low
-        if above & above - 1 == 0 or a.low == a.high:  # low bits go
+        if above & above - 1 == 0 or a.low == a.high:  # the mask clears low bits only: the order is kept
             return Interval(a.low & b.low, a.high & b.low)
     return Interval(0, min(a.high, b.high))
 

@@ -27,9 +27,9 @@ from .walked_loops import AFTER
 __all__ = ["Ranges"]
 
 _CONVERSIONS = frozenset({"zext", "sext", "trunc"})
-_PLACES = 32  # of a table of scalars
+_PLACES = 32  # offsets that a load from a table of scalars may have, to be considered one by one
 _MOST = 4000  # evaluations, six times what the library's kernels need; a kernel that needs more is checked instead
-_EACH = 1500  # evaluations for one question
+_EACH = 1500  # evaluations for one query
 _DEEP = 60  # nested evaluations, of up to ten calls each: Python allows a thousand, less the callers' own
 
 _Answer = TypeVar("_Answer")
@@ -57,7 +57,7 @@ class Ranges(GuardedSums):
             "zext": self._converted, "sext": self._converted, "trunc": self._converted, "select": self._selected,
             "phi": self._merged, "call": self._called, "load": self._loaded,
         }  # fmt: skip
-        self._left, self._floor = _MOST, 0  # evaluations; the current query may not go below the floor
+        self._left, self._floor = _MOST, 0  # evaluations left, and where the current query must stop
         self.read: set[tuple[int, int, int]] = set()
 
     def of(self, value: Scalar, label: str) -> Interval | None:
@@ -65,11 +65,11 @@ class Ranges(GuardedSums):
         return self.asked(lambda: self._at(value, label))
 
     def known(self, value: Scalar, label: str) -> Interval:
-        """Return the range of a value, as a query of its own."""
+        """Return the range of a value, as a separate query."""
         return self._at(value, label)
 
     def asked(self, question: Callable[[], _Answer]) -> _Answer | None:
-        """Return the answer to a question of this class's; None when it takes too long to find."""
+        """Return the answer to a query by this class; None when it takes too long to find."""
         outer, self._floor = self._floor, self._floor or max(self._left - _EACH, 1)
         try:
             return question()

@@ -1,8 +1,8 @@
 """Evaluate a loop with a small, known number of iterations one iteration at a time.
 
-Such a loop splits a row's number into indices, one axis per iteration, as often as a scalar says: ``place += y %
-sizes[d] * strides[d]; y /= sizes[d];``. A range that holds in all iterations cannot show that ``y`` shrinks: it would
-still have to include the whole number.
+Such a loop splits a row's number into indices, one axis per iteration: ``place += y % sizes[d] * strides[d]; y /=
+sizes[d];``. A scalar gives the number of axes. A range that holds in all iterations cannot show that ``y`` shrinks: it
+would still have to include the whole number.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ _MOST = 8  # iterations
 
 
 class WalkedLoops(LoopRanges):
-    """The part of `Ranges` that evaluates loops iteration by iteration."""
+    """The part of `Ranges` that evaluates short loops one iteration at a time."""
 
     def __init__(self, flow: Flow) -> None:
         super().__init__(flow)
-        self._walking = 0  # loops being evaluated: other threads may be in other iterations
+        self._walking = 0  # the number of loops being evaluated; meanwhile other threads may be in other iterations
         self._ends: dict[str, dict[Scalar, Interval]] = {}
 
     def _after(self, value: Scalar) -> Interval | None:

@@ -29,7 +29,7 @@ class AccessCondition:
     address : str
         The address, if that was compared.
     place : PointerPlace or None
-        Otherwise the place that the index was taken from.
+        The place whose index was compared, otherwise.
     """
 
     holds: str
@@ -59,12 +59,12 @@ class ConditionWriter:
         self._roots, self._start, self._code, self._wide = roots, start, code, wide
 
     def read(self, function: IRFunction) -> None:
-        """Read the function's values again, after some have been added."""
+        """Read the function's values again, after values have been added."""
         self._definitions |= {made.result: made for made in function if made.result}
         self._pointers |= {made.result: made.type.text for made in function if made.type.kind == "pointer"}
 
     def condition(self, access: Access, names: Mapping[str, str]) -> AccessCondition:
-        """Write the condition of an access before it, in code where some values have other names."""
+        """Write the condition of an access before it, in code where values have the new names in `names`."""
         place = self._roots.place(access.pointer)
         root = self._roots.root(place.root)
         if root is None:
@@ -85,7 +85,7 @@ class ConditionWriter:
         return self.inside(root, self.offset(place), size)
 
     def offset(self, place: PointerPlace) -> str:
-        """Write how far a place is from its root, in bytes."""
+        """Write the offset of a place from its root, in bytes."""
         total = str(place.fixed)
         for index, step in place.terms:
             scaled = self._long(index) if step == 1 else self._code.op(f"mul i64 {self._long(index)}, {step}")
@@ -127,11 +127,11 @@ class ConditionWriter:
         return holds
 
     def inside(self, root: Root, offset: str, size: int) -> str:
-        """Write the test whether `size` bytes at an offset of 64 bits lie inside a root."""
+        """Write the test whether `size` bytes at a 64-bit offset are inside a root."""
         return self._code.op(f"icmp ult i64 {offset}, {self._limit(root, size, 1, _WIDE)}")
 
     def distance(self, root: Root, kind: str, pointer: str) -> str:
-        """Write how far a pointer of some type is from a root, in bytes."""
+        """Write the offset of a pointer from a root, in bytes."""
         return self._code.op(f"sub i64 {self._code.number(kind, pointer)}, {self._start.address(root)}")
 
     def _limit(self, root: Root, need: int, step: int, bits: int) -> str:

@@ -1,8 +1,8 @@
 """Write a block with several checks twice: without them, for when a few tests show all accesses in bounds, and with.
 
-Accesses that differ by known bytes alone share a test of the stretch of memory that all of them need (R. Gupta,
-"Optimizing array bound checks using flow analysis", 1993). In vector code lanes for which some access is wrong take the
-version with checks, the others the one without.
+Accesses that differ by known bytes alone share one test of the range of memory that they all need (R. Gupta,
+"Optimizing array bound checks using flow analysis", 1993). In vector code, lanes with any access out of bounds run the
+version with checks, and the others the version without.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class BlockVersions:
     function : IRFunction
     roots : Roots
     checked : collection of Access
-        The checked accesses of the whole function: their checks use values, too.
+        The checked accesses of the whole function, since their checks use values, too.
     """
 
     def __init__(self, function: IRFunction, roots: Roots, checked: Collection[Access]) -> None:
@@ -94,7 +94,7 @@ class BlockVersions:
         for _, access in (pair for made in body for pair in guarded.get(id(made), ())):
             place = self._roots.place(access.pointer)
             root = self._roots.root(place.root)
-            unknown = root is None and (place.root in late or not place.root)  # empty for a constant address
+            unknown = root is None and (place.root in late or not place.root)  # a constant address has no name
             if unknown or late.intersection(name for name, _ in place.terms):
                 return None
             memory = root.number if root is not None and root.kind == "argument" else place.root

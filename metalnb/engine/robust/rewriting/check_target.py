@@ -72,6 +72,6 @@ class CheckTarget(Protocol):
         check : int
             The number of the check.
         offset : str
-            Of 64 bits: bytes from the root, or an address (see `RecordedFault`).
+            A 64-bit integer: bytes from the root, or an address (see `RecordedFault`).
         """
         ...

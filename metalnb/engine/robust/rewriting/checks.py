@@ -166,7 +166,7 @@ class _Checks:
         code, blocks, last = self._code, self._function.blocks, block[-1]
         self._write([*(made for made in block if made.opcode == "phi"), *tests.first], {}, {})
         right, checked, end = code.name(), code.name(), code.name()
-        holds = "true"  # of all tests: a branch for each would leave the values of the block to join after each
+        holds = "true"  # one branch for all tests: with a branch for each, the values would have to join after each
         for place, size in tests.stretches.values():
             one = self._target.every(code, self._conditions.fits(place, size))
             holds = one if holds == "true" else code.op(f"and i1 {holds}, {one}")
@@ -201,7 +201,7 @@ class _Checks:
     def _guard(
         self, made: IRInstruction, checks: Sequence[tuple[int, Access]], names: Mapping[str, str],
     ) -> None:  # fmt: skip
-        """Write an access under its conditions; in a version of a block or a loop values have other names."""
+        """Write an access under its conditions, with the names that values have in this version of a block or loop."""
         code, blocks = self._code, self._function.blocks
         code.place = made.place
         after, faults = code.name(), []

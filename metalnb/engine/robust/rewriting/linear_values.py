@@ -11,7 +11,7 @@ from .written_code import WrittenCode
 __all__ = ["Linear", "LinearValues", "Slope", "Widening"]
 
 _WIDE = 64
-_STEEP = 1 << 31  # up to 2^31 iterations nothing of 64 bits overflows
+_STEEP = 1 << 31  # a slope below this, times at most 2^31 iterations, fits into 64 bits
 Slope = int | str
 
 
@@ -59,9 +59,9 @@ class LinearValues:
     inside : mapping of str to IRInstruction
         The loop's instructions, by the names of their values.
     header : str
-        The loop's.
+        The label of the loop's header.
     labels : collection of str
-        The loop's blocks.
+        The labels of the loop's blocks.
     code : WrittenCode
         Writes at the end of the block before the loop.
 
@@ -88,7 +88,7 @@ class LinearValues:
             known = operand.text.startswith("%") or _number(operand.text) is not None
             return Linear(operand.text, 0, operand.type.bits) if known else None
         if operand.text not in self._known:
-            self._known[operand.text] = None  # while it is computed from itself
+            self._known[operand.text] = None  # until it is found, and if it depends on itself
             found = self._found(made)
             steep = found is not None and isinstance(found.slope, int) and abs(found.slope) >= _STEEP
             self._known[operand.text] = None if steep else found

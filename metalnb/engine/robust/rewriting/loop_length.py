@@ -35,7 +35,7 @@ class LoopLength(NamedTuple):
 
 
 def loop_length(test: IRInstruction, *, stays: bool, values: LinearValues, code: WrittenCode) -> LoopLength | None:
-    """Write the number of iterations after which a loop continues; None for a loop without a counter.
+    """Write the number of iterations after which a loop continues; None if no counter gives it.
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ def _until_past(counter: Linear, by: int, limit: str, relation: str, code: Writt
     if by < -1:
         return None
     conditions, equal = [], relation[1:] == "le"
-    if step + equal > 1:  # the value after the last must not wrap
+    if step + equal > 1:  # the counter must not wrap when it passes the limit
         most = (1 << bits - 1 if relation[0] == "s" else 0) - step - equal
         conditions.append(code.op(f"icmp {relation[0]}le {kind} {limit}, {most}"))
     some = code.op(f"icmp {relation} {kind} {counter.start}, {limit}")

@@ -32,7 +32,7 @@ from .written_code import WrittenCode, come_from, lead
 __all__ = ["Guarded", "LoopVersions"]
 
 _LOOP = re.compile(r", !llvm\.loop !\d+")
-_LONG = 1000  # instructions
+_LONG = 1000  # instructions: a longer loop is not duplicated
 _SMALL = 100  # instructions
 _SHORT = 1 << 20  # instructions of all iterations: a millisecond
 _WIDE = 64
@@ -46,9 +46,9 @@ class _Loop(NamedTuple):
     Attributes
     ----------
     header, before, exit, after : str
-        Its header, the only block outside that branches there, its only exiting block, and the target of that.
+        Its header; the only block outside that branches to the header; its only exiting block; where that leads.
     labels : list of str
-        Its blocks.
+        The labels of its blocks.
     """
 
     header: str
@@ -165,7 +165,7 @@ class LoopVersions:
     # ---- Which loops.
 
     def _loop(self, header: str) -> _Loop | None:
-        """Return a loop if it has checked accesses, one entry, one exit, and no inner loop; None otherwise."""
+        """Return a loop that has checked accesses, one entry, one exit, and no inner loop; None for any other."""
         flow, blocks = self.analysis.flow, self.function.blocks
         body, leaves = flow.loops[header], flow.way_out(header)
         if leaves is None or not any(a.made.block in body for a in self.checked):
@@ -284,7 +284,7 @@ class LoopVersions:
         return (root, self.conditions.distance(root, phi.type.text, start), slope) if step.root == name else None
 
     def _condition(self, length: LoopLength, values: LinearValues, lines: Sequence[tuple[bool, _Line]]) -> str:
-        """Write a condition under which all accesses of these lines are in bounds in each iteration."""
+        """Write a condition under which all accesses of these lines are in bounds in every iteration."""
         op, count = self.code.op, length.iterations
         found = [*length.conditions]
         for widening in values.widenings:

@@ -86,7 +86,7 @@ class StartCode:
         return self._code.op(f"load i{bits}, {kind} {place}, align 8")
 
     def _again(self, name: str) -> str:
-        """Recompute a variable's pointer at the entry: its definition need not dominate an access."""
+        """Compute a variable's pointer again at the entry, since its definition need not dominate every access."""
         made = self._definitions.get(name)
         if made is None or made.opcode == "alloca":
             return name

@@ -39,7 +39,7 @@ class Scalar:
     block : str
         An empty string if no block defines it.
     name : str
-        LLVM's; an empty string for a component.
+        LLVM's name; an empty string for a component of a vector.
     """
 
     __slots__ = (
@@ -80,7 +80,7 @@ class Operands:
 
     def __init__(self) -> None:
         self._known: dict[str, list[Scalar]] = {}
-        self._parts: dict[tuple[str, int, int], Scalar] = {}  # of what is loaded
+        self._parts: dict[tuple[str, int, int], Scalar] = {}  # by value, number and bits of the part
         self._constants: dict[tuple[str, str], Scalar] = {}
         self.pointers: dict[Scalar, str] = {}
 
@@ -93,7 +93,7 @@ class Operands:
         return self.components(operand)[0]
 
     def components(self, operand: Operand) -> list[Scalar]:
-        """Return an operand's components; a scalar is its own only one."""
+        """Return an operand's components; a scalar has one, itself."""
         known = self._known.get(operand.text)
         if known is not None:
             return known
@@ -103,7 +103,7 @@ class Operands:
         return [self.constant(kind.element, text) for text in _texts(operand)]
 
     def constant(self, kind: IRType, text: str) -> Scalar:
-        """Return the scalar of a constant; an undefined one is new each time."""
+        """Return the scalar of a constant; an undefined one gets a new scalar each time."""
         known = self._constants.get((kind.text, text))
         if known is not None:
             return known

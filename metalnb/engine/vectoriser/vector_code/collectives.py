@@ -83,7 +83,7 @@ def _shuffle(body: FunctionBody, made: IRInstruction) -> None:
             body.define_scalar(made, _of_lane(body, made))
         return
     vector, lanes = body.vector(value.text, value.type), emitter.lanes(value.type)
-    # A lane that takes no part, or is none, gives its caller's own value.
+    # A lane that is inactive or does not exist yields the caller's own value.
     if body.shape(which.text).uniform:
         lane = body.scalar(which.text)
         exists = emitter.op(f"icmp ult i32 {lane}, {_GROUP}")

@@ -1,8 +1,8 @@
-"""The differences between lanes, as sums of products: each lane's constants times numbers that are uniform.
+"""Addresses as sums of products, each of a constant that differs between lanes and of uniform numbers.
 
-Lanes of a tile take their row and column from their number in the SIMD-group or in the threadgroup, as in
-`p[lane / 8 * pitch + lane % 8]`. For such an address it is known how many times the pitch, plus how many bytes, each
-lane is from the start.
+In a kernel that works on tiles, a lane computes its row and column from its number, as in `p[lane / 8 * pitch + lane %
+8]`. Its distance from the start is then a known multiple of the pitch plus a known number of bytes, although the pitch
+itself is unknown.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _WORD, _WRAP = 64, 1 << 64  # an address wraps
 
 
 class UniformFactor(NamedTuple):
-    """A uniform number, or lane 0's.
+    """A uniform number, or lane 0's value of a strided one.
 
     Attributes
     ----------
@@ -43,7 +43,7 @@ class UniformFactor(NamedTuple):
 
 
 Factors = tuple[UniformFactor, ...]
-# How many times each lane adds a product, modulo 2^64; the product of no factors is 1.
+# By the factors of each product, every lane's multiple of it, modulo 2^64. The product of no factors is 1.
 LaneSum = dict[Factors, tuple[int, ...]]
 
 
@@ -67,7 +67,7 @@ def lane_sum(body: FunctionBody, text: str, kind: IRType) -> LaneSum | None:
 
 
 def lane_constants(body: FunctionBody, operand: Operand) -> tuple[int, ...] | None:
-    """Return each lane's number, unsigned, if it is a constant."""
+    """Return the constant that each lane has, unsigned; None if lanes do not have constants."""
     found = lane_sum(body, operand.text, operand.type)
     return None if found is None or any(found) else found.get((), (0,) * body.width)
 
@@ -129,14 +129,14 @@ class _Reader:
         return {(): (number,) * self._body.width}
 
     def _alike(self, text: str, kind: IRType, *, signed: bool = False) -> LaneSum:
-        """Return a number that is equal in all lanes."""
+        """Return a uniform number as a sum."""
         narrow = kind.kind == "integer" and kind.bits < _WORD
         steps = (f"{'sext' if signed else 'zext'} {kind} {{}} to i64",) if narrow else ()
         factor = UniformFactor(text, steps, kind.kind == "pointer", self._body.shape(text).align)
         return {(factor,): (1,) * self._body.width}
 
     def _constants(self, operand: Operand) -> tuple[int, ...]:
-        """Return each lane's number, if it is a constant."""
+        """Return the constant that each lane has; None if lanes do not have constants."""
         found = self.sum_of(operand.text, operand.type)
         if any(found):
             raise _UnknownSum
@@ -189,7 +189,7 @@ class _Reader:
         return total
 
     def _index(self, operand: Operand) -> LaneSum:
-        """Return an index, sign-extended."""
+        """Return the sum of an index, sign-extended to 64 bits."""
         kind, shape = operand.type, self._body.shape(operand.text)
         if kind.bits == _WORD:
             return self.sum_of(operand.text, kind)

@@ -1,9 +1,9 @@
-"""Products of SIMD-group matrices (MSL 6.7), of which a lane has two elements, side by side in a row.
+"""Products of SIMD-group matrices (MSL 6.7). Each lane holds two elements of a matrix, adjacent in a row.
 
-An element of the sum takes a row of the left matrix and a column of the right one: eight multiplications and additions
-of vectors, each of them rounded once, in the order of the inner index. Where lanes have what they need of the left
-matrix, it is one of two neighbours' elements; of the right one, two lanes' elements, which all rows take. So a
-register's shuffles stay within it.
+An element of the product is the sum of eight products, of a row of the left matrix and a column of the right one. All
+lanes add one product at a time, in the order of the inner index, with a fused multiply-add of vectors. For each step, a
+lane's factor from the left matrix is an element of its own lane or of a close one, and those from the right matrix are
+the elements of two lanes, broadcast to all rows. So no shuffle crosses registers.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def product_of_matrices(body: FunctionBody, made: IRInstruction) -> None:
 
 def _product(body: FunctionBody, given: list[str]) -> tuple[str, str]:
     emitter, mask = body.emitter, body.mask
-    if mask != EVERY_LANE:  # Metal wants all lanes; what one that takes no part has of a factor counts as 0
+    if mask != EVERY_LANE:  # Metal requires all lanes; the factors of an inactive lane count as 0
         factors, sums = given[:4], given[4:]
         chosen = f"select {emitter.mask} {mask}, {_VECTOR}"
         given = [*(emitter.op(f"{chosen} {x}, {_VECTOR} zeroinitializer") for x in factors), *sums]
@@ -72,7 +72,7 @@ def _written(emitter: Emitter, target: VectorTarget, given: list[str]) -> tuple[
 
 
 def _helper(outer: Emitter, target: VectorTarget) -> str:
-    """Return the text of a product as a function, for a machine on which it is long."""
+    """Return the text of a product as a function, for a machine on which the product takes many instructions."""
     emitter = Emitter(outer.width)
     emitter.declarations = outer.declarations
     first, second = _written(emitter, target, list(_GIVEN))

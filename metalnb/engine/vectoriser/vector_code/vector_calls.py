@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 
 from ...llvm.instructions import IRInstruction
-from ...llvm.llvm_types import IRType, type_of
+from ...llvm.llvm_types import type_of
 from ..not_vectorised import NotVectorised
 from ..shape_analysis.interleaving import DROPPED, zeroed
+from .arithmetic.half_functions import half_function, in_float
 from .arithmetic.multiply_add import multiply_add
+from .barrier_suspension import suspend
 from .checked_lanes import holds_for_all, record_fault
 from .collectives import collective
-from .coroutines import suspend
 from .function_body import FunctionBody
 from .lane_loop import by_lane
 from .memory_access.vector_memory import clear
@@ -27,14 +27,7 @@ _ELEMENTWISE = (
     "ctpop", "ctlz", "cttz", "bswap", "bitreverse", "fshl", "fshr", "sadd.sat", "uadd.sat", "ssub.sat", "usub.sat",
     "sshl.sat", "ushl.sat", "exp", "exp2", "log", "log2", "log10", "sin", "cos", "pow", "canonicalize", "ldexp",
 )  # fmt: skip
-# Those that LLVM calls for each lane, or writes out lane by lane, for halves on a machine without arithmetic of halves.
-# In float each has the same result: fma, too, which LLVM computes in float.
-_WIDENED = frozenset({
-    "sqrt", "fma", "floor", "ceil", "trunc", "rint", "nearbyint", "round", "roundeven", "minnum", "maxnum",
-    "minimumnum", "maximumnum",
-})  # fmt: skip
-_CHOSEN = {"maxnum": "sgt", "maximumnum": "sgt", "minnum": "slt", "minimumnum": "slt"}
-_HALF, _FLOAT = type_of("half"), type_of("float")
+_FLOAT = type_of("float")
 _INTRINSIC = re.compile(rf"llvm\.({'|'.join(re.escape(w) for w in sorted(_ELEMENTWISE, key=len, reverse=True))})\.")
 _OVERFLOW = re.compile(r"llvm\.([su](?:add|sub|mul)\.with\.overflow)\.")
 _THREE_WAY = re.compile(r"llvm\.([su]cmp)\.")
@@ -114,9 +107,9 @@ def _intrinsic(body: FunctionBody, made: IRInstruction) -> None:
 def _elementwise(body: FunctionBody, made: IRInstruction, base: str, also: int = 0) -> None:
     """Write an intrinsic on vectors; with ``also``, its name also contains its argument's type."""
     emitter, kind = body.emitter, made.type.element
-    if _is_widened(body, base, kind):
+    if in_float(body, base, kind):
         given = [body.parts(operand.text, operand.type) for operand in made.operands]
-        parts = [_widened(body, base, one, made.prefix) for one in zip(*given, strict=True)]
+        parts = [half_function(body, base, one, made.prefix) for one in zip(*given, strict=True)]
         body.define(made, parts)
         return
     if base == "fma" and kind == _FLOAT:
@@ -143,45 +136,6 @@ def _elementwise(body: FunctionBody, made: IRInstruction, base: str, also: int =
         emitter.op(f"call {flags}{emitter.lanes(kind)} {callee}({', '.join(f'{k} {c[i]}' for _, k, c in columns)})")
         for i in range(count)
     ])  # fmt: skip
-
-
-def _is_widened(body: FunctionBody, base: str, kind: IRType) -> bool:
-    return kind == _HALF and base in _WIDENED and not body.target.halves
-
-
-def _widened(body: FunctionBody, base: str, operands: Sequence[str], flags: str) -> str:
-    """Write an intrinsic on halves as one on floats."""
-    if base in _CHOSEN:
-        return _chosen_half(body, _CHOSEN[base], *operands)
-    emitter = body.emitter
-    halves, floats = emitter.lanes(_HALF), emitter.lanes(_FLOAT)
-    given = [(floats, emitter.op(f"fpext {halves} {operand} to {floats}")) for operand in operands]
-    if base == "fma":
-        x, y, z = (operand for _, operand in given)
-        found = multiply_add(emitter, body.target, x, y, z, flags)
-    else:
-        found = emitter.call(f"llvm.{base}.v{body.width}{mangled('float')}", floats, *given, flags=flags)
-    return emitter.op(f"fptrunc {floats} {found} to {halves}")
-
-
-def _chosen_half(body: FunctionBody, relation: str, a: str, b: str) -> str:
-    """Write the larger or smaller of two halves, by their bits; for a number and a NaN, the number.
-
-    If it were computed in float, clang's second pass would turn it back into halves.
-    """
-    op, halves, words = body.emitter.op, body.emitter.lanes(_HALF), body.emitter.lanes("i16")
-    ordered, undefined = [], []
-    for half in (a, b):
-        bits = op(f"bitcast {halves} {half} to {words}")
-        below = op(f"lshr {words} {op(f'ashr {words} {bits}, splat (i16 15)')}, splat (i16 1)")
-        ordered.append(op(f"xor {words} {bits}, {below}"))
-        size = op(f"and {words} {bits}, splat (i16 32767)")
-        undefined.append(op(f"icmp ugt {words} {size}, splat (i16 31744)"))  # infinity
-    mask = body.emitter.mask
-    first = op(f"icmp {relation} {words} {ordered[0]}, {ordered[1]}")
-    chosen = op(f"select {mask} {first}, {halves} {a}, {halves} {b}")
-    chosen = op(f"select {mask} {undefined[0]}, {halves} {b}, {halves} {chosen}")
-    return op(f"select {mask} {undefined[1]}, {halves} {a}, {halves} {chosen}")
 
 
 def _overflow(body: FunctionBody, made: IRInstruction, base: str) -> None:
@@ -228,8 +182,8 @@ def _folded(body: FunctionBody, made: IRInstruction) -> None:
     for part in parts[1:]:
         if word in _FOLDS:
             total = emitter.op(f"{_FOLDS[word]} {made.prefix}{lanes} {total}, {part}")
-        elif _is_widened(body, _CALLED[word], made.type):
-            total = _widened(body, _CALLED[word], (total, part), made.prefix)
+        elif in_float(body, _CALLED[word], made.type):
+            total = half_function(body, _CALLED[word], (total, part), made.prefix)
         else:
             name = f"llvm.{_CALLED[word]}.v{body.width}{mangled(kind)}"
             total = emitter.call(name, lanes, (lanes, total), (lanes, part), flags=made.prefix)

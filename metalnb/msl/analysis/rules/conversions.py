@@ -119,7 +119,7 @@ def _bound(parsed: Parsed, found: CellSyntax) -> Iterator[Diagnostic]:
         values = [c for c in children_of(braces) if c.kind.is_expression()]
         for member, value in zip(braces.type.get_canonical().get_fields(), values, strict=False):
             if value.kind.name == "INIT_LIST_EXPR" or member.type.get_canonical().kind.name not in _ADDRESSES:
-                break  # from here on the two must not be mixed
+                break  # from here on fields and values may not correspond
             if _taken(member.type, value):
                 yield _not_constant(parsed, value, pointer=member.type.kind.name == "POINTER")
 

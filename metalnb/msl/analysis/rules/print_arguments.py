@@ -43,7 +43,7 @@ def _call(parsed: Parsed, call: Any) -> Iterator[Diagnostic]:
     asked, values = conversions("".join(strings)), given[1:]
     for conversion in asked:
         if not conversion.letter:
-            message = f"'{conversion.text}' in the format is no conversion"
+            message = f"'{conversion.text}' in the format is not a conversion"
             yield parsed.diagnostic(
                 given[0].location, message, "%d, %u, %x, %f, %g, %e, %c, %p, %v4f; %% prints a % (MSL 6.19)"
             )

@@ -15,7 +15,7 @@ __all__ = ["check"]
 MAX_THREADGROUP_MEMORY = 32768
 _ARRAYS = frozenset({"CONSTANTARRAY", "INCOMPLETEARRAY", "VARIABLEARRAY", "DEPENDENTSIZEDARRAY"})
 _POINTERS = {"POINTER": "pointer", "LVALUEREFERENCE": "reference", "RVALUEREFERENCE": "reference"}
-# Types that may bring their own address space: auto, a template's parameter, decltype.
+# Types that may include an address space: auto, a template's parameter, decltype.
 _OPEN = frozenset({"AUTO", "UNEXPOSED", "DEPENDENT", "INVALID", "FUNCTIONPROTO", "FUNCTIONNOPROTO"})
 _WORDS = "device, constant, threadgroup or thread"
 

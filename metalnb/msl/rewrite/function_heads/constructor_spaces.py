@@ -22,7 +22,7 @@ _CLASS = frozenset({"class", "struct"})
 
 class _Constructor(NamedTuple):
     function: FunctionHead
-    key: tuple[str, ...]  # its name and parameters
+    key: tuple[str, ...]  # the name and the parameters
     spaces: list[int]
 
 

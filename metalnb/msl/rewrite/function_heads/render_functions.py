@@ -10,7 +10,7 @@ from ...text.edits import Omission
 __all__ = ["render_functions"]
 
 _STAGES = frozenset({"vertex", "fragment", "mesh", "object", "intersection"})
-_WORDS = frozenset({"vertex", "fragment"})  # which may also be written without brackets
+_WORDS = frozenset({"vertex", "fragment"})  # these may also be written without brackets
 _SCOPES = frozenset({"namespace", "extern"})
 
 

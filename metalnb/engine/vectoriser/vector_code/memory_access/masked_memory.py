@@ -131,7 +131,7 @@ def load_stretch(body: FunctionBody, element: str, pointer: str, stretch: Stretc
     ----------
     body : FunctionBody
     element : str
-        Its type.
+        The type of an element.
     pointer : str
         Lane 0's address.
     stretch : Stretch

@@ -24,7 +24,7 @@ class RowAddresses:
     body : FunctionBody
     pointer : str
     kind : IRType
-        The pointer's.
+        The type of the pointer.
     stride : int
         Bytes from lane to lane in a row.
 
@@ -105,7 +105,7 @@ def row_addresses(body: FunctionBody, pointer: str, kind: IRType, strides: Seque
     body : FunctionBody
     pointer : str
     kind : IRType
-        The pointer's.
+        The type of the pointer.
     strides : sequence of int, optional
         The useful strides; by default any.
     """

@@ -1,8 +1,8 @@
 """Accesses of a tile: the lanes' elements are in a few rows, each of which is contiguous.
 
-A SIMD-group's matrix (MSL 6.7) is eight rows of eight elements, with a pitch that is uniform but unknown. If the lanes'
-positions in it are constants, each row is loaded as a vector, and its elements are shuffled to their lanes; a gather
-would load each element separately.
+A SIMD-group's matrix (MSL 6.7) has eight rows of eight elements, and its pitch is uniform but unknown. If each lane's
+position in the matrix is a constant, each row is loaded as one vector, and a shuffle moves the elements to their lanes.
+A gather would load each element separately.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class _Row(NamedTuple):
     ----------
     lanes, places : tuple of int
     start : int
-        Bytes, without the products.
+        Constant bytes from the base; the products come on top.
     """
 
     lanes: tuple[int, ...]
@@ -53,7 +53,7 @@ class TileRows:
     length : int
         Elements of a row.
     count : int
-        Neighbouring elements per lane.
+        Adjacent elements per lane.
     sum : dict
         All lanes' addresses.
     base : tuple of UniformFactor
@@ -70,7 +70,7 @@ class TileRows:
         """Write each row's address, and return them."""
         op = body.emitter.op
         start = body.scalar(self.base[0].value)
-        apart = []  # products that rows have different multiples of
+        apart = []  # the products of which rows have different multiples
         for factors, counts in self.sum.items():
             if not factors or factors == self.base:
                 continue
@@ -127,9 +127,9 @@ def tile_rows(body: FunctionBody, pointer: str, kind: IRType, size: int, count: 
     body : FunctionBody
     pointer : str
     kind : IRType
-        The pointer's.
+        The type of the pointer.
     size, count : int
-        Bytes of an element, and the number of neighbouring elements per lane.
+        Bytes of an element, and the number of adjacent elements per lane.
     """
     if not body.shape(pointer).varying or pointer in body.analysis.interleaved or count & (count - 1):
         return None
@@ -169,7 +169,7 @@ def _rows(found: LaneSum, size: int, count: int, width: int) -> list[_Row]:
 
 
 def _joined(body: FunctionBody, kind: IRType, a: _Part, b: _Part) -> _Part:
-    """Join the elements of some lanes and of equally many others."""
+    """Join the elements of two equally large sets of lanes."""
     both = a.lanes + b.lanes
     order = sorted(range(len(both)), key=both.__getitem__)
     vector = body.emitter.shuffled(kind, a.vector, b.vector, order, len(a.lanes))

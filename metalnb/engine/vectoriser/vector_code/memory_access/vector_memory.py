@@ -14,7 +14,7 @@ from .tile_rows import TileRows, tile_rows
 
 __all__ = ["clear", "last_active", "load", "store"]
 
-_MOST_INTERLEAVED = 4  # elements from lane to lane up to which lanes are read as one stretch of memory
+_MOST_INTERLEAVED = 4  # elements from lane to lane; lanes that are further apart are not read as one stretch
 _LINE = 64  # bytes of a cache line: a vector that begins at one can be stored past the caches
 
 
@@ -55,7 +55,7 @@ class _Access:
         return (0, self.size) if self.count == 1 else (0,)
 
     def tile(self) -> TileRows | None:
-        """Return the rows of memory that lanes' elements lie in, where they are not one stretch."""
+        """Return the rows of memory that contain the lanes' elements, if these are not one stretch."""
         return tile_rows(self.body, self.pointer.text, self.pointer.type, self.size, self.count)
 
     @property

@@ -19,7 +19,7 @@ from .watch import Watch
 __all__ = ["BackgroundRun", "in_order"]
 
 _SHOWN = 5.0  # seconds after which a notebook shows a message
-_LOOK = 0.05  # seconds between two looks at the clock
+_LOOK = 0.05  # seconds between checks of the clock
 _queue: queue.SimpleQueue[BackgroundRun] = queue.SimpleQueue()
 _under_way: list[BackgroundRun] = []
 _lock = threading.Lock()
@@ -92,7 +92,7 @@ class BackgroundRun:
                 if passed > _SHOWN and not shown:
                     shown = True
                     _tell(self._watch.name)
-            except BaseException as error:  # noqa: BLE001  (raised when the dispatch has ended: it may be writing)
+            except BaseException as error:  # noqa: BLE001  (raised once the dispatch has ended, as it may be writing)
                 interrupt = error
                 _stop_up_to(self, "by an interrupt")
         if interrupt is not None:

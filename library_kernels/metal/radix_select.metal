@@ -74,7 +74,7 @@ kernel void select_keys(device const U* keys [[buffer(0)]],
         threadgroup_barrier(mem_flags::mem_threadgroup);
     }
 
-    // A SIMD-group's keys are neighbours: it counts those before the k-th and those equal to it, which determines their
+    // A SIMD-group's keys are adjacent: it counts those before the k-th and those equal to it, which determines their
     // positions.
     const uint stretch = (end - begin + threads - 1) / threads * SIMD, first = begin + simd * stretch;
     const uint last = min(end, first + stretch);

@@ -1,13 +1,14 @@
-// Conversions of half, which clang calls where an x86-64 processor has no instruction for them.
+// Conversions from and to half, which clang calls where an x86-64 processor has no instruction for them. (Processors
+// with AVX2 convert between half and float by F16C; vector code converts whole vectors, see half_functions.py.)
 //
-// Between half and float there is F16C, from AVX2's processors on. Without it: F. Giesen, "Float->half variants", 2012.
+// Between half and float, without F16C: F. Giesen, "Float->half variants", 2012.
 #ifndef __F16C__
 float __extendhfsf2(_Float16 x);
 float __extendhfsf2(_Float16 x) {
     const unsigned bits = __builtin_bit_cast(unsigned short, x), magnitude = (bits & 0x7fffu) << 13;
     float value = __builtin_bit_cast(float, magnitude) * 0x1p112f;  // exact, even for the least halves
     unsigned whole = __builtin_bit_cast(unsigned, value);
-    if (magnitude >= 0x7c00u << 13) whole = 0x7f800000u | magnitude;  // an infinity, or NaN
+    if (magnitude >= 0x7c00u << 13) whole = 0x7f800000u | magnitude;  // infinity or NaN
     return __builtin_bit_cast(float, whole | (bits & 0x8000u) << 16);
 }
 _Float16 __truncsfhf2(float x);
@@ -24,11 +25,11 @@ _Float16 __truncsfhf2(float x) {
 }
 #endif
 
-// A half of a double, rounded once (AVX-512 FP16 has an instruction).
+// From double to half, rounded once (AVX-512 FP16 has an instruction).
 //
 // The double becomes a float first, rounded to odd: toward zero, with the last bit set unless the float is exact.
-// Rounding to float first can create no tie, as a float has more than two bits more than a half (S. Boldo and G.
-// Melquiond, "Emulation of a FMA and correctly rounded sums", 2008).
+// So rounding twice gives the same result as rounding once, since a float has over two bits more than a half (S. Boldo
+// and G. Melquiond, "Emulation of a FMA and correctly rounded sums", 2008).
 _Float16 __truncdfhf2(double x);
 _Float16 __truncdfhf2(double x) {
     float near = (float)x;

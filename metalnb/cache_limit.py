@@ -71,7 +71,7 @@ class CacheEntry:
     last_use: float
 
 
-_File: TypeAlias = tuple[str, str, "os.DirEntry[str]"]  # and the names of the two folders above it
+_File: TypeAlias = tuple[str, str, "os.DirEntry[str]"]  # the names of the two folders above a file, and the file
 
 
 def entries(root: Path) -> Iterator[CacheEntry]:

@@ -1,0 +1,65 @@
+"""Functions of halves on a machine without half-precision arithmetic: computed in float, and rounded to half.
+
+The conversions of whole vectors are single instructions (F16C, AVX-512). Where a processor lacks them, LLVM calls the
+functions of the engine's runtime (cpu/runtime/half_conversions.c).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ....llvm.llvm_types import IRType, type_of
+from ..function_body import FunctionBody
+from ..text_emitter import mangled
+from .multiply_add import multiply_add
+
+__all__ = ["half_function", "in_float"]
+
+# Intrinsics on halves that LLVM would expand lane by lane, or into a library call for each lane, on a machine without
+# half-precision arithmetic. Computed in float and rounded to half, each has the same result; fma too, as LLVM does it.
+_WIDENED = frozenset({
+    "sqrt", "fma", "floor", "ceil", "trunc", "rint", "nearbyint", "round", "roundeven", "minnum", "maxnum",
+    "minimumnum", "maximumnum",
+})  # fmt: skip
+_CHOSEN = {"maxnum": "sgt", "maximumnum": "sgt", "minnum": "slt", "minimumnum": "slt"}
+_HALF, _FLOAT = type_of("half"), type_of("float")
+
+
+def in_float(body: FunctionBody, base: str, kind: IRType) -> bool:
+    """Return whether an intrinsic is one on halves that is computed in float here."""
+    return kind == _HALF and base in _WIDENED and not body.target.halves
+
+
+def half_function(body: FunctionBody, base: str, operands: Sequence[str], flags: str) -> str:
+    """Write an intrinsic on halves: convert them to float, compute, and round to half; return the result."""
+    if base in _CHOSEN:
+        return _chosen_half(body, _CHOSEN[base], *operands)
+    emitter = body.emitter
+    halves, floats = emitter.lanes(_HALF), emitter.lanes(_FLOAT)
+    given = [(floats, emitter.op(f"fpext {halves} {operand} to {floats}")) for operand in operands]
+    if base == "fma":
+        x, y, z = (operand for _, operand in given)
+        found = multiply_add(emitter, body.target, x, y, z, flags)
+    else:
+        found = emitter.call(f"llvm.{base}.v{body.width}{mangled('float')}", floats, *given, flags=flags)
+    return emitter.op(f"fptrunc {floats} {found} to {halves}")
+
+
+def _chosen_half(body: FunctionBody, relation: str, a: str, b: str) -> str:
+    """Write the maximum or minimum of two halves by comparing their bits; of a number and a NaN, the number.
+
+    If it were computed in float, clang's second pass would narrow it to halves again.
+    """
+    op, halves, words = body.emitter.op, body.emitter.lanes(_HALF), body.emitter.lanes("i16")
+    ordered, undefined = [], []
+    for half in (a, b):
+        bits = op(f"bitcast {halves} {half} to {words}")
+        below = op(f"lshr {words} {op(f'ashr {words} {bits}, splat (i16 15)')}, splat (i16 1)")
+        ordered.append(op(f"xor {words} {bits}, {below}"))
+        size = op(f"and {words} {bits}, splat (i16 32767)")
+        undefined.append(op(f"icmp ugt {words} {size}, splat (i16 31744)"))  # infinity
+    mask = body.emitter.mask
+    first = op(f"icmp {relation} {words} {ordered[0]}, {ordered[1]}")
+    chosen = op(f"select {mask} {first}, {halves} {a}, {halves} {b}")
+    chosen = op(f"select {mask} {undefined[0]}, {halves} {b}, {halves} {chosen}")
+    return op(f"select {mask} {undefined[1]}, {halves} {a}, {halves} {chosen}")
