@@ -20,7 +20,7 @@ from .host_text import HOST_PRELUDE, host
 from .metal_text import cell, metal
 from .tree import ATOMICS, CELLS, SLOTS, Program
 
-__all__ = ["Launch", "Outcome", "batch", "batched", "expected", "launches"]
+__all__ = ["Launch", "Outcome", "arguments", "batch", "batched", "expected", "launches"]
 
 T = TypeVar("T")
 
@@ -82,10 +82,10 @@ def _cell(chosen: Mapping[str, tuple[Program, Any]], math: str, engine: str) -> 
 def _outcome(program: Program, kernel: Any, on_host: Any) -> Outcome:
     for launch in launches(program):
         want, wanted = expected(on_host, launch)
-        out, cells = np.zeros_like(want), _cells()
-        shared = [cells] if program.cells else []
+        given = arguments(program, launch)
+        out, cells = given[0], given[-1] if program.cells else wanted
         try:
-            kernel(out, *launch.inputs, 0, launch.n, *shared, grid=launch.grid, threadgroup=launch.threadgroup)
+            kernel(*given, grid=launch.grid, threadgroup=launch.threadgroup)
         except mnb.MetalnbError as error:
             return Outcome(program.seed, "refused", str(error))
         wrong = np.argwhere(want != out)
@@ -109,6 +109,12 @@ class Launch:
 
     def __str__(self) -> str:
         return f"grid {self.grid}, threadgroup {self.threadgroup}, n {self.n}"
+
+
+def arguments(program: Program, launch: Launch) -> list[Any]:
+    """Return a kernel's arguments: the output, the inputs, 0, a number, and the cells that threads share."""
+    out, shared = np.zeros((launch.grid, SLOTS), np.uint32), [_cells()] if program.cells else []
+    return [out, *launch.inputs, np.uint32(0), np.uint32(launch.n), *shared]
 
 
 def launches(program: Program) -> Iterator[Launch]:
