@@ -46,7 +46,7 @@ Fails = Callable[[str], bool]
 
 def reduced(text: str, fails: Fails) -> Iterator[str]:
     """Yield ever smaller texts that still fail; from the last one nothing more can be removed."""
-    done = set[str]()
+    done = {text}
 
     def still(candidate: str) -> bool:
         if candidate in done or not any(made.opcode == "ret" for made in entry(candidate)):
@@ -54,17 +54,15 @@ def reduced(text: str, fails: Fails) -> Iterator[str]:
         done.add(candidate)
         return fails(candidate)
 
-    done.add(text)
-    before = ""
-    while text != before:
-        before = text
+    smallest, before = text, ""
+    while smallest != before:
+        before = smallest
         for kind in KINDS:
-            for text in _by_halves(text, kind, still):
-                yield text
-        for smaller in (straightened, pruned):
-            if still(made := smaller(text)):
-                text = made
-                yield text
+            for smaller in _by_halves(smallest, kind, still):
+                yield (smallest := smaller)
+        for shorter in (straightened, pruned):
+            if still(made := shorter(smallest)):
+                yield (smallest := made)
 
 
 def _by_halves(text: str, kind: Callable[[IRFunction], list[Edit]], still: Fails) -> Iterator[str]:
@@ -74,8 +72,7 @@ def _by_halves(text: str, kind: Callable[[IRFunction], list[Edit]], still: Fails
         at = 0
         while chosen := kind(entry(text))[at : at + step]:
             if still(made := edited(text, chosen)):
-                text = made
-                yield text
+                yield (text := made)
             else:
                 at += step
         step //= 2
@@ -152,7 +149,7 @@ def main() -> None:
     fault.add_argument("--crashes", action="store_const", const="crashes", dest="fault", help="clang rejects its text")
     fault.add_argument("--slower-than", type=float, metavar="SECONDS", help="vectorising and compiling take longer")
     parser.add_argument("--kernel", help="which kernel of the .metal file (default: the first)")
-    parser.add_argument("--arguments", type=Path, help="an .npz file with the arrays in order (default: small integers)")
+    parser.add_argument("--arguments", type=Path, help="an .npz file with its arrays (default: small integers)")
     parser.add_argument("--grid", type=int, default=100, help="threads (default 100)")
     parser.add_argument("--threadgroup", type=int, default=64, help="threads of a threadgroup (default 64)")
     given = parser.parse_args()
@@ -167,10 +164,11 @@ def main() -> None:
         else:
             sys.exit(f"{given.source} shows no such fault")
         signal.signal(signal.SIGTERM, signal.default_int_handler)
+        smallest = text
         with contextlib.suppress(KeyboardInterrupt):  # the smallest text so far is worth showing
-            for text in reduced(text, question):
-                print(f"# {sum(1 for _ in entry(text))} instructions", file=sys.stderr, flush=True)
-        print(f"; grid {launch.grid}, threadgroup {launch.threadgroup}\n{text}")
+            for smallest in reduced(text, question):
+                print(f"# {sum(1 for _ in entry(smallest))} instructions", file=sys.stderr, flush=True)
+        print(f"; grid {launch.grid}, threadgroup {launch.threadgroup}\n{smallest}")
         question.judge.close()
 
 

@@ -33,6 +33,7 @@ _HEAD = (
 )
 # No pass changes the text, whose order of calls decides which lanes converge first (runtime/fibers.c).
 _AS_WRITTEN = ("-Xclang", "-disable-llvm-passes", "-mllvm", "-disable-block-placement")
+_STEP = "metalnb_simd_barrier"
 _FALLING = "-DNEXT_LANE(ready)=(31 - __builtin_clz(ready))"
 _GUARD = 1 << 16  # bytes before and after each array
 _LONGEST = 0.25  # seconds of processor time; a run that takes longer is taken for endless
@@ -84,10 +85,11 @@ def object_of_thread(text: str, *, in_step: bool = False) -> bytes:
     module = read(text)
     function, declared = module.functions[ENTRY], ""
     if in_step:
-        step = read_instruction("  call void @metalnb_simd_barrier()")
-        declared = "" if "metalnb_simd_barrier" in module.declarations else "declare hidden void @metalnb_simd_barrier()"
+        step = read_instruction(f"  call void @{_STEP}()")
+        declared = "" if _STEP in module.declarations else f"declare hidden void @{_STEP}()"
         for label, block in function.blocks.items():
-            function.blocks[label] = [one for made in block for one in ([step, made] if made.opcode == "store" else [made])]
+            pairs = ([step, made] if made.opcode == "store" else [made] for made in block)
+            function.blocks[label] = [one for pair in pairs for one in pair]
     plain = with_function(text, function, declared, _HEAD.format(", ".join(map(str, function.parameters))))
     flags = ("-Wno-everything", *toolchain.flags(), *_AS_WRITTEN, "-x", "ir", "-c")
     return _compiled(plain, "thread.ll", flags)

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from vectoriser.vector_kernels import engine_is_here, kernel
+
 from fuzz.reduce_llvm import Question, reduced
 from fuzz.reducing.edits import entry
 from fuzz.reducing.forms import Launch, in_vectors, one_at_a_time
-from vectoriser.vector_kernels import engine_is_here, kernel
-
 from metalnb.engine.cpu.lanes.vector_build import thread_text
 from metalnb.engine.vectoriser import vectorise
 from metalnb.engine.vectoriser.vector_code.memory_access import vector_memory
