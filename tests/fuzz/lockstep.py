@@ -17,7 +17,7 @@ __all__ = ["LockstepWriter"]
 
 _FROM = {  # the lane that a shuffle reads
     "simd_shuffle_xor": "t % 32 ^ {0}", "simd_shuffle_up": "t % 32 - {0}", "simd_shuffle_down": "t % 32 + {0}",
-    "simd_shuffle_rotate_down": "(t + {0}) % 32",
+    "simd_shuffle_rotate_down": "(t + {0}) % 32", "quad_shuffle_xor": "t % 32 ^ {0}",
 }  # fmt: skip
 
 
@@ -62,7 +62,7 @@ class LockstepWriter(Writer):
     # Statements without blocks -------------------------------------------------------------------
 
     def _declare(self, s: Stmt, pad: str) -> str:
-        if s.exprs[0].op.startswith("simd_"):
+        if s.exprs[0].op.startswith(("simd_", "quad_")):
             return self._simd(s, pad)
         value = self.expr(s.exprs[0])
         return f"{pad}{s.type} {s.text}[{LARGEST}];\n" + self._each(f"{s.text}[t] = {value};", pad)

@@ -150,8 +150,8 @@ def main() -> None:
     fault.add_argument("--slower-than", type=float, metavar="SECONDS", help="vectorising and compiling take longer")
     parser.add_argument("--kernel", help="which kernel of the .metal file (default: the first)")
     parser.add_argument("--arguments", type=Path, help="an .npz file with its arrays (default: small integers)")
-    parser.add_argument("--grid", type=int, default=100, help="threads (default 100)")
-    parser.add_argument("--threadgroup", type=int, default=64, help="threads of a threadgroup (default 64)")
+    parser.add_argument("--grid", type=int, nargs="+", default=[100], help="threads along x, y, z (default 100)")
+    parser.add_argument("--threadgroup", type=int, nargs="+", default=[64], help="threads of each (default 64)")
     given = parser.parse_args()
     chosen = ("slow", given.slower_than) if given.slower_than else (given.fault, LIMIT)
     with tempfile.TemporaryDirectory(prefix="metalnb-reduce-") as folder:
@@ -191,7 +191,7 @@ def _read(given: argparse.Namespace) -> tuple[str, Iterator[Launch]]:
     if given.source.endswith(".metal"):
         program = mnb.compile(text, engine="cpu")
         text = thread_text(program[given.kernel or next(iter(program))].unit)
-    return text, iter([Launch(arrays, given.grid, given.threadgroup)])
+    return text, iter([Launch(arrays, tuple(given.grid), tuple(given.threadgroup))])
 
 
 if __name__ == "__main__":

@@ -107,7 +107,7 @@ def _simpler(e: Expr) -> Iterator[Expr]:
 
 def _instead(e: Expr) -> Iterator[Expr]:
     """Yield replacements for an expression: its operands of the same type, and a literal."""
-    if not e.op.startswith("simd_") and e.op not in {"call", "rawdiv", "rawrem"}:
+    if not e.op.startswith(("simd_", "quad_")) and e.op not in {"call", "rawdiv", "rawrem"}:
         for part in e.args:
             if part.type == e.type:
                 yield part

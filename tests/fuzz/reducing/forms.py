@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import math
 import signal
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ import numpy as np
 
 import metalnb as mnb
 from metalnb import cache
+from metalnb.engine.base import Grid
 from metalnb.engine.clang import driver
 from metalnb.engine.cpu import toolchain
 from metalnb.engine.cpu.cpu_engine import dispatch
@@ -41,11 +43,16 @@ _LONGEST = 0.25  # seconds of processor time; a run that takes longer is taken f
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """A dispatch: its arrays, the threads of the grid and of a threadgroup, and bytes of threadgroup arguments."""
+    """A dispatch: its arrays, and the threads of the grid and of a threadgroup, in up to three dimensions."""
 
     arguments: Sequence[np.ndarray]
-    grid: int = 100
-    threadgroup: int = 64
+    grid: int | tuple[int, ...] = 100
+    threadgroup: int | tuple[int, ...] = 64
+
+    @property
+    def sizes(self) -> tuple[Grid, Grid]:
+        """The grid and the threadgroup, in three dimensions."""
+        return _in_three(self.grid), _in_three(self.threadgroup)
 
     def run(self, library: ctypes.CDLL, static: int) -> bytes:
         """Run a kernel on one core, on copies of the arrays; return the arrays with what surrounds them.
@@ -54,8 +61,8 @@ class Launch:
         """
         memory = [np.pad(np.frombuffer(a.tobytes(), np.uint8), _GUARD) for a in self.arguments]
         inside = [m[_GUARD : len(m) - _GUARD] for m in memory]
-        words = dispatch(inside, (self.grid, 1, 1), (self.threadgroup, 1, 1), static)
-        groups = -(-self.grid // self.threadgroup)
+        words = dispatch(inside, *self.sizes, static)
+        groups = math.prod(-(-threads // each) for threads, each in zip(*self.sizes, strict=True))
         with toolchain.lent_region(words) as region:
             signal.setitimer(signal.ITIMER_VIRTUAL, _LONGEST)
             library.metalnb_groups(words, ctypes.c_void_p(region), ctypes.c_uint64(0), ctypes.c_uint64(groups))
@@ -71,6 +78,11 @@ class Launch:
                 return False
             at += 2 * _GUARD + a.nbytes
         return True
+
+
+def _in_three(size: int | tuple[int, ...]) -> Grid:
+    x, y, z = (*(size if isinstance(size, tuple) else (size,)), 1, 1)[:3]
+    return x, y, z
 
 
 def object_of_thread(text: str, *, in_step: bool = False) -> bytes:
@@ -129,7 +141,7 @@ def in_vectors(text: str, launch: Launch) -> bytes:
     module = read(text)
     binary = VectorBinary(_any_unit(), module, asks_for_simdgroup(module), waits(module), region=True)
     binary.write()
-    code = binary.code(binary.plain, (launch.grid, 1, 1), (launch.threadgroup, 1, 1))
+    code = binary.code(binary.plain, *launch.sizes)
     return launch.run(code.library, code.storage_bytes)
 
 
