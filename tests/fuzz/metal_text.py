@@ -58,6 +58,7 @@ def metal(program: Program, name: str) -> str:
     """Return a program as a kernel without the prelude; its helpers are in a namespace with its name."""
     writer = _MetalWriter()
     shared = f"  threadgroup uint shared[{LARGEST}];\n" if program.holds("exchange") else ""
+    shared += f"  threadgroup float matrices[{2 * LARGEST}];\n" if program.holds("matrices") else ""
     shared += f"  threadgroup uint tile[{program.tile}];\n" if program.tile else ""
     cells = ", device atomic_uint* cells" if program.cells else ""
     starts = flush = ""

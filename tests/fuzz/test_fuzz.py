@@ -42,7 +42,7 @@ def test_a_random_kernel_of_each_kind(place: int, monkeypatch: pytest.MonkeyPatc
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize("first", [ARMS, STEPPED, PLANAR])
 def test_other_kinds(first: int) -> None:
-    """Arms that call the same function; reductions by steps that the compiler knows; grids of two dimensions."""
+    """Arms that call the same function; reductions by known steps; two dimensions, quads, matrices."""
     assert [o for o in judged(range(first, first + BATCH), "cpu") if o[1] != "same"] == []
 
 
@@ -127,7 +127,10 @@ def test_programs_have_everything() -> None:
     last = ("k = 128; ", "if (lid < v", "if (lid % (2 * v", "if (lid == 0) v", "tile[lid];", "tile[512]", "< size; v")
     assert [w for w in last if w not in steps] == []
     planar = [metal(generate(seed), "k") for seed in range(PLANAR, PLANAR + 100)]
-    rows = ("quad_sum(", "quad_any(", "quad_prefix_inclusive_sum(", "in_quad_from_xor", "half4 ", "half2(", "uint2 at ")
+    rows = (
+        "quad_sum(", "quad_any(", "quad_prefix_inclusive_sum(", "in_quad_from_xor", "half4 ", "half2(", "uint2 at ",
+        "simdgroup_multiply(", "ulong2(0), true)",
+    )  # fmt: skip
     assert [w for w in rows if not any(w in text for text in planar)] == []
     assert any("return;" in text and "threadgroup_barrier" in text for text in planar)
 

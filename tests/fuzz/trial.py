@@ -23,6 +23,7 @@ from .tree import ATOMICS, CELLS, SLOTS, Program
 __all__ = ["Launch", "Outcome", "arguments", "batch", "batched", "expected", "launches"]
 
 T = TypeVar("T")
+Size = int | tuple[int, int]  # threads in one or two dimensions
 
 # Kernels in a cell. Clang reads the whole cell for each kernel, and the prelude for each cell.
 CELL = 4
@@ -36,7 +37,7 @@ LAUNCHES = (
 PLANES = (
     ((24, 20), (8, 8)), ((16, 16), (16, 16)), ((33, 9), (16, 4)), ((40, 6), (5, 3)), ((64, 4), (32, 2)),
     ((17, 5), (17, 3)), ((20, 20), (4, 4)), ((48, 3), (48, 2)), ((7, 7), (3, 5)), ((10, 30), (10, 25)),
-    ((64, 6), (64, 3)), ((100, 2), (100, 2)),
+    ((64, 6), (64, 3)), ((100, 2), (100, 2)), ((32, 8), (8, 8)), ((64, 8), (16, 4)), ((96, 2), (32, 1)),
 )  # fmt: skip
 _FLAGS = (
     "-x", "c++", "-std=c++20", "-O0", "-fPIC", "-nostdinc", "-ffreestanding", "-fno-exceptions", "-fwrapv",
@@ -108,8 +109,8 @@ def _outcome(program: Program, kernel: Any, on_host: Any) -> Outcome:
 class Launch:
     """A dispatch: the threads of the grid and of a threadgroup, in one or two dimensions, the arrays, and a number."""
 
-    grid: int | tuple[int, int]
-    threadgroup: int | tuple[int, int]
+    grid: Size
+    threadgroup: Size
     inputs: list[np.ndarray]
     n: int
 
@@ -118,16 +119,17 @@ class Launch:
         """The threads of the grid."""
         return int(np.prod(self.grid))
 
-    def threadgroups(self) -> Iterator[tuple[int, int, int]]:
-        """Yield each one's first thread, the number of its threads, and how many of them are in a row."""
-        (width, height), (x, y) = ((*np.atleast_1d(size).tolist(), 1)[:2] for size in (self.grid, self.threadgroup))
-        for top in range(0, height, y):
-            for left in range(0, width, x):
-                across = min(x, width - left)
-                yield top * width + left, across * min(y, height - top), across
-
     def __str__(self) -> str:
         return f"grid {self.grid}, threadgroup {self.threadgroup}, n {self.n}"
+
+
+def threadgroups(grid: Size, threadgroup: Size) -> Iterator[tuple[int, int, int]]:
+    """Yield each one's first thread, the number of its threads, and how many of them are in a row."""
+    (width, height), (x, y) = ((*np.atleast_1d(size).tolist(), 1)[:2] for size in (grid, threadgroup))
+    for top in range(0, height, y):
+        for left in range(0, width, x):
+            across = min(x, width - left)
+            yield top * width + left, across * min(y, height - top), across
 
 
 def arguments(program: Program, launch: Launch) -> list[Any]:
@@ -140,6 +142,8 @@ def launches(program: Program) -> Iterator[Launch]:
     """Yield a program's dispatches, the same ones each time."""
     dice = np.random.default_rng(program.seed)
     shapes: Sequence[Any] = PLANES if program.planar else LAUNCHES
+    if program.holds("matrices"):  # which take whole SIMD-groups
+        shapes = [s for s in shapes if all(threads % 32 == 0 for _, threads, _ in threadgroups(*s))]
     for grid, threadgroup in (shapes[i] for i in dice.permutation(len(shapes))[:4]):
         yield Launch(grid, threadgroup, _inputs(dice), int(dice.choice([0, 1, 3, 8, 100, 2**32 - 1])))
 
@@ -149,7 +153,7 @@ def expected(on_host: Any, launch: Launch) -> tuple[np.ndarray, np.ndarray]:
     want, wanted = np.zeros((launch.threads, SLOTS), np.uint32), _cells()
     pointers = [ctypes.c_void_p(x.ctypes.data) for x in (want, *launch.inputs)]
     pitch = int(np.atleast_1d(launch.grid)[0])
-    for threadgroup in launch.threadgroups():
+    for threadgroup in threadgroups(launch.grid, launch.threadgroup):
         numbers = [ctypes.c_uint(x) for x in (0, launch.n, *threadgroup, pitch)]
         on_host(*pointers, *numbers[:2], ctypes.c_void_p(wanted.ctypes.data), *numbers[2:])
     return want, wanted

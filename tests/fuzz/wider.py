@@ -157,6 +157,8 @@ class PlanarGenerator(WiderGenerator):
 
     def _more(self, scope: Scope) -> list[Choice]:
         found = super()._more(scope)
+        if self.together and scope.uniform and not self.stops:
+            found.append((self._matrices, 2))
         if self.stops:
             found = [choice for choice in found if choice[0] != self._tree]
             if scope.uniform:
@@ -166,6 +168,14 @@ class PlanarGenerator(WiderGenerator):
     def _return(self, scope: Scope) -> Stmt:
         """Let some threads return where all are; the others may synchronize later, even in the same loop."""
         return Stmt("if", (self._condition(scope),), ((*self._results(scope), Stmt("stop")),))
+
+    def _matrices(self, scope: Scope) -> Stmt:
+        """Multiply a matrix of small integers by itself, or by its transpose, and read an element of the product."""
+        kind, transposed = self.dice.choice(("half", "float")), self.dice.choice(("false", "true"))
+        name = self._name("v")
+        given = (self._expr("uint", scope, 1), self._any("uint", scope), self._expr("uint", scope, 1))
+        scope.variables.append(("uint", name))
+        return Stmt("matrices", given, text=name, type=f"{kind} {transposed}")
 
     def _quad(self, scope: Scope) -> Stmt:
         """Call a function of the active threads of a quad, or take another thread's value of it."""
