@@ -13,7 +13,6 @@ import os
 import signal
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -27,7 +26,7 @@ import metalnb as mnb  # noqa: E402
 from fuzz.metal_text import cell, metal  # noqa: E402
 from fuzz.programs import generate  # noqa: E402
 from fuzz.reducing.edits import KINDS, Edit, edited, entry, pruned, straightened  # noqa: E402
-from fuzz.reducing.forms import Launch, in_vectors, object_of_thread, one_at_a_time  # noqa: E402
+from fuzz.reducing.forms import Launch, in_vectors, object_of_thread, one_at_a_time, vector_code  # noqa: E402
 from fuzz.reducing.judge import DIED, Judge  # noqa: E402
 from fuzz.trial import arguments, launches  # noqa: E402
 from metalnb.cache import digest  # noqa: E402
@@ -89,7 +88,7 @@ class Question:
     launch : Launch
     fault : {"differs", "died", "raises", "crashes", "slow"}
         Vector code writes other results than threads run one at a time; it crashes or does not end, as they do; the
-        vectoriser raises; clang does not compile its text; or both together take more than `seconds`.
+        vectoriser raises; clang does not compile its text; or both take more than `seconds` of processor time.
     seconds : float, optional
     """
 
@@ -99,26 +98,30 @@ class Question:
 
     def __call__(self, text: str) -> bool:
         """Return the answer; False for a text that is not a valid kernel."""
-        threads = self._ask("threads" if self.fault in {"differs", DIED} else "object", text)
+        runs = self.fault in {"differs", DIED}
+        threads = self._ask("threads" if runs else "object", text)
         if threads in {None, DIED}:
             return False
-        start = time.perf_counter()
-        vectors = self._ask("vectors", text)
+        found = self._ask("vectors" if runs else "seconds", text)
         if self.fault == "slow":
-            return vectors is not None and time.perf_counter() - start > self.seconds
+            return isinstance(found, float) and found > self.seconds
         if self.fault != "differs":
-            return vectors == self.fault
-        return vectors not in {None, DIED, "raises", "crashes", threads} and threads == self._ask("differently", text)
+            return found == self.fault
+        return found not in {None, DIED, "raises", "crashes", threads} and threads == self._ask("differently", text)
 
-    def _ask(self, form: str, text: str) -> str | None:
-        answer: str | None = self.judge.ask((form, text, self.launch))
+    def _ask(self, form: str, text: str) -> str | float | None:
+        answer: str | float | None = self.judge.ask((form, text, self.launch))
         return answer
 
 
-def _answer(asked: tuple[str, str, Launch]) -> str | None:
+def _answer(asked: tuple[str, str, Launch]) -> str | float | None:
     """Return the memory's digest after a run in one form, or what is wrong; None if the text is not valid."""
     form, text, launch = asked
     try:
+        if form == "seconds":  # of all processors
+            start = sum(os.times()[:4])
+            vector_code(text, launch)
+            return sum(os.times()[:4]) - start
         if form == "object":
             memory: bytes | None = object_of_thread(text)
         elif form == "vectors":
@@ -147,7 +150,7 @@ def main() -> None:
     fault.add_argument("--dies", action="store_const", const=DIED, dest="fault", help="vector code crashes or hangs")
     fault.add_argument("--raises", action="store_const", const="raises", dest="fault", help="the vectoriser raises")
     fault.add_argument("--crashes", action="store_const", const="crashes", dest="fault", help="clang rejects its text")
-    fault.add_argument("--slower-than", type=float, metavar="SECONDS", help="vectorising and compiling take longer")
+    fault.add_argument("--slower-than", type=float, metavar="SECONDS", help="both together take longer")
     parser.add_argument("--kernel", help="which kernel of the .metal file (default: the first)")
     parser.add_argument("--arguments", type=Path, help="an .npz file with its arrays (default: small integers)")
     parser.add_argument("--grid", type=int, nargs="+", default=[100], help="threads along x, y, z (default 100)")

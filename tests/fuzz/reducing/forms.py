@@ -19,14 +19,14 @@ from metalnb.engine.base import Grid
 from metalnb.engine.clang import driver
 from metalnb.engine.cpu import toolchain
 from metalnb.engine.cpu.cpu_engine import dispatch
-from metalnb.engine.cpu.lanes.vector_binary import VectorBinary
+from metalnb.engine.cpu.lanes.vector_binary import VectorBinary, VectorCode
 from metalnb.engine.cpu.linking import linked, run_tool
 from metalnb.engine.llvm.instruction_syntax import read_instruction
 from metalnb.engine.llvm.llvm_reader import read
 from metalnb.engine.llvm.llvm_writer import with_function
 from metalnb.engine.vectoriser.vectorise import ENTRY, asks_for_simdgroup, waits
 
-__all__ = ["Launch", "in_vectors", "object_of_thread", "one_at_a_time"]
+__all__ = ["Launch", "in_vectors", "object_of_thread", "one_at_a_time", "vector_code"]
 
 _RUNTIME = Path(toolchain.__file__).parent / "runtime"
 _HEAD = (
@@ -130,8 +130,8 @@ def one_at_a_time(text: str, launch: Launch, *, differently: bool = False) -> by
     return memory if launch.stayed_within(memory) else None
 
 
-def in_vectors(text: str, launch: Launch) -> bytes:
-    """Return the memory after a run in vector registers.
+def vector_code(text: str, launch: Launch) -> VectorCode:
+    """Compile a kernel for vector registers, as a dispatch needs it.
 
     Raises
     ------
@@ -141,7 +141,12 @@ def in_vectors(text: str, launch: Launch) -> bytes:
     module = read(text)
     binary = VectorBinary(_any_unit(), module, asks_for_simdgroup(module), waits(module), region=True)
     binary.write()
-    code = binary.code(binary.plain, *launch.sizes)
+    return binary.code(binary.plain, *launch.sizes)
+
+
+def in_vectors(text: str, launch: Launch) -> bytes:
+    """Return the memory after a run in vector registers; see `vector_code`."""
+    code = vector_code(text, launch)
     return launch.run(code.library, code.storage_bytes)
 
 
