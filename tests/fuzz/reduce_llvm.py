@@ -26,7 +26,7 @@ import metalnb as mnb  # noqa: E402
 from fuzz.metal_text import cell, metal  # noqa: E402
 from fuzz.programs import generate  # noqa: E402
 from fuzz.reducing.edits import KINDS, Edit, edited, entry, pruned, straightened  # noqa: E402
-from fuzz.reducing.forms import Launch, in_vectors, object_of_thread, one_at_a_time, vector_code  # noqa: E402
+from fuzz.reducing.forms import Launch, in_vectors, object_of_thread, one_at_a_time, prepare, vector_code  # noqa: E402
 from fuzz.reducing.judge import DIED, Judge  # noqa: E402
 from fuzz.trial import arguments, launches  # noqa: E402
 from metalnb.cache import digest  # noqa: E402
@@ -94,6 +94,7 @@ class Question:
 
     def __init__(self, launch: Launch, fault: str, seconds: float = LIMIT) -> None:
         self.launch, self.fault, self.seconds = launch, fault, seconds
+        prepare()  # here, since the child may be restarted
         self.judge = Judge(_answer, LIMIT if fault != "slow" else 2 * seconds + LIMIT)
 
     def __call__(self, text: str) -> bool:

@@ -20,13 +20,14 @@ from metalnb.engine.clang import driver
 from metalnb.engine.cpu import toolchain
 from metalnb.engine.cpu.cpu_engine import dispatch
 from metalnb.engine.cpu.lanes.vector_binary import VectorBinary, VectorCode
+from metalnb.engine.cpu.lanes.vector_build import thread_text
 from metalnb.engine.cpu.linking import linked, run_tool
 from metalnb.engine.llvm.instruction_syntax import read_instruction
 from metalnb.engine.llvm.llvm_reader import read
 from metalnb.engine.llvm.llvm_writer import with_function
 from metalnb.engine.vectoriser.vectorise import ENTRY, asks_for_simdgroup, waits
 
-__all__ = ["Launch", "in_vectors", "object_of_thread", "one_at_a_time", "vector_code"]
+__all__ = ["Launch", "in_vectors", "object_of_thread", "one_at_a_time", "prepare", "vector_code"]
 
 _RUNTIME = Path(toolchain.__file__).parent / "runtime"
 _HEAD = (
@@ -148,6 +149,11 @@ def in_vectors(text: str, launch: Launch) -> bytes:
     """Return the memory after a run in vector registers; see `vector_code`."""
     code = vector_code(text, launch)
     return launch.run(code.library, code.storage_bytes)
+
+
+def prepare() -> None:
+    """Compile what every kernel needs, so that the time of the first one is its own."""
+    vector_code(thread_text(_any_unit()), Launch([], 1, 1))
 
 
 @functools.cache
