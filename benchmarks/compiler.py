@@ -1,6 +1,9 @@
-"""Measure what compiling costs: MSL's headers, a very long kernel, many kernels in one cell, and large files.
+"""Measure what compiling costs: MSL's headers, a very long kernel, many kernels in one cell, large files, the tree.
 
-Run: python benchmarks/compiler.py [--runs N] [--quick]
+Run: python benchmarks/compiler.py [--runs N] [--quick] [--tree KERNELS]
+
+With ``--tree 500`` only kernels of the library, of the notebooks and of the tests are compiled, each for vector
+registers and for a thread at a time. A line has the median, the 90th percentile and the most of all.
 """
 
 from __future__ import annotations
@@ -183,7 +186,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=9, help="timed runs (default 9)")
     parser.add_argument("--quick", action="store_true", help="small sizes, few runs: only to check that it works")
+    parser.add_argument("--tree", type=int, metavar="KERNELS", help="compile this many kernels of the tree instead")
     options = parser.parse_args()
+    if options.tree:
+        from compile_stages import of_the_tree
+        from tree_kernels import units
+
+        return show("compiling the tree's kernels, wall clock", of_the_tree(units(options.tree), unrolled(2000)))
     with tempfile.TemporaryDirectory() as folder:
         os.environ["METALNB_CACHE"] = folder
         rows = [

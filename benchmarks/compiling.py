@@ -15,11 +15,11 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 
 import numpy as np
 from arithmetic_kernels import FIELDS, Long, butterfly, keccak, point_sum, products, sha256
+from compile_stages import steps
 from report import Row, show
 
 AIM = 5.0  # seconds
@@ -59,51 +59,20 @@ def processor_seconds() -> float:
 def one(name: str, engine: str, *, meets: bool) -> dict[str, float]:
     """Compile a kernel in this process; return the seconds that each step takes."""
     import metalnb as mnb
-    from metalnb.engine.cpu import ir_build, toolchain
-    from metalnb.engine.cpu.lanes import vector_build
-    from metalnb.engine.cpu.thread_form import thread_build
-    from metalnb.engine.cpu.watched import thread_checks
 
     warm = "kernel void k(device float* x, uint i [[thread_position_in_grid]]) { x[i] = 1; }"
     mnb.compile(warm, engine=engine).k(np.zeros(4, np.float32))
-    spent = {"read": 0.0, "first": 0.0, "vectors": 0.0, "second": 0.0, "link": 0.0}
-
-    @contextmanager
-    def timed(step: str) -> Iterator[None]:
-        start = processor_seconds()
-        try:
-            yield
-        finally:
-            spent[step] += processor_seconds() - start
-
-    def wrapped(owner: object, called: str, step: str) -> None:
-        inner = getattr(owner, called)
-
-        def outer(*args: object, **named: object) -> object:
-            with timed(step):
-                return inner(*args, **named)
-
-        setattr(owner, called, outer)
-
-    if engine == "cpu":
-        for owner, called, step in (
-            (vector_build, "thread_text", "first"), (vector_build, "vectorised", "vectors"),
-            (vector_build, "object_of", "second"), (ir_build, "written", "first"), (thread_build, "written", "first"),
-            (thread_checks, "written", "first"), (thread_checks, "assembled", "first"),
-            (ir_build, "assembled", "second"), (thread_build, "assembled", "second"),
-            (toolchain, "lane_library", "link"), (toolchain, "kernel_library", "link"),
-        ):  # fmt: skip
-            wrapped(owner, called, step)
     kernel = kernels()[name]()
     start = processor_seconds()
-    with timed("read"):
+    with steps(processor_seconds) as spent:
         program = mnb.compile(meeting(kernel) if meets else kernel.text, engine=engine)
-    rows = kernel.inputs(np.random.default_rng(1))
-    want = kernel.outputs(rows)
-    got = np.zeros_like(want)
-    program.k(rows, got, grid=len(rows))
-    np.testing.assert_array_equal(got, want)
-    return {**spent, "all": processor_seconds() - start}
+        read = processor_seconds() - start
+        rows = kernel.inputs(np.random.default_rng(1))
+        want = kernel.outputs(rows)
+        got = np.zeros_like(want)
+        program.k(rows, got, grid=len(rows))
+        np.testing.assert_array_equal(got, want)
+        return {"read": read, **spent, "all": processor_seconds() - start}
 
 
 def row(name: str, engine: str, limit: float, *, meets: bool) -> Row:

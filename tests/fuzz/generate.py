@@ -72,6 +72,8 @@ class Generator:
     """Generates one program, the same one for the same seed."""
 
     given: ClassVar[tuple[str, ...]] = ("i", "n", "lid")  # literals that a kernel may contain
+    vectors: ClassVar[tuple[str, ...]] = VECTORS
+    planar: ClassVar[bool] = False  # grids and threadgroups have two dimensions
 
     def __init__(self, seed: int) -> None:
         self.seed = seed
@@ -95,7 +97,7 @@ class Generator:
             body.append(self._statement(scope))
         body += self._results(scope)
         math = self.dice.choice(("fast", "precise"))
-        return Program(self.seed, tuple(body), tuple(self.helpers), self.together, math)
+        return Program(self.seed, tuple(body), tuple(self.helpers), self.together, math, self.planar)
 
     def _name(self, letter: str) -> str:
         self.names += 1
@@ -158,7 +160,7 @@ class Generator:
         return []
 
     def _declare(self, scope: Scope) -> Stmt:
-        kind = self.dice.choice(VECTORS) if self.dice.random() < 0.2 else self._kind()
+        kind = self.dice.choice(self.vectors) if self.dice.random() < 0.2 else self._kind()
         made = Stmt("declare", (self._expr(kind, scope, 2),), text=self._name("v"), type=kind)
         scope.variables.append((kind, made.text))
         return made
@@ -460,6 +462,6 @@ class Generator:
             of, name = dice.choice(wider)
             return Expr("swizzle", kind, (), f"{name}." + "".join(dice.choice("xyzw"[: lanes(of)]) for _ in range(n)))
         if depth and dice.random() < 0.5:
-            names = ("vadd", "vsub") if one == "float" else _VECTOR
+            names = ("vadd", "vsub") if one in FLOATS else _VECTOR
             return Expr(dice.choice(names), kind, tuple(self._vector(kind, scope, depth - 1) for _ in range(2)))
         return Expr("make", kind, tuple(self._expr(one, scope, min(depth, 1)) for _ in range(n)))

@@ -81,37 +81,42 @@ VECTORS_OF(ushort) MIN_AND_MAX_OF(ushort)
 VECTORS_OF(uchar) MIN_AND_MAX_OF(uchar)
 VECTORS_OF(long) MIN_AND_MAX_OF(long)
 VECTORS_OF(float)
+VECTORS_OF(half)
 
 // SIMD functions for an entire threadgroup: `given` and `out` have one element per thread, `on` marks active threads.
-#define REDUCTION(name, step) \
+// Those of quads are the same for groups of 4.
+#define OF_GROUPS(name, lanes, step) \
   template <class T, class R> void name(const T* given, const bool* on, R* out, uint size) { \
-    for (uint first = 0; first < size; first += 32) { \
+    for (uint first = 0; first < size; first += lanes) { \
       bool some = false; R all = 0; \
-      for (uint t = first; t < first + 32 && t < size; ++t) if (on[t]) { \
+      for (uint t = first; t < first + lanes && t < size; ++t) if (on[t]) { \
         T x = given[t]; uint lane = t - first; step some = true; \
       } \
-      for (uint t = first; t < first + 32 && t < size; ++t) if (on[t]) out[t] = all; \
+      for (uint t = first; t < first + lanes && t < size; ++t) if (on[t]) out[t] = all; \
     } \
   }
-REDUCTION(simd_sum, all = R(ulong(all) + ulong(x));)
-REDUCTION(simd_min, all = !some || x < all ? x : all;)
-REDUCTION(simd_max, all = !some || x > all ? x : all;)
-REDUCTION(simd_and, all = some ? R(all & x) : R(x);)
-REDUCTION(simd_or, all = R(all | x);)
-REDUCTION(simd_xor, all = R(all ^ x);)
-REDUCTION(simd_broadcast_first, all = some ? all : R(x);)
-REDUCTION(simd_last, all = R(x);)
-REDUCTION(simd_product, all = some ? R(ulong(all) * ulong(x)) : R(x);)
-REDUCTION(simd_ballot, all = all | R(x ? 1u << lane : 0u);)
-REDUCTION(simd_any, all = all | R(x != 0);)
-REDUCTION(simd_all, all = some ? R(all & R(x != 0)) : R(x != 0);)
-#define SCAN(name, start, step) \
+#define REDUCTION(name, step) OF_GROUPS(simd_##name, 32, step) OF_GROUPS(quad_##name, 4, step)
+REDUCTION(sum, all = R(ulong(all) + ulong(x));)
+REDUCTION(min, all = !some || x < all ? x : all;)
+REDUCTION(max, all = !some || x > all ? x : all;)
+REDUCTION(and, all = some ? R(all & x) : R(x);)
+REDUCTION(or, all = R(all | x);)
+REDUCTION(xor, all = R(all ^ x);)
+REDUCTION(broadcast_first, all = some ? all : R(x);)
+REDUCTION(last, all = R(x);)
+REDUCTION(product, all = some ? R(ulong(all) * ulong(x)) : R(x);)
+REDUCTION(ballot, all = all | R(x ? 1u << lane : 0u);)
+REDUCTION(any, all = all | R(x != 0);)
+REDUCTION(all, all = some ? R(all & R(x != 0)) : R(x != 0);)
+#define SCAN_OF_GROUPS(name, lanes, start, step) \
   template <class T> void name(const T* given, const bool* on, T* out, uint size) { \
-    for (uint first = 0; first < size; first += 32) { \
+    for (uint first = 0; first < size; first += lanes) { \
       T all = start; \
-      for (uint t = first; t < first + 32 && t < size; ++t) if (on[t]) { step } \
+      for (uint t = first; t < first + lanes && t < size; ++t) if (on[t]) { step } \
     } \
   }
-SCAN(simd_prefix_exclusive_sum, 0, out[t] = all; all = T(ulong(all) + ulong(given[t]));)
-SCAN(simd_prefix_inclusive_sum, 0, all = T(ulong(all) + ulong(given[t])); out[t] = all;)
-SCAN(simd_prefix_exclusive_product, 1, out[t] = all; all = T(ulong(all) * ulong(given[t]));)
+#define SCAN(name, start, step) \
+  SCAN_OF_GROUPS(simd_##name, 32, start, step) SCAN_OF_GROUPS(quad_##name, 4, start, step)
+SCAN(prefix_exclusive_sum, 0, out[t] = all; all = T(ulong(all) + ulong(given[t]));)
+SCAN(prefix_inclusive_sum, 0, all = T(ulong(all) + ulong(given[t])); out[t] = all;)
+SCAN(prefix_exclusive_product, 1, out[t] = all; all = T(ulong(all) * ulong(given[t]));)

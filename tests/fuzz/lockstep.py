@@ -17,7 +17,7 @@ __all__ = ["LockstepWriter"]
 
 _FROM = {  # the lane that a shuffle reads
     "simd_shuffle_xor": "t % 32 ^ {0}", "simd_shuffle_up": "t % 32 - {0}", "simd_shuffle_down": "t % 32 + {0}",
-    "simd_shuffle_rotate_down": "(t + {0}) % 32",
+    "simd_shuffle_rotate_down": "(t + {0}) % 32", "quad_shuffle_xor": "t % 32 ^ {0}",
 }  # fmt: skip
 
 
@@ -33,8 +33,8 @@ class LockstepWriter(Writer):
             "exchange": self._exchange, "store": self._store, "break": self._leave, "continue": self._leave,
             "stop": self._stop, "if": self._if, "for": self._loop, "while": self._loop, "do": self._loop,
             "switch": self._switch, "uneven": self._loop, "meet": self._meet, "fill": self._for_all,
-            "clear": self._for_all,
-            "read": self._read, "own": self._own, "gather": self._gather, "atomic": self._for_all,
+            "clear": self._for_all, "atomic": self._for_all, "matrices": self._matrices,
+            "read": self._read, "own": self._own, "gather": self._gather,
         }  # fmt: skip
 
     def name(self, name: str) -> str:
@@ -62,7 +62,7 @@ class LockstepWriter(Writer):
     # Statements without blocks -------------------------------------------------------------------
 
     def _declare(self, s: Stmt, pad: str) -> str:
-        if s.exprs[0].op.startswith("simd_"):
+        if s.exprs[0].op.startswith(("simd_", "quad_")):
             return self._simd(s, pad)
         value = self.expr(s.exprs[0])
         return f"{pad}{s.type} {s.text}[{LARGEST}];\n" + self._each(f"{s.text}[t] = {value};", pad)
@@ -94,6 +94,19 @@ class LockstepWriter(Writer):
 
     def _gather(self, s: Stmt, pad: str) -> str:
         return f"{pad}uint {s.text}[{LARGEST}];\n" + self._each(f"{s.text}[t] = held[{self.expr(s.exprs[0])}];", pad)
+
+    def _matrices(self, s: Stmt, pad: str) -> str:
+        n, inner = self._fresh(), f"{pad}  "
+        upper, lower, place = map(self.expr, s.exprs)
+        other = "m[j % 8 * 8 + k]" if s.type.endswith("true") else "m[k * 8 + j % 8]"
+        text = f"{pad}uint {s.text}[{LARGEST}], given{n}[{2 * LARGEST}];\n"
+        text += self._each(f"uint* m = given{n} + t / 32 * 64 + t % 32; m[0] = {upper} & 7; m[32] = {lower} & 7;", pad)
+        text += f"{pad}for (uint first = 0; first < size; first += 32) {{\n"
+        text += f"{inner}const uint* m = given{n} + 2 * first; uint product[64] = {{}};\n"
+        text += f"{inner}for (uint j = 0; j < 64; ++j) for (uint k = 0; k < 8; ++k) "
+        text += f"product[j] += m[j / 8 * 8 + k] * {other};\n"
+        text += self._each(f"if (t / 32 == first / 32) {s.text}[t] = product[{place} & 63];", inner)
+        return f"{text}{pad}}}\n"
 
     def _exchange(self, s: Stmt, pad: str) -> str:
         given, other = map(self.expr, s.exprs)

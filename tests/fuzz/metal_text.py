@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from .statements import Writer, bits_of, inputs, place
-from .tree import ATOMICS, CELLS, LARGEST, VECTORS, Program, Stmt, element
+from .tree import ATOMICS, CELLS, HALVES, LARGEST, VECTORS, Program, Stmt, element
 
 __all__ = ["cell", "metal"]
 
@@ -20,6 +20,7 @@ _FORMS = {
     "simd_shuffle_xor": "{type}(from_xor({type}({0}), {1}, lid % 32, width))",
     "simd_shuffle_up": "{type}(from_below({type}({0}), {1}, lid % 32, width))",
     "simd_shuffle_down": "{type}(from_above({type}({0}), {1}, lid % 32, width))",
+    "quad_shuffle_xor": "{type}(in_quad_from_xor({type}({0}), {1}, lid % 32, width))",
     "simd_shuffle_rotate_down": "{type}(from_around({type}({0}), {1}, lid % 32, width))",
 }
 _FIRST = "".join(f"k / 2 == {i} ? {start}u : " for i, start in enumerate(ATOMICS.values()))
@@ -34,13 +35,22 @@ _FLUSH = (
     f"  {_EACH} atomic_fetch_add_explicit(&cells[{CELLS} + k], atomic_load_explicit(&held[k], memory_order_relaxed), "
     "memory_order_relaxed);\n"
 )
+_IN_A_ROW = (
+    "    uint i [[thread_position_in_grid]], uint lid [[thread_position_in_threadgroup]],\n"
+    "    uint size [[threads_per_threadgroup]]) {\n"
+)
+_IN_ROWS = (
+    "    uint2 at [[thread_position_in_grid]], uint lid [[thread_index_in_threadgroup]],\n"
+    "    uint2 across [[threads_per_threadgroup]], uint2 entire [[threads_per_grid]]) {\n"
+    "  const uint i = at.y * entire.x + at.x, size = across.x * across.y;\n"
+)
 _OF_SIGNED_VECTORS = {"vadd": "{type}(u{type}({0}) + u{type}({1}))", "vsub": "{type}(u{type}({0}) - u{type}({1}))"}
 
 
 def cell(kernels: Iterable[str]) -> str:
     """Return kernels with the definitions that they need. Only the vectors in use: each costs clang 4 ms."""
     text = "".join(kernels)
-    used = set(re.findall(r"\w+", text)).intersection(VECTORS)
+    used = set(re.findall(r"\w+", text)).intersection((*VECTORS, *HALVES))
     return f"{_PRELUDE}{bits_of(sorted(used))}{text}"
 
 
@@ -48,17 +58,19 @@ def metal(program: Program, name: str) -> str:
     """Return a program as a kernel without the prelude; its helpers are in a namespace with its name."""
     writer = _MetalWriter()
     shared = f"  threadgroup uint shared[{LARGEST}];\n" if program.holds("exchange") else ""
+    shared += f"  threadgroup float matrices[{2 * LARGEST}];\n" if program.holds("matrices") else ""
     shared += f"  threadgroup uint tile[{program.tile}];\n" if program.tile else ""
     cells = ", device atomic_uint* cells" if program.cells else ""
     starts = flush = ""
+    if program.holds("exchange") and program.holds("stop"):  # a thread that has returned wrote nothing
+        starts = "  shared[lid] = 0;\n  threadgroup_barrier(mem_flags::mem_threadgroup);\n"
     if program.held:
         starts, flush = _STARTS, _FLUSH
     return (
         f"namespace ns_{name} {{\n{''.join(writer.helper(h) for h in program.helpers)}}}\n"
         f"kernel void {name}(device uint* out, {inputs('device const')}, constant uint& zero,\n"
         f"    constant uint& n{cells},\n"
-        "    uint i [[thread_position_in_grid]], uint lid [[thread_position_in_threadgroup]],\n"
-        "    uint size [[threads_per_threadgroup]]) {\n"
+        f"{_IN_ROWS if program.planar else _IN_A_ROW}"
         f"  using namespace ns_{name};\n{shared}  uint width = min(32u, size - lid / 32 * 32);\n"
         f"{starts}{writer.block(program.body, '  ')}{flush}}}\n"
     )
@@ -79,7 +91,7 @@ class _MetalWriter(Writer):
         """Return the form of an operation on a type, with its operands in braces."""
         if op in _FORMS:
             return _FORMS[op]
-        if op.startswith("simd_"):
+        if op.startswith(("simd_", "quad_")):
             return f"{{type}}({op}({{0}}))"
         if op in _OF_SIGNED_VECTORS and element(kind) in {"int", "long"}:
             return _OF_SIGNED_VECTORS[op]

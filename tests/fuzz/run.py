@@ -11,8 +11,8 @@ import argparse
 import collections
 import concurrent.futures
 import contextlib
+import functools
 import itertools
-import multiprocessing
 import os
 import queue
 import signal
@@ -22,7 +22,6 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from multiprocessing.connection import Connection
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -30,6 +29,7 @@ sys.path[:0] = [str(HERE.parent), str(HERE.parent.parent)]
 
 from fuzz.metal_text import cell, metal  # noqa: E402
 from fuzz.programs import generate  # noqa: E402
+from fuzz.reducing.judge import Judge  # noqa: E402
 from fuzz.shrink import shrink, size  # noqa: E402
 from fuzz.tree import Program  # noqa: E402
 from fuzz.trial import batch, batched  # noqa: E402
@@ -198,16 +198,16 @@ def _work(engine: str) -> None:
 
 def _reduce(seed: int, engine: str, jobs: int) -> None:
     """Print ever smaller programs that fail as the seed's program does; try several at a time."""
-    judges = [_Judge(engine) for _ in range(jobs)]
+    judges = [Judge(functools.partial(_kind, engine), LIMIT) for _ in range(jobs)]
     program = generate(seed)
-    wanted = judges[0].kind(program)
+    wanted = judges[0].ask(program)
     if wanted == "same":
         sys.exit(f"seed {seed} shows no fault")
     pool = concurrent.futures.ThreadPoolExecutor(jobs)
 
     def first_failing(tried: Sequence[Program]) -> Program | None:
         for some in batched(tried, jobs):
-            kinds = [*pool.map(_Judge.kind, judges, some)]  # all of them: each judge answers one at a time
+            kinds = [*pool.map(Judge.ask, judges, some)]  # all of them: each judge answers one at a time
             found = next((p for p, kind in zip(some, kinds, strict=True) if kind == wanted), None)
             if found is not None:
                 return found
@@ -221,44 +221,15 @@ def _reduce(seed: int, engine: str, jobs: int) -> None:
     print(f"seed {seed}: {wanted}: {size(program)} statements -> {size(smallest)}, math={smallest.math!r}")
     print(cell([metal(smallest, f"k{seed}")]), flush=True)
     for judge in judges:
-        judge.child.kill()
+        judge.close()
 
 
-class _Judge:
-    """Runs one program after another in a child process, which is restarted if it crashes."""
-
-    def __init__(self, engine: str) -> None:
-        self.engine = engine
-        self.start()
-
-    def start(self) -> None:
-        """Start the child process."""
-        self.mine, its = multiprocessing.get_context("fork").Pipe()
-        self.child = multiprocessing.get_context("fork").Process(target=_answer, args=(its, self.engine), daemon=True)
-        self.child.start()
-        its.close()
-
-    def kind(self, program: Program) -> str:
-        """Return a program's outcome."""
-        self.mine.send(program)
-        try:
-            if self.mine.poll(LIMIT):
-                return str(self.mine.recv())
-        except EOFError:
-            pass
-        self.child.kill()
-        self.child.join()
-        self.start()
-        return "died"
-
-
-def _answer(ours: Connection, engine: str) -> None:
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
-    while True:
-        try:
-            ours.send(next(batch([ours.recv()], engine)).kind)
-        except AssertionError:  # the host's compiler rejected it
-            ours.send("invalid")
+def _kind(engine: str, program: Program) -> str:
+    """Return a program's outcome."""
+    try:
+        return next(batch([program], engine)).kind
+    except AssertionError:  # the host's compiler rejected it
+        return "invalid"
 
 
 if __name__ == "__main__":

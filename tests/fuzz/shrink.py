@@ -13,7 +13,7 @@ __all__ = ["shrink", "size"]
 _TRIED_TOGETHER = 8
 _NAMED = {"var", "take", "component", "swizzle", "offset", "row", "cell", "through"}  # expressions that name a variable
 _CHANGED = {"put", "assign", "divide", "component", "lane", "move", "through"}  # statements that change one
-_MADE = {"declare", "array", "rows", "pointer", "exchange", "gather", "tree"}  # statements that make one
+_MADE = {"declare", "array", "rows", "pointer", "exchange", "gather", "tree", "matrices"}  # statements that make one
 
 
 def shrink(program: Program, first_failing: Callable[[Sequence[Program]], Program | None]) -> Iterator[Program]:
@@ -107,7 +107,7 @@ def _simpler(e: Expr) -> Iterator[Expr]:
 
 def _instead(e: Expr) -> Iterator[Expr]:
     """Yield replacements for an expression: its operands of the same type, and a literal."""
-    if not e.op.startswith("simd_") and e.op not in {"call", "rawdiv", "rawrem"}:
+    if not e.op.startswith(("simd_", "quad_")) and e.op not in {"call", "rawdiv", "rawrem"}:
         for part in e.args:
             if part.type == e.type:
                 yield part

@@ -11,6 +11,7 @@ from .tree import ATOMICS, INPUTS, LARGEST, SLOTS, STEPS, TREES, WIDTH, Helper, 
 __all__ = ["Writer", "bits_of", "inputs", "loop", "place", "uneven"]
 
 _MEET = "threadgroup_barrier(mem_flags::mem_threadgroup);"
+_WITHIN = "simdgroup_barrier(mem_flags::mem_threadgroup);"
 # Statements without blocks. In braces: an expression's number; the statement's `text` and `type`; `u`, the unsigned
 # type of its arithmetic; `last`, the index of a vector's last component.
 _FORMS = {
@@ -41,6 +42,13 @@ _FORMS = {
     "own first": "uint {text} = 0;\nif ({lid} == 0) {text} = tile[0];",
     "own each": "uint {text} = tile[{lid}];",
     "gather": f"{_MEET}\nuint {{text}} = atomic_load_explicit(&held[{{0}}], memory_order_relaxed);\n{_MEET}",
+    # The half of a SIMD-group's matrix that comes from each expression has one element of each lane.
+    "matrices": f"threadgroup {{of}}* {{text}}m = (threadgroup {{of}}*)matrices + {{lid}} / 32 * 64;\n{_WITHIN}\n"
+                f"{{text}}m[{{lid}} % 32] = {{of}}({{0}} & 7); {{text}}m[{{lid}} % 32 + 32] = {{of}}({{1}} & 7);\n"
+                f"{_WITHIN}\nsimdgroup_matrix<{{of}}, 8, 8> {{text}}a, {{text}}b, {{text}}c;\n"
+                "simdgroup_load({text}a, {text}m, 8); simdgroup_load({text}b, {text}m, 8, ulong2(0), {transposed});\n"
+                f"simdgroup_multiply({{text}}c, {{text}}a, {{text}}b);\n{_WITHIN}\n"
+                f"simdgroup_store({{text}}c, {{text}}m, 8);\n{_WITHIN}\nuint {{text}} = uint({{text}}m[{{2}} & 63]);",
     "break": "break;",
     "continue": "continue;",
     "return": "return {0};",
@@ -87,6 +95,8 @@ class Writer(ExpressionWriter):
         words: dict[str, object] = {"type": s.type, "text": s.text, "lid": self.name("lid")}
         if s.kind == "pointer":
             words["reference"] = self.reference
+        if s.kind == "matrices":
+            words["of"], words["transposed"] = s.type.split()
         if s.kind == "lane":
             words["last"] = lanes(s.type) - 1
         if s.type in WIDTH:

@@ -11,7 +11,7 @@ import pytest
 from fuzz import trial
 from fuzz.host_text import host
 from fuzz.metal_text import metal
-from fuzz.programs import ARMS, STEPPED, WIDER, generate
+from fuzz.programs import ARMS, PLANAR, STEPPED, WIDER, generate
 from fuzz.run import BATCH, judged
 from fuzz.shrink import shrink, size, variants, well_formed
 from fuzz.tree import Program, Stmt, const, statements
@@ -24,7 +24,8 @@ on_x86 = pytest.mark.skipif(platform.machine() != "x86_64", reason="the host's b
 MARCHES = ("native", "x86-64-v3", "x86-64-v2")
 # One program of each kind per instruction set, each compiled in a second or two; campaigns run the long ones.
 SEEDS = (
-    (8_000, 830_000, ARMS, STEPPED), (8_001, 830_001, ARMS + 1, STEPPED + 1), (8_005, 830_003, ARMS + 2, STEPPED + 2),
+    (8_000, 830_000, ARMS, STEPPED, PLANAR), (8_001, 830_001, ARMS + 1, STEPPED + 1, PLANAR + 2),
+    (8_005, 830_003, ARMS + 2, STEPPED + 2, PLANAR + 5),
 )  # fmt: skip
 
 
@@ -39,9 +40,9 @@ def test_a_random_kernel_of_each_kind(place: int, monkeypatch: pytest.MonkeyPatc
 @on_x86
 @pytest.mark.long  # One of each is above.
 @pytest.mark.timeout(1200)
-@pytest.mark.parametrize("first", [ARMS, STEPPED])
-def test_short_ones(first: int) -> None:
-    """Branches whose arms call the same function, and reductions by steps that the compiler knows."""
+@pytest.mark.parametrize("first", [ARMS, STEPPED, PLANAR])
+def test_other_kinds(first: int) -> None:
+    """Arms that call the same function; reductions by known steps; two dimensions, quads, matrices."""
     assert [o for o in judged(range(first, first + BATCH), "cpu") if o[1] != "same"] == []
 
 
@@ -97,7 +98,7 @@ def test_a_difference_is_found() -> None:
         assert next(trial.batch([program])).kind == "different"
 
 
-@pytest.mark.parametrize("seed", [first + i for first in (0, WIDER, ARMS, STEPPED) for i in range(20)])
+@pytest.mark.parametrize("seed", [first + i for first in (0, WIDER, ARMS, STEPPED, PLANAR) for i in range(20)])
 def test_programs_are_reproducible_and_well_formed(seed: int) -> None:
     program = generate(seed)
     assert program == generate(seed)
@@ -125,6 +126,13 @@ def test_programs_have_everything() -> None:
     steps = "".join(metal(generate(seed), "k") for seed in range(STEPPED, STEPPED + 100))
     last = ("k = 128; ", "if (lid < v", "if (lid % (2 * v", "if (lid == 0) v", "tile[lid];", "tile[512]", "< size; v")
     assert [w for w in last if w not in steps] == []
+    planar = [metal(generate(seed), "k") for seed in range(PLANAR, PLANAR + 100)]
+    rows = (
+        "quad_sum(", "quad_any(", "quad_prefix_inclusive_sum(", "in_quad_from_xor", "half4 ", "half2(", "uint2 at ",
+        "simdgroup_multiply(", "ulong2(0), true)",
+    )  # fmt: skip
+    assert [w for w in rows if not any(w in text for text in planar)] == []
+    assert any("return;" in text and "threadgroup_barrier" in text for text in planar)
 
 
 def test_the_reducer_keeps_the_fault_and_little_else() -> None:

@@ -11,9 +11,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 __all__ = [
-    "ATOMICS", "CELLS", "FLOATS", "INPUTS", "INTEGERS", "LARGEST", "SCALARS", "SIGNED", "SLOTS", "STEPS", "TREES",
-    "VECTORS", "WIDTH", "Expr", "Helper", "Program", "Stmt", "const", "element", "lanes", "statements", "unsigned",
-    "var",
+    "ATOMICS", "CELLS", "FLOATS", "HALVES", "INPUTS", "INTEGERS", "LARGEST", "SCALARS", "SIGNED", "SLOTS", "STEPS",
+    "TREES", "VECTORS", "WIDTH", "Expr", "Helper", "Program", "Stmt", "const", "element", "lanes", "statements",
+    "unsigned", "var",
 ]  # fmt: skip
 
 INTEGERS = ("char", "uchar", "short", "ushort", "int", "uint", "long", "ulong")
@@ -22,6 +22,7 @@ FLOATS = ("float", "half")
 SCALARS = (*INTEGERS, *FLOATS)
 WIDTH = {"char": 8, "uchar": 8, "short": 16, "ushort": 16, "int": 32, "uint": 32, "long": 64, "ulong": 64}
 VECTORS = tuple(f"{kind}{n}" for kind in ("int", "uint", "ushort", "uchar", "long", "float") for n in (2, 3, 4))
+HALVES = ("half2", "half3", "half4")
 INPUTS = {"uint": "a", "int": "s", "long": "b", "float": "f", "uchar": "c"}  # the input array of each type
 LARGEST = 256  # threads in a threadgroup
 SLOTS = 4  # words of the output that belong to each thread
@@ -105,6 +106,8 @@ class Program:
     together : bool
         Whether its threads synchronize: it has barriers or SIMD functions, and the host runs it in lockstep.
     math : {"fast", "precise"}
+    planar : bool
+        Whether its grid and its threadgroups have two dimensions.
     """
 
     seed: int
@@ -112,6 +115,7 @@ class Program:
     helpers: tuple[Helper, ...] = ()
     together: bool = False
     math: str = "fast"
+    planar: bool = False
 
     @property
     def held(self) -> bool:

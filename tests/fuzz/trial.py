@@ -20,9 +20,10 @@ from .host_text import HOST_PRELUDE, host
 from .metal_text import cell, metal
 from .tree import ATOMICS, CELLS, SLOTS, Program
 
-__all__ = ["Launch", "Outcome", "batch", "batched", "expected", "launches"]
+__all__ = ["Launch", "Outcome", "arguments", "batch", "batched", "expected", "launches"]
 
 T = TypeVar("T")
+Size = int | tuple[int, int]  # threads in one or two dimensions
 
 # Kernels in a cell. Clang reads the whole cell for each kernel, and the prelude for each cell.
 CELL = 4
@@ -31,6 +32,12 @@ CELL = 4
 LAUNCHES = (
     (1, 1), (7, 7), (9, 1), (31, 31), (40, 8), (64, 32), (70, 33), (100, 64), (257, 256), (300, 100), (96, 96),
     (95, 31),
+)  # fmt: skip
+# The same in two dimensions: rows of whole, half and quarter SIMD-groups, and rows of other lengths.
+PLANES = (
+    ((24, 20), (8, 8)), ((16, 16), (16, 16)), ((33, 9), (16, 4)), ((40, 6), (5, 3)), ((64, 4), (32, 2)),
+    ((17, 5), (17, 3)), ((20, 20), (4, 4)), ((48, 3), (48, 2)), ((7, 7), (3, 5)), ((10, 30), (10, 25)),
+    ((64, 6), (64, 3)), ((100, 2), (100, 2)), ((32, 8), (8, 8)), ((64, 8), (16, 4)), ((96, 2), (32, 1)),
 )  # fmt: skip
 _FLAGS = (
     "-x", "c++", "-std=c++20", "-O0", "-fPIC", "-nostdinc", "-ffreestanding", "-fno-exceptions", "-fwrapv",
@@ -82,10 +89,10 @@ def _cell(chosen: Mapping[str, tuple[Program, Any]], math: str, engine: str) -> 
 def _outcome(program: Program, kernel: Any, on_host: Any) -> Outcome:
     for launch in launches(program):
         want, wanted = expected(on_host, launch)
-        out, cells = np.zeros_like(want), _cells()
-        shared = [cells] if program.cells else []
+        given = arguments(program, launch)
+        out, cells = given[0], given[-1] if program.cells else wanted
         try:
-            kernel(out, *launch.inputs, 0, launch.n, *shared, grid=launch.grid, threadgroup=launch.threadgroup)
+            kernel(*given, grid=launch.grid, threadgroup=launch.threadgroup)
         except mnb.MetalnbError as error:
             return Outcome(program.seed, "refused", str(error))
         wrong = np.argwhere(want != out)
@@ -100,30 +107,54 @@ def _outcome(program: Program, kernel: Any, on_host: Any) -> Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """A dispatch: the threads of the grid and of a threadgroup, the arrays, and a number."""
+    """A dispatch: the threads of the grid and of a threadgroup, in one or two dimensions, the arrays, and a number."""
 
-    grid: int
-    threadgroup: int
+    grid: Size
+    threadgroup: Size
     inputs: list[np.ndarray]
     n: int
+
+    @property
+    def threads(self) -> int:
+        """The threads of the grid."""
+        return int(np.prod(self.grid))
 
     def __str__(self) -> str:
         return f"grid {self.grid}, threadgroup {self.threadgroup}, n {self.n}"
 
 
+def threadgroups(grid: Size, threadgroup: Size) -> Iterator[tuple[int, int, int]]:
+    """Yield each one's first thread, the number of its threads, and how many of them are in a row."""
+    (width, height), (x, y) = ((*np.atleast_1d(size).tolist(), 1)[:2] for size in (grid, threadgroup))
+    for top in range(0, height, y):
+        for left in range(0, width, x):
+            across = min(x, width - left)
+            yield top * width + left, across * min(y, height - top), across
+
+
+def arguments(program: Program, launch: Launch) -> list[Any]:
+    """Return a kernel's arguments: the output, the inputs, 0, a number, and the cells that threads share."""
+    out, shared = np.zeros((launch.threads, SLOTS), np.uint32), [_cells()] if program.cells else []
+    return [out, *launch.inputs, np.uint32(0), np.uint32(launch.n), *shared]
+
+
 def launches(program: Program) -> Iterator[Launch]:
     """Yield a program's dispatches, the same ones each time."""
     dice = np.random.default_rng(program.seed)
-    for grid, threadgroup in (LAUNCHES[i] for i in dice.permutation(len(LAUNCHES))[:4]):
+    shapes: Sequence[Any] = PLANES if program.planar else LAUNCHES
+    if program.holds("matrices"):  # which take whole SIMD-groups
+        shapes = [s for s in shapes if all(threads % 32 == 0 for _, threads, _ in threadgroups(*s))]
+    for grid, threadgroup in (shapes[i] for i in dice.permutation(len(shapes))[:4]):
         yield Launch(grid, threadgroup, _inputs(dice), int(dice.choice([0, 1, 3, 8, 100, 2**32 - 1])))
 
 
 def expected(on_host: Any, launch: Launch) -> tuple[np.ndarray, np.ndarray]:
     """Return the output and the cells that the host's build of a program writes."""
-    want, wanted = np.zeros((launch.grid, SLOTS), np.uint32), _cells()
+    want, wanted = np.zeros((launch.threads, SLOTS), np.uint32), _cells()
     pointers = [ctypes.c_void_p(x.ctypes.data) for x in (want, *launch.inputs)]
-    for first in range(0, launch.grid, launch.threadgroup):
-        numbers = [ctypes.c_uint(x) for x in (0, launch.n, first, min(launch.threadgroup, launch.grid - first))]
+    pitch = int(np.atleast_1d(launch.grid)[0])
+    for threadgroup in threadgroups(launch.grid, launch.threadgroup):
+        numbers = [ctypes.c_uint(x) for x in (0, launch.n, *threadgroup, pitch)]
         on_host(*pointers, *numbers[:2], ctypes.c_void_p(wanted.ctypes.data), *numbers[2:])
     return want, wanted
 

@@ -1,15 +1,22 @@
-"""Generate what the first programs lack: atomics, pointers, shuffles, loops with barriers and irregular counters."""
+"""Generate what the first programs lack: atomics, pointers, shuffles, loops with barriers and irregular counters.
+
+Others have two dimensions, SIMD functions of quads, vectors of half, and threads that return before a barrier.
+"""
 
 from __future__ import annotations
 
 from typing import ClassVar
 
 from .generate import Choice, Generator, Scope
-from .tree import ATOMICS, CELLS, INTEGERS, TREES, Expr, Stmt, const, var
+from .tree import ATOMICS, CELLS, HALVES, INTEGERS, TREES, VECTORS, Expr, Stmt, const, var
 
-__all__ = ["ACTIVE", "WiderGenerator"]
+__all__ = ["ACTIVE", "PlanarGenerator", "WiderGenerator"]
 
 _LANES = ("simd_shuffle_xor", "simd_shuffle_up", "simd_shuffle_down", "simd_shuffle_rotate_down")
+_QUADS = (
+    "quad_sum", "quad_min", "quad_max", "quad_and", "quad_or", "quad_xor", "quad_product", "quad_broadcast_first",
+    "quad_prefix_exclusive_sum", "quad_prefix_inclusive_sum", "quad_any", "quad_all",
+)  # fmt: skip
 ACTIVE = ("simd_last", "simd_product", "simd_prefix_inclusive_sum", "simd_prefix_exclusive_product")
 
 
@@ -133,3 +140,53 @@ class WiderGenerator(Generator):
         if known and self.dice.random() < 0.3:
             return Expr("through", kind, (self._any("uint", scope),), self.dice.choice(known))
         return super()._leaf(kind, scope)
+
+
+class PlanarGenerator(WiderGenerator):
+    """Generates one program of two dimensions: rows of a threadgroup may be shorter or longer than a SIMD-group."""
+
+    planar = True
+    vectors = (*VECTORS, *HALVES, *HALVES)
+
+    def __init__(self, seed: int) -> None:
+        super().__init__(seed)
+        self.barriers = self.together and self.dice.random() < 0.8
+        self.stops = self.dice.random() < 0.5
+        # A thread that returned has not written the elements that a reduction reads, nor does it add to the cells.
+        self.atomics = self.atomics and not (self.stops and self.barriers)
+
+    def _more(self, scope: Scope) -> list[Choice]:
+        found = super()._more(scope)
+        if self.together and scope.uniform and not self.stops:
+            found.append((self._matrices, 2))
+        if self.stops:
+            found = [choice for choice in found if choice[0] != self._tree]
+            if scope.uniform:
+                found.append((self._return, 3))
+        return [*found, (self._quad, 4)] if self.together and not scope.result else found
+
+    def _return(self, scope: Scope) -> Stmt:
+        """Let some threads return where all are; the others may synchronize later, even in the same loop."""
+        return Stmt("if", (self._condition(scope),), ((*self._results(scope), Stmt("stop")),))
+
+    def _matrices(self, scope: Scope) -> Stmt:
+        """Multiply a matrix of small integers by itself, or by its transpose, and read an element of the product."""
+        kind, transposed = self.dice.choice(("half", "float")), self.dice.choice(("false", "true"))
+        name = self._name("v")
+        given = (self._expr("uint", scope, 1), self._any("uint", scope), self._expr("uint", scope, 1))
+        scope.variables.append(("uint", name))
+        return Stmt("matrices", given, text=name, type=f"{kind} {transposed}")
+
+    def _quad(self, scope: Scope) -> Stmt:
+        """Call a function of the active threads of a quad, or take another thread's value of it."""
+        dice, kind = self.dice, self.dice.choice(("int", "uint", "ushort"))
+        value, name = self._expr(kind, scope, 2), self._name("v")
+        op = dice.choice(_QUADS)
+        if scope.uniform and not self.stops and dice.random() < 0.3:
+            made = Expr("quad_shuffle_xor", kind, (value, const("uint", str(dice.randint(1, 3)))))
+        elif op in {"quad_any", "quad_all"}:
+            made = Expr(op, "uint", (self._condition(scope),))
+        else:
+            made = Expr(op, kind, (value,))
+        scope.variables.append((made.type, name))
+        return Stmt("declare", (made,), text=name, type=made.type)

@@ -82,6 +82,7 @@ SILENT = (
     ("division by zero of floats", "{ y[i] = 1.0 / 0.0; }"),
     ("a loop without a body", "{ uint j = 0; while (j++ < i); y[i] = j; }"),
     ("an int that counts down", "{ for (int k = i; k >= 0; --k) y[k] = 1; }"),
+    ("an unsigned loop up to 0", "{ for (uint k = 0; k <= 0; ++k) y[k] = 1; for (uint j = i; 0 >= j; ++j) y[j] = 1; }"),
     ("an unsigned loop with a way out", "{ for (uint k = i; k >= 0; --k) { y[k] = 1; if (k == 0) break; } }"),
     ("an unsigned loop down to 1", "{ for (uint k = i; k >= 1; --k) y[k] = 1; }"),
     ("the widest shifts", "{ y[i] = (1u << 31) + (1L << 63) + (i >> 31); ulong u = 1; u <<= 63; }"),

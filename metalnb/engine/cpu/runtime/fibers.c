@@ -41,6 +41,11 @@ typedef struct {
 #define GAP 0
 #endif
 
+// Lanes run in rising order, unless a test asks for another.
+#ifndef NEXT_LANE
+#define NEXT_LANE(ready) (u32)__builtin_ctz(ready)
+#endif
+
 HIDDEN void metalnb_thread(const u64* arguments, const region* r, u32 index);
 
 #include "switching.h"
@@ -97,7 +102,7 @@ static int chosen(worker* w) {
     for (;;) {
         simdgroup* g = w->here;
         if (g->ready) {
-            w->lane = (u32)__builtin_ctz(g->ready);
+            w->lane = NEXT_LANE(g->ready);
             return 1;
         }
         if (g->converging && !g->resting) {

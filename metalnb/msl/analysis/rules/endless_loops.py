@@ -19,9 +19,9 @@ _WAYS_OUT = frozenset({"BREAK_STMT", "RETURN_STMT", "GOTO_STMT"})
 
 def check(parsed: Parsed, found: CellSyntax) -> Iterator[Diagnostic]:
     """Warn about a loop that runs while an unsigned number is 0 or more, with no other exit."""
-    for comparison, loop in found.loops:
+    for comparison, loop, at_most in found.loops:
         number, zero = (_bare(side) for side in children_of(comparison))
-        if integer_value(number) == 0:  # 0 <= k
+        if at_most:  # 0 <= k
             number, zero = zero, number
         if number.type.get_canonical().kind.name not in _UNSIGNED or integer_value(zero) != 0:
             continue

@@ -25,7 +25,7 @@ _FUNCTIONS = frozenset({_FUNCTION, _METHOD, _CONSTRUCTOR, _DESTRUCTOR, _CONVERSI
 _EXPRESSION, _CALL, _FLOATING, _C_CAST = 100, 103, 107, 117
 _BINARY, _COMPOUND = 114, 115
 _SHIFTS = frozenset({8, 9, 28, 29})  # CXBinaryOperatorKind: <<, >>, <<=, >>=
-_AT_LEAST = frozenset({13, 14})  # CXBinaryOperatorKind: <=, >=
+_AT_MOST, _AT_LEAST = 13, 14  # CXBinaryOperatorKind: <=, >=
 _LOOPS = frozenset({207, 208, 209})  # while, do, for
 _CASTS = frozenset({_EXPRESSION, _C_CAST, 124, 126, 127, 128})  # implicit, C's, static, reinterpret, const, functional
 _LIST, _LAMBDA = 119, 144
@@ -99,8 +99,8 @@ class CellSyntax:
         Operators that shift a scalar.
     kernels : list
         Instantiations of kernel templates.
-    loops : list of (comparison, loop)
-        The loops whose condition is a comparison by ``>=`` or ``<=``.
+    loops : list of (comparison, loop, bool)
+        The loops whose condition is a comparison by ``>=``, or by ``<=`` where the last is true.
     simdgroups, names
         The same, for code outside all functions.
     """
@@ -116,7 +116,7 @@ class CellSyntax:
     lambdas: list[Any] = field(default_factory=list)
     shifts: list[Any] = field(default_factory=list)
     kernels: list[Any] = field(default_factory=list)
-    loops: list[tuple[Any, Any]] = field(default_factory=list)
+    loops: list[tuple[Any, Any, bool]] = field(default_factory=list)
     simdgroups: bool = False
     names: set[str] = field(default_factory=set)
 
@@ -209,9 +209,9 @@ class _Walker:
             operator = self.lib.clang_getCursorBinaryOperatorKind(cursor)
             if operator in _SHIFTS:
                 self.found.shifts.append(cursor)
-            elif operator in _AT_LEAST and parent._kind_id in _LOOPS:  # noqa: SLF001
+            elif operator in {_AT_MOST, _AT_LEAST} and parent._kind_id in _LOOPS:  # noqa: SLF001
                 parent._tu = self.unit  # noqa: SLF001
-                self.found.loops.append((cursor, parent))
+                self.found.loops.append((cursor, parent, operator == _AT_MOST))
         elif self.lib.clang_getCursorType(cursor)._kind_id == self.long_double:  # noqa: SLF001
             self.found.literals.append(cursor)
 

@@ -1,0 +1,244 @@
+"""Edits that make LLVM's text of a function smaller: branches decided, instructions and their uses removed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+from metalnb.engine.llvm.instruction_syntax import read_instruction
+from metalnb.engine.llvm.instructions import NAME, IRFunction, IRInstruction
+from metalnb.engine.llvm.llvm_reader import read
+from metalnb.engine.llvm.llvm_types import IRType
+from metalnb.engine.llvm.llvm_writer import with_function
+from metalnb.engine.vectoriser.vectorise import ENTRY
+
+__all__ = ["KINDS", "Edit", "edited", "entry", "pruned", "straightened"]
+
+
+class Edit(NamedTuple):
+    """What happens to one instruction.
+
+    Attributes
+    ----------
+    block, number
+        Where it is.
+    text : str
+        What it becomes; nothing if it is empty.
+    value : str
+        What takes the place of its result.
+    """
+
+    block: str
+    number: int
+    text: str = ""
+    value: str = ""
+
+
+def entry(text: str) -> IRFunction:
+    """Return the function of one thread."""
+    return read(text).functions[ENTRY]
+
+
+# ---- Which edits there are.
+
+Finder = Callable[[IRInstruction, Mapping[IRType, str]], Iterator[Edit]]
+_ZEROS = {"integer": "0", "float": "0.0", "pointer": "null"}
+_EFFECTS = frozenset({"store", "atomicrmw", "cmpxchg", "fence"})
+
+
+def _zero(kind: IRType) -> str:
+    if kind.text in {"half", "bfloat"}:
+        return "0xH0000" if kind.text == "half" else "0xR0000"
+    return "false" if kind.text == "i1" else _ZEROS.get(kind.kind, "zeroinitializer")
+
+
+def _one(kind: IRType) -> str:
+    """Return 1, or 0 for a type without it."""
+    ones = {"half": "0xH3C00", "bfloat": "0xR3F80", "float": "1.0", "double": "1.0", "i1": "true"}
+    return ones.get(kind.text, "1" if kind.kind == "integer" else _zero(kind))
+
+
+def _lasts(made: IRInstruction) -> bool:
+    """Return whether an instruction does more than compute its result."""
+    return made.ends or made.opcode in _EFFECTS or (made.opcode == "call" and not made.result)
+
+
+def _to_a_block(choice: int) -> Finder:
+    """Return the edits that decide each branch for its first, second, … or last target."""
+
+    def found(made: IRInstruction, _: Mapping[IRType, str]) -> Iterator[Edit]:
+        if made.ends and len(made.targets) > 1 and choice < len(made.targets):
+            yield Edit("", 0, f"br label {made.targets[choice]}")
+
+    return found
+
+
+def _removed(made: IRInstruction, _: Mapping[IRType, str]) -> Iterator[Edit]:
+    if _lasts(made) and not made.ends:
+        yield Edit("", 0, "", _zero(made.type))
+
+
+def _as_zero(made: IRInstruction, _: Mapping[IRType, str]) -> Iterator[Edit]:
+    if made.result:
+        yield Edit("", 0, "", _zero(made.type))
+
+
+def _as_another(made: IRInstruction, first: Mapping[IRType, str]) -> Iterator[Edit]:
+    """Yield the replacement of a value by its operands, or by the function's first value of its type."""
+    operands = [operand.text for operand in made.operands if operand.type == made.type]
+    for name in dict.fromkeys((*operands, first.get(made.type, made.result))):
+        if made.result and name != made.result:
+            yield Edit("", 0, "", name)
+
+
+def _with_a_constant(made: IRInstruction, _: Mapping[IRType, str]) -> Iterator[Edit]:
+    for operand in made.operands:
+        if NAME.fullmatch(operand.text):
+            for constant in dict.fromkeys((_zero(operand.type), _one(operand.type))):
+                yield Edit("", 0, made.renamed({operand.text: constant}))
+
+
+def _without_flags(made: IRInstruction, _: Mapping[IRType, str]) -> Iterator[Edit]:
+    """Yield the removal of flags and metadata, which promise what a smaller kernel may no longer keep."""
+    if made.flags or made.metadata:
+        yield Edit("", 0, f"{made.opcode} {made.text.removeprefix(f'{made.opcode} {made.prefix}')}".rstrip())
+
+
+_FINDERS = (
+    _without_flags, _to_a_block(-1), _to_a_block(0), _removed, _as_zero, _as_another, _to_a_block(1), _with_a_constant,
+)  # fmt: skip
+
+
+def _all(finder: Finder) -> Callable[[IRFunction], list[Edit]]:
+    def found(function: IRFunction) -> list[Edit]:
+        begin = reversed(function.blocks[function.entry])
+        first = {made.type: made.result for made in begin if made.result}  # they dominate all other blocks
+        return [
+            edit._replace(block=label, number=i)
+            for label, block in function.blocks.items() for i, made in enumerate(block) for edit in finder(made, first)
+        ]  # fmt: skip
+
+    return found
+
+
+KINDS = tuple(map(_all, _FINDERS))  # of edits of a function, the strongest first
+
+
+# ---- Making them.
+
+
+def edited(text: str, edits: Iterable[Edit]) -> str:
+    """Return a text after some edits, without what they leave unused."""
+    function = entry(text)
+    chosen = {(edit.block, edit.number): edit for edit in edits}
+    names: dict[str, str] = {}
+    for label, block in function.blocks.items():
+        for i, made in enumerate(block):
+            if (label, i) in chosen and not chosen[label, i].text:
+                names[made.result] = chosen[label, i].value
+    names = {name: _end_of(name, names, _zero(kind)) for name, kind in _types(function, names).items()}
+    for label, block in function.blocks.items():
+        function.blocks[label] = []
+        for i, made in enumerate(block):
+            edit = chosen.get((label, i))
+            if edit is None:
+                function.blocks[label].append(_written(made, made.text, names, made.metadata))
+            elif edit.text:
+                function.blocks[label].append(_written(made, edit.text, names))
+    return _with_body(text, function)
+
+
+def _types(function: IRFunction, names: Mapping[str, str]) -> dict[str, IRType]:
+    return {made.result: made.type for made in function if made.result in names}
+
+
+def _end_of(name: str, names: Mapping[str, str], zero: str) -> str:
+    """Follow what takes the place of what; values that replace one another become zero."""
+    for _ in names:
+        if name not in names:
+            return name
+        name = names[name]
+    return zero if name in names else name
+
+
+def _written(made: IRInstruction, text: str, names: Mapping[str, str], metadata: str = "") -> IRInstruction:
+    """Return an instruction with another text and metadata, and values renamed in it."""
+    text = NAME.sub(lambda found: names.get(found[0], found[0]), text)
+    again = read_instruction(f"  {f'{made.result} = ' if made.result else ''}{text}")
+    again.metadata = metadata
+    return again
+
+
+def _with_body(text: str, function: IRFunction) -> str:
+    """Write a function after removing the blocks that nothing reaches, and the values that nothing uses."""
+    reached, left = set[str](), [function.entry]
+    while left:
+        label = left.pop()
+        if label not in reached:
+            reached.add(label)
+            left += function.blocks[label][-1].targets
+    edges = Counter((label, to) for label in reached for to in function.blocks[label][-1].targets)
+    function.blocks = {
+        label: [_from_edges(made, label, edges) for made in block]
+        for label, block in function.blocks.items() if label in reached
+    }  # fmt: skip
+    by_name = {made.result: made for made in function if made.result}
+    used, made_of = set[str](), [made for made in function if _lasts(made)]
+    while made_of:
+        for name in made_of.pop().names:
+            if name in by_name and name not in used:
+                used.add(name)
+                made_of.append(by_name[name])
+    for label, block in function.blocks.items():
+        function.blocks[label] = [made for made in block if _lasts(made) or made.result in used]
+    return with_function(text, function).replace("\n}\n\n", "\n}\n")
+
+
+def _from_edges(made: IRInstruction, label: str, edges: Mapping[tuple[str, str], int]) -> IRInstruction:
+    """Return a phi with one value for each edge to its block; any other instruction as it is."""
+    if made.opcode != "phi":
+        return made
+    counted, kept = Counter[str](), list[str]()
+    for operand, source in zip(made.operands, made.targets, strict=True):
+        counted[source] += 1
+        if counted[source] <= edges.get((source, label), 0):
+            kept.append(f"[ {operand.text}, {source} ]")
+    return made if len(kept) == len(made.targets) else _written(made, f"phi {made.type} {', '.join(kept)}", {})
+
+
+def straightened(text: str) -> str:
+    """Return a text whose blocks are joined where one leads only to the next, which has no other predecessor."""
+    function = entry(text)
+    blocks, names = function.blocks, dict[str, str]()
+    edges = Counter(to for block in blocks.values() for to in block[-1].targets)
+    joined = dict[str, str]()
+    for label in list(blocks):
+        while label in blocks and blocks[label][-1].opcode == "br" and len(targets := blocks[label][-1].targets) == 1:
+            to = targets[0]
+            if edges[to] != 1 or to in {label, function.entry}:
+                break
+            names |= {made.result: made.operands[0].text for made in blocks[to] if made.opcode == "phi"}
+            blocks[label][-1:] = [made for made in blocks.pop(to) if made.opcode != "phi"]
+            joined[to] = label
+    names = {name: _end_of(name, names, "") for name in names} | {to: _end_of(to, joined, "") for to in joined}
+    for label, block in blocks.items():
+        blocks[label] = [_written(made, made.text, names, made.metadata) for made in block]
+    return _with_body(text, function)
+
+
+def pruned(text: str) -> str:
+    """Return a text without the declarations, constants, attributes and metadata that its function does not need."""
+    module = read(text)
+    function = module.functions[ENTRY]
+    body = "\n".join(f"{made.text}{made.metadata}" for made in function)
+    needless = {line for name, line in (module.declarations | module.globals).items() if f"@{name}" not in body}
+    needless |= {f"${name} = comdat any" for name, line in module.globals.items() if line in needless}
+    if "!" not in body:
+        needless |= {*module.metadata.values()}
+    used = {word for line in module.declarations.values() if line not in needless for word in line.split()}
+    needless |= {line for group, line in module.attributes.items() if group not in used}
+    shorter = {line: line.partition(' "')[0] + " }" for line in module.attributes.values() if '"' in line}
+    shorter[function.head] = f"define void @{ENTRY}({', '.join(map(str, function.parameters))}) {{"
+    lines = (line for line in text.splitlines() if line and line not in needless and not line.startswith("; "))
+    return "\n".join(shorter.get(line, line) for line in lines) + "\n"
