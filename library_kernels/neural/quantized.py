@@ -12,6 +12,7 @@ import numpy as np
 from ...arrays.array import Array, empty
 from ...arrays.convert import on
 from ...arrays.promotion import DType, as_dtype, is_float
+from ...engine import named
 from ...program import Program
 from ..launching.copying import as_array, copied
 from ..launching.launcher import Launch, aligned
@@ -32,6 +33,9 @@ _OFFSET = struct.Struct("<Q")
 _FEW = 8  # most vectors that are multiplied with packed weights; for more, the weights are unpacked first
 _BUSY = 12  # SIMD-groups, of a GPU's 64, that suffice to reach its memory bandwidth
 _VECTOR = 16  # most bytes that a lane reads at once
+_SIDE = 16  # rows of two matrices, one above the other
+_MOST_SIMDS = 16  # that share rows
+_LAUNCHES = 512  # plans that are kept
 
 
 class Parts(NamedTuple):
@@ -290,16 +294,58 @@ def quantized_matmul(x: Array, words: Array, scales: Array, minima: Array | None
         return made.reshape((*x.shape[:-1], n))
     x = _laid(x)
     out = empty((*x.shape[:-1], n), x.dtype, x.engine)
-    device = device_of(x.engine.caps)
+    least = parts.scales if parts.minima is None else parts.minima
+    begins = (x.offset // x.itemsize, *(a.offset // a.itemsize for a in (parts.words, parts.scales, least)))
+    kinds = (tag(x.dtype), tag(parts.scales.dtype), parts.bits, parts.minima is None)
+    launch = _launch(kinds, (m, n, k), begins, x.device, device_of(x.engine.caps))
+    launch.start_on((x, parts.words, parts.scales, least, out))
+    return out
+
+
+@functools.lru_cache(_LAUNCHES)
+def _launch(
+    kinds: tuple[str, str, int, bool], lengths: tuple[int, int, int], begins: tuple[int, ...], engine: str,
+    device: Device,
+) -> Launch:  # fmt: skip
+    """Plan the product of few vectors.
+
+    Parameters
+    ----------
+    kinds : tuple
+        The kinds of x and of the scales, the bits, and whether there are no minima.
+    lengths : tuple of 3 int
+        The vectors, the rows of the weights, and their length.
+    begins : tuple of 4 int
+        The offsets of x, the words, the scales and the minima, in elements.
+    engine : str
+    device : Device
+    """
+    (kind, scale, bits, symmetric), (m, n, k) = kinds, lengths
+    told = (record(_TOLD.pack(*begins, *lengths, 0)),)
+    of = f"{scale}, {bits}, {_flag(symmetric)}"
+    matrices = kind.removesuffix("16")
+    if device.waits and matrices in device.matrices:
+        tall, simds = _tile(lengths, bits, device)
+        kernel = _of_matrices(engine, f"quantized_matrices<{matrices}, {of}, {-(-m // 2)}, {tall}, {simds}>")
+        threads = simds * LANES
+        form = ((-(-n // (_SIDE * tall)) * threads, 1, 1), (threads, 1, 1))
+        return Launch(kernel["quantized_matrices"].binary, *form, told).kept(named(engine))
     vectors = next(v for v in (4, 2, 1) if m % v == 0 and (device.waits or v < 4))
     rows, chunked = _rows(n, device), _flag(device.waits)
-    of = f"{tag(x.dtype)}, {tag(parts.scales.dtype)}, {parts.bits}, {_flag(parts.minima is None)}"
-    kernel = _program(x.device, f"quantized_dots<{of}, {rows}, {vectors}, {chunked}>")["quantized_dots"]
+    kernel = _program(engine, f"quantized_dots<{kind}, {of}, {rows}, {vectors}, {chunked}>")
     form = grid_of_groups(-(-n // rows) * (m // vectors), device)
-    least = parts.scales if parts.minima is None else parts.minima
-    told = _told(parts, x.offset // x.itemsize, (m, n, k))
-    Launch(kernel.binary, *form).start(x, parts.words, parts.scales, least, out, more=(told,))
-    return out
+    return Launch(kernel["quantized_dots"].binary, *form, told).kept(named(engine))
+
+
+def _tile(lengths: tuple[int, int, int], bits: int, device: Device) -> tuple[int, int]:
+    """Return the height of a threadgroup's tile, in pairs of matrices, and the SIMD-groups that share it."""
+    m, n, k = lengths
+    tall = 2 if m <= 4 and n >= 2 * _SIDE * device.tile_places else 1  # more would not fit in registers
+    steps = k * bits // (_VECTOR * 8 * 4)
+    simds = 4
+    while simds < _MOST_SIMDS and simds * 2 <= steps and -(-n // (_SIDE * tall)) * simds < _BUSY * device.tile_places // 2:
+        simds *= 2
+    return tall, simds
 
 
 def _rows(n: int, device: Device) -> int:
@@ -319,7 +365,13 @@ def _program(engine: str, template: str) -> Program:
     return instantiated("quantized.metal", {template.partition("<")[0]: template}, engine)
 
 
+@functools.cache
+def _of_matrices(engine: str, template: str) -> Program:
+    return instantiated("quantized_matrices.metal", {"quantized_matrices": template}, engine)
+
+
 quantized_matmul = QuantizedProduct(quantized_matmul, OpRow(
-    "linear", reference=_product, dtypes=FLOATS, kernels=("quantized.metal", "matmul.metal"), size=_product_size,
+    "linear", reference=_product, dtypes=FLOATS, kernels=("quantized.metal", "quantized_matrices.metal", "matmul.metal"),
+    size=_product_size,
     cite="MLX, ``quantized_matmul``", tolerance={"float32": 40.0, "float16": 1.1, "bfloat16": 1.1},
 ))  # fmt: skip

@@ -120,8 +120,9 @@ template <class T, size_t = sizeof(T)> struct $matrix_forms {  // of half or bfl
         const vec<T, 2> own = $of_pair<T>($left(elements));
         return vec<float, 2>(float(own.$get(0)), float(own.$get(1)));
     }
-    $COLLECTIVE vec<T, 2> $take(float first, float second) {
-        $rows = $pair<T>(T(first), T(second));
+    $COLLECTIVE vec<T, 2> $take(float first, float second) { return $take_rows($pair<T>(T(first), T(second))); }
+    $COLLECTIVE vec<T, 2> $take_rows(uint pair) {
+        $rows = pair;
         const vec<T, 2> elements = $of_pair<T>($moved($rows, $lane_of_cores($simd_lane())));
         $columns = $turned(elements);
         return elements;
@@ -223,5 +224,17 @@ template <class T> $COLLECTIVE vec<float, 2> metalnb_matrix_elements(simdgroup_m
 template <class T> $COLLECTIVE simdgroup_matrix<T, 8, 8> metalnb_matrix_of(float first, float second) {
     simdgroup_matrix<T, 8, 8> m;
     m.$elements = m.$take(first, second);
+    return m;
+}
+/// The same from the bits of both, the first in the lower half.
+template <class T> $COLLECTIVE simdgroup_matrix<T, 8, 8> metalnb_matrix_of_bits(uint pair) {
+    simdgroup_matrix<T, 8, 8> m;
+    m.$elements = m.$take_rows(pair);
+    return m;
+}
+/// A matrix that is only a right factor, from the bits of the transposed matrix's elements.
+template <class T> $COLLECTIVE simdgroup_matrix<T, 8, 8> metalnb_right_factor_of_bits(uint pair, uint) {
+    simdgroup_matrix<T, 8, 8> m;
+    m.$columns = pair;
     return m;
 }
