@@ -84,6 +84,7 @@ kernel void attend_matrices(device const T* q, device const T* k, device const T
         metalnb_wait_for_copies<1>();
         threadgroup_barrier(mem_flags::mem_threadgroup);  // the keys have arrived
         simdgroup_float8x8 s[HIGH][KEYS / 8];
+#ifdef OLD_LOADS
         EACH_MATRIX for (uint c = 0; c < KEYS / 8; ++c) {
             EACH_MATRIX for (uint r = 0; r < HIGH; ++r) s[r][c] = make_filled_simdgroup_matrix<float, 8, 8>(0);
             EACH_MATRIX for (uint e = 0; e < E / 8; e += 2) {
@@ -94,6 +95,19 @@ kernel void attend_matrices(device const T* q, device const T* k, device const T
                     metalnb_multiply_block(s[r][c], s[r + 1][c], x[r][e], x[r][e + 1], x[r + 1][e], x[r + 1][e + 1], y[0], y[1]);
             }
         }
+#else
+        EACH_MATRIX for (uint c = 0; c < KEYS / 8; ++c)
+            EACH_MATRIX for (uint r = 0; r < HIGH; ++r) s[r][c] = make_filled_simdgroup_matrix<float, 8, 8>(0);
+        EACH_MATRIX for (uint c = 0; c < KEYS / 8; c += 2)
+            EACH_MATRIX for (uint e = 0; e < E / 8; e += 2) {
+                simdgroup_matrix<T, 8, 8> y[2][2];
+                metalnb_load_block<true, true>(y, keys + 8 * c * Keys::PITCH + 8 * e, 8 * Keys::PITCH, 8, Keys::PITCH);
+                EACH_MATRIX for (uint i = 0; i < 2; ++i)
+                    EACH_MATRIX for (uint r = 0; r < HIGH; r += 2)
+                        metalnb_multiply_block(s[r][c + i], s[r + 1][c + i], x[r][e], x[r][e + 1], x[r + 1][e],
+                                               x[r + 1][e + 1], y[i][0], y[i][1]);
+            }
+#endif
         threadgroup_barrier(mem_flags::mem_threadgroup);  // the keys were read
         if (key + KEYS < end) Keys::bring(keys, k, a.own, key + KEYS, end, t);
 
@@ -117,12 +131,12 @@ kernel void attend_matrices(device const T* q, device const T* k, device const T
                 top = max(top, max(score.x, score.y));
             }
             top = largest_of_row(top);
-            const float base = base_of(top), kept = exp2(most[r] - base);
+            const float base = base_of(top), kept = metalnb_exp2(most[r] - base);
             most[r] = top;
             total[r] *= kept;
             EACH_MATRIX for (uint c = 0; c < KEYS / 8; ++c) {
                 const float2 score = metalnb_matrix_elements(s[r][c]);
-                const float2 part = float2(exp2(score.x - base), exp2(score.y - base));
+                const float2 part = float2(metalnb_exp2(score.x - base), metalnb_exp2(score.y - base));
                 total[r] += part.x + part.y;
                 weight[r][c] = metalnb_matrix_of<T>(part.x, part.y);
             }
@@ -135,6 +149,7 @@ kernel void attend_matrices(device const T* q, device const T* k, device const T
         if (key + KEYS < end) metalnb_wait_for_copies<1>();
         else metalnb_wait_for_copies<0>();
         threadgroup_barrier(mem_flags::mem_threadgroup);  // the values have arrived
+#ifdef OLD_LOADS
         EACH_MATRIX for (uint e = 0; e < KEYS / 8; e += 2)
             EACH_MATRIX for (uint c = 0; c < V / 8; ++c) {
                 simdgroup_matrix<T, 8, 8> y[2];
@@ -144,6 +159,17 @@ kernel void attend_matrices(device const T* q, device const T* k, device const T
                     metalnb_multiply_block(sum[r][c], sum[r + 1][c], weight[r][e], weight[r][e + 1], weight[r + 1][e],
                                            weight[r + 1][e + 1], y[0], y[1]);
             }
+#else
+        EACH_MATRIX for (uint e = 0; e < KEYS / 8; e += 2)
+            EACH_MATRIX for (uint c = 0; c < V / 8; c += 2) {
+                simdgroup_matrix<T, 8, 8> y[2][2];
+                metalnb_load_block<true, false>(y, values + 8 * e * Values::PITCH + 8 * c, 8, 8 * Values::PITCH, Values::PITCH);
+                EACH_MATRIX for (uint i = 0; i < 2; ++i)
+                    EACH_MATRIX for (uint r = 0; r < HIGH; r += 2)
+                        metalnb_multiply_block(sum[r][c + i], sum[r + 1][c + i], weight[r][e], weight[r][e + 1],
+                                               weight[r + 1][e], weight[r + 1][e + 1], y[i][0], y[i][1]);
+            }
+#endif
         threadgroup_barrier(mem_flags::mem_threadgroup);  // the values were read
     }
 

@@ -38,6 +38,13 @@ template <typename T> inline simdgroup_matrix<T, 8, 8> metalnb_right_factor_of_b
     const uint shift = (row & 1) * 16;
     return metalnb_matrix_of_bits<T>((first >> shift & 0xffff) | second >> shift << 16);
 }
+template <bool right, bool transposed, typename T>
+inline void metalnb_load_block(thread simdgroup_matrix<T, 8, 8> (&m)[2][2], threadgroup const T* from, uint down,
+                               uint across, uint pitch) {
+    for (uint i = 0; i < 2; ++i)
+        for (uint j = 0; j < 2; ++j) simdgroup_load(m[i][j], from + i * down + j * across, pitch, ulong2(0), transposed);
+}
+inline float metalnb_exp2(float x) { return exp2(x); }
 template <typename D, typename T>
 inline void metalnb_multiply_block(
     thread simdgroup_matrix<D, 8, 8>& above, thread simdgroup_matrix<D, 8, 8>& below, simdgroup_matrix<T, 8, 8> a00,
