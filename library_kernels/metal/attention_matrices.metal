@@ -10,6 +10,10 @@
 #include <metalnb/copies.h>
 #include <metalnb/matrix_elements.h>
 
+#ifndef VARIANT
+#define VARIANT 3
+#endif
+
 constant constexpr uint SIMDS = 4, THREADS = 32 * SIMDS;
 
 /// A tile of keys or values in threadgroup memory: KEYS rows of N numbers, of which `width` exist; N is a multiple of
@@ -61,12 +65,19 @@ kernel void attend_matrices(device const T* q, device const T* k, device const T
     k += a.k + head / a.share * ulong(a.keys) * a.own;
     v += a.v + head / a.share * ulong(a.keys) * a.wide;
     if (MASKED) mask += a.mask + head * a.mask_pitch;
-    const float scale = a.scale * LOG2_E;
+    // Without a mask, scores are scaled where they are exponents: positive factors keep the largest. Its sign is q's.
+    const float scale = MASKED ? a.scale * LOG2_E : max(abs(a.scale) * LOG2_E, FLT_MIN), factor = MASKED ? 1.0f : scale;
+    const float sign = !MASKED && a.scale < 0 ? -1.0f : 1.0f;
 
     const uint end = a.causal ? min(a.keys, start + 8 * HIGH * SIMDS) : a.keys;
     Keys::bring(keys, k, a.own, 0, end, t);
     simdgroup_matrix<T, 8, 8> x[HIGH][E / 8];
     simdgroup_float8x8 sum[HIGH][V / 8];
+#if VARIANT >= 3
+    simdgroup_float8x8 all[HIGH];
+    EACH_MATRIX for (uint r = 0; r < HIGH; ++r) all[r] = make_filled_simdgroup_matrix<float, 8, 8>(0);
+    const auto ones = metalnb_right_factor_of_bits<T>(is_same<T, half>::value ? 0x3c003c00u : 0x3f803f80u, lane);
+#endif
     float most[HIGH], total[HIGH];
     EACH_MATRIX for (uint r = 0; r < HIGH; ++r) {
         most[r] = -INFINITY;
@@ -74,7 +85,7 @@ kernel void attend_matrices(device const T* q, device const T* k, device const T
         device const T* own = q + min(row + 8 * r, a.queries - 1) * ulong(a.own);
         EACH_MATRIX for (uint c = 0; c < E / 8; ++c) {
             const uint e = 8 * c + column;
-            x[r][c] = metalnb_matrix_of<T>(e < a.own ? float(own[e]) : 0.0f, e + 1 < a.own ? float(own[e + 1]) : 0.0f);
+            x[r][c] = metalnb_matrix_of<T>(e < a.own ? sign * float(own[e]) : 0.0f, e + 1 < a.own ? sign * float(own[e + 1]) : 0.0f);
         }
         EACH_MATRIX for (uint c = 0; c < V / 8; ++c) sum[r][c] = make_filled_simdgroup_matrix<float, 8, 8>(0);
     }
@@ -117,11 +128,11 @@ kernel void attend_matrices(device const T* q, device const T* k, device const T
             const uint own = row + 8 * r;
             float top = most[r];
             EACH_MATRIX for (uint c = 0; c < KEYS / 8; ++c) {
-                float2 score = metalnb_matrix_elements(s[r][c]) * scale;
+                float2 score = metalnb_matrix_elements(s[r][c]);
                 const uint at = key + 8 * c + column;
                 if (MASKED) {
                     device const float* added = mask + min(own, a.queries - 1) * ulong(a.keys);
-                    score += float2(added[min(at, a.keys - 1)], added[min(at + 1, a.keys - 1)]) * LOG2_E;
+                    score = score * scale + float2(added[min(at, a.keys - 1)], added[min(at + 1, a.keys - 1)]) * LOG2_E;
                 }
                 if (edge) {
                     const uint seen = a.causal ? min(end, own + 1) : end;
@@ -131,18 +142,32 @@ kernel void attend_matrices(device const T* q, device const T* k, device const T
                 top = max(top, max(score.x, score.y));
             }
             top = largest_of_row(top);
-            const float base = base_of(top), kept = metalnb_exp2(most[r] - base);
+            const float base = base_of(top) * factor, kept = metalnb_exp2(fma(most[r], factor, -base));
+            const bool larger = top != most[r];
             most[r] = top;
+#if VARIANT < 3
             total[r] *= kept;
+#endif
             EACH_MATRIX for (uint c = 0; c < KEYS / 8; ++c) {
                 const float2 score = metalnb_matrix_elements(s[r][c]);
-                const float2 part = float2(metalnb_exp2(score.x - base), metalnb_exp2(score.y - base));
+                const float2 part = float2(metalnb_exp2(fma(score.x, factor, -base)), metalnb_exp2(fma(score.y, factor, -base)));
+#if VARIANT < 3
                 total[r] += part.x + part.y;
+#endif
                 weight[r][c] = metalnb_matrix_of<T>(part.x, part.y);
             }
+#if VARIANT >= 2
+            if (simd_any(larger))
+#endif
+            {
             EACH_MATRIX for (uint c = 0; c < V / 8; ++c) {
                 const float2 old = metalnb_matrix_elements(sum[r][c]) * kept;
                 sum[r][c] = metalnb_matrix_of<float>(old.x, old.y);
+            }
+#if VARIANT >= 3
+            const float old = metalnb_matrix_elements(all[r]).x * kept;
+            all[r] = metalnb_matrix_of<float>(old, old);
+#endif
             }
         }
 
@@ -160,6 +185,12 @@ kernel void attend_matrices(device const T* q, device const T* k, device const T
                                            weight[r + 1][e + 1], y[0], y[1]);
             }
 #else
+#if VARIANT >= 3
+        EACH_MATRIX for (uint e = 0; e < KEYS / 8; e += 2)
+            EACH_MATRIX for (uint r = 0; r < HIGH; r += 2)
+                metalnb_multiply_block(all[r], all[r + 1], weight[r][e], weight[r][e + 1], weight[r + 1][e],
+                                       weight[r + 1][e + 1], ones, ones);
+#endif
         EACH_MATRIX for (uint e = 0; e < KEYS / 8; e += 2)
             EACH_MATRIX for (uint c = 0; c < V / 8; c += 2) {
                 simdgroup_matrix<T, 8, 8> y[2][2];
@@ -175,7 +206,11 @@ kernel void attend_matrices(device const T* q, device const T* k, device const T
 
     out += head * ulong(a.queries) * a.wide;
     EACH_MATRIX for (uint r = 0; r < HIGH; ++r) {
+#if VARIANT >= 3
+        const float share = share_of(metalnb_matrix_elements(all[r]).x);
+#else
         const float share = share_of(sum_of_row(total[r]));
+#endif
         if (row + 8 * r >= a.queries) continue;
         device T* own = out + (row + 8 * r) * ulong(a.wide);
         EACH_MATRIX for (uint c = 0; c < V / 8; ++c) {
