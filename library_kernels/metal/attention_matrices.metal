@@ -76,7 +76,7 @@ kernel void attend_matrices(device const T* q, device const T* k, device const T
 #if VARIANT >= 3
     simdgroup_float8x8 all[HIGH];
     EACH_MATRIX for (uint r = 0; r < HIGH; ++r) all[r] = make_filled_simdgroup_matrix<float, 8, 8>(0);
-    const auto ones = metalnb_right_factor_of_bits<T>(is_same<T, half>::value ? 0x3c003c00u : 0x3f803f80u, lane);
+    const auto ones = make_filled_simdgroup_matrix<T, 8, 8>(T(1));
 #endif
     float most[HIGH], total[HIGH];
     EACH_MATRIX for (uint r = 0; r < HIGH; ++r) {

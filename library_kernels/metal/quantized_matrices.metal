@@ -74,7 +74,7 @@ kernel void quantized_matrices(device const ushort*       x      [[buffer(0)]],
     float sum[ROWS][VECTORS];
     UNROLL for (ushort r = 0; r < ROWS; ++r)
         UNROLL for (ushort v = 0; v < VECTORS; ++v) sum[r][v] = 0;
-    const simdgroup_matrix<T, 8, 8> ones = metalnb_matrix_of<T>(1, 1);
+    const auto ones = make_filled_simdgroup_matrix<T, 8, 8>(T(1));
 
     Units<S, ROWS> next;
     auto read = [&](uint at) {

@@ -232,25 +232,26 @@ def test_two_of_a_products_tiles_fit_a_processor(ptx_engine: Any, ways: tuple[st
 
 
 def test_a_product_of_half_goes_to_tensor_cores_without_a_shuffle(ptx_engine: Any) -> None:
-    """One instruction covers two matrices of sums and two steps along K; each operand is read by one access."""
+    """One instruction covers two matrices of sums and two steps along K; one access reads four matrices of a factor."""
     program = with_macros("matrix_tiles.metal", ptx_engine.name, A_WAY="WIDE_ALONG", B_WAY="WIDE_ACROSS")
     for kernel, kind in (("matrix_tiles_half", "f16"), ("large_matrix_tiles_bfloat16", "bf16")):
         text = ptx(program[kernel].unit, 90)
         assert text.count(f"mma.sync.aligned.m16n8k16.row.col.f32.{kind}.{kind}.f32") == 64
         assert "shfl" not in text
         loop = text[: text.rindex("mma.sync")]
-        assert loop.count("ldmatrix") == 64  # 8 x 2 matrices of A and 2 x 8 of B, twice
-        assert loop.count("ldmatrix.sync.aligned.m8n8.x1.trans") == 32  # all of B, whose rows are across K
+        assert loop.count("ldmatrix.sync.aligned.m8n8.x4") == 16  # 8 x 2 matrices of A and 2 x 8 of B, twice
+        assert loop.count("ldmatrix.sync.aligned.m8n8.x4.trans") == 8  # all of B, whose rows are across K
+        assert loop.count("ldmatrix") == 16
         assert "ld.shared" not in loop
 
 
 @pytest.mark.parametrize("way", ["WIDE_ALONG", "WIDE_ACROSS"])
 def test_strips_come_by_themselves_while_others_are_multiplied(ptx_engine: Any, way: str) -> None:
-    """A strip has 8 x 8 pairs of matrices, each operand read by one access; copies bypass the registers."""
+    """A strip has 8 x 8 pairs of matrices, of which one access reads two; copies bypass the registers."""
     program = with_macros("matrix_pipes.metal", ptx_engine.name, A_WAY="WIDE_ALONG", B_WAY=way)
     unit = program["matrix_pipes_half"].unit
     text = ptx(unit, 90)
-    assert text.count("mma.sync.aligned.m16n8k16") == text.count("ldmatrix") == 32
+    assert text.count("mma.sync.aligned.m16n8k16") == 4 * text.count("ldmatrix.sync.aligned.m8n8.x4") == 32
     assert "shfl" not in text
     assert "st.shared" not in text[: text.rindex("mma.sync")]
     assert text.count("cp.async.wait_group") == 1
@@ -265,13 +266,15 @@ def test_strips_come_by_themselves_while_others_are_multiplied(ptx_engine: Any, 
 def test_attention_moves_nothing_between_its_products(
     ptx_engine: Any, kind: str, width: int, keys: int, high: int
 ) -> None:
-    """Weights are computed where scores were summed; only a row's largest score and its total are exchanged."""
+    """Weights are computed where scores were summed; only a row's largest score is exchanged."""
     template = f"attend_matrices<{kind}, {width}, {width}, {keys}, {high}, false, true>"
     program = instantiated("attention_matrices.metal", {"attend_matrices": template}, ptx_engine.name)
     unit = program["attend_matrices"].unit
     text = ptx(unit, 90)
-    assert text.count("mma.sync.aligned.m16n8k16") == 2 * (high // 2) * (keys // 8) * (width // 16)
-    assert text.count("shfl") == 2 * 2 * high
+    products = 2 * (keys // 8) * (width // 16) + keys // 16  # for the scores, the values, and the weights' totals
+    assert text.count("mma.sync.aligned.m16n8k16") == high // 2 * products
+    assert text.count("ldmatrix.sync.aligned.m8n8.x4") == text.count("ldmatrix") == 2 * (keys // 16) * (width // 16)
+    assert text.count("shfl") == 2 * high
     assert text.count("cp.async.cg") == 3 * (keys * width // 8 // 128)  # the first keys, the values, the next keys
     assert "st.shared" not in text
     use = assembled(unit, 90)
