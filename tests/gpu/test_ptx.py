@@ -91,7 +91,7 @@ def assembled(unit: Unit, capability: int, threads: int = 0) -> Use:
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "kernel.ptx")
         file.write_text(bounded(text, threads) if threads else text)
-        quick = ["-O1"] if len(text) > 100_000 else []
+        quick = ["-O1"] if len(text) > 200_000 else []
         done = subprocess.run(
             [str(assembler()), f"-arch=sm_{capability}", "-v", *quick, str(file), "-o", os.devnull],
             capture_output=True, text=True, check=False,
