@@ -11,10 +11,10 @@
 #include <metalnb/matrix_elements.h>
 
 #ifndef VARIANT
-#define VARIANT 3
+#define VARIANT 4
 #endif
 
-constant constexpr uint SIMDS = 4, THREADS = 32 * SIMDS;
+constant constexpr uint SIMDS = 4, THREADS = 32 * SIMDS, ROOM = 32768;  // bytes of threadgroup memory
 
 /// A tile of keys or values in threadgroup memory: KEYS rows of N numbers, of which `width` exist; N is a multiple of
 /// 16.
@@ -54,9 +54,19 @@ kernel void attend_matrices(device const T* q, device const T* k, device const T
                             uint t [[thread_index_in_threadgroup]]) {
     using Keys = Tile<T, E, KEYS, WIDE>;
     using Values = Tile<T, V, KEYS, WIDE>;
+#if VARIANT >= 4
+    // Tiles of keys and of values take turns in a ring: while one is read, the next ones are on their way.
+    constexpr uint SIZE = Keys::SIZE > Values::SIZE ? Keys::SIZE : Values::SIZE;
+    constexpr uint FIT = ROOM / (SIZE * sizeof(T)), RING = FIT > 3 ? 3 : FIT;
+    static_assert(RING > 1, "one tile is read while another comes");
+    threadgroup uint4 room[RING * SIZE * sizeof(T) / 16];
+    threadgroup T* const ring = reinterpret_cast<threadgroup T*>(room);
+    uint now = 0, free = RING - 1;  // of the ring
+#else
     threadgroup uint4 room[(Keys::SIZE + Values::SIZE) * sizeof(T) / 16];
     threadgroup T* const keys = reinterpret_cast<threadgroup T*>(room);
     threadgroup T* const values = keys + Keys::SIZE;
+#endif
     const uint lane = t % 32, head = group / a.blocks;
     const uint start = (a.blocks - 1 - group % a.blocks) * (8 * HIGH * SIMDS);  // the last queries attend to most: first
     const uint first = start + t / 32 * 8 * HIGH, row = first + metalnb_matrix_row(lane);
@@ -70,7 +80,23 @@ kernel void attend_matrices(device const T* q, device const T* k, device const T
     const float sign = !MASKED && a.scale < 0 ? -1.0f : 1.0f;
 
     const uint end = a.causal ? min(a.keys, start + 8 * HIGH * SIMDS) : a.keys;
+#if VARIANT >= 4
+    Keys::bring(ring, k, a.own, 0, end, t);
+    if (RING > 2) Values::bring(ring + SIZE, v, a.wide, 0, end, t);
+    auto next_tile = [&](bool of_keys, uint from) {  // start bringing it; the current tile's turn begins
+        metalnb_wait_for_copies<RING - 2>();
+        threadgroup_barrier(mem_flags::mem_threadgroup);  // the current tile has arrived, and the one before was read
+        if (from >= end) metalnb_close_copies();
+        else if (of_keys) Keys::bring(ring + free * SIZE, k, a.own, from, end, t);
+        else Values::bring(ring + free * SIZE, v, a.wide, from, end, t);
+        threadgroup T* const current = ring + now * SIZE;
+        now = now + 1 == RING ? 0 : now + 1;
+        free = free + 1 == RING ? 0 : free + 1;
+        return current;
+    };
+#else
     Keys::bring(keys, k, a.own, 0, end, t);
+#endif
     simdgroup_matrix<T, 8, 8> x[HIGH][E / 8];
     simdgroup_float8x8 sum[HIGH][V / 8];
 #if VARIANT >= 3
@@ -91,9 +117,13 @@ kernel void attend_matrices(device const T* q, device const T* k, device const T
     }
 
     for (uint key = 0; key < end; key += KEYS) {
+#if VARIANT >= 4
+        threadgroup T* const keys = next_tile(RING > 2, RING > 2 ? key + KEYS : key);
+#else
         Values::bring(values, v, a.wide, key, end, t);
         metalnb_wait_for_copies<1>();
         threadgroup_barrier(mem_flags::mem_threadgroup);  // the keys have arrived
+#endif
         simdgroup_float8x8 s[HIGH][KEYS / 8];
 #ifdef OLD_LOADS
         EACH_MATRIX for (uint c = 0; c < KEYS / 8; ++c) {
@@ -119,8 +149,10 @@ kernel void attend_matrices(device const T* q, device const T* k, device const T
                                                x[r + 1][e + 1], y[i][0], y[i][1]);
             }
 #endif
+#if VARIANT < 4
         threadgroup_barrier(mem_flags::mem_threadgroup);  // the keys were read
         if (key + KEYS < end) Keys::bring(keys, k, a.own, key + KEYS, end, t);
+#endif
 
         simdgroup_matrix<T, 8, 8> weight[HIGH][KEYS / 8];
         const bool edge = key + KEYS > end || (a.causal && key + KEYS > first + 1);  // a query skips some key
@@ -171,9 +203,13 @@ kernel void attend_matrices(device const T* q, device const T* k, device const T
             }
         }
 
+#if VARIANT >= 4
+        threadgroup T* const values = next_tile(RING == 2, key + KEYS);
+#else
         if (key + KEYS < end) metalnb_wait_for_copies<1>();
         else metalnb_wait_for_copies<0>();
         threadgroup_barrier(mem_flags::mem_threadgroup);  // the values have arrived
+#endif
 #ifdef OLD_LOADS
         EACH_MATRIX for (uint e = 0; e < KEYS / 8; e += 2)
             EACH_MATRIX for (uint c = 0; c < V / 8; ++c) {
@@ -201,7 +237,9 @@ kernel void attend_matrices(device const T* q, device const T* k, device const T
                                                weight[r + 1][e], weight[r + 1][e + 1], y[i][0], y[i][1]);
             }
 #endif
+#if VARIANT < 4
         threadgroup_barrier(mem_flags::mem_threadgroup);  // the values were read
+#endif
     }
 
     out += head * ulong(a.queries) * a.wide;

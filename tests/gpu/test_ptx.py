@@ -275,7 +275,8 @@ def test_attention_moves_nothing_between_its_products(
     assert text.count("mma.sync.aligned.m16n8k16") == high // 2 * products
     assert text.count("ldmatrix.sync.aligned.m8n8.x4") == text.count("ldmatrix") == 2 * (keys // 16) * (width // 16)
     assert text.count("shfl") == 2 * high
-    assert text.count("cp.async.cg") == 3 * (keys * width // 8 // 128)  # the first keys, the values, the next keys
+    tiles = 4 if 3 * 2 * keys * (width + 8) <= MOST_SHARED else 3  # the first ones of the ring, keys, values
+    assert text.count("cp.async.cg") == tiles * (keys * width // 8 // 128)
     assert "st.shared" not in text
     use = assembled(unit, 90)
     assert use.spilled == 0, use
