@@ -11,8 +11,10 @@
 #include <metalnb/matrix_elements.h>
 
 #ifndef VARIANT
-#define VARIANT 4
+#define VARIANT 5
 #endif
+#define ONES (VARIANT == 3 || VARIANT == 4)
+#define SKIP (VARIANT >= 2 && VARIANT <= 4)
 
 constant constexpr uint SIMDS = 4, THREADS = 32 * SIMDS, ROOM = 32768;  // bytes of threadgroup memory
 
@@ -99,7 +101,7 @@ kernel void attend_matrices(device const T* q, device const T* k, device const T
 #endif
     simdgroup_matrix<T, 8, 8> x[HIGH][E / 8];
     simdgroup_float8x8 sum[HIGH][V / 8];
-#if VARIANT >= 3
+#if ONES
     simdgroup_float8x8 all[HIGH];
     EACH_MATRIX for (uint r = 0; r < HIGH; ++r) all[r] = make_filled_simdgroup_matrix<float, 8, 8>(0);
     const auto ones = make_filled_simdgroup_matrix<T, 8, 8>(T(1));
@@ -177,18 +179,18 @@ kernel void attend_matrices(device const T* q, device const T* k, device const T
             const float base = base_of(top) * factor, kept = metalnb_exp2(fma(most[r], factor, -base));
             const bool larger = top != most[r];
             most[r] = top;
-#if VARIANT < 3
+#if !ONES
             total[r] *= kept;
 #endif
             EACH_MATRIX for (uint c = 0; c < KEYS / 8; ++c) {
                 const float2 score = metalnb_matrix_elements(s[r][c]);
                 const float2 part = float2(metalnb_exp2(fma(score.x, factor, -base)), metalnb_exp2(fma(score.y, factor, -base)));
-#if VARIANT < 3
+#if !ONES
                 total[r] += part.x + part.y;
 #endif
                 weight[r][c] = metalnb_matrix_of<T>(part.x, part.y);
             }
-#if VARIANT >= 2
+#if SKIP
             if (simd_any(larger))
 #endif
             {
@@ -196,7 +198,7 @@ kernel void attend_matrices(device const T* q, device const T* k, device const T
                 const float2 old = metalnb_matrix_elements(sum[r][c]) * kept;
                 sum[r][c] = metalnb_matrix_of<float>(old.x, old.y);
             }
-#if VARIANT >= 3
+#if ONES
             const float old = metalnb_matrix_elements(all[r]).x * kept;
             all[r] = metalnb_matrix_of<float>(old, old);
 #endif
@@ -221,7 +223,7 @@ kernel void attend_matrices(device const T* q, device const T* k, device const T
                                            weight[r + 1][e + 1], y[0], y[1]);
             }
 #else
-#if VARIANT >= 3
+#if ONES
         EACH_MATRIX for (uint e = 0; e < KEYS / 8; e += 2)
             EACH_MATRIX for (uint r = 0; r < HIGH; r += 2)
                 metalnb_multiply_block(all[r], all[r + 1], weight[r][e], weight[r][e + 1], weight[r + 1][e],
@@ -244,7 +246,7 @@ kernel void attend_matrices(device const T* q, device const T* k, device const T
 
     out += head * ulong(a.queries) * a.wide;
     EACH_MATRIX for (uint r = 0; r < HIGH; ++r) {
-#if VARIANT >= 3
+#if ONES
         const float share = share_of(metalnb_matrix_elements(all[r]).x);
 #else
         const float share = share_of(sum_of_row(total[r]));

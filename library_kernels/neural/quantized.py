@@ -35,7 +35,7 @@ _FEW = 8  # most vectors that are multiplied with packed weights; for more, the 
 _BUSY = 12  # SIMD-groups, of a GPU's 64, that suffice to reach its memory bandwidth
 _VECTOR = 16  # most bytes that a lane reads at once
 _SIDE = 16  # rows of two matrices, one above the other
-_MOST_SIMDS = 16  # that share rows
+_STEP = 512  # bits of a row that a SIMD-group takes at once
 _LAUNCHES = 512  # plans that are kept
 
 
@@ -283,7 +283,7 @@ def quantized_matmul(x: Array, words: Array, scales: Array, minima: Array | None
     given = (x, words, scales) if minima is None else (x, words, scales, minima)
     key = tuple([a.form or a.formed() if type(a) is Array else None for a in given])
     known = _KNOWN.get(key)
-    if known is not None and known.caps is x.engine.caps and all([aligned(a, _VECTOR) for a in given]):
+    if known is not None and known.caps is x.engine.caps and all(aligned(a, _VECTOR) for a in given):
         return known.started(given)
     x = _float("quantized_matmul", x, "x.astype(mnb.float32)")
     parts = _taken("quantized_matmul", words, scales, minima)
@@ -302,12 +302,12 @@ def quantized_matmul(x: Array, words: Array, scales: Array, minima: Array | None
     begins = [a.offset // a.itemsize for a in laid]
     kinds = (tag(x.dtype), tag(parts.scales.dtype), parts.bits, parts.minima is None)
     launch = _launch(kinds, (m, n, k), (*begins[:3], begins[-1]), x.device, device_of(x.engine.caps))
-    made = _Known(x.engine.caps, launch, (*x.shape[:-1], n))
-    if all([one is other for one, other in zip(laid, given, strict=True)]):
+    known = _Known(x.engine.caps, launch, (*x.shape[:-1], n))
+    if all(one is other for one, other in zip(laid, given, strict=True)):  # none was copied
         if len(_KNOWN) >= _LAUNCHES:
             _KNOWN.clear()
-        _KNOWN[key] = made
-    return made.started(laid)
+        _KNOWN[key] = known
+    return known.started(laid)
 
 
 class _Known(NamedTuple):
@@ -346,7 +346,7 @@ def _launch(
     engine : str
     device : Device
     """
-    (kind, scale, bits, symmetric), (m, n, k) = kinds, lengths
+    (kind, scale, bits, symmetric), (m, n, _) = kinds, lengths
     told = (record(_TOLD.pack(*begins, *lengths, 0)),)
     of = f"{scale}, {bits}, {_flag(symmetric)}"
     matrices = kind.removesuffix("16")
@@ -364,12 +364,13 @@ def _launch(
 
 
 def _tile(lengths: tuple[int, int, int], bits: int, device: Device) -> tuple[int, int]:
-    """Return the height of a threadgroup's tile, in pairs of matrices, and the SIMD-groups that share it."""
+    """Return the height of a threadgroup's tile, in pairs of matrices, and the SIMD-groups that share its rows."""
     m, n, k = lengths
-    tall = 2 if m <= 4 and n >= 2 * _SIDE * device.tile_places else 1  # more would not fit in registers
-    steps = k * bits // (_VECTOR * 8 * 4)
+    few = m <= 2  # more sums leave registers for fewer rows and fewer threads
+    tall = 2 if few and n >= 2 * _SIDE * device.tile_places else 1
+    steps, tiles = k * bits // _STEP, -(-n // (_SIDE * tall))
     simds = 4
-    while simds < _MOST_SIMDS and simds * 2 <= steps and -(-n // (_SIDE * tall)) * simds < _BUSY * device.tile_places // 2:
+    while simds < (16 if few else 8) and 2 * simds <= steps and 2 * tiles * simds < _BUSY * device.tile_places:
         simds *= 2
     return tall, simds
 
@@ -397,7 +398,7 @@ def _of_matrices(engine: str, template: str) -> Program:
 
 
 quantized_matmul = QuantizedProduct(quantized_matmul, OpRow(
-    "linear", reference=_product, dtypes=FLOATS, kernels=("quantized.metal", "quantized_matrices.metal", "matmul.metal"),
-    size=_product_size,
-    cite="MLX, ``quantized_matmul``", tolerance={"float32": 40.0, "float16": 1.1, "bfloat16": 1.1},
+    "linear", reference=_product, dtypes=FLOATS, size=_product_size, cite="MLX, ``quantized_matmul``",
+    kernels=("quantized.metal", "quantized_matrices.metal", "matmul.metal"),
+    tolerance={"float32": 40.0, "float16": 1.1, "bfloat16": 1.1},
 ))  # fmt: skip
