@@ -141,6 +141,7 @@ kernel void attend_matrices(device const T* q, device const T* k, device const T
 #else
         EACH_MATRIX for (uint c = 0; c < KEYS / 8; ++c)
             EACH_MATRIX for (uint r = 0; r < HIGH; ++r) s[r][c] = make_filled_simdgroup_matrix<float, 8, 8>(0);
+#ifdef BY_KEYS
         EACH_MATRIX for (uint c = 0; c < KEYS / 8; c += 2)
             EACH_MATRIX for (uint e = 0; e < E / 8; e += 2) {
                 simdgroup_matrix<T, 8, 8> y[2][2];
@@ -150,6 +151,17 @@ kernel void attend_matrices(device const T* q, device const T* k, device const T
                         metalnb_multiply_block(s[r][c + i], s[r + 1][c + i], x[r][e], x[r][e + 1], x[r + 1][e],
                                                x[r + 1][e + 1], y[i][0], y[i][1]);
             }
+#else
+        EACH_MATRIX for (uint e = 0; e < E / 8; e += 2)
+            EACH_MATRIX for (uint c = 0; c < KEYS / 8; c += 2) {
+                simdgroup_matrix<T, 8, 8> y[2][2];
+                metalnb_load_block<true, true>(y, keys + 8 * c * Keys::PITCH + 8 * e, 8 * Keys::PITCH, 8, Keys::PITCH);
+                EACH_MATRIX for (uint i = 0; i < 2; ++i)
+                    EACH_MATRIX for (uint r = 0; r < HIGH; r += 2)
+                        metalnb_multiply_block(s[r][c + i], s[r + 1][c + i], x[r][e], x[r][e + 1], x[r + 1][e],
+                                               x[r + 1][e + 1], y[i][0], y[i][1]);
+            }
+#endif
 #endif
 #if VARIANT < 4
         threadgroup_barrier(mem_flags::mem_threadgroup);  // the keys were read
