@@ -147,7 +147,8 @@ def _windows(  # noqa: PLR0913  (everything that determines a plan)
     window = record(_WINDOW.pack(*numbers, own, groups * own))
     weights = Strided((groups, outputs // groups, terms), (outputs // groups * terms, terms, 1), 0)
     images = Strided((shape[0], groups, own, *image), (), offset // dtype.itemsize)
-    plan = plan_windows(weights, images, math.prod(places), window, dtype.name, device, aligned=whole, channels_last=last)
+    told = (math.prod(places), window, dtype.name, device)
+    plan = plan_windows(weights, images, *told, aligned=whole, channels_last=last)
     return None if plan is None else compiled(plan, named(engine))
 
 

@@ -44,6 +44,7 @@ inline void metalnb_load_block(thread simdgroup_matrix<T, 8, 8> (&m)[2][2], thre
     for (uint i = 0; i < 2; ++i)
         for (uint j = 0; j < 2; ++j) simdgroup_load(m[i][j], from + i * down + j * across, pitch, ulong2(0), transposed);
 }
+inline uint metalnb_of_lane(uint x, uint lane) { return simd_shuffle(x, ushort(lane)); }
 inline float metalnb_exp2(float x) { return exp2(x); }
 template <typename D, typename T>
 inline void metalnb_multiply_block(

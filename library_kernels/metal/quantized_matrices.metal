@@ -40,121 +40,235 @@ template <typename S, ushort ROWS> struct Units {
     memory_of<S> scales[ROWS], minima[ROWS];
 };
 
-/// out = x w^T for up to 2 SETS vectors x, by threadgroups of 16 TALL rows.
-template <typename T, typename S, ushort bits, bool symmetric, ushort SETS, ushort TALL, ushort SIMDS>
-kernel void quantized_matrices(device const ushort*       x      [[buffer(0)]],
-                               device const uint*         words  [[buffer(1)]],
-                               device const memory_of<S>* scales [[buffer(2)]],
-                               device const memory_of<S>* minima [[buffer(3)]],
-                               device T*                  out    [[buffer(4)]],
-                               constant Quantized&        p      [[buffer(5)]],
-                               uint group [[threadgroup_position_in_grid]],
-                               uint lane  [[thread_index_in_simdgroup]],
-                               uint simd  [[simdgroup_index_in_threadgroup]]) {
-    using Form = Unpacking<T, bits>;
-    constexpr ushort ROWS = 2 * TALL, VECTORS = 2 * SETS, PLANES = Form::PLANES;
-    constexpr uint UNIT = 128 / bits, SHARED = bits / 4;  // elements of a unit; units that share a scale
-    threadgroup float parts[SIMDS][16 * TALL][VECTORS];
-    const uint row = metalnb_matrix_row(lane), column = metalnb_matrix_column(lane);
-    const uint units = p.K / UNIT, blocks = p.K / BLOCK, first = group * 16 * TALL;
-    device const uint4* from = reinterpret_cast<device const uint4*>(words + p.words);
-    scales += p.scales;
-    minima += p.minima;
-    uint starts[ROWS], scale_starts[ROWS];  // of this lane's rows
-    UNROLL for (ushort r = 0; r < ROWS; ++r) {
-        const uint own = min(first + 8 * r + row, p.N - 1);
-        starts[r] = own * units;
-        scale_starts[r] = own * blocks;
+/// A lane's rows of the weights: 8 apart, beginning with `first`; the last one instead of those beyond the end.
+template <typename S, ushort bits, bool symmetric, ushort ROWS> struct WeightRows {
+    static constexpr constant uint UNIT = 128 / bits, SHARED = bits / 4;  // elements of a unit; units that share a scale
+    device const uint4* words;
+    device const memory_of<S>* scales;
+    device const memory_of<S>* minima;
+    uint units;
+    uint starts[ROWS], blocks[ROWS];
+
+    void start(device const uint* given, constant Quantized& p, uint first) {
+        words = reinterpret_cast<device const uint4*>(given + p.words);
+        scales += p.scales;
+        minima += p.minima;
+        units = p.K / UNIT;
+        UNROLL for (ushort r = 0; r < ROWS; ++r) {
+            const uint own = min(first + 8 * r, p.N - 1);
+            starts[r] = own * units;
+            blocks[r] = own * (p.K / BLOCK);
+        }
     }
-    // This lane's part of the right factors: the elements of one unit of one vector of each set, or zeros.
-    const uint vector = row % 2;
-    const bool diagonal = row / 2 == column / 2;
-    device const ushort* own = x + p.x + vector * ulong(p.K);
-
-    float sum[ROWS][VECTORS];
-    UNROLL for (ushort r = 0; r < ROWS; ++r)
-        UNROLL for (ushort v = 0; v < VECTORS; ++v) sum[r][v] = 0;
-    const auto ones = make_filled_simdgroup_matrix<T, 8, 8>(T(1));
-
-    Units<S, ROWS> next;
-    auto read = [&](uint at) {
+    void read(thread Units<S, ROWS>& to, uint at) const {
         const uint unit = min(at, units - 1);
         UNROLL for (ushort r = 0; r < ROWS; ++r) {
-            next.words[r] = from[starts[r] + unit];
-            next.scales[r] = scales[scale_starts[r] + unit / SHARED];
-            if (!symmetric) next.minima[r] = minima[scale_starts[r] + unit / SHARED];
-        }
-    };
-    uint unit = 4 * simd + column / 2;
-    read(unit);
-    for (uint step = 4 * simd; step < units; step += 4 * SIMDS, unit += 4 * SIMDS) {
-        const Units<S, ROWS> now = next;
-        if (step + 4 * SIMDS < units) read(unit + 4 * SIMDS);
-        const bool there = unit < units;
-        simdgroup_float8x8 made[SETS][PLANES][ROWS], total[SETS][2];
-        EACH_MATRIX for (ushort s = 0; s < SETS; ++s) {
-            EACH_MATRIX for (ushort i = 0; i < PLANES; ++i)
-                EACH_MATRIX for (ushort r = 0; r < ROWS; ++r) made[s][i][r] = make_filled_simdgroup_matrix<float, 8, 8>(0);
-            EACH_MATRIX for (ushort i = 0; i < 2; ++i) total[s][i] = make_filled_simdgroup_matrix<float, 8, 8>(0);
-        }
-        EACH_MATRIX for (ushort i = 0; i < UNIT / 8; ++i) {  // eight elements at a time
-            simdgroup_matrix<T, 8, 8> y[SETS][4];
-            EACH_MATRIX for (ushort s = 0; s < SETS; ++s) {
-                uint4 e = uint4(0);
-                if (diagonal && there && 2 * s + vector < p.M)
-                    e = reinterpret_cast<device const uint4*>(own + 2 * s * ulong(p.K) + unit * UNIT)[i];
-                // The two pairs of each plane, or of each word.
-                const uint2 a = bits == 4 ? e.xy : e.xz, b = bits == 4 ? e.zw : e.yw;
-                const uint2 low = (a & 0xffff) | b << 16, high = a >> 16 | (b & 0xffff0000u);
-                y[s][0] = metalnb_right_factor_of_bits<T>(low.x, lane);
-                y[s][1] = metalnb_right_factor_of_bits<T>(bits == 4 ? low.y : high.x, lane);
-                y[s][2] = metalnb_right_factor_of_bits<T>(bits == 4 ? high.x : low.y, lane);
-                y[s][3] = metalnb_right_factor_of_bits<T>(high.y, lane);
-                EACH_MATRIX for (ushort k = 0; k < 4; k += 2)
-                    metalnb_multiply_block(total[s][0], total[s][1], ones, ones, ones, ones, y[s][k], y[s][k + 1]);
-            }
-            EACH_MATRIX for (ushort r = 0; r < ROWS; r += 2)
-                EACH_MATRIX for (ushort w = 0; w < SHARED; ++w) {
-                    const uint above = now.words[r][i * SHARED + w], below = now.words[r + 1][i * SHARED + w];
-                    EACH_MATRIX for (ushort plane = 0; plane < PLANES; ++plane) {
-                        const auto a00 = metalnb_matrix_of_bits<T>(Form::pair(above, plane));
-                        const auto a01 = metalnb_matrix_of_bits<T>(Form::pair(above >> 8, plane));
-                        const auto a10 = metalnb_matrix_of_bits<T>(Form::pair(below, plane));
-                        const auto a11 = metalnb_matrix_of_bits<T>(Form::pair(below >> 8, plane));
-                        const ushort k = bits == 4 ? 2 * plane : 2 * w;
-                        EACH_MATRIX for (ushort s = 0; s < SETS; ++s)
-                            metalnb_multiply_block(made[s][plane][r], made[s][plane][r + 1], a00, a01, a10, a11, y[s][k], y[s][k + 1]);
-                    }
-                }
-        }
-        EACH_MATRIX for (ushort s = 0; s < SETS; ++s) {
-            const float2 all = metalnb_matrix_elements(total[s][0]);
-            EACH_MATRIX for (ushort r = 0; r < ROWS; ++r) {
-                const float scale = there ? float(storage<S>::load(now.scales[r])) : 0.0f;
-                constexpr float middle = Form::OFFSET + (symmetric ? 1 << (bits - 1) : 0);
-                const float minimum = symmetric || !there ? 0.0f : float(storage<S>::load(now.minima[r]));
-                const float2 one = metalnb_matrix_elements(made[s][0][r]);
-                const float2 other = PLANES == 2 ? metalnb_matrix_elements(made[s][PLANES - 1][r]) : float2(0);
-                UNROLL for (ushort v = 0; v < 2; ++v) {
-                    float dot = Form::joined(one[v], other[v]);
-                    if (middle != 0) dot = fma(-middle, all[v], dot);
-                    sum[r][2 * s + v] = fma(scale, dot, symmetric ? sum[r][2 * s + v] : fma(minimum, all[v], sum[r][2 * s + v]));
-                }
-            }
+            to.words[r] = words[starts[r] + unit];
+            to.scales[r] = scales[blocks[r] + unit / SHARED];
+            if (!symmetric) to.minima[r] = minima[blocks[r] + unit / SHARED];
         }
     }
+};
 
-    UNROLL for (ushort r = 0; r < ROWS; ++r)
-        UNROLL for (ushort v = 0; v < VECTORS; ++v) {
-            const float part = sum_of_row(sum[r][v]);
-            if (column == 0) parts[simd][8 * r + row][v] = part;
-        }
+/// The right factor's pairs for eight elements of x: two of each plane, or of each word.
+template <typename T, ushort bits> inline void spread(thread simdgroup_matrix<T, 8, 8> (&y)[4], uint4 e, uint lane) {
+    const uint2 a = bits == 4 ? e.xy : e.xz, b = bits == 4 ? e.zw : e.yw;
+    const uint2 low = (a & 0xffff) | b << 16, high = a >> 16 | (b & 0xffff0000u);
+    y[0] = metalnb_right_factor_of_bits<T>(low.x, lane);
+    y[1] = metalnb_right_factor_of_bits<T>(bits == 4 ? low.y : high.x, lane);
+    y[2] = metalnb_right_factor_of_bits<T>(bits == 4 ? high.x : low.y, lane);
+    y[3] = metalnb_right_factor_of_bits<T>(high.y, lane);
+}
+
+/// above += a y and below += b y for a plane of two words, one 8 rows below the other.
+template <typename T, ushort bits>
+inline void add_plane(thread simdgroup_float8x8& above, thread simdgroup_float8x8& below, uint a, uint b, ushort plane,
+                      simdgroup_matrix<T, 8, 8> y0, simdgroup_matrix<T, 8, 8> y1) {
+    using Form = Unpacking<T, bits>;
+    metalnb_multiply_block(above, below, metalnb_matrix_of_bits<T>(Form::pair(a, plane)),
+                           metalnb_matrix_of_bits<T>(Form::pair(a >> 8, plane)), metalnb_matrix_of_bits<T>(Form::pair(b, plane)),
+                           metalnb_matrix_of_bits<T>(Form::pair(b >> 8, plane)), y0, y1);
+}
+
+/// A unit's or a block's part of two dot products: sum += scale (q · x) + minimum (sum of x).
+template <typename T, ushort bits, bool symmetric>
+inline void add_part(thread float* sum, float2 first, float2 second, float2 total, float scale, float minimum) {
+    using Form = Unpacking<T, bits>;
+    constexpr float middle = Form::OFFSET + (symmetric ? 1 << (bits - 1) : 0);
+    UNROLL for (ushort v = 0; v < 2; ++v) {
+        float dot = Form::joined(first[v], second[v]);
+        if (middle != 0) dot = fma(-middle, total[v], dot);
+        sum[v] = fma(scale, dot, symmetric ? sum[v] : fma(minimum, total[v], sum[v]));
+    }
+}
+
+/// The SIMD-groups' sums added up and written.
+template <typename T, ushort SIMDS, ushort HEIGHT, ushort VECTORS>
+inline void store_dots(threadgroup float (&parts)[SIMDS][HEIGHT][VECTORS], device T* out, constant Quantized& p, uint first,
+                       uint t) {
     threadgroup_barrier(mem_flags::mem_threadgroup);
-    for (uint i = 32 * simd + lane; i < 16 * TALL * p.M; i += 32 * SIMDS) {
-        const uint r = i % (16 * TALL), v = i / (16 * TALL);
+    for (uint i = t; i < HEIGHT * p.M; i += 32 * SIMDS) {
+        const uint r = i % HEIGHT, v = i / HEIGHT;
         if (first + r >= p.N) continue;
         float whole = 0;
         for (ushort s = 0; s < SIMDS; ++s) whole += parts[s][r][v];
         out[v * ulong(p.N) + first + r] = T(whole);
     }
+}
+
+/// out = x w^T for one or two vectors x, by threadgroups of 16 TALL rows.
+template <typename T, typename S, ushort bits, bool symmetric, ushort TALL, ushort SIMDS>
+kernel void quantized_pair(device const ushort*       x      [[buffer(0)]],
+                           device const uint*         words  [[buffer(1)]],
+                           device const memory_of<S>* scales [[buffer(2)]],
+                           device const memory_of<S>* minima [[buffer(3)]],
+                           device T*                  out    [[buffer(4)]],
+                           constant Quantized&        p      [[buffer(5)]],
+                           uint group [[threadgroup_position_in_grid]],
+                           uint lane  [[thread_index_in_simdgroup]],
+                           uint simd  [[simdgroup_index_in_threadgroup]]) {
+    constexpr ushort ROWS = 2 * TALL, PLANES = Unpacking<T, bits>::PLANES;
+    constexpr uint UNIT = 128 / bits, SHARED = bits / 4;
+    threadgroup float parts[SIMDS][16 * TALL][2];
+    const uint row = metalnb_matrix_row(lane), column = metalnb_matrix_column(lane), first = group * 16 * TALL;
+    WeightRows<S, bits, symmetric, ROWS> w = {nullptr, scales, minima};
+    w.start(words, p, first + row);
+    // This lane's part of the right factor: the elements of one unit of one vector, or zeros.
+    const bool mine = row / 2 == column / 2 && row % 2 < p.M;
+    x += p.x + row % 2 * ulong(p.K);
+
+    float sum[ROWS][2];
+    UNROLL for (ushort r = 0; r < ROWS; ++r) sum[r][0] = sum[r][1] = 0;
+    const auto ones = make_filled_simdgroup_matrix<T, 8, 8>(T(1));
+    Units<S, ROWS> next;
+    uint unit = 4 * simd + column / 2;
+    w.read(next, unit);
+    for (uint step = 4 * simd; step < w.units; step += 4 * SIMDS, unit += 4 * SIMDS) {
+        const Units<S, ROWS> now = next;
+        if (step + 4 * SIMDS < w.units) w.read(next, unit + 4 * SIMDS);
+        const bool there = unit < w.units;
+        simdgroup_float8x8 made[PLANES][ROWS], total[2];
+        EACH_MATRIX for (ushort i = 0; i < PLANES; ++i)
+            EACH_MATRIX for (ushort r = 0; r < ROWS; ++r) made[i][r] = make_filled_simdgroup_matrix<float, 8, 8>(0);
+        EACH_MATRIX for (ushort i = 0; i < 2; ++i) total[i] = make_filled_simdgroup_matrix<float, 8, 8>(0);
+        EACH_MATRIX for (ushort i = 0; i < UNIT / 8; ++i) {  // eight elements at a time
+            simdgroup_matrix<T, 8, 8> y[4];
+            uint4 e = uint4(0);
+            if (mine && there) e = reinterpret_cast<device const uint4*>(x + unit * UNIT)[i];
+            spread<T, bits>(y, e, lane);
+            EACH_MATRIX for (ushort k = 0; k < 4; k += 2)
+                metalnb_multiply_block(total[0], total[1], ones, ones, ones, ones, y[k], y[k + 1]);
+            EACH_MATRIX for (ushort r = 0; r < ROWS; r += 2)
+                EACH_MATRIX for (ushort word = 0; word < SHARED; ++word)
+                    EACH_MATRIX for (ushort plane = 0; plane < PLANES; ++plane) {
+                        const ushort k = bits == 4 ? 2 * plane : 2 * word;
+                        add_plane<T, bits>(made[plane][r], made[plane][r + 1], now.words[r][i * SHARED + word],
+                                           now.words[r + 1][i * SHARED + word], plane, y[k], y[k + 1]);
+                    }
+        }
+        const float2 all = metalnb_matrix_elements(total[0]);
+        EACH_MATRIX for (ushort r = 0; r < ROWS; ++r) {
+            const float scale = there ? float(storage<S>::load(now.scales[r])) : 0.0f;
+            const float minimum = symmetric || !there ? 0.0f : float(storage<S>::load(now.minima[r]));
+            add_part<T, bits, symmetric>(sum[r], metalnb_matrix_elements(made[0][r]),
+                                         metalnb_matrix_elements(made[PLANES - 1][r]), all, scale, minimum);
+        }
+    }
+
+    UNROLL for (ushort r = 0; r < ROWS; ++r)
+        UNROLL for (ushort v = 0; v < 2; ++v) {
+            const float part = sum_of_row(sum[r][v]);
+            if (column == 0) parts[simd][8 * r + row][v] = part;
+        }
+    store_dots<T>(parts, out, p, first, 32 * simd + lane);
+}
+
+/// The lane of the same row whose place among the four lanes differs in these bits.
+inline uint mate(uint lane, uint bits) {
+    return lane ^ ((bits & 1 ? metalnb_matrix_mates[0] : 0) | (bits & 2 ? metalnb_matrix_mates[1] : 0));
+}
+
+/// Exchanges words among the four lanes of a row: word i of lane j becomes word j of lane i.
+inline uint4 exchanged(uint4 w, uint j, uint lane) {
+    const bool odd = j & 1, upper = j & 2;
+    const uint2 given = odd ? w.xz : w.yw;
+    const uint2 got = uint2(metalnb_of_lane(given.x, mate(lane, 1)), metalnb_of_lane(given.y, mate(lane, 1)));
+    w = odd ? uint4(got.x, w.y, got.y, w.w) : uint4(w.x, got.x, w.z, got.y);
+    const uint2 other = upper ? w.xy : w.zw;
+    const uint2 back = uint2(metalnb_of_lane(other.x, mate(lane, 2)), metalnb_of_lane(other.y, mate(lane, 2)));
+    return upper ? uint4(back, w.zw) : uint4(w.xy, back);
+}
+
+/// The same for up to eight vectors. The right factor has a column for each, so a product sums over one block: the lanes
+/// of a row exchange words until each has a part of every unit.
+template <typename T, typename S, ushort bits, bool symmetric, ushort TALL, ushort SIMDS>
+kernel void quantized_eight(device const ushort*       x      [[buffer(0)]],
+                            device const uint*         words  [[buffer(1)]],
+                            device const memory_of<S>* scales [[buffer(2)]],
+                            device const memory_of<S>* minima [[buffer(3)]],
+                            device T*                  out    [[buffer(4)]],
+                            constant Quantized&        p      [[buffer(5)]],
+                            uint group [[threadgroup_position_in_grid]],
+                            uint lane  [[thread_index_in_simdgroup]],
+                            uint simd  [[simdgroup_index_in_threadgroup]]) {
+    constexpr ushort ROWS = 2 * TALL, PLANES = Unpacking<T, bits>::PLANES;
+    constexpr uint UNIT = 128 / bits, SHARED = bits / 4;
+    threadgroup float parts[SIMDS][16 * TALL][8];
+    const uint row = metalnb_matrix_row(lane), column = metalnb_matrix_column(lane), first = group * 16 * TALL;
+    const uint place = column / 2;  // among the four lanes of a row
+    WeightRows<S, bits, symmetric, ROWS> w = {nullptr, scales, minima};
+    w.start(words, p, first + row);
+    x += p.x + min(row, p.M - 1) * ulong(p.K) + place * (32 / bits);  // a word's elements
+
+    float sum[ROWS][2];
+    UNROLL for (ushort r = 0; r < ROWS; ++r) sum[r][0] = sum[r][1] = 0;
+    const auto ones = make_filled_simdgroup_matrix<T, 8, 8>(T(1));
+    Units<S, ROWS> next;
+    uint unit = 4 * simd;
+    w.read(next, unit + place);
+    for (; unit < w.units; unit += 4 * SIMDS) {
+        Units<S, ROWS> now = next;
+        if (unit + 4 * SIMDS < w.units) w.read(next, unit + 4 * SIMDS + place);
+        const bool there = unit + place < w.units;
+        float scale[ROWS], minimum[ROWS];
+        EACH_MATRIX for (ushort r = 0; r < ROWS; ++r) {
+            now.words[r] = exchanged(now.words[r], place, lane);
+            scale[r] = there ? float(storage<S>::load(now.scales[r])) : 0.0f;
+            minimum[r] = symmetric || !there ? 0.0f : float(storage<S>::load(now.minima[r]));
+        }
+        EACH_MATRIX for (ushort u = 0; u < 4; u += SHARED) {  // a block
+            simdgroup_float8x8 made[PLANES][ROWS], total[2];
+            EACH_MATRIX for (ushort i = 0; i < PLANES; ++i)
+                EACH_MATRIX for (ushort r = 0; r < ROWS; ++r) made[i][r] = make_filled_simdgroup_matrix<float, 8, 8>(0);
+            EACH_MATRIX for (ushort i = 0; i < 2; ++i) total[i] = make_filled_simdgroup_matrix<float, 8, 8>(0);
+            // Eight elements of x: of one word, or of the words of two units.
+            uint4 e = uint4(0);
+            if (unit + u < w.units && row < p.M) {
+                device const ushort* from = x + (unit + u) * UNIT;
+                if (bits == 4) e = *reinterpret_cast<device const uint4*>(from);
+                else e = uint4(*reinterpret_cast<device const uint2*>(from), *reinterpret_cast<device const uint2*>(from + UNIT));
+            }
+            simdgroup_matrix<T, 8, 8> y[4];
+            spread<T, bits>(y, e, lane);
+            EACH_MATRIX for (ushort k = 0; k < 4; k += 2)
+                metalnb_multiply_block(total[0], total[1], ones, ones, ones, ones, y[k], y[k + 1]);
+            EACH_MATRIX for (ushort r = 0; r < ROWS; r += 2)
+                EACH_MATRIX for (ushort word = 0; word < SHARED; ++word)
+                    EACH_MATRIX for (ushort plane = 0; plane < PLANES; ++plane) {
+                        const ushort k = bits == 4 ? 2 * plane : 2 * word;
+                        add_plane<T, bits>(made[plane][r], made[plane][r + 1], now.words[r][u + word],
+                                           now.words[r + 1][u + word], plane, y[k], y[k + 1]);
+                    }
+            const float2 all = metalnb_matrix_elements(total[0]);
+            EACH_MATRIX for (ushort r = 0; r < ROWS; ++r)
+                add_part<T, bits, symmetric>(sum[r], metalnb_matrix_elements(made[0][r]),
+                                             metalnb_matrix_elements(made[PLANES - 1][r]), all,
+                                             as_type<float>(metalnb_of_lane(as_type<uint>(scale[r]), mate(lane, place ^ u))),
+                                             as_type<float>(metalnb_of_lane(as_type<uint>(minimum[r]), mate(lane, place ^ u))));
+        }
+    }
+
+    UNROLL for (ushort r = 0; r < ROWS; ++r)
+        UNROLL for (ushort v = 0; v < 2; ++v) parts[simd][8 * r + row][column + v] = sum[r][v];
+    store_dots<T>(parts, out, p, first, 32 * simd + lane);
 }

@@ -352,10 +352,11 @@ def _launch(
     matrices = kind.removesuffix("16")
     if device.waits and matrices in device.matrices:
         tall, simds = _tile(lengths, bits, device)
-        kernel = _of_matrices(engine, f"quantized_matrices<{matrices}, {of}, {-(-m // 2)}, {tall}, {simds}>")
+        name = "quantized_pair" if m <= 2 else "quantized_eight"
+        kernel = _of_matrices(engine, f"{name}<{matrices}, {of}, {tall}, {simds}>")
         threads = simds * LANES
         form = ((-(-n // (_SIDE * tall)) * threads, 1, 1), (threads, 1, 1))
-        return Launch(kernel["quantized_matrices"].binary, *form, told).kept(named(engine))
+        return Launch(kernel[name].binary, *form, told).kept(named(engine))
     vectors = next(v for v in (4, 2, 1) if m % v == 0 and (device.waits or v < 4))
     rows, chunked = _rows(n, device), _flag(device.waits)
     kernel = _program(engine, f"quantized_dots<{kind}, {of}, {rows}, {vectors}, {chunked}>")
@@ -366,11 +367,10 @@ def _launch(
 def _tile(lengths: tuple[int, int, int], bits: int, device: Device) -> tuple[int, int]:
     """Return the height of a threadgroup's tile, in pairs of matrices, and the SIMD-groups that share its rows."""
     m, n, k = lengths
-    few = m <= 2  # more sums leave registers for fewer rows and fewer threads
-    tall = 2 if few and n >= 2 * _SIDE * device.tile_places else 1
+    tall = 2 if m <= 2 and n >= 2 * _SIDE * device.tile_places else 1  # more vectors leave registers for fewer rows
     steps, tiles = k * bits // _STEP, -(-n // (_SIDE * tall))
     simds = 4
-    while simds < (16 if few else 8) and 2 * simds <= steps and 2 * tiles * simds < _BUSY * device.tile_places:
+    while simds < 16 and 2 * simds <= steps and 2 * tiles * simds < _BUSY * device.tile_places:
         simds *= 2
     return tall, simds
 
@@ -394,7 +394,7 @@ def _program(engine: str, template: str) -> Program:
 
 @functools.cache
 def _of_matrices(engine: str, template: str) -> Program:
-    return instantiated("quantized_matrices.metal", {"quantized_matrices": template}, engine)
+    return instantiated("quantized_matrices.metal", {template.partition("<")[0]: template}, engine)
 
 
 quantized_matmul = QuantizedProduct(quantized_matmul, OpRow(

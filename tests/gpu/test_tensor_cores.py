@@ -118,12 +118,14 @@ def test_attention_is_right_in_the_cores_layout() -> None:
 
 @pytest.mark.parametrize(("kind", "bits", "symmetric", "m", "tall"), [
     ("half", 4, "false", 3, 2), ("half", 8, "true", 1, 1), ("bfloat", 4, "true", 2, 1), ("bfloat", 8, "false", 5, 2),
+    ("half", 8, "true", 8, 1), ("half", 4, "false", 2, 2),
 ])  # fmt: skip
 def test_quantized_weights_are_unpacked_into_the_cores_layout(
     kind: str, bits: int, symmetric: str, m: int, tall: int
 ) -> None:
-    """Each unit of a row has its own columns of the right factor; the last step has units beyond the row."""
-    template = f"quantized_matrices<{kind}, float, {bits}, {symmetric}, {-(-m // 2)}, {tall}, 2>"
+    """Each unit has its own columns of the right factor, or each vector has one; the last step has units beyond the row."""
+    name = "quantized_pair" if m <= 2 else "quantized_eight"
+    template = f"{name}<{kind}, float, {bits}, {symmetric}, {tall}, 2>"
     text = f"#include <metalnb/quantized_matrices.metal>\n{instantiation('dots', template)}"
     rng = np.random.default_rng(0)
     n, k, blocks = 37, 352, 11

@@ -280,6 +280,9 @@ $COLLECTIVE void metalnb_load_block(thread simdgroup_matrix<T, 8, 8> (&m)[2][2],
 #endif
 }
 
+/// A lane's value, where all lanes ask for one.
+$COLLECTIVE uint metalnb_of_lane(uint x, uint lane) { return $moved(x, lane); }
+
 /// 2^x to a few ulp; 0 where that is subnormal.
 METAL_FUNC float metalnb_exp2(float x) {
 #ifdef $CORE_INSTRUCTIONS
