@@ -123,7 +123,7 @@ def test_attention_is_right_in_the_cores_layout() -> None:
 def test_quantized_weights_are_unpacked_into_the_cores_layout(
     kind: str, bits: int, symmetric: str, m: int, tall: int
 ) -> None:
-    """Each unit has its own columns of the right factor, or each vector has one; the last step has units beyond the row."""
+    """Each unit has its own columns of the right factor, or each vector one; the last step has units beyond the row."""
     name = "quantized_pair" if m <= 2 else "quantized_eight"
     template = f"{name}<{kind}, float, {bits}, {symmetric}, {tall}, 2>"
     text = f"#include <metalnb/quantized_matrices.metal>\n{instantiation('dots', template)}"
