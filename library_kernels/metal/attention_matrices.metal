@@ -2,21 +2,16 @@
 // Idea: a SIMD-group keeps its queries, and their running sums of values, in matrices; its threadgroup iterates over
 // tiles of keys in threadgroup memory. A tile's scores become weights in place, by row: lanes that hold parts of a row
 // share its largest score, and the sums are scaled down when a larger one is found. As left factors the weights have
-// the same layout as they had as sums. A tile of values is loaded while scores are computed, and the next keys while
-// values are added up. Tiles to which no query of a threadgroup attends are skipped. Source: T. Dao, "FlashAttention-2:
-// Faster Attention with Better Parallelism and Work Partitioning", 2023; M. Milakov and N. Gimelshein, "Online
-// normalizer calculation for softmax", 2018.
+// the same layout as they had as sums. Tiles of keys and of values take turns in a ring: while one is read, the next two
+// are on their way, and one barrier for each is enough. Tiles to which no query of a threadgroup attends are skipped.
+// Source: T. Dao, "FlashAttention-2: Faster Attention with Better Parallelism and Work Partitioning", 2023; M. Milakov and
+// N. Gimelshein, "Online normalizer calculation for softmax", 2018.
 #include <metalnb/attention.h>
 #include <metalnb/copies.h>
 #include <metalnb/matrix_elements.h>
 
-#ifndef VARIANT
-#define VARIANT 5
-#endif
-#define ONES (VARIANT == 3 || VARIANT == 4)
-#define SKIP (VARIANT >= 2 && VARIANT <= 4)
-
-constant constexpr uint SIMDS = 4, THREADS = 32 * SIMDS, ROOM = 32768;  // bytes of threadgroup memory
+constant constexpr uint SIMDS = 4, THREADS = 32 * SIMDS;
+constant constexpr uint RING = 3;  // tiles in threadgroup memory
 
 /// A tile of keys or values in threadgroup memory: KEYS rows of N numbers, of which `width` exist; N is a multiple of
 /// 16.
@@ -56,19 +51,9 @@ kernel void attend_matrices(device const T* q, device const T* k, device const T
                             uint t [[thread_index_in_threadgroup]]) {
     using Keys = Tile<T, E, KEYS, WIDE>;
     using Values = Tile<T, V, KEYS, WIDE>;
-#if VARIANT >= 4
-    // Tiles of keys and of values take turns in a ring: while one is read, the next ones are on their way.
     constexpr uint SIZE = Keys::SIZE > Values::SIZE ? Keys::SIZE : Values::SIZE;
-    constexpr uint FIT = ROOM / (SIZE * sizeof(T)), RING = FIT > 3 ? 3 : FIT;
-    static_assert(RING > 1, "one tile is read while another comes");
     threadgroup uint4 room[RING * SIZE * sizeof(T) / 16];
     threadgroup T* const ring = reinterpret_cast<threadgroup T*>(room);
-    uint now = 0, free = RING - 1;  // of the ring
-#else
-    threadgroup uint4 room[(Keys::SIZE + Values::SIZE) * sizeof(T) / 16];
-    threadgroup T* const keys = reinterpret_cast<threadgroup T*>(room);
-    threadgroup T* const values = keys + Keys::SIZE;
-#endif
     const uint lane = t % 32, head = group / a.blocks;
     const uint start = (a.blocks - 1 - group % a.blocks) * (8 * HIGH * SIMDS);  // the last queries attend to most: first
     const uint first = start + t / 32 * 8 * HIGH, row = first + metalnb_matrix_row(lane);
@@ -77,15 +62,16 @@ kernel void attend_matrices(device const T* q, device const T* k, device const T
     k += a.k + head / a.share * ulong(a.keys) * a.own;
     v += a.v + head / a.share * ulong(a.keys) * a.wide;
     if (MASKED) mask += a.mask + head * a.mask_pitch;
-    // Without a mask, scores are scaled where they are exponents: positive factors keep the largest. Its sign is q's.
-    const float scale = MASKED ? a.scale * LOG2_E : max(abs(a.scale) * LOG2_E, FLT_MIN), factor = MASKED ? 1.0f : scale;
-    const float sign = !MASKED && a.scale < 0 ? -1.0f : 1.0f;
+    // Without a mask, scores are scaled where they become exponents. That factor is positive, so that the largest score
+    // stays the largest; q takes its sign.
+    const float scale = a.scale * LOG2_E, factor = MASKED ? 1.0f : max(abs(scale), FLT_MIN);
+    const float sign = !MASKED && scale < 0 ? -1.0f : 1.0f;
 
     const uint end = a.causal ? min(a.keys, start + 8 * HIGH * SIMDS) : a.keys;
-#if VARIANT >= 4
     Keys::bring(ring, k, a.own, 0, end, t);
-    if (RING > 2) Values::bring(ring + SIZE, v, a.wide, 0, end, t);
-    auto next_tile = [&](bool of_keys, uint from) {  // start bringing it; the current tile's turn begins
+    Values::bring(ring + SIZE, v, a.wide, 0, end, t);
+    uint now = 0, free = RING - 1;  // places in the ring
+    auto turn = [&](bool of_keys, uint from) {  // start bringing the tile after the next; return the current one
         metalnb_wait_for_copies<RING - 2>();
         threadgroup_barrier(mem_flags::mem_threadgroup);  // the current tile has arrived, and the one before was read
         if (from >= end) metalnb_close_copies();
@@ -96,16 +82,8 @@ kernel void attend_matrices(device const T* q, device const T* k, device const T
         free = free + 1 == RING ? 0 : free + 1;
         return current;
     };
-#else
-    Keys::bring(keys, k, a.own, 0, end, t);
-#endif
     simdgroup_matrix<T, 8, 8> x[HIGH][E / 8];
     simdgroup_float8x8 sum[HIGH][V / 8];
-#if ONES
-    simdgroup_float8x8 all[HIGH];
-    EACH_MATRIX for (uint r = 0; r < HIGH; ++r) all[r] = make_filled_simdgroup_matrix<float, 8, 8>(0);
-    const auto ones = make_filled_simdgroup_matrix<T, 8, 8>(T(1));
-#endif
     float most[HIGH], total[HIGH];
     EACH_MATRIX for (uint r = 0; r < HIGH; ++r) {
         most[r] = -INFINITY;
@@ -113,45 +91,17 @@ kernel void attend_matrices(device const T* q, device const T* k, device const T
         device const T* own = q + min(row + 8 * r, a.queries - 1) * ulong(a.own);
         EACH_MATRIX for (uint c = 0; c < E / 8; ++c) {
             const uint e = 8 * c + column;
-            x[r][c] = metalnb_matrix_of<T>(e < a.own ? sign * float(own[e]) : 0.0f, e + 1 < a.own ? sign * float(own[e + 1]) : 0.0f);
+            x[r][c] = metalnb_matrix_of<T>(e < a.own ? sign * float(own[e]) : 0.0f,
+                                           e + 1 < a.own ? sign * float(own[e + 1]) : 0.0f);
         }
         EACH_MATRIX for (uint c = 0; c < V / 8; ++c) sum[r][c] = make_filled_simdgroup_matrix<float, 8, 8>(0);
     }
 
     for (uint key = 0; key < end; key += KEYS) {
-#if VARIANT >= 4
-        threadgroup T* const keys = next_tile(RING > 2, RING > 2 ? key + KEYS : key);
-#else
-        Values::bring(values, v, a.wide, key, end, t);
-        metalnb_wait_for_copies<1>();
-        threadgroup_barrier(mem_flags::mem_threadgroup);  // the keys have arrived
-#endif
+        threadgroup T* const keys = turn(true, key + KEYS);
         simdgroup_float8x8 s[HIGH][KEYS / 8];
-#ifdef OLD_LOADS
-        EACH_MATRIX for (uint c = 0; c < KEYS / 8; ++c) {
-            EACH_MATRIX for (uint r = 0; r < HIGH; ++r) s[r][c] = make_filled_simdgroup_matrix<float, 8, 8>(0);
-            EACH_MATRIX for (uint e = 0; e < E / 8; e += 2) {
-                simdgroup_matrix<T, 8, 8> y[2];
-                EACH_MATRIX for (uint i = 0; i < 2; ++i)
-                    simdgroup_load(y[i], keys + 8 * c * Keys::PITCH + 8 * (e + i), Keys::PITCH, ulong2(0), true);
-                EACH_MATRIX for (uint r = 0; r < HIGH; r += 2)
-                    metalnb_multiply_block(s[r][c], s[r + 1][c], x[r][e], x[r][e + 1], x[r + 1][e], x[r + 1][e + 1], y[0], y[1]);
-            }
-        }
-#else
         EACH_MATRIX for (uint c = 0; c < KEYS / 8; ++c)
             EACH_MATRIX for (uint r = 0; r < HIGH; ++r) s[r][c] = make_filled_simdgroup_matrix<float, 8, 8>(0);
-#ifdef BY_KEYS
-        EACH_MATRIX for (uint c = 0; c < KEYS / 8; c += 2)
-            EACH_MATRIX for (uint e = 0; e < E / 8; e += 2) {
-                simdgroup_matrix<T, 8, 8> y[2][2];
-                metalnb_load_block<true, true>(y, keys + 8 * c * Keys::PITCH + 8 * e, 8 * Keys::PITCH, 8, Keys::PITCH);
-                EACH_MATRIX for (uint i = 0; i < 2; ++i)
-                    EACH_MATRIX for (uint r = 0; r < HIGH; r += 2)
-                        metalnb_multiply_block(s[r][c + i], s[r + 1][c + i], x[r][e], x[r][e + 1], x[r + 1][e],
-                                               x[r + 1][e + 1], y[i][0], y[i][1]);
-            }
-#else
         EACH_MATRIX for (uint e = 0; e < E / 8; e += 2)
             EACH_MATRIX for (uint c = 0; c < KEYS / 8; c += 2) {
                 simdgroup_matrix<T, 8, 8> y[2][2];
@@ -161,12 +111,6 @@ kernel void attend_matrices(device const T* q, device const T* k, device const T
                         metalnb_multiply_block(s[r][c + i], s[r + 1][c + i], x[r][e], x[r][e + 1], x[r + 1][e],
                                                x[r + 1][e + 1], y[i][0], y[i][1]);
             }
-#endif
-#endif
-#if VARIANT < 4
-        threadgroup_barrier(mem_flags::mem_threadgroup);  // the keys were read
-        if (key + KEYS < end) Keys::bring(keys, k, a.own, key + KEYS, end, t);
-#endif
 
         simdgroup_matrix<T, 8, 8> weight[HIGH][KEYS / 8];
         const bool edge = key + KEYS > end || (a.causal && key + KEYS > first + 1);  // a query skips some key
@@ -189,80 +133,36 @@ kernel void attend_matrices(device const T* q, device const T* k, device const T
             }
             top = largest_of_row(top);
             const float base = base_of(top) * factor, kept = metalnb_exp2(fma(most[r], factor, -base));
-            const bool larger = top != most[r];
             most[r] = top;
-#if !ONES
             total[r] *= kept;
-#endif
             EACH_MATRIX for (uint c = 0; c < KEYS / 8; ++c) {
-                const float2 score = metalnb_matrix_elements(s[r][c]);
-                const float2 part = float2(metalnb_exp2(fma(score.x, factor, -base)), metalnb_exp2(fma(score.y, factor, -base)));
-#if !ONES
+                const float2 score = fma(metalnb_matrix_elements(s[r][c]), factor, -base);
+                const float2 part = float2(metalnb_exp2(score.x), metalnb_exp2(score.y));
                 total[r] += part.x + part.y;
-#endif
                 weight[r][c] = metalnb_matrix_of<T>(part.x, part.y);
             }
-#if SKIP
-            if (simd_any(larger))
-#endif
-            {
             EACH_MATRIX for (uint c = 0; c < V / 8; ++c) {
                 const float2 old = metalnb_matrix_elements(sum[r][c]) * kept;
                 sum[r][c] = metalnb_matrix_of<float>(old.x, old.y);
             }
-#if ONES
-            const float old = metalnb_matrix_elements(all[r]).x * kept;
-            all[r] = metalnb_matrix_of<float>(old, old);
-#endif
-            }
         }
 
-#if VARIANT >= 4
-        threadgroup T* const values = next_tile(RING == 2, key + KEYS);
-#else
-        if (key + KEYS < end) metalnb_wait_for_copies<1>();
-        else metalnb_wait_for_copies<0>();
-        threadgroup_barrier(mem_flags::mem_threadgroup);  // the values have arrived
-#endif
-#ifdef OLD_LOADS
-        EACH_MATRIX for (uint e = 0; e < KEYS / 8; e += 2)
-            EACH_MATRIX for (uint c = 0; c < V / 8; ++c) {
-                simdgroup_matrix<T, 8, 8> y[2];
-                EACH_MATRIX for (uint i = 0; i < 2; ++i)
-                    simdgroup_load(y[i], values + 8 * (e + i) * Values::PITCH + 8 * c, Values::PITCH);
-                EACH_MATRIX for (uint r = 0; r < HIGH; r += 2)
-                    metalnb_multiply_block(sum[r][c], sum[r + 1][c], weight[r][e], weight[r][e + 1], weight[r + 1][e],
-                                           weight[r + 1][e + 1], y[0], y[1]);
-            }
-#else
-#if ONES
-        EACH_MATRIX for (uint e = 0; e < KEYS / 8; e += 2)
-            EACH_MATRIX for (uint r = 0; r < HIGH; r += 2)
-                metalnb_multiply_block(all[r], all[r + 1], weight[r][e], weight[r][e + 1], weight[r + 1][e],
-                                       weight[r + 1][e + 1], ones, ones);
-#endif
+        threadgroup T* const values = turn(false, key + KEYS);
         EACH_MATRIX for (uint e = 0; e < KEYS / 8; e += 2)
             EACH_MATRIX for (uint c = 0; c < V / 8; c += 2) {
                 simdgroup_matrix<T, 8, 8> y[2][2];
-                metalnb_load_block<true, false>(y, values + 8 * e * Values::PITCH + 8 * c, 8, 8 * Values::PITCH, Values::PITCH);
+                metalnb_load_block<true, false>(y, values + 8 * e * Values::PITCH + 8 * c, 8, 8 * Values::PITCH,
+                                                Values::PITCH);
                 EACH_MATRIX for (uint i = 0; i < 2; ++i)
                     EACH_MATRIX for (uint r = 0; r < HIGH; r += 2)
                         metalnb_multiply_block(sum[r][c + i], sum[r + 1][c + i], weight[r][e], weight[r][e + 1],
                                                weight[r + 1][e], weight[r + 1][e + 1], y[i][0], y[i][1]);
             }
-#endif
-#if VARIANT < 4
-        threadgroup_barrier(mem_flags::mem_threadgroup);  // the values were read
-#endif
     }
 
     out += head * ulong(a.queries) * a.wide;
     EACH_MATRIX for (uint r = 0; r < HIGH; ++r) {
-#if ONES
-        const float share = share_of(metalnb_matrix_elements(all[r]).x);
-#else
         const float share = share_of(sum_of_row(total[r]));
-#endif
         if (row + 8 * r >= a.queries) continue;
         device T* own = out + (row + 8 * r) * ulong(a.wide);
         EACH_MATRIX for (uint c = 0; c < V / 8; ++c) {

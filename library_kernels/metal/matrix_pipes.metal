@@ -150,6 +150,3 @@ EACH_SIZE(half, half, half)
 EACH_SIZE(half_parts, half, float)
 EACH_SIZE(bfloat16, bfloat, bfloat16)
 EACH_SIZE(bfloat16_parts, bfloat, float)
-#ifdef LARGE_TILES
-PIPES(large_matrix_pipes, half, 2, 4, 8, half, half)
-#endif

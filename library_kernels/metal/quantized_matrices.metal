@@ -1,14 +1,14 @@
 // Products of few vectors with weights of 4 or 8 bits (quantized.metal), by SIMD-group matrices of half or bfloat.
 //
-// Idea: a lane reads 16 bytes of a row, a unit, whose weights have one scale. Weights are the left factor. They need no
-// conversion: as a half, the bits of q are q · 2^-24; as a bfloat, 128 + q has q in its lowest bits. A product sums over
-// the four units of a row's lanes, which have different scales. So the right factor has two columns for each unit, for two
-// vectors, with zeros where the other units' weights are: each unit has its own sums, as floats. A further product, with
-// ones, gives the sums of x by which minima are multiplied. The order of elements within a unit is that of unpacking.
-// SIMD-groups of a threadgroup share rows and split K.
+// Idea: a lane reads 16 bytes of a row, a unit, whose weights have one scale. Weights are the left factor, and need no
+// conversion: as a half, the bits of q are q · 2^-24; as a bfloat, 128 + q has q in its lowest bits. The order of elements
+// is that of unpacking, for x as well. A product would sum over the four units that the lanes of a row hold, which have
+// different scales. So for one or two vectors the right factor has two columns for each unit, with zeros where the other
+// units' weights are. A further product, with ones, gives the sums of x by which the minima are multiplied. SIMD-groups of
+// a threadgroup share rows and split K; sums are floats, scaled once for each unit.
 //
 // Source: E. Frantar et al., "MARLIN: Mixed-Precision Auto-Regressive Parallel Inference on Large Language Models", 2024,
-// unpacks into tensor cores; the zeros are ours.
+// whose weights are unpacked for tensor cores, and scaled as halves; the columns apart are ours.
 #include <metal_stdlib>
 #include <metalnb/matrix_elements.h>
 #include <metalnb/quantized.h>
@@ -86,7 +86,8 @@ inline void add_plane(thread simdgroup_float8x8& above, thread simdgroup_float8x
                       simdgroup_matrix<T, 8, 8> y0, simdgroup_matrix<T, 8, 8> y1) {
     using Form = Unpacking<T, bits>;
     metalnb_multiply_block(above, below, metalnb_matrix_of_bits<T>(Form::pair(a, plane)),
-                           metalnb_matrix_of_bits<T>(Form::pair(a >> 8, plane)), metalnb_matrix_of_bits<T>(Form::pair(b, plane)),
+                           metalnb_matrix_of_bits<T>(Form::pair(a >> 8, plane)),
+                           metalnb_matrix_of_bits<T>(Form::pair(b, plane)),
                            metalnb_matrix_of_bits<T>(Form::pair(b >> 8, plane)), y0, y1);
 }
 
@@ -246,7 +247,8 @@ kernel void quantized_eight(device const ushort*       x      [[buffer(0)]],
             if (unit + u < w.units && row < p.M) {
                 device const ushort* from = x + (unit + u) * UNIT;
                 if (bits == 4) e = *reinterpret_cast<device const uint4*>(from);
-                else e = uint4(*reinterpret_cast<device const uint2*>(from), *reinterpret_cast<device const uint2*>(from + UNIT));
+                else e = uint4(*reinterpret_cast<device const uint2*>(from),
+                               *reinterpret_cast<device const uint2*>(from + UNIT));
             }
             simdgroup_matrix<T, 8, 8> y[4];
             spread<T, bits>(y, e, lane);
@@ -260,11 +262,12 @@ kernel void quantized_eight(device const ushort*       x      [[buffer(0)]],
                                            now.words[r + 1][u + word], plane, y[k], y[k + 1]);
                     }
             const float2 all = metalnb_matrix_elements(total[0]);
+            const uint from = mate(lane, place ^ u);  // has the block's scales
             EACH_MATRIX for (ushort r = 0; r < ROWS; ++r)
                 add_part<T, bits, symmetric>(sum[r], metalnb_matrix_elements(made[0][r]),
                                              metalnb_matrix_elements(made[PLANES - 1][r]), all,
-                                             as_type<float>(metalnb_of_lane(as_type<uint>(scale[r]), mate(lane, place ^ u))),
-                                             as_type<float>(metalnb_of_lane(as_type<uint>(minimum[r]), mate(lane, place ^ u))));
+                                             as_type<float>(metalnb_of_lane(as_type<uint>(scale[r]), from)),
+                                             as_type<float>(metalnb_of_lane(as_type<uint>(minimum[r]), from)));
         }
     }
 

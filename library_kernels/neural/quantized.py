@@ -35,6 +35,7 @@ _FEW = 8  # most vectors that are multiplied with packed weights; for more, the 
 _BUSY = 12  # SIMD-groups, of a GPU's 64, that suffice to reach its memory bandwidth
 _VECTOR = 16  # most bytes that a lane reads at once
 _SIDE = 16  # rows of two matrices, one above the other
+_FULL = 15  # SIMD-groups of a processor that have enough loads of 16 bytes in flight
 _STEP = 512  # bits of a row that a SIMD-group takes at once
 _LAUNCHES = 512  # plans that are kept
 
@@ -367,10 +368,10 @@ def _launch(
 def _tile(lengths: tuple[int, int, int], bits: int, device: Device) -> tuple[int, int]:
     """Return the height of a threadgroup's tile, in pairs of matrices, and the SIMD-groups that share its rows."""
     m, n, k = lengths
-    tall = 2 if m <= 2 and n >= 2 * _SIDE * device.tile_places else 1  # more vectors leave registers for fewer rows
+    tall = 2 if m <= 2 else 1  # more vectors leave registers for fewer rows
     steps, tiles = k * bits // _STEP, -(-n // (_SIDE * tall))
     simds = 4
-    while simds < 16 and 2 * simds <= steps and 2 * tiles * simds < _BUSY * device.tile_places:
+    while simds < 16 and 2 * simds <= steps and 2 * tiles * simds < _FULL * device.tile_places:
         simds *= 2
     return tall, simds
 
