@@ -282,6 +282,24 @@ def test_attention_moves_nothing_between_its_products(
     assert "cp.async" not in ptx(unit, 75)
 
 
+@pytest.mark.parametrize(("kind", "bits", "products"), [
+    ("half", 4, 8 + 8 * 2), ("half", 8, 4 + 4 * 2), ("bfloat", 8, 4 + 8 * 2),
+])  # fmt: skip
+def test_quantized_weights_are_multiplied_as_they_are(ptx_engine: Any, kind: str, bits: int, products: int) -> None:
+    """No weight is converted or moved: the sums of x and each pair of rows take a product for two pairs of elements."""
+    template = f"quantized_pair<{kind}, half, {bits}, false, 2, 8>"
+    program = instantiated("quantized_matrices.metal", {"quantized_pair": template}, ptx_engine.name)
+    unit = program["quantized_pair"].unit
+    text = ptx(unit, 90)
+    loop = text[text.index("mma.sync") : text.rindex("mma.sync")]
+    assert text.count("mma.sync.aligned.m16n8k16") == products
+    assert "shfl" not in loop
+    assert "cvt.rn" not in loop
+    use = assembled(unit, 90)
+    assert use.registers * 256 <= 32768, use
+    assert use.spilled == 0, use
+
+
 def test_a_matrix_whose_elements_were_shown_is_what_the_kernel_wrote(ptx_engine: Any) -> None:
     text = """kernel void k(device const half* x, device half* y, uint i [[thread_position_in_grid]]) {
         simdgroup_half8x8 a, b;
