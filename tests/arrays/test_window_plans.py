@@ -70,7 +70,7 @@ def test_convolutions_multiply_windows(gpu: Any, products: list[str], dtype: str
 def test_convolutions_of_halves_copy_windows_of_images_with_their_channels_last(
     gpu: Any, products: list[str], processors: int, dtype: str, rng: np.random.Generator
 ) -> None:
-    """Several strips of an element's channels, whole and partial tiles, parts of K that begin within an element, views."""
+    """Several strips of an element's channels, whole and partial tiles, parts of K that begin within an element."""
     gpu(processors, copies=True)
     for options in OPTIONS:
         groups = options.get("groups", 1)
