@@ -23,6 +23,14 @@ import metalnb as mnb
 Call = Callable[[], Any]
 
 
+class Quantized(NamedTuple):
+    """The shape of weights of a few bits."""
+
+    rows: int
+    terms: int
+    bits: int
+
+
 class Case(NamedTuple):
     """A row of the table.
 
@@ -30,7 +38,8 @@ class Case(NamedTuple):
     ----------
     name : str
     shapes : tuple
-        Shapes of the arguments a, b, c: normal numbers of `dtype`, or for "places" integers below the length of a.
+        Shapes of the arguments a, b, c: normal numbers of `dtype`, or for "places" integers below the length of a. For
+        a shape in `Quantized`, ours is what `mnb.quantize` returns, and theirs the same weights unpacked.
     ours, theirs : str
         Expressions of these arguments; theirs may also use F, PyTorch's ``torch.nn.functional``.
     flops, moved : float
@@ -94,6 +103,19 @@ def _products() -> list[Case]:
     return found
 
 
+def _quantized() -> list[Case]:
+    found = []
+    for bits in (4, 8):
+        for vectors, rows, terms in (
+            (1, 4096, 4096), (1, 14336, 4096), (1, 8192, 8192), (1, 16384, 16384), (2, 8192, 8192), (8, 8192, 8192),
+        ):  # fmt: skip
+            moved = rows * terms * (bits + 1) / 8  # a scale and a minimum of 16 bits for 32 elements
+            found.append(Case(f"quantized {bits} bits {vectors} x {rows}x{terms}", ((vectors, terms),
+                              Quantized(rows, terms, bits)), "mnb.quantized_matmul(a, *b)", "torch.matmul(a, b.T)", 0,
+                              moved, "float16"))  # fmt: skip
+    return found
+
+
 def _convolutions() -> list[Case]:
     found = []
     for short, dtype in (("f32", "float32"), ("f16", "float16")):
@@ -143,6 +165,11 @@ def given(case: Case, rng: Any, torch: Any) -> tuple[dict[str, Any], dict[str, A
         if shape == "places":
             host = rng.integers(0, case.shapes[0][0], case.shapes[0][0])
             ours[name], theirs[name] = mnb.asarray(host), torch.tensor(host).cuda()
+            continue
+        if isinstance(shape, Quantized):
+            weights = mnb.asarray(rng.standard_normal(shape[:2], np.float32).astype(case.dtype))
+            ours[name] = mnb.quantize(weights, shape.bits)
+            theirs[name] = torch.tensor(np.asarray(mnb.dequantize(*ours[name]))).cuda()
             continue
         whole = rng.standard_normal(shape, np.float32)
         kept = "float32" if case.dtype == "bfloat16" else case.dtype  # torch does not accept NumPy's bfloat16
@@ -199,7 +226,7 @@ def main() -> None:
     parser.add_argument("words", nargs="*", metavar="WORD")
     parser.add_argument("--list", action="store_true", help="name the rows")
     options = parser.parse_args()
-    cases = [*_attentions(), *_streams(), *_convolutions(), *_products()]
+    cases = [*_attentions(), *_streams(), *_convolutions(), *_products(), *_quantized()]
     if options.list:
         print("\n".join(case.name for case in cases))
         return

@@ -27,7 +27,7 @@ __all__ = ["by_channels", "convolved", "multiplied"]
 Shape = tuple[int, ...]
 
 _FLOAT = np.dtype(np.float32)
-_WINDOW = struct.Struct("<10I2iI4x")  # as in tile_loads.h
+_WINDOW = struct.Struct("<10I2i2I")  # as in tile_loads.h
 _MOST = 1 << 26  # bytes of images that are laid out at once
 
 
@@ -118,10 +118,14 @@ def multiplied(x: Array, weight: Array, over: Windows, groups: int) -> Array | N
     out = empty((x.shape[0], outputs, *over.places(x.shape[2:])), x.dtype, x.engine)
     if not out.size:
         return out
-    x = contiguous(x)
-    laid = copied(weight.viewed(np.moveaxis(weight.host, 1, -1)))  # a window's element, with all its channels
     device = device_of(x.engine.caps)
-    made = _windows(x.shape, x.offset, (outputs, own), over, groups, x.dtype, device, x.device, whole=aligned(laid))
+    laid = copied(weight.viewed(np.moveaxis(weight.host, 1, -1)))  # a window's element, with all its channels
+    whole = aligned(laid)
+    last = device.copies and whole and x.itemsize == 2 and not own % LANES
+    shape, x = x.shape, copied(x.viewed(np.moveaxis(x.host, 1, -1))) if last else contiguous(x)
+    made = _windows(
+        shape, x.offset, (outputs, own), over, groups, x.dtype, device, x.device, whole=whole, last=last,
+    )  # fmt: skip
     if made is None:
         return None
     run(made, laid, x, out)
@@ -131,7 +135,7 @@ def multiplied(x: Array, weight: Array, over: Windows, groups: int) -> Array | N
 @functools.lru_cache(256)
 def _windows(  # noqa: PLR0913  (everything that determines a plan)
     shape: tuple[int, ...], offset: int, lines: tuple[int, int], over: Windows, groups: int, dtype: np.dtype[Any],
-    device: Device, engine: str, *, whole: bool,
+    device: Device, engine: str, *, whole: bool, last: bool,
 ) -> CompiledProduct | None:  # fmt: skip
     if len(shape) == 3:  # one axis: images of one row
         over, shape = over.of_one_row, (*shape[:2], 1, shape[2])
@@ -140,10 +144,11 @@ def _windows(  # noqa: PLR0913  (everything that determines a plan)
     places = over.places(image)
     before = tuple(p for p, _ in over.padding)
     numbers = (v for pair in (image, places, over.size, over.stride, over.dilation, before) for v in reversed(pair))
-    window = record(_WINDOW.pack(*numbers, own))
+    window = record(_WINDOW.pack(*numbers, own, groups * own))
     weights = Strided((groups, outputs // groups, terms), (outputs // groups * terms, terms, 1), 0)
     images = Strided((shape[0], groups, own, *image), (), offset // dtype.itemsize)
-    plan = plan_windows(weights, images, math.prod(places), window, dtype.name, device, aligned=whole)
+    told = (math.prod(places), window, dtype.name, device)
+    plan = plan_windows(weights, images, *told, aligned=whole, channels_last=last)
     return None if plan is None else compiled(plan, named(engine))
 
 

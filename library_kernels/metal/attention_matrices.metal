@@ -2,15 +2,16 @@
 // Idea: a SIMD-group keeps its queries, and their running sums of values, in matrices; its threadgroup iterates over
 // tiles of keys in threadgroup memory. A tile's scores become weights in place, by row: lanes that hold parts of a row
 // share its largest score, and the sums are scaled down when a larger one is found. As left factors the weights have
-// the same layout as they had as sums. A tile of values is loaded while scores are computed, and the next keys while
-// values are added up. Tiles to which no query of a threadgroup attends are skipped. Source: T. Dao, "FlashAttention-2:
-// Faster Attention with Better Parallelism and Work Partitioning", 2023; M. Milakov and N. Gimelshein, "Online
-// normalizer calculation for softmax", 2018.
+// the same layout as they had as sums. Tiles of keys and of values take turns in a ring: while one is read, the next two
+// are on their way, and one barrier for each is enough. Tiles to which no query of a threadgroup attends are skipped.
+// Source: T. Dao, "FlashAttention-2: Faster Attention with Better Parallelism and Work Partitioning", 2023; M. Milakov and
+// N. Gimelshein, "Online normalizer calculation for softmax", 2018.
 #include <metalnb/attention.h>
 #include <metalnb/copies.h>
 #include <metalnb/matrix_elements.h>
 
 constant constexpr uint SIMDS = 4, THREADS = 32 * SIMDS;
+constant constexpr uint RING = 3;  // tiles in threadgroup memory
 
 /// A tile of keys or values in threadgroup memory: KEYS rows of N numbers, of which `width` exist; N is a multiple of
 /// 16.
@@ -50,9 +51,9 @@ kernel void attend_matrices(device const T* q, device const T* k, device const T
                             uint t [[thread_index_in_threadgroup]]) {
     using Keys = Tile<T, E, KEYS, WIDE>;
     using Values = Tile<T, V, KEYS, WIDE>;
-    threadgroup uint4 room[(Keys::SIZE + Values::SIZE) * sizeof(T) / 16];
-    threadgroup T* const keys = reinterpret_cast<threadgroup T*>(room);
-    threadgroup T* const values = keys + Keys::SIZE;
+    constexpr uint SIZE = Keys::SIZE > Values::SIZE ? Keys::SIZE : Values::SIZE;
+    threadgroup uint4 room[RING * SIZE * sizeof(T) / 16];
+    threadgroup T* const ring = reinterpret_cast<threadgroup T*>(room);
     const uint lane = t % 32, head = group / a.blocks;
     const uint start = (a.blocks - 1 - group % a.blocks) * (8 * HIGH * SIMDS);  // the last queries attend to most: first
     const uint first = start + t / 32 * 8 * HIGH, row = first + metalnb_matrix_row(lane);
@@ -61,10 +62,26 @@ kernel void attend_matrices(device const T* q, device const T* k, device const T
     k += a.k + head / a.share * ulong(a.keys) * a.own;
     v += a.v + head / a.share * ulong(a.keys) * a.wide;
     if (MASKED) mask += a.mask + head * a.mask_pitch;
-    const float scale = a.scale * LOG2_E;
+    // Without a mask, scores are scaled where they become exponents. That factor is positive, so that the largest score
+    // stays the largest; q takes its sign.
+    const float scale = a.scale * LOG2_E, factor = MASKED ? 1.0f : max(abs(scale), FLT_MIN);
+    const float sign = !MASKED && scale < 0 ? -1.0f : 1.0f;
 
     const uint end = a.causal ? min(a.keys, start + 8 * HIGH * SIMDS) : a.keys;
-    Keys::bring(keys, k, a.own, 0, end, t);
+    Keys::bring(ring, k, a.own, 0, end, t);
+    Values::bring(ring + SIZE, v, a.wide, 0, end, t);
+    uint now = 0, free = RING - 1;  // places in the ring
+    auto turn = [&](bool of_keys, uint from) {  // start bringing the tile after the next; return the current one
+        metalnb_wait_for_copies<RING - 2>();
+        threadgroup_barrier(mem_flags::mem_threadgroup);  // the current tile has arrived, and the one before was read
+        if (from >= end) metalnb_close_copies();
+        else if (of_keys) Keys::bring(ring + free * SIZE, k, a.own, from, end, t);
+        else Values::bring(ring + free * SIZE, v, a.wide, from, end, t);
+        threadgroup T* const current = ring + now * SIZE;
+        now = now + 1 == RING ? 0 : now + 1;
+        free = free + 1 == RING ? 0 : free + 1;
+        return current;
+    };
     simdgroup_matrix<T, 8, 8> x[HIGH][E / 8];
     simdgroup_float8x8 sum[HIGH][V / 8];
     float most[HIGH], total[HIGH];
@@ -74,28 +91,26 @@ kernel void attend_matrices(device const T* q, device const T* k, device const T
         device const T* own = q + min(row + 8 * r, a.queries - 1) * ulong(a.own);
         EACH_MATRIX for (uint c = 0; c < E / 8; ++c) {
             const uint e = 8 * c + column;
-            x[r][c] = metalnb_matrix_of<T>(e < a.own ? float(own[e]) : 0.0f, e + 1 < a.own ? float(own[e + 1]) : 0.0f);
+            x[r][c] = metalnb_matrix_of<T>(e < a.own ? sign * float(own[e]) : 0.0f,
+                                           e + 1 < a.own ? sign * float(own[e + 1]) : 0.0f);
         }
         EACH_MATRIX for (uint c = 0; c < V / 8; ++c) sum[r][c] = make_filled_simdgroup_matrix<float, 8, 8>(0);
     }
 
     for (uint key = 0; key < end; key += KEYS) {
-        Values::bring(values, v, a.wide, key, end, t);
-        metalnb_wait_for_copies<1>();
-        threadgroup_barrier(mem_flags::mem_threadgroup);  // the keys have arrived
+        threadgroup T* const keys = turn(true, key + KEYS);
         simdgroup_float8x8 s[HIGH][KEYS / 8];
-        EACH_MATRIX for (uint c = 0; c < KEYS / 8; ++c) {
+        EACH_MATRIX for (uint c = 0; c < KEYS / 8; ++c)
             EACH_MATRIX for (uint r = 0; r < HIGH; ++r) s[r][c] = make_filled_simdgroup_matrix<float, 8, 8>(0);
-            EACH_MATRIX for (uint e = 0; e < E / 8; e += 2) {
-                simdgroup_matrix<T, 8, 8> y[2];
+        EACH_MATRIX for (uint e = 0; e < E / 8; e += 2)
+            EACH_MATRIX for (uint c = 0; c < KEYS / 8; c += 2) {
+                simdgroup_matrix<T, 8, 8> y[2][2];
+                metalnb_load_block<true, true>(y, keys + 8 * c * Keys::PITCH + 8 * e, 8 * Keys::PITCH, 8, Keys::PITCH);
                 EACH_MATRIX for (uint i = 0; i < 2; ++i)
-                    simdgroup_load(y[i], keys + 8 * c * Keys::PITCH + 8 * (e + i), Keys::PITCH, ulong2(0), true);
-                EACH_MATRIX for (uint r = 0; r < HIGH; r += 2)
-                    metalnb_multiply_block(s[r][c], s[r + 1][c], x[r][e], x[r][e + 1], x[r + 1][e], x[r + 1][e + 1], y[0], y[1]);
+                    EACH_MATRIX for (uint r = 0; r < HIGH; r += 2)
+                        metalnb_multiply_block(s[r][c + i], s[r + 1][c + i], x[r][e], x[r][e + 1], x[r + 1][e],
+                                               x[r + 1][e + 1], y[i][0], y[i][1]);
             }
-        }
-        threadgroup_barrier(mem_flags::mem_threadgroup);  // the keys were read
-        if (key + KEYS < end) Keys::bring(keys, k, a.own, key + KEYS, end, t);
 
         simdgroup_matrix<T, 8, 8> weight[HIGH][KEYS / 8];
         const bool edge = key + KEYS > end || (a.causal && key + KEYS > first + 1);  // a query skips some key
@@ -103,11 +118,11 @@ kernel void attend_matrices(device const T* q, device const T* k, device const T
             const uint own = row + 8 * r;
             float top = most[r];
             EACH_MATRIX for (uint c = 0; c < KEYS / 8; ++c) {
-                float2 score = metalnb_matrix_elements(s[r][c]) * scale;
+                float2 score = metalnb_matrix_elements(s[r][c]);
                 const uint at = key + 8 * c + column;
                 if (MASKED) {
                     device const float* added = mask + min(own, a.queries - 1) * ulong(a.keys);
-                    score += float2(added[min(at, a.keys - 1)], added[min(at + 1, a.keys - 1)]) * LOG2_E;
+                    score = score * scale + float2(added[min(at, a.keys - 1)], added[min(at + 1, a.keys - 1)]) * LOG2_E;
                 }
                 if (edge) {
                     const uint seen = a.causal ? min(end, own + 1) : end;
@@ -117,12 +132,12 @@ kernel void attend_matrices(device const T* q, device const T* k, device const T
                 top = max(top, max(score.x, score.y));
             }
             top = largest_of_row(top);
-            const float base = base_of(top), kept = exp2(most[r] - base);
+            const float base = base_of(top) * factor, kept = metalnb_exp2(fma(most[r], factor, -base));
             most[r] = top;
             total[r] *= kept;
             EACH_MATRIX for (uint c = 0; c < KEYS / 8; ++c) {
-                const float2 score = metalnb_matrix_elements(s[r][c]);
-                const float2 part = float2(exp2(score.x - base), exp2(score.y - base));
+                const float2 score = fma(metalnb_matrix_elements(s[r][c]), factor, -base);
+                const float2 part = float2(metalnb_exp2(score.x), metalnb_exp2(score.y));
                 total[r] += part.x + part.y;
                 weight[r][c] = metalnb_matrix_of<T>(part.x, part.y);
             }
@@ -132,19 +147,17 @@ kernel void attend_matrices(device const T* q, device const T* k, device const T
             }
         }
 
-        if (key + KEYS < end) metalnb_wait_for_copies<1>();
-        else metalnb_wait_for_copies<0>();
-        threadgroup_barrier(mem_flags::mem_threadgroup);  // the values have arrived
+        threadgroup T* const values = turn(false, key + KEYS);
         EACH_MATRIX for (uint e = 0; e < KEYS / 8; e += 2)
-            EACH_MATRIX for (uint c = 0; c < V / 8; ++c) {
-                simdgroup_matrix<T, 8, 8> y[2];
+            EACH_MATRIX for (uint c = 0; c < V / 8; c += 2) {
+                simdgroup_matrix<T, 8, 8> y[2][2];
+                metalnb_load_block<true, false>(y, values + 8 * e * Values::PITCH + 8 * c, 8, 8 * Values::PITCH,
+                                                Values::PITCH);
                 EACH_MATRIX for (uint i = 0; i < 2; ++i)
-                    simdgroup_load(y[i], values + 8 * (e + i) * Values::PITCH + 8 * c, Values::PITCH);
-                EACH_MATRIX for (uint r = 0; r < HIGH; r += 2)
-                    metalnb_multiply_block(sum[r][c], sum[r + 1][c], weight[r][e], weight[r][e + 1], weight[r + 1][e],
-                                           weight[r + 1][e + 1], y[0], y[1]);
+                    EACH_MATRIX for (uint r = 0; r < HIGH; r += 2)
+                        metalnb_multiply_block(sum[r][c + i], sum[r + 1][c + i], weight[r][e], weight[r][e + 1],
+                                               weight[r + 1][e], weight[r + 1][e + 1], y[i][0], y[i][1]);
             }
-        threadgroup_barrier(mem_flags::mem_threadgroup);  // the values were read
     }
 
     out += head * ulong(a.queries) * a.wide;

@@ -24,6 +24,28 @@ template <typename T> inline simdgroup_matrix<T, 8, 8> metalnb_matrix_of(float f
     m.thread_elements()[1] = T(second);
     return m;
 }
+template <typename T> inline simdgroup_matrix<T, 8, 8> metalnb_matrix_of_bits(uint pair) {
+    simdgroup_matrix<T, 8, 8> m;
+    m.thread_elements()[0] = as_type<T>(ushort(pair));
+    m.thread_elements()[1] = as_type<T>(ushort(pair >> 16));
+    return m;
+}
+template <typename T> inline simdgroup_matrix<T, 8, 8> metalnb_right_factor_of_bits(uint pair, uint lane) {
+    const uint row = metalnb_matrix_row(lane), column = metalnb_matrix_column(lane);
+    // The lane that holds element `row` of the given rows `column` and the next.
+    const uint from = (column & 4) << 2 | (column & 2) << 1 | (row & 4) << 1 | (row >> 1 & 1);
+    const uint first = simd_shuffle(pair, ushort(from)), second = simd_shuffle(pair, ushort(from + 2));
+    const uint shift = (row & 1) * 16;
+    return metalnb_matrix_of_bits<T>((first >> shift & 0xffff) | second >> shift << 16);
+}
+template <bool right, bool transposed, typename T>
+inline void metalnb_load_block(thread simdgroup_matrix<T, 8, 8> (&m)[2][2], threadgroup const T* from, uint down,
+                               uint across, uint pitch) {
+    for (uint i = 0; i < 2; ++i)
+        for (uint j = 0; j < 2; ++j) simdgroup_load(m[i][j], from + i * down + j * across, pitch, ulong2(0), transposed);
+}
+inline uint metalnb_of_lane(uint x, uint lane) { return simd_shuffle(x, ushort(lane)); }
+inline float metalnb_exp2(float x) { return exp2(x); }
 template <typename D, typename T>
 inline void metalnb_multiply_block(
     thread simdgroup_matrix<D, 8, 8>& above, thread simdgroup_matrix<D, 8, 8>& below, simdgroup_matrix<T, 8, 8> a00,

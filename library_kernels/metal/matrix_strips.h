@@ -74,17 +74,16 @@ template <Way WAY, uint H, uint THREADS, uint DEPTH> struct Strips {
 /// sum += a b for 16 along K; a and b begin at the first of this SIMD-group's matrices in their strips.
 template <typename A, typename B, typename T, uint HIGH, uint WIDE>
 METAL_FUNC void multiply_strips(thread simdgroup_float8x8 (&sum)[HIGH][WIDE], threadgroup const T* a, threadgroup const T* b) {
-    simdgroup_matrix<T, 8, 8> x[HIGH][2];
-    EACH_MATRIX for (uint r = 0; r < HIGH; ++r)
-        EACH_MATRIX for (uint k = 0; k < 2; ++k)
-            simdgroup_load(x[r][k], a + A::place(8 * r, 8 * k), A::PITCH, ulong2(0), A::ACROSS);
-    EACH_MATRIX for (uint c = 0; c < WIDE; ++c) {
-        simdgroup_matrix<T, 8, 8> y[2];
-        EACH_MATRIX for (uint k = 0; k < 2; ++k)
-            simdgroup_load(y[k], b + B::place(8 * c, 8 * k), B::PITCH, ulong2(0), !B::ACROSS);
-        EACH_MATRIX for (uint r = 0; r < HIGH; r += 2) {
-            metalnb_multiply_block(sum[r][c], sum[r + 1][c], x[r][0], x[r][1], x[r + 1][0], x[r + 1][1], y[0], y[1]);
-        }
+    simdgroup_matrix<T, 8, 8> x[HIGH / 2][2][2];
+    EACH_MATRIX for (uint r = 0; r < HIGH / 2; ++r)
+        metalnb_load_block<false, A::ACROSS>(x[r], a + A::place(16 * r, 0), A::place(0, 8), A::place(8, 0), A::PITCH);
+    EACH_MATRIX for (uint c = 0; c < WIDE; c += 2) {
+        simdgroup_matrix<T, 8, 8> y[2][2];
+        metalnb_load_block<true, !B::ACROSS>(y, b + B::place(8 * c, 0), B::place(8, 0), B::place(0, 8), B::PITCH);
+        EACH_MATRIX for (uint i = 0; i < 2; ++i)
+            EACH_MATRIX for (uint r = 0; r < HIGH / 2; ++r)
+                metalnb_multiply_block(sum[2 * r][c + i], sum[2 * r + 1][c + i], x[r][0][0], x[r][1][0], x[r][0][1],
+                                       x[r][1][1], y[i][0], y[i][1]);
     }
 }
 

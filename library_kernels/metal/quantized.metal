@@ -7,11 +7,10 @@
 //
 // Source: the blocks are those of G. Gerganov's ggml, Q4_1 and Q8_1; E. Frantar et al., "GPTQ", ICLR 2023, has the kernel.
 #include <metal_stdlib>
+#include <metalnb/quantized.h>
 #include <metalnb/storage.h>
 #include <metalnb/unroll.h>
 using namespace metal;
-
-constant uint BLOCK = 32;  // elements that share a scale: one for each lane of a SIMD-group
 
 /// One of the elements in half a word, unshifted: q · 2^(bits · e).
 template <ushort bits>
@@ -49,12 +48,6 @@ kernel void quantize(device const memory_of<T>* w       [[buffer(0)]],
         if (!symmetric) minima[block] = storage<T>::store(low);
     }
 }
-
-/// The offsets of the operands, in elements, and the lengths of a product: x is M x K, w N x K.
-struct Quantized {
-    ulong x, words, scales, minima;
-    uint M, N, K, unused;
-};
 
 /// Unpacks a word for each thread.
 template <typename T, typename S, ushort bits, bool symmetric>

@@ -12,6 +12,8 @@ import numpy as np
 from ...arrays.array import Array, empty
 from ...arrays.convert import on
 from ...arrays.promotion import DType, as_dtype, is_float
+from ...engine import named
+from ...engine.base import Caps
 from ...program import Program
 from ..launching.copying import as_array, copied
 from ..launching.launcher import Launch, aligned
@@ -32,6 +34,10 @@ _OFFSET = struct.Struct("<Q")
 _FEW = 8  # most vectors that are multiplied with packed weights; for more, the weights are unpacked first
 _BUSY = 12  # SIMD-groups, of a GPU's 64, that suffice to reach its memory bandwidth
 _VECTOR = 16  # most bytes that a lane reads at once
+_SIDE = 16  # rows of two matrices, one above the other
+_FULL = 15  # SIMD-groups of a processor that have enough loads of 16 bytes in flight
+_STEP = 512  # bits of a row that a SIMD-group takes at once
+_LAUNCHES = 512  # plans that are kept
 
 
 class Parts(NamedTuple):
@@ -275,6 +281,11 @@ def quantized_matmul(x: Array, words: Array, scales: Array, minima: Array | None
     ValueError
         If the weights are not a matrix, or K differs.
     """
+    given = (x, words, scales) if minima is None else (x, words, scales, minima)
+    key = tuple([a.form or a.formed() if type(a) is Array else None for a in given])
+    known = _KNOWN.get(key)
+    if known is not None and known.caps is x.engine.caps and all(aligned(a, _VECTOR) for a in given):
+        return known.started(given)
     x = _float("quantized_matmul", x, "x.astype(mnb.float32)")
     parts = _taken("quantized_matmul", words, scales, minima)
     if len(parts.shape) != 2 or x.ndim == 0 or x.shape[-1] != parts.shape[1]:
@@ -288,18 +299,81 @@ def quantized_matmul(x: Array, words: Array, scales: Array, minima: Array | None
         weights = _weights(parts, x.dtype)
         made = product(x if x.ndim > 1 else x.reshape((1, k)), weights.T, x.shape[:-2])
         return made.reshape((*x.shape[:-1], n))
-    x = _laid(x)
-    out = empty((*x.shape[:-1], n), x.dtype, x.engine)
-    device = device_of(x.engine.caps)
+    laid = (_laid(x), *(a for a in parts[:3] if a is not None))
+    begins = [a.offset // a.itemsize for a in laid]
+    kinds = (tag(x.dtype), tag(parts.scales.dtype), parts.bits, parts.minima is None)
+    launch = _launch(kinds, (m, n, k), (*begins[:3], begins[-1]), x.device, device_of(x.engine.caps))
+    known = _Known(x.engine.caps, launch, (*x.shape[:-1], n))
+    if all(one is other for one, other in zip(laid, given, strict=True)):  # none was copied
+        if len(_KNOWN) >= _LAUNCHES:
+            _KNOWN.clear()
+        _KNOWN[key] = known
+    return known.started(laid)
+
+
+class _Known(NamedTuple):
+    """The dispatch for arrays of some forms, which needs no copies of them, on an engine with these properties."""
+
+    caps: Caps
+    launch: Launch
+    shape: tuple[int, ...]
+
+    def started(self, given: tuple[Array, ...]) -> Array:
+        """Start it; without minima, the scales take their place."""
+        x = given[0]
+        out = empty(self.shape, x.dtype, x.engine)
+        self.launch.start_on((*given[:3], given[-1], out))
+        return out
+
+
+_KNOWN: dict[Any, _Known] = {}
+
+
+@functools.lru_cache(_LAUNCHES)
+def _launch(
+    kinds: tuple[str, str, int, bool], lengths: tuple[int, int, int], begins: tuple[int, ...], engine: str,
+    device: Device,
+) -> Launch:  # fmt: skip
+    """Plan the product of few vectors.
+
+    Parameters
+    ----------
+    kinds : tuple
+        The kinds of x and of the scales, the bits, and whether there are no minima.
+    lengths : tuple of 3 int
+        The vectors, the rows of the weights, and their length.
+    begins : tuple of 4 int
+        The offsets of x, the words, the scales and the minima, in elements.
+    engine : str
+    device : Device
+    """
+    (kind, scale, bits, symmetric), (m, n, _) = kinds, lengths
+    told = (record(_TOLD.pack(*begins, *lengths, 0)),)
+    of = f"{scale}, {bits}, {_flag(symmetric)}"
+    matrices = kind.removesuffix("16")
+    if device.waits and matrices in device.matrices:
+        tall, simds = _tile(lengths, bits, device)
+        name = "quantized_pair" if m <= 2 else "quantized_eight"
+        kernel = _of_matrices(engine, f"{name}<{matrices}, {of}, {tall}, {simds}>")
+        threads = simds * LANES
+        form = ((-(-n // (_SIDE * tall)) * threads, 1, 1), (threads, 1, 1))
+        return Launch(kernel[name].binary, *form, told).kept(named(engine))
     vectors = next(v for v in (4, 2, 1) if m % v == 0 and (device.waits or v < 4))
     rows, chunked = _rows(n, device), _flag(device.waits)
-    of = f"{tag(x.dtype)}, {tag(parts.scales.dtype)}, {parts.bits}, {_flag(parts.minima is None)}"
-    kernel = _program(x.device, f"quantized_dots<{of}, {rows}, {vectors}, {chunked}>")["quantized_dots"]
+    kernel = _program(engine, f"quantized_dots<{kind}, {of}, {rows}, {vectors}, {chunked}>")
     form = grid_of_groups(-(-n // rows) * (m // vectors), device)
-    least = parts.scales if parts.minima is None else parts.minima
-    told = _told(parts, x.offset // x.itemsize, (m, n, k))
-    Launch(kernel.binary, *form).start(x, parts.words, parts.scales, least, out, more=(told,))
-    return out
+    return Launch(kernel["quantized_dots"].binary, *form, told).kept(named(engine))
+
+
+def _tile(lengths: tuple[int, int, int], bits: int, device: Device) -> tuple[int, int]:
+    """Return the height of a threadgroup's tile, in pairs of matrices, and the SIMD-groups that share its rows."""
+    m, n, k = lengths
+    tall = 2 if m <= 2 else 1  # more vectors leave registers for fewer rows
+    steps, tiles = k * bits // _STEP, -(-n // (_SIDE * tall))
+    simds = 4
+    while simds < 16 and 2 * simds <= steps and 2 * tiles * simds < _FULL * device.tile_places:
+        simds *= 2
+    return tall, simds
 
 
 def _rows(n: int, device: Device) -> int:
@@ -319,7 +393,13 @@ def _program(engine: str, template: str) -> Program:
     return instantiated("quantized.metal", {template.partition("<")[0]: template}, engine)
 
 
+@functools.cache
+def _of_matrices(engine: str, template: str) -> Program:
+    return instantiated("quantized_matrices.metal", {template.partition("<")[0]: template}, engine)
+
+
 quantized_matmul = QuantizedProduct(quantized_matmul, OpRow(
-    "linear", reference=_product, dtypes=FLOATS, kernels=("quantized.metal", "matmul.metal"), size=_product_size,
-    cite="MLX, ``quantized_matmul``", tolerance={"float32": 40.0, "float16": 1.1, "bfloat16": 1.1},
+    "linear", reference=_product, dtypes=FLOATS, size=_product_size, cite="MLX, ``quantized_matmul``",
+    kernels=("quantized.metal", "quantized_matrices.metal", "matmul.metal"),
+    tolerance={"float32": 40.0, "float16": 1.1, "bfloat16": 1.1},
 ))  # fmt: skip

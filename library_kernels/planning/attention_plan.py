@@ -17,8 +17,9 @@ __all__ = ["AttentionShape", "AttentionStep", "plan_attention"]
 
 _MOST = 256  # numbers of a query or of a value that the kernels for GPUs take, of both together those for a CPU
 _RECORD = struct.Struct("<5Q8If4x")
-_MEMORY = 32768  # threadgroup memory for a tile of keys and one of values
+_MEMORY = 32768  # threadgroup memory for tiles of keys and of values
 _TILES = (64, 48, 32, 16)  # keys of a tile
+_RING = 3  # tiles of keys and values, as in attention_matrices.metal
 _FEW, _LONG = 8, 256  # queries that share keys, and keys, from which on parts of the keys repay a second kernel
 _BUSY = 16  # SIMD-groups that keep a few cores busy
 _PART, _SIDES = 64, 8  # keys that are worth a part; numbers of a key that a lane takes
@@ -114,9 +115,9 @@ def _filled(s: AttentionShape) -> tuple[int, int]:
 
 
 def _tile(s: AttentionShape) -> int:
-    """Return how many keys and values fit into threadgroup memory, or 0 if too few."""
-    row = (sum(_filled(s)) + 16) * (4 if s.kind == "float" else 2)
-    return next((n for n in _TILES if n * row <= _MEMORY), 0)
+    """Return how many keys or values a tile has, if a ring of them fits into threadgroup memory, or 0 if too few."""
+    row = (max(_filled(s)) + 8) * (4 if s.kind == "float" else 2)
+    return next((n for n in _TILES if _RING * n * row <= _MEMORY), 0)
 
 
 def _matrices(s: AttentionShape, keys: int) -> AttentionStep:

@@ -177,12 +177,14 @@ def plan_widened(a: Strided, b: Strided, batch: Shape, dtype: str) -> ProductPla
 
 
 def plan_windows(
-    a: Strided, images: Strided, places: int, window: Record, dtype: str, device: Device, *, aligned: bool
+    a: Strided, images: Strided, places: int, window: Record, dtype: str, device: Device, *, aligned: bool,
+    channels_last: bool = False,
 ) -> ProductPlan | None:  # fmt: skip
     """Plan the products of weights (groups, O, K) with the windows of contiguous images (N, groups, C, …).
 
     Return nothing if a window's element does not have full strips of channels, or if there are few outputs. `places`
-    are the positions of a window in an image; `window` is Window in ``tile_loads.h``.
+    are the positions of a window in an image; `window` is Window in ``tile_loads.h``. With `channels_last`, memory has
+    the images as (N, …, groups, C), and strips of them are copied into threadgroup memory.
     """
     batch, groups, channels = images.shape[:3]
     kind = _KINDS[dtype]
@@ -191,7 +193,10 @@ def plan_windows(
     image = int(np.prod(images.shape[3:], dtype=np.int64))
     one = _matrices(A, a, (groups,))._replace(order=np.tile(np.arange(groups), batch), aligned=aligned)
     count = np.arange(batch * groups, dtype=np.int64)
-    other = Matrices(B, a.shape[2], places, image, 1, images.offset + count * channels * image, count)
+    starts = count * channels * image
+    if channels_last:
+        starts = count // groups * (groups * channels * image) + count % groups * channels
+    other = Matrices(B, a.shape[2], places, image, 1, images.offset + starts, count, aligned=channels_last)
     return _Planner(dtype, device).tiled(one, other, window)
 
 
@@ -338,10 +343,10 @@ class _Planner:
         matrices, places = self.kind in _WIDENED, self.device.tile_places
         several = 8 if matrices else 4
         ways = (_way(a, several), _way(b.transposed, several) if window is None else "WINDOWS")
-        form, sizes = self._tiles(ways)
+        form, sizes = self._tiles(ways, piped=window is None or b.aligned)
         for tile in sizes:
             tiles = -(-m // tile.rows) * -(-n // tile.columns) * batch
-            if tiles >= tile.filled * places:
+            if tiles >= tile.filled * places and 2 * m > tile.rows:
                 break
         splits = max(1, min(places // tiles, k // TILE_TERMS))
         depth = -(-k // (splits * LANES)) * LANES
@@ -350,13 +355,13 @@ class _Planner:
         more = () if window is None else (window,)
         return self._multiply(f"{tile.name}{form}", a, b, shape, grid, tile.threads, ways, more)
 
-    def _tiles(self, ways: tuple[str, str]) -> tuple[str, tuple[Tile, ...]]:
+    def _tiles(self, ways: tuple[str, str], *, piped: bool) -> tuple[str, tuple[Tile, ...]]:
         """Return the kernels that read factors in this way, and the sizes of their tiles."""
         if self.kind not in _WIDENED:
             return "tiles", TILES
-        if "WINDOWS" in ways:
+        piped = piped and self.device.copies and "ANY" not in ways
+        if "WINDOWS" in ways and not piped:
             return "matrix_tiles", MATRIX_TILES[-1:]
-        piped = self.device.copies and "ANY" not in ways
         return ("matrix_pipes", PIPES) if piped else ("matrix_tiles", MATRIX_TILES)
 
     def _multiply(

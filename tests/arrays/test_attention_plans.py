@@ -82,6 +82,7 @@ def test_attention_of_each_shape(gpu: Any, planned: list[str], form: str, dtype:
         given = tuple(numbers(rng, (heads, *s), dtype) for s in ((queries, own), (keys, own), (keys, wide)))
         check(given)
         check(given, is_causal=True, scale=-0.3)
+        check(given, is_causal=True, scale=0.0)
     assert set(planned) == {form}
 
 
@@ -161,7 +162,7 @@ def test_which_kernel_suits_a_device(gpu: Any) -> None:
         return [step.template for step in plan_attention(shape, device)]
 
     assert kernels(1024, 1024, 64, "half") == ["attend_matrices<half, 64, 64, 64, 4, false, true>"]
-    assert kernels(1024, 1024, 128, "bfloat16") == ["attend_matrices<bfloat, 128, 128, 48, 2, false, true>"]
+    assert kernels(1024, 1024, 128, "bfloat16") == ["attend_matrices<bfloat, 128, 128, 32, 2, false, true>"]
     assert kernels(1024, 1024, 80, "float") == ["attend_tiles<float, 128, false, true>"]
     assert kernels(9, 30, 80, "half") == ["attend_tiles<half, 128, false, true>"]
     assert kernels(1, 4096, 128, "half", 4) == ["attend_part<half, 16, 4, false, true>", "attend_together<half>"]

@@ -64,6 +64,26 @@ def test_convolutions_multiply_windows(gpu: Any, products: list[str], dtype: str
     assert all("tiles" in name or "add_parts" in name for name in products)
 
 
+# Bfloat16 takes the path of float16; one processor does not split K.
+@pytest.mark.long(unless=lambda processors, dtype: (processors, dtype) == (MANY, "float16"))
+@pytest.mark.parametrize(("processors", "dtype"), [(MANY, "float16"), (1, "float16"), (MANY, "bfloat16")])
+def test_convolutions_of_halves_copy_windows_of_images_with_their_channels_last(
+    gpu: Any, products: list[str], processors: int, dtype: str, rng: np.random.Generator
+) -> None:
+    """Several strips of an element's channels, whole and partial tiles, parts of K that begin within an element."""
+    gpu(processors, copies=True)
+    for options in OPTIONS:
+        groups = options.get("groups", 1)
+        x = numbers(rng, (2, 64 * groups, 9, 20), dtype)
+        check(x, numbers(rng, (17 * groups, 64, 3, 3), dtype), numbers(rng, (17 * groups,), dtype), **options)
+    check(numbers(rng, (1, 32, 13, 12), dtype), numbers(rng, (70, 32, 3, 3), dtype), None, "stepped", padding=1)
+    check(numbers(rng, (2, 32, 300), dtype), numbers(rng, (20, 32, 5), dtype), stride=2, padding=3)
+    assert products
+    assert all("matrix_pipes" in name or "add_parts" in name for name in products)
+    assert processors != MANY or any("add_parts" in name for name in products)
+    check(numbers(rng, (1, 8, 9, 8), dtype), numbers(rng, (20, 8, 3, 3), dtype))  # not full strips
+
+
 def test_convolutions_of_views_and_of_one_axis(gpu: Any, products: list[str], rng: np.random.Generator) -> None:
     gpu(MANY)
     x, w = numbers(rng, (2, 16, 9, 8), "float32"), numbers(rng, (70, 16, 3, 3), "float32")

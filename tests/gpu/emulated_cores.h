@@ -5,6 +5,10 @@
 
 $COLLECTIVE uint $moved(uint bits, uint from) { return $shuffled(bits, from); }
 
+template <class T> METAL_FUNC uint $rounded_pair(float first, float second) {
+    return __builtin_bit_cast(ushort, T(first)) | uint(__builtin_bit_cast(ushort, T(second))) << 16;
+}
+
 template <class T> $COLLECTIVE float $of_fragment(uint pairs, uint line, uint k) {  // of 8 lines, each along K
     const uint pair = $shuffled(pairs, line * 4 + k / 2);
     return float(__builtin_bit_cast(T, ushort(k % 2 ? pair >> 16 : pair)));
@@ -36,5 +40,14 @@ $COLLECTIVE uint $matrix_turned(const __local ushort* line) {
         pair |= uint(reinterpret_cast<const __local ushort*>(from)[$simd_lane() >> 2]) << 16 * e;
     }
     return pair;
+}
+#define $FOUR_MATRICES
+template <bool turned> $COLLECTIVE void $four_matrices(uint (&loaded)[4], const __local ushort* line) {
+    const ulong own = reinterpret_cast<ulong>(line);
+    for (uint i = 0; i < 4; ++i) {
+        const ulong of = $shuffled(own, 8 * i + ($simd_lane() & 7));
+        loaded[i] = turned ? $matrix_turned(reinterpret_cast<const __local ushort*>(of))
+                           : $matrix_lines(reinterpret_cast<const __local ushort*>(of));
+    }
 }
 #include "tensor_cores.h"

@@ -91,7 +91,7 @@ def assembled(unit: Unit, capability: int, threads: int = 0) -> Use:
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "kernel.ptx")
         file.write_text(bounded(text, threads) if threads else text)
-        quick = ["-O1"] if len(text) > 100_000 else []
+        quick = ["-O1"] if len(text) > 200_000 else []
         done = subprocess.run(
             [str(assembler()), f"-arch=sm_{capability}", "-v", *quick, str(file), "-o", os.devnull],
             capture_output=True, text=True, check=False,
@@ -232,25 +232,26 @@ def test_two_of_a_products_tiles_fit_a_processor(ptx_engine: Any, ways: tuple[st
 
 
 def test_a_product_of_half_goes_to_tensor_cores_without_a_shuffle(ptx_engine: Any) -> None:
-    """One instruction covers two matrices of sums and two steps along K; each operand is read by one access."""
+    """One instruction covers two matrices of sums and two steps along K; one access reads four matrices of a factor."""
     program = with_macros("matrix_tiles.metal", ptx_engine.name, A_WAY="WIDE_ALONG", B_WAY="WIDE_ACROSS")
     for kernel, kind in (("matrix_tiles_half", "f16"), ("large_matrix_tiles_bfloat16", "bf16")):
         text = ptx(program[kernel].unit, 90)
         assert text.count(f"mma.sync.aligned.m16n8k16.row.col.f32.{kind}.{kind}.f32") == 64
         assert "shfl" not in text
         loop = text[: text.rindex("mma.sync")]
-        assert loop.count("ldmatrix") == 64  # 8 x 2 matrices of A and 2 x 8 of B, twice
-        assert loop.count("ldmatrix.sync.aligned.m8n8.x1.trans") == 32  # all of B, whose rows are across K
+        assert loop.count("ldmatrix.sync.aligned.m8n8.x4") == 16  # 8 x 2 matrices of A and 2 x 8 of B, twice
+        assert loop.count("ldmatrix.sync.aligned.m8n8.x4.trans") == 8  # all of B, whose rows are across K
+        assert loop.count("ldmatrix") == 16
         assert "ld.shared" not in loop
 
 
 @pytest.mark.parametrize("way", ["WIDE_ALONG", "WIDE_ACROSS"])
 def test_strips_come_by_themselves_while_others_are_multiplied(ptx_engine: Any, way: str) -> None:
-    """A strip has 8 x 8 pairs of matrices, each operand read by one access; copies bypass the registers."""
+    """A strip has 8 x 8 pairs of matrices, of which one access reads two; copies bypass the registers."""
     program = with_macros("matrix_pipes.metal", ptx_engine.name, A_WAY="WIDE_ALONG", B_WAY=way)
     unit = program["matrix_pipes_half"].unit
     text = ptx(unit, 90)
-    assert text.count("mma.sync.aligned.m16n8k16") == text.count("ldmatrix") == 32
+    assert text.count("mma.sync.aligned.m16n8k16") == 4 * text.count("ldmatrix.sync.aligned.m8n8.x4") == 32
     assert "shfl" not in text
     assert "st.shared" not in text[: text.rindex("mma.sync")]
     assert text.count("cp.async.wait_group") == 1
@@ -261,7 +262,7 @@ def test_strips_come_by_themselves_while_others_are_multiplied(ptx_engine: Any, 
 
 
 @pytest.mark.long  # Likewise
-@pytest.mark.parametrize(("kind", "width", "keys", "high"), [("half", 64, 64, 4), ("bfloat", 128, 48, 2)])
+@pytest.mark.parametrize(("kind", "width", "keys", "high"), [("half", 64, 64, 4), ("bfloat", 128, 32, 2)])
 def test_attention_moves_nothing_between_its_products(
     ptx_engine: Any, kind: str, width: int, keys: int, high: int
 ) -> None:
@@ -271,13 +272,32 @@ def test_attention_moves_nothing_between_its_products(
     unit = program["attend_matrices"].unit
     text = ptx(unit, 90)
     assert text.count("mma.sync.aligned.m16n8k16") == 2 * (high // 2) * (keys // 8) * (width // 16)
+    assert text.count("ldmatrix.sync.aligned.m8n8.x4") == text.count("ldmatrix") == 2 * (keys // 16) * (width // 16)
     assert text.count("shfl") == 2 * 2 * high
-    assert text.count("cp.async.cg") == 3 * (keys * width // 8 // 128)  # the first keys, the values, the next keys
+    assert text.count("cp.async.cg") == 4 * (keys * width // 8 // 128)  # the first two tiles; in the loop, one of each
     assert "st.shared" not in text
     use = assembled(unit, 90)
     assert use.spilled == 0, use
     assert use.shared <= MOST_SHARED, use
     assert "cp.async" not in ptx(unit, 75)
+
+
+@pytest.mark.parametrize(("kind", "bits", "products"), [
+    ("half", 4, 8 + 8 * 2), ("half", 8, 4 + 4 * 2), ("bfloat", 8, 4 + 8 * 2),
+])  # fmt: skip
+def test_quantized_weights_are_multiplied_as_they_are(ptx_engine: Any, kind: str, bits: int, products: int) -> None:
+    """No weight is converted or moved: the sums of x and each pair of rows take a product for two pairs of elements."""
+    template = f"quantized_pair<{kind}, half, {bits}, false, 2, 8>"
+    program = instantiated("quantized_matrices.metal", {"quantized_pair": template}, ptx_engine.name)
+    unit = program["quantized_pair"].unit
+    text = ptx(unit, 90)
+    loop = text[text.index("mma.sync") : text.rindex("mma.sync")]
+    assert text.count("mma.sync.aligned.m16n8k16") == products
+    assert "shfl" not in loop
+    assert "cvt.rn" not in loop
+    use = assembled(unit, 90)
+    assert use.registers * 256 <= 32768, use
+    assert use.spilled == 0, use
 
 
 def test_a_matrix_whose_elements_were_shown_is_what_the_kernel_wrote(ptx_engine: Any) -> None:

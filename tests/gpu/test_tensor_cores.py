@@ -114,3 +114,31 @@ def test_attention_is_right_in_the_cores_layout() -> None:
     kernel(q, k, v, np.zeros(1, np.float32), out, {**settings, **zeros}, grid=128, threadgroup=128)
     want = mnb.scaled_dot_product_attention.row.reference(*(x.astype(np.float64) for x in (q, k, v)), is_causal=True)
     np.testing.assert_allclose(out, want, rtol=0, atol=2.0**-11 * np.abs(v).max())
+
+
+@pytest.mark.parametrize(("kind", "bits", "symmetric", "m", "tall"), [
+    ("half", 4, "false", 3, 2), ("half", 8, "true", 1, 1), ("bfloat", 4, "true", 2, 1), ("bfloat", 8, "false", 5, 2),
+    ("half", 8, "true", 8, 1), ("half", 4, "false", 2, 2),
+])  # fmt: skip
+def test_quantized_weights_are_unpacked_into_the_cores_layout(
+    kind: str, bits: int, symmetric: str, m: int, tall: int
+) -> None:
+    """Each unit has its own columns of the right factor, or each vector one; the last step has units beyond the row."""
+    name = "quantized_pair" if m <= 2 else "quantized_eight"
+    template = f"{name}<{kind}, float, {bits}, {symmetric}, {tall}, 2>"
+    text = f"#include <metalnb/quantized_matrices.metal>\n{instantiation('dots', template)}"
+    rng = np.random.default_rng(0)
+    n, k, blocks = 37, 352, 11
+    words = rng.integers(0, 1 << 32, (n, blocks * bits), np.uint32)
+    scales, minima = rng.standard_normal((2, n, blocks), np.float32)
+    x = rng.integers(-2, 3, (m, k)).astype(np.float32)
+    dtype = np.dtype(np.float16) if kind == "half" else pytest.importorskip("ml_dtypes").bfloat16
+    out = np.zeros((m, n), dtype)
+    told = {"x": 0, "words": 0, "scales": 0, "minima": 0, "M": m, "N": n, "K": k, "unused": 0}
+    kernel = mnb.compile(text, engine="cpu").dots
+    form = {"grid": -(-n // (16 * tall)) * 64, "threadgroup": 64}
+    kernel(x.astype(dtype).view(np.uint16), words, scales, minima, out, told, **form)
+    got = out.astype(np.float64)
+    parts = (words, scales.astype(np.float64), *(() if symmetric == "true" else (minima.astype(np.float64),)))
+    want = mnb.quantized_matmul.row.reference(x.astype(np.float64), *parts)
+    np.testing.assert_allclose(got, want, rtol=2.0**-11 if kind == "half" else 2.0**-8, atol=1e-6 * np.abs(want).max())

@@ -258,6 +258,41 @@ def test_few_vectors_times_quantized_weights_on_a_gpu(gpu: Any, processors: int,
         assert np.abs(got - want).max() <= 1e-6 * np.abs(want).max() * math.sqrt(k), (n, k, bits, m)
 
 
+@pytest.mark.parametrize("symmetric", [False, True])
+@pytest.mark.parametrize("bits", [4, 8])
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_few_vectors_times_quantized_weights_by_matrices(
+    gpu: Any, dtype: str, bits: int, symmetric: bool, rng: np.random.Generator
+) -> None:
+    """Tiles of 16 and of 32 rows and remaining ones, a step with units beyond the row, one to eight vectors."""
+    if dtype == "bfloat16":
+        pytest.importorskip("ml_dtypes")
+    gpu(1, ("half", "bfloat"))
+    for m, n, k in ((1, 5, 32), (2, 77, 96), (3, 17, 1056), (5, 33, 544), (8, 16, 288)):
+        w = mnb.asarray(rng.standard_normal((n, k), np.float32).astype("float16"))
+        x = mnb.asarray(rng.standard_normal((m, k), np.float32)).astype(dtype)
+        parts = mnb.quantize(w, bits, symmetric=symmetric)
+        got = mnb.quantized_matmul(x, *parts).astype("float32").read().astype(float)
+        scales = [p.read().astype(float) for p in parts[1:]]
+        given = [x.astype("float32").read().astype(float), parts[0].read(), *scales]
+        want, size = (f(*given) for f in (mnb.quantized_matmul.row.reference, mnb.quantized_matmul.row.size))
+        eps = 2.0**-11 if dtype == "float16" else 2.0**-8
+        assert (np.abs(got - want) <= eps * np.abs(want) + 2.0**-20 * size).all(), (m, n, k)
+
+
+def test_nan_spreads_from_a_vector_and_from_a_scale_by_matrices(gpu: Any) -> None:
+    """A vector's neighbour in a set, and rows beside one with a scale that is NaN, stay as they are."""
+    gpu(1, ("half",))
+    w = np.ones((20, 64), np.float16)
+    w[3, 40] = np.nan
+    parts = mnb.quantize(mnb.asarray(w))
+    x = np.ones((3, 64), np.float16)
+    x[1, 33] = np.nan
+    got = mnb.quantized_matmul(mnb.asarray(x), *parts).read()
+    assert np.isnan(got[1]).all()
+    assert np.array_equal(np.isnan(got[[0, 2]]), np.arange(20)[None].repeat(2, 0) == 3)
+
+
 def test_nan_spreads_from_a_vector_and_from_a_scale(rng: np.random.Generator) -> None:
     parts = mnb.quantize(mnb.asarray(_quantized(rng, (9, 64), "float32")))
     x = np.ones((2, 64), np.float32)

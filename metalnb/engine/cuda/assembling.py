@@ -22,7 +22,7 @@ from .ptx import bounded, cannot_tell, ptx
 
 __all__ = ["Assembler", "CudaBinary"]
 
-_LARGE = 100_000  # characters of PTX above which it is assembled with little optimisation
+_LARGE = 200_000  # characters of PTX above which it is assembled with little optimisation
 
 
 @dataclass(slots=True)

@@ -18,6 +18,18 @@ $COLLECTIVE uint $moved(uint bits, uint from) {
     return result;
 }
 
+/// Two elements of 16 bits, each rounded to the nearest.
+template <class T> METAL_FUNC uint $rounded_pair(float first, float second) {
+#if $COMPUTE_CAPABILITY >= 80
+    uint pair;
+    if constexpr (__is_same(T, half)) asm("cvt.rn.f16x2.f32 %0, %2, %1;" : "=r"(pair) : "f"(first), "f"(second));
+    else asm("cvt.rn.bf16x2.f32 %0, %2, %1;" : "=r"(pair) : "f"(first), "f"(second));
+    return pair;
+#else
+    return __builtin_bit_cast(ushort, T(first)) | uint(__builtin_bit_cast(ushort, T(second))) << 16;
+#endif
+}
+
 #define $MMA(shape, type, ...) \
     asm("mma.sync.aligned." shape ".row.col.f32." type "." type ".f32 {%0, %1, %2, %3}, " __VA_ARGS__)
 /// Two 8 x 8 sums, one above the other: d += a b. T is the type of the 16-bit elements.
@@ -52,6 +64,18 @@ __attribute__((pure, convergent)) uint $matrix_lines(const __local ushort* line)
 __attribute__((pure, convergent)) uint $matrix_turned(const __local ushort* line)
     __asm("llvm.nvvm.ldmatrix.sync.aligned.m8n8.x1.trans.b16.p3");
 #define $MATRIX_LINES
+
+/// Loads four such matrices by one instruction: lane l passes the address of line l % 8 of matrix l / 8.
+template <bool turned> $COLLECTIVE void $four_matrices(uint (&loaded)[4], const __local ushort* line) {
+    const uint at = uint(reinterpret_cast<uintptr_t>(line));
+    if constexpr (turned)
+        asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+                     : "=r"(loaded[0]), "=r"(loaded[1]), "=r"(loaded[2]), "=r"(loaded[3]) : "r"(at) : "memory");
+    else
+        asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+                     : "=r"(loaded[0]), "=r"(loaded[1]), "=r"(loaded[2]), "=r"(loaded[3]) : "r"(at) : "memory");
+}
+#define $FOUR_MATRICES
 #endif
 #endif
 
@@ -120,8 +144,9 @@ template <class T, size_t = sizeof(T)> struct $matrix_forms {  // of half or bfl
         const vec<T, 2> own = $of_pair<T>($left(elements));
         return vec<float, 2>(float(own.$get(0)), float(own.$get(1)));
     }
-    $COLLECTIVE vec<T, 2> $take(float first, float second) {
-        $rows = $pair<T>(T(first), T(second));
+    $COLLECTIVE vec<T, 2> $take(float first, float second) { return $take_rows($rounded_pair<T>(first, second)); }
+    $COLLECTIVE vec<T, 2> $take_rows(uint pair) {
+        $rows = pair;
         const vec<T, 2> elements = $of_pair<T>($moved($rows, $lane_of_cores($simd_lane())));
         $columns = $turned(elements);
         return elements;
@@ -224,4 +249,45 @@ template <class T> $COLLECTIVE simdgroup_matrix<T, 8, 8> metalnb_matrix_of(float
     simdgroup_matrix<T, 8, 8> m;
     m.$elements = m.$take(first, second);
     return m;
+}
+/// The same from the bits of both, the first in the lower half.
+template <class T> $COLLECTIVE simdgroup_matrix<T, 8, 8> metalnb_matrix_of_bits(uint pair) {
+    simdgroup_matrix<T, 8, 8> m;
+    m.$elements = m.$take_rows(pair);
+    return m;
+}
+/// A matrix that is only a right factor, from the bits of the transposed matrix's elements.
+template <class T> $COLLECTIVE simdgroup_matrix<T, 8, 8> metalnb_right_factor_of_bits(uint pair, uint) {
+    simdgroup_matrix<T, 8, 8> m;
+    m.$columns = pair;
+    return m;
+}
+
+/// Four matrices from threadgroup memory, (i, j) at from + i down + j across, as left factors, or with `right` as right
+/// ones; not for both. Rows, or columns of transposed ones, begin at multiples of 16 bytes.
+template <bool right, bool transposed, class T>
+$COLLECTIVE void metalnb_load_block(thread simdgroup_matrix<T, 8, 8> (&m)[2][2], const threadgroup T* from, uint down,
+                                    uint across, uint pitch) {
+#ifdef $FOUR_MATRICES
+    const uint l = $simd_lane();
+    uint loaded[4];
+    $four_matrices<right != transposed>(loaded, reinterpret_cast<const threadgroup ushort*>(
+        from + (l >> 4) * down + (l >> 3 & 1) * across + (l & 7) * pitch));
+    for (uint i = 0; i < 4; ++i) (right ? m[i / 2][i % 2].$columns : m[i / 2][i % 2].$rows) = loaded[i];
+#else
+    for (uint i = 0; i < 4; ++i)
+        simdgroup_load(m[i / 2][i % 2], from + i / 2 * down + i % 2 * across, pitch, ulong2(0), transposed);
+#endif
+}
+
+/// A lane's value, where all lanes ask for one.
+$COLLECTIVE uint metalnb_of_lane(uint x, uint lane) { return $moved(x, lane); }
+
+/// 2^x to a few ulp; 0 where that is subnormal.
+METAL_FUNC float metalnb_exp2(float x) {
+#ifdef $CORE_INSTRUCTIONS
+    return exp2(x);
+#else
+    return __nvvm_ex2_approx_ftz_f(x);
+#endif
 }
