@@ -11,8 +11,8 @@ from ...not_vectorised import NotVectorised
 from ...shape_analysis.lane_shapes import is_aligned
 from ..function_body import FunctionBody
 from ..memory_access.addresses import address
-from .differences import difference
 from .quotients import INTEGER_DIVISIONS, divided, divided_by_roots
+from .unsigned_differences import difference
 
 __all__ = ["OPERATIONS", "operate"]
 
