@@ -551,6 +551,28 @@ def test_a_kernel_that_does_not_run_in_vector_registers_is_refused_with_the_reas
         mnb.profile(kernel(text), np.zeros(16384, np.float32))
 
 
+def products(number: int) -> str:
+    """Return a kernel of `number` products of SIMD-group matrices in one block."""
+    return f"""kernel void f(device float* c, constant uint& n) {{
+        simdgroup_float8x8 x, sum;
+        simdgroup_load(x, c, 8);
+        sum = x;
+        {"simdgroup_multiply_accumulate(sum, x, x, sum);" * number}
+        simdgroup_store(sum, c, 8);
+        if (n == 1) c[0] = 1 / n;  // a division: the text of one thread is then compiled in two steps
+    }}"""
+
+
+def test_products_of_matrices_are_counted_beyond_the_length_of_a_plain_kernel() -> None:
+    profile = mnb.profile(kernel(products(48)), np.zeros(64, np.float32), 2, grid=32, threadgroup=32)
+    assert profile.flops == 48 * 1024
+
+
+def test_a_kernel_of_too_many_products_is_refused_with_the_reason() -> None:
+    with pytest.raises(mnb.CompileError, match="as its products of matrices become operations of lanes: it is long"):
+        mnb.profile(kernel(products(100)), np.zeros(64, np.float32), 2, grid=32, threadgroup=32)
+
+
 def test_arguments_that_cannot_be() -> None:
     asked = kernel("kernel void f(device float* out, uint i [[thread_position_in_grid]]) { out[i] = i; }")
     with pytest.raises(mnb.ArgumentError, match="banks= is a number from 1 to 64; got 0"):

@@ -69,7 +69,7 @@ def _machine(flags: tuple[str, ...]) -> VectorTarget:
     return vector_target(cache.store().make(key, "cpu-text", build).decode())
 
 
-def thread_text(unit: Unit, *more: str, flags: tuple[str, ...] = ()) -> str:
+def thread_text(unit: Unit, *more: str, flags: tuple[str, ...] = (), most: int = _MOST) -> str:
     """Return LLVM's text of one thread, simplified, with its loops unchanged.
 
     Parameters
@@ -79,18 +79,20 @@ def thread_text(unit: Unit, *more: str, flags: tuple[str, ...] = ()) -> str:
         Further flags for clang.
     flags : tuple of str
         The machine's flags; by default this machine's.
+    most : int
+        The most arithmetic instructions.
 
     Raises
     ------
     CompileError
     NotVectorised
-        If it is very long.
+        If it is longer.
     """
     text, target = lane_text(unit), _target(flags or toolchain.flags())
     if not (divides(unit) or len(unit.text) > _SHORT):
         return driver.compiled(unit, text, target, *_TIDY, *more, *_TEXT).decode()
     raw = driver.compiled(unit, text, target, *_TIDY, *more, *_UNTOUCHED, *_TEXT).decode()
-    if (count := arithmetic_of(raw)) > _MOST:
+    if (count := arithmetic_of(raw)) > most:
         message = f"it is long: some {count:,} instructions"
         raise NotVectorised(message)
     return _compiled(with_divisors(raw), (*target.flags, *_TIDY, *_TEXT), unit).decode()

@@ -31,6 +31,9 @@ from .register_estimate import registers_of
 __all__ = ["CountedBuild", "counted_build"]
 
 _FLAGS = ("-gdwarf-4", "-gline-tables-only", "-DMETALNB_COUNTED")
+# Arithmetic instructions. A product of SIMD-group matrices is a call in a plain build; here it is some 860 instructions.
+# 64 products in one block, 57,000 instructions, compile in some seconds; 200 of them in more than a minute.
+_MOST = 80_000
 _loading = threading.Lock()
 
 
@@ -111,7 +114,7 @@ def counted_build(unit: Unit, grid: Grid, threadgroup: Grid) -> CountedBuild:
 
 @functools.lru_cache(64)
 def _of(asked: _Asked) -> CountedBuild:
-    module = read(with_marks(vector_build.thread_text(asked.unit, *_FLAGS)))
+    module = read(with_marks(_thread_text(asked.unit)))
     places = Origins(module)
     function = module.functions[ENTRY]
     operations = operations_of(function, places)
@@ -126,6 +129,25 @@ def _of(asked: _Asked) -> CountedBuild:
         asked.unit.signature.name, linked, [], checked, code, places, operations,
         registers_of(function, module.layout), made.storage_bytes, made.threadgroup_bytes, _variables(module),
     )  # fmt: skip
+
+
+def _thread_text(unit: Unit) -> str:
+    """Return the text of one thread with marks.
+
+    Raises
+    ------
+    CompileError
+        Also if only the counted text is too long, which says so.
+    NotVectorised
+        If the plain text is too long.
+    """
+    vector_build.thread_text(unit)
+    try:
+        return vector_build.thread_text(unit, *_FLAGS, most=_MOST)
+    except NotVectorised as reason:
+        said = f"it cannot be counted, as its products of matrices become operations of lanes: {reason}"
+        hint = "let a SIMD-group make fewer products in an iteration, and profile that"
+        raise CompileError([driver.at_kernel(unit, said, hint)]) from None
 
 
 def _with_private(operations: dict[str, dict[int, Operations]], code: CountingCode, places: Origins) -> None:
