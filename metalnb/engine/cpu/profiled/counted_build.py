@@ -31,7 +31,7 @@ from .register_estimate import registers_of
 __all__ = ["CountedBuild", "counted_build"]
 
 _FLAGS = ("-gdwarf-4", "-gline-tables-only", "-DMETALNB_COUNTED")
-# Arithmetic instructions. A product of SIMD-group matrices is a call in a plain build; here it is some 860 instructions.
+# Arithmetic instructions. A product of SIMD-group matrices is a call in a plain build, and some 860 instructions here.
 # 64 products in one block, 57,000 instructions, compile in some seconds; 200 of them in more than a minute.
 _MOST = 80_000
 _loading = threading.Lock()

@@ -40,6 +40,7 @@ _GOLDEN = 0.6180339887498949  # multiples of this, modulo 1, are spread evenly, 
 _ROW, _ROWS = 32, 128  # up to _ROW adjacent threadgroups run one after another, if there are at least _ROWS such rows
 _PADDED = 32  # marks after the last one, which the runtime reads and writes unchanged
 _PATTERNS = 2 * 128 * (LANES + 6 + 2 * LANES)  # words for the runtime's patterns of an access
+_MOST_WRITTEN = 1 << 24  # bytes of marks: some milliseconds
 _MOST_KEPT = 1 << 28  # bytes of patterns kept for the next dispatch
 
 _lock = threading.Lock()
@@ -102,7 +103,7 @@ class Counters:
         self.barriers = np.zeros(max(1, len(build.code.barriers)), _BARRIER)
         self.blocks = np.zeros((max(1, len(build.code.blocks)), 4), np.uint64)
         self.touched = [
-            Touched(granule, memory.nbytes, np.zeros(-(-memory.nbytes // granule) + _PADDED, np.uint8))
+            Touched(granule, memory.nbytes, _zeros(-(-memory.nbytes // granule) + _PADDED))
             for memory, granule in given.regions
         ]
 
@@ -120,6 +121,19 @@ class Counters:
         self.blocks += other.blocks
         for mine_touched, its_touched in zip(self.touched, other.touched, strict=True):
             np.bitwise_or(mine_touched.marks, its_touched.marks, out=mine_touched.marks)
+
+
+def _zeros(size: int) -> np.ndarray[Any, Any]:
+    """Return bytes that are 0.
+
+    Unless there are very many they are written: memory that is first read and then written costs two page faults, and
+    the second interrupts the other threads.
+    """
+    if size > _MOST_WRITTEN:
+        return np.zeros(size, np.uint8)
+    found = np.empty(size, np.uint8)
+    found.fill(0)
+    return found
 
 
 def count_with_workers(
@@ -186,11 +200,11 @@ class _Worker:
         self._library = build.library(number)
         self._library.metalnb_spread.argtypes = (ctypes.c_char_p, ctypes.c_void_p, *(ctypes.c_uint64,) * 4)
         self._library.metalnb_spread.restype = None
-        self.counters = Counters(build, given)
         self.pieces = pieces
 
     def run(self, after_each: Callable[[], None]) -> None:
         """Count pieces until none is left."""
+        self.counters = Counters(self._build, self._given)  # by the worker's own thread: it takes time
         blocks = (ctypes.c_uint64 * self.counters.blocks.size).in_dll(self._library, "metalnb_blocks")
         ctypes.memset(blocks, 0, ctypes.sizeof(blocks))
         with toolchain.lent_region(self._given.written) as region, self._counting(region + _ARENA):
