@@ -97,7 +97,7 @@ def test_the_wheel_holds_the_package_whole(wheel: Path) -> None:
 
 
 def test_the_wheel_holds_what_is_not_python(wheel: Path) -> None:
-    """Listed explicitly: a rule that drops a kind of file would also drop it from a computed list."""
+    """Spot checks that do not depend on the rule for what is packaged."""
     held = members(wheel)
     assert {"metalnb/py.typed", "metalnb/__init__.pyi"} <= held
     assert "metalnb/msl/include/metal_stdlib" in held  # no extension, as Metal spells it

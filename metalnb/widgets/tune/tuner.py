@@ -35,7 +35,7 @@ def tune(
     """Find the fastest threadgroup, function constants and engine for a kernel.
 
     Every threadgroup is tried with every combination of constants, on copies of the arrays and in the background; then
-    on each other engine that can run here, which is given up if each of its first three configurations takes ten times
+    on every other available engine. An engine is abandoned if each of its first three configurations takes ten times
     the best time. A rejected configuration is a row with its reason, and the sweep continues. A configuration is also
     rejected if it writes past the end of an array, or if its results differ from those of the unchanged kernel, because
     a kernel may rely on its threadgroup. A configuration whose first run takes ten times as long as the best is not
@@ -57,13 +57,13 @@ def tune(
         The values to try for each function constant. The others keep their values.
     engines : sequence of str, optional
         The engines to try, like ``["cuda", "cpu"]``. By default the kernel's own, then the others that can run here;
-        with arrays that are on an engine, only that one. Times are those of the device: copies to it do not count.
+        with arrays that are on an engine, only that one. Times are device times and exclude copies.
     check : bool, optional
         Whether to reject configurations with different results; False if constants are meant to change them.
     reference : array or mapping of str to array, optional
-        The right results, by the names of the arrays that the kernel writes; one array if it writes one. By default the
-        results of the unchanged kernel, which must then be right. For results whose shape depends on the constants this
-        is the only check.
+        The expected results, by the names of the arrays that the kernel writes; one array if it writes one. By default
+        the results of the unchanged kernel, which must then be correct. For results whose shape depends on the constants
+        this is the only check.
     run : bool, optional
         Whether to start at once, in a background thread. With False, `Tuner.run` starts it and returns when it is done.
 

@@ -1,8 +1,8 @@
 // Records which thread accessed which element: part of checks.c.
 //
-// Two threads race if one of them writes, not both are atomic, and nothing orders them: a barrier of their
-// threadgroup, or of their SIMD-group, or fences with an atomic between them (fences.h). Nothing else orders two
-// threadgroups.
+// Two accesses race if at least one is a write, they aren't both atomic, and nothing orders them. A barrier of their
+// threadgroup or SIMD-group orders two threads, or fences with an atomic between them (fences.h). Only such fences
+// order two threadgroups.
 //
 // Most accesses need none of this. Each load of a kernel has a site. Code from access_sites.py compares it with the
 // last load at that site: if both read the same memory, and either no thread may write it or two threads have already
@@ -10,7 +10,7 @@
 #pragma once
 
 typedef struct {  // laid out as the kernel's text expects
-    u64 start, limit;  // where it begins, and its number of elements of the access's size; 0 for none
+    u64 start, limit;  // start address, and length in access-sized elements; 0 if closed
     const u8* units;   // marks, or a placeholder where none are made
     u64 mask;          // for an element's number
     u64 count;         // the loads that needed no call

@@ -70,7 +70,7 @@ def _loop(unit: Unit) -> bytes:
 
 
 def _own_memory(printed: str) -> str:
-    """Return whether a thread's array is left in memory: all threads share that memory, so they are not independent."""
+    """Return why threads are not independent (a per-thread array stayed in memory), or an empty string."""
     _, _, code = printed.partition(DUMP)
     return "a thread's own array is in memory" if " alloca " in code else ""
 

@@ -26,7 +26,7 @@ class _GivenArguments:
         return code.op(f"inttoptr i64 {code.op(f'load i64, ptr {at}, align 8')} to ptr")
 
     def stopped(self, code: WrittenCode, start: Started) -> str:
-        """Write the test whether loops must stop, which reads the watch's first word."""
+        """Emit the test for whether loops must stop, which reads the watch's first word."""
         return code.op(f"icmp ne i32 {code.op(f'load volatile i32, ptr {start.watch}, align 8')}, 0")
 
 

@@ -11,8 +11,8 @@ from .cuda_entry import SHARED, CudaEntry
 __all__ = ["GpuTarget"]
 
 _PLACE = (0, 4, 8, 48, 52)  # offsets in `$launch`: `first`, and the width and height of `size`
-# All warps read one word, so a thread reads it only in every 256th iteration, and keeps the result. A predicate skips
-# the read, not a branch, so the loop keeps its shape.
+# All warps read one word, so a thread reads it only in every 256th iteration, and keeps the result. The read is
+# predicated, not branched around, so the loop keeps its shape.
 _LOOK = (
     "{ .reg .pred look; .reg .u32 part; and.b32 part, $2, 255; setp.eq.u32 look, part, 0; "
     "mov.u32 $0, $3; @look ld.volatile.global.u32 $0, [$1]; }"
@@ -46,7 +46,7 @@ class GpuTarget:
         return code.op(f"call ptr addrspace(3) @{SHARED}(i32 {name})")
 
     def stopped(self, code: WrittenCode, start: Started) -> str:
-        """Write the test whether loops must stop."""
+        """Emit the test for whether loops must stop."""
         count, known = start.variable("iterations"), start.variable("stopped")
         iteration = code.op(f"add i32 {code.op(f'load i32, ptr {count}, align 4')}, 1")
         before = code.op(f"load i32, ptr {known}, align 4")

@@ -131,7 +131,7 @@ TURNED = {"==": "==", "!=": "!=", "u<": "u>", "u>": "u<", "u<=": "u>=", "u>=": "
 
 
 def bounded(relation: str, other: Interval, bits: int, now: Interval) -> Interval | None:
-    """Return the integers that satisfy a relation to some integer of a range; None if there are none or all may.
+    """Return the x for which a relation to some y of a range holds; None if it is empty or unrestricted.
 
     ``now`` is their known range: an inequality narrows it only at one of its ends.
     """

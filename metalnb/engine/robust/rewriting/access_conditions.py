@@ -75,7 +75,7 @@ class ConditionWriter:
         return AccessCondition(self.fits(here, access.size), "", here)
 
     def fits(self, place: PointerPlace, size: int) -> str:
-        """Write the test whether an access at a place stays inside its root, or inside one of its possible roots."""
+        """Emit the test for whether an access at a place stays inside its root, or inside one of its possible roots."""
         root = self._roots.root(place.root)
         if root is None:
             start = self._code.number(self._pointers[place.root], place.root)
@@ -127,7 +127,7 @@ class ConditionWriter:
         return holds
 
     def inside(self, root: Root, offset: str, size: int) -> str:
-        """Write the test whether `size` bytes at a 64-bit offset are inside a root."""
+        """Emit the test for whether `size` bytes at a 64-bit offset are inside a root."""
         return self._code.op(f"icmp ult i64 {offset}, {self._limit(root, size, 1, _WIDE)}")
 
     def distance(self, root: Root, kind: str, pointer: str) -> str:

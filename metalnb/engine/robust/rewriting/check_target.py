@@ -54,7 +54,7 @@ class CheckTarget(Protocol):
         ...
 
     def stopped(self, code: WrittenCode, start: Started) -> str:
-        """Write the test whether loops must stop; return the name of an ``i1``."""
+        """Emit the test for whether loops must stop; return the name of an ``i1``."""
         ...
 
     def every(self, code: WrittenCode, holds: str) -> str:

@@ -35,7 +35,7 @@ class LoopLength(NamedTuple):
 
 
 def loop_length(test: IRInstruction, *, stays: bool, values: LinearValues, code: WrittenCode) -> LoopLength | None:
-    """Write the number of iterations after which a loop continues; None if no counter gives it.
+    """Emit code that computes how many iterations continue the loop; None if no counter determines it.
 
     Parameters
     ----------

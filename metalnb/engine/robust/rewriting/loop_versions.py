@@ -225,7 +225,7 @@ class LoopVersions:
         return _Tests(saved, holds, self._short(loop, length))
 
     def _short(self, loop: _Loop, length: LoopLength) -> str:
-        """Write the test whether a small loop with a stop flag is short, if its length is right."""
+        """Emit the test for whether a small loop with a stop flag is short, if its length is right."""
         many = sum(len(self.function.blocks[label]) for label in loop.labels)
         if loop.header not in self.flags or many > _SMALL:
             return ""

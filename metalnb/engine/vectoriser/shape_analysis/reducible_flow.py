@@ -241,7 +241,7 @@ class ControlFlow:
         return found or self._past(level, back)
 
     def _past(self, level: str | None, headers: list[str]) -> list[str]:
-        """Return where lanes that reenter these loops, inner ones of one level, continue: where they leave them."""
+        """Return where lanes that go back into these inner loops end up: at the loops' exit targets."""
         found, entered = [], set(headers)
         while headers:
             for source, target in self.loops[headers.pop()].exits:

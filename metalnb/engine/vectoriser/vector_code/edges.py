@@ -1,7 +1,7 @@
 """Edges: which lanes go from one block to another, and the values that phis take along them.
 
-Invariant: a blend uses the edge's full mask, except if all lanes that reach a block at a time come along one edge. A
-scalar condition would otherwise overwrite lanes that arrived earlier.
+Invariant: a blend uses the edge's full mask, unless all lanes reaching a block at the same time arrive along one edge.
+A scalar condition would otherwise overwrite lanes that arrived earlier.
 """
 
 from __future__ import annotations
