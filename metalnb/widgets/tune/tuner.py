@@ -62,8 +62,8 @@ def tune(
         Whether to reject configurations with different results; False if constants are meant to change them.
     reference : array or mapping of str to array, optional
         The expected results, by the names of the arrays that the kernel writes; one array if it writes one. By default
-        the results of the unchanged kernel, which must then be correct. For results whose shape depends on the constants
-        this is the only check.
+        the results of the unchanged kernel, which must then be correct. This is the only check of results whose shape
+        depends on the constants.
     run : bool, optional
         Whether to start at once, in a background thread. With False, `Tuner.run` starts it and returns when it is done.
 
