@@ -1,4 +1,4 @@
-"""Run commands in a small process of their own, which reports each one's peak memory.
+"""Run commands from a small helper process, which reports the peak memory of each.
 
 Linux counts the memory of a process that starts another as the other's, up to the call of ``exec``, so a large process
 cannot measure its own children. Run as a script, this file is the small one.

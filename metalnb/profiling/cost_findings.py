@@ -86,8 +86,9 @@ def _uncoalesced(access: AccessCost, profile: Profile) -> ProfileFinding:
     lanes, sectors, lines = (_mean(n, access.runs) for n in (access.lanes, access.sectors, access.lines))
     use = access.used / max(1, access.lines)
     how, cure = spread_words(access, profile)
-    said = f"line {access.line}: {lanes} lanes {_VERBS[access.kind]} {lines} lines of {LINE} bytes ({sectors} sectors "
-    said += f"of {SECTOR}) of {access.name} and use {_number(use)} byte{'s' * (use >= 1.05)} of each; {how}"
+    apart = f"{lines} line{'s' * (lines != '1')} of {LINE} bytes ({sectors} sectors of {SECTOR})"
+    said = f"line {access.line}: {lanes} lanes {_VERBS[access.kind]} {apart} of {access.name} "
+    said += f"and use {_number(use)} byte{'s' * (use >= 1.05)} of each; {how}"
     cost = (access.sectors - access.least_sectors) / 2
     return ProfileFinding(access.line, "uncoalesced", f"{said}. {cure}.", cost, access)
 

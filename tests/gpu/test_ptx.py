@@ -247,7 +247,7 @@ def test_a_product_of_half_goes_to_tensor_cores_without_a_shuffle(ptx_engine: An
 
 @pytest.mark.parametrize("way", ["WIDE_ALONG", "WIDE_ACROSS"])
 def test_strips_come_by_themselves_while_others_are_multiplied(ptx_engine: Any, way: str) -> None:
-    """A strip has 8 x 8 pairs of matrices, of which one access reads two; copies bypass the registers."""
+    """A strip has 8 x 8 pairs of matrices, and one access reads two pairs; copies bypass the registers."""
     program = with_macros("matrix_pipes.metal", ptx_engine.name, A_WAY="WIDE_ALONG", B_WAY=way)
     unit = program["matrix_pipes_half"].unit
     text = ptx(unit, 90)

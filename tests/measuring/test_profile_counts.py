@@ -164,6 +164,26 @@ def test_a_vector_that_is_picked_from_in_a_loop_is_read_once(loop: str, size: in
     assert read.stride == (64 if "4 * i" in loop else 16)
 
 
+@pytest.mark.parametrize("kind", ["char4", "short4", "ushort2", "half4", "float4", "char3"])
+@pytest.mark.parametrize("loop", ["uint j = i;", "for (uint j = i; j < 512; j += 128)"])
+@pytest.mark.parametrize("used", ["x", "y", "all"])
+def test_a_vector_is_read_at_once_or_one_component_of_it(kind: str, loop: str, used: str) -> None:
+    parts = int(kind[-1])
+    each = " + ".join(f"float(v.{c}) * {n + 2}" for n, c in enumerate("xyzw"[:parts]))
+    text = f"""kernel void f(device const {kind}* x, device float* out, uint i [[thread_position_in_grid]]) {{
+        float s = 0;
+        {loop} {{ {kind} v = x[j]; s += {each if used == "all" else f"v.{used}"}; }}
+        out[i] = s;
+    }}"""
+    dtype = np.dtype({"c": np.int8, "s": np.int16, "u": np.uint16, "h": np.float16, "f": np.float32}[kind[0]])
+    found = mnb.profile(kernel(text), np.zeros((512, parts + parts % 2), dtype), np.zeros(128, np.float32), grid=128)
+    read = access(found, "x")
+    whole = dtype.itemsize * (4 if parts == 3 else parts)
+    rounds = 16 if "for" in loop else 4
+    assert (read.size, read.runs) == (whole if used == "all" else dtype.itemsize, rounds)
+    assert read.sectors == rounds * max(1, 32 * whole // 32)
+
+
 def test_sectors_depend_on_where_a_row_begins() -> None:
     text = """kernel void f(device const float* x, device float* out, constant uint& n,
         uint i [[thread_position_in_grid]]) {

@@ -19,20 +19,6 @@ POSITION(x) POSITION(y) POSITION(z)
 CALLED u32 metalnb_simdgroup(void) { return metalnb_index() / LANES; }
 CALLED _Bool metalnb_never(void) { return 0; }
 
-/// Do what `metalnb_converge` does, for the call site of the function that calls it.
-static inline u64 converged(address site, u64 given, u64 more, resolve* how) {
-    worker* w = self();
-    simdgroup* g = w->here;
-    const u32 lane = w->lane;
-    g->given[lane] = given;
-    g->more[lane] = more;
-    g->how[lane] = how;
-    g->site[lane] = site;
-    g->ready &= ~(1u << lane);
-    g->converging |= 1u << lane;
-    pass(w, g, lane);
-    return g->results[lane];
-}
 #define SITE ((address)__builtin_return_address(0))
 
 #define RULE(name) static void name(const u64* given, const u64* more, u64* results, u32 active)

@@ -30,7 +30,8 @@ from .register_estimate import registers_of
 
 __all__ = ["CountedBuild", "counted_build"]
 
-_FLAGS = ("-gdwarf-4", "-gline-tables-only", "-DMETALNB_COUNTED")
+# Without vector-combine, which splits loads of char4 and short4 into loads of components: a GPU makes one.
+_FLAGS = ("-gdwarf-4", "-gline-tables-only", "-DMETALNB_COUNTED", "-mllvm", "-disable-vector-combine")
 # Arithmetic instructions. A product of SIMD-group matrices is a call in a plain build, and some 860 instructions here.
 # 64 products in one block, 57,000 instructions, compile in some seconds; 200 of them in more than a minute.
 _MOST = 80_000

@@ -12,6 +12,7 @@ from ...vectoriser.vector_code.function_body import FunctionBody
 from ...vectoriser.vector_code.memory_access.masked_memory import either
 from ...vectoriser.vector_code.memory_access.short_rows import RowAddresses, row_addresses
 from .counts import ATOMIC, READ, WRITE
+from .used_components import used_components
 
 __all__ = ["CountingCode", "WatchedAccess"]
 
@@ -57,6 +58,7 @@ class CountingCode:
 
     def __init__(self, function: IRFunction, work: dict[str, int], *, waits: bool) -> None:
         self._given = {p.text for p in function.parameters}
+        self._used = used_components(function)
         self._work = work
         self._waits = waits
         self.blocks: dict[str, int] = {}
@@ -73,7 +75,7 @@ class CountingCode:
         if made.ordering and made.opcode in {"load", "cmpxchg"} and body.analysis.flow.inner[made.block] is not None:
             self.in_order = True
         if made.opcode == "load":
-            self._access(body, made, made.pointer.text, READ, body.analysis.layout.size(made.type))
+            self._access(body, made, made.pointer.text, READ, self._read(body, made))
         elif made.opcode == "store":
             self._access(body, made, made.pointer.text, WRITE, body.analysis.layout.size(made.operands[0].type))
         elif made.opcode in {"atomicrmw", "cmpxchg"}:
@@ -83,6 +85,11 @@ class CountingCode:
             self._call(body, made)
         elif made.opcode in _BRANCHES and len(set(made.targets)) > 1:
             self._branch(body, made)
+
+    def _read(self, body: FunctionBody, made: IRInstruction) -> int:
+        """Return the bytes that a GPU would load: of a vector, only one component if no other is used."""
+        one = made.type.kind == "vector" and len(self._used.get(made.result, ())) == 1
+        return body.analysis.layout.size(made.type.element if one else made.type)
 
     @property
     def globals(self) -> str:

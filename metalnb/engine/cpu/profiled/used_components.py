@@ -1,4 +1,4 @@
-"""The used components of each vector: clang may compute four products of which a kernel needs one."""
+"""The used components of each vector: clang may compute four products where a kernel needs only one."""
 
 from __future__ import annotations
 

@@ -174,19 +174,24 @@ HIDDEN u32 metalnb_threads_here(void) {
     return size.x * size.y * size.z;
 }
 
-HIDDEN __attribute__((noinline)) u64 metalnb_converge(u64 given, u64 more, resolve* how) {
+/// Wait for the lanes that reach a call site.
+static inline u64 converged(address site, u64 given, u64 more, resolve* how) {
     worker* w = self();
     simdgroup* g = w->here;
     const u32 lane = w->lane;
     g->given[lane] = given;
     g->more[lane] = more;
     g->how[lane] = how;
-    const address site = (address)__builtin_return_address(0) - (address)image;
-    g->site[lane] = ranks ? ranks[site] : site;
+    g->site[lane] = site;
     g->ready &= ~(1u << lane);
     g->converging |= 1u << lane;
     pass(w, g, lane);
     return g->results[lane];
+}
+
+HIDDEN __attribute__((noinline)) u64 metalnb_converge(u64 given, u64 more, resolve* how) {
+    const address site = (address)__builtin_return_address(0) - (address)image;
+    return converged(ranks ? ranks[site] : site, given, more, how);
 }
 
 HIDDEN __attribute__((noinline)) void metalnb_barrier(void) {

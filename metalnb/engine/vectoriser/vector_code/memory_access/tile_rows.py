@@ -70,7 +70,7 @@ class TileRows:
         """Write each row's address, and return them."""
         op = body.emitter.op
         start = body.scalar(self.base[0].value)
-        apart = []  # the products of which rows have different multiples
+        apart = []  # products whose factors differ between rows
         for factors, counts in self.sum.items():
             if not factors or factors == self.base:
                 continue
