@@ -8,7 +8,7 @@ from typing import NamedTuple
 from ...llvm.instructions import IRInstruction, Operand
 from .written_code import WrittenCode
 
-__all__ = ["Linear", "LinearValues", "Slope", "Widening"]
+__all__ = ["Linear", "LinearValues", "Slope", "Widening", "is_steep"]
 
 _WIDE = 64
 _STEEP = 1 << 31  # a slope below this, times at most 2^31 iterations, fits into 64 bits
@@ -90,8 +90,7 @@ class LinearValues:
         if operand.text not in self._known:
             self._known[operand.text] = None  # until it is found, and if it depends on itself
             found = self._found(made)
-            steep = found is not None and isinstance(found.slope, int) and abs(found.slope) >= _STEEP
-            self._known[operand.text] = None if steep else found
+            self._known[operand.text] = None if found is None or is_steep(found.slope) else found
         return self._known[operand.text]
 
     def wide(self, operand: Operand) -> Linear | None:
@@ -114,7 +113,7 @@ class LinearValues:
     def gentle(self, slope: Slope) -> str:
         """Return the condition that a slope is small enough for 2^31 iterations, as the text of an ``i1``."""
         if isinstance(slope, int):
-            return "true" if abs(slope) < _STEEP else "false"
+            return "false" if is_steep(slope) else "true"
         return self._code.op(f"icmp ult i64 {self._code.op(f'add i64 {slope}, {_STEEP - 1}')}, {2 * _STEEP - 1}")
 
     def _found(self, made: IRInstruction) -> Linear | None:
@@ -155,11 +154,10 @@ class LinearValues:
         a, b = (self.of(operand) for operand in others)
         if a is None or b is None:
             return None
-        start, slope = (
-            self._code.op(f"select i1 {condition.text}, i{bits} {one}, i{bits} {other}")
-            for bits, one, other in ((a.bits, a.start, b.start), (_WIDE, a.slope, b.slope))
-        )
-        return Linear(start, slope if a.slope != b.slope else a.slope, a.bits)
+        start, slope = self._code.op(f"select i1 {condition.text}, i{a.bits} {a.start}, i{a.bits} {b.start}"), a.slope
+        if slope != b.slope:
+            slope = self._code.op(f"select i1 {condition.text}, i64 {a.slope}, i64 {b.slope}")
+        return Linear(start, slope, a.bits)
 
     def _combined(self, made: IRInstruction, a: Linear, b: Linear) -> Linear | None:
         slope: Slope = 0
@@ -180,6 +178,11 @@ class LinearValues:
             low = -1 << inner.bits - 1 if opcode == "sext" else 0
             self.widenings.append(Widening(start, inner.slope, low, 1 << inner.bits))
         return Linear(start, inner.slope, bits)
+
+
+def is_steep(slope: Slope) -> bool:
+    """Return whether a slope is a constant that is too large for 2^31 iterations."""
+    return isinstance(slope, int) and abs(slope) >= _STEEP
 
 
 def _number(text: str) -> int | None:

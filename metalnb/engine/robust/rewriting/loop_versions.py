@@ -22,7 +22,7 @@ from ..memory_roots import PointerPlace, Root
 from .access_conditions import ConditionWriter
 from .block_versions import is_shared
 from .check_target import CheckTarget
-from .linear_values import LinearValues, Slope
+from .linear_values import LinearValues, Slope, is_steep
 from .loop_length import LoopLength, loop_length
 from .size_limits import WorkLimit
 from .start_code import StartCode
@@ -255,7 +255,7 @@ class LoopVersions:
             scaled = self.code.op(f"mul i64 {index.start}, {step}")
             start = self.code.op(f"add i64 {start}, {scaled}")
             slope = values.sum(slope, values.product(index.slope, step))
-        return _Line(root, start, slope, place.fixed, place.fixed) if values.gentle(slope) != "false" else None
+        return None if is_steep(slope) else _Line(root, start, slope, place.fixed, place.fixed)
 
     def _pointer(self, name: str, values: LinearValues) -> tuple[Root, str, Slope] | None:
         """Return a pointer's root, its first offset, and what each iteration adds to that; None if any is unknown."""
