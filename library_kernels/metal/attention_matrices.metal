@@ -71,7 +71,7 @@ kernel void attend_matrices(device const T* q, device const T* k, device const T
     Keys::bring(ring, k, a.own, 0, end, t);
     Values::bring(ring + SIZE, v, a.wide, 0, end, t);
     uint now = 0, free = RING - 1;  // places in the ring
-    auto turn = [&](bool of_keys, uint from) {  // start bringing the tile after the next; return the current one
+    auto advance = [&](bool of_keys, uint from) {  // start bringing the tile after the next; return the current one
         metalnb_wait_for_copies<RING - 2>();
         threadgroup_barrier(mem_flags::mem_threadgroup);  // the current tile has arrived, and the one before was read
         if (from >= end) metalnb_close_copies();
@@ -98,7 +98,7 @@ kernel void attend_matrices(device const T* q, device const T* k, device const T
     }
 
     for (uint key = 0; key < end; key += KEYS) {
-        threadgroup T* const keys = turn(true, key + KEYS);
+        threadgroup T* const keys = advance(true, key + KEYS);
         simdgroup_float8x8 s[HIGH][KEYS / 8];
         EACH_MATRIX for (uint c = 0; c < KEYS / 8; ++c)
             EACH_MATRIX for (uint r = 0; r < HIGH; ++r) s[r][c] = make_filled_simdgroup_matrix<float, 8, 8>(0);
@@ -147,7 +147,7 @@ kernel void attend_matrices(device const T* q, device const T* k, device const T
             }
         }
 
-        threadgroup T* const values = turn(false, key + KEYS);
+        threadgroup T* const values = advance(false, key + KEYS);
         EACH_MATRIX for (uint e = 0; e < KEYS / 8; e += 2)
             EACH_MATRIX for (uint c = 0; c < V / 8; c += 2) {
                 simdgroup_matrix<T, 8, 8> y[2][2];
