@@ -135,7 +135,7 @@ def julia_counts(z: np.ndarray, c: complex, limit: int) -> tuple[np.ndarray, np.
         fewest += surely
         most += maybe
         error = 2 * size * error + error**2 + u * (5 * size**2 + 4)
-        lost = error > 1  # nothing is known any more
+        lost = error > 1  # from here on nothing is known
         z, error = np.where(maybe & ~lost, z * z + c, 0), np.where(lost, 1e3, error)
     return fewest, most
 
