@@ -3,8 +3,8 @@
 Input: a line, a cell's source and the user's namespace. Output: the result of the public function that a magic calls,
 and a cell's kernels in the namespace. ``cell`` and ``line`` are the two magics, ``timing_magics`` those that measure;
 ``options`` turns a line's words into values, ``session`` keeps what a notebook has compiled, ``call_checks`` checks
-calls before they are made, ``card_answers`` serves the cards, ``completer`` and ``inspection`` serve the editor through
-the hooks of ``hooks``. A magic computes nothing. IPython is imported when the extension is loaded, not before.
+calls before they are made, ``card_answers`` answers the cards' buttons, ``completer`` and ``inspection`` answer Tab and
+Shift-Tab, and ``hooks`` installs them. A magic computes nothing. IPython is imported only when the extension is loaded.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def load_ipython_extension(shell: Any) -> None:
 
 
 def unload_ipython_extension(shell: Any) -> None:
-    """Remove them again; kernels that cells have bound remain."""
+    """Remove all of these; kernels that cells have bound remain."""
     from .hooks import remove
 
     remove(shell)

@@ -3,18 +3,22 @@
 import pytest
 
 import metalnb as mnb
-from metalnb import engine as engines
+from metalnb.engine.cuda.driver_api import driver_api
 
 __all__ = ["ENGINES", "no_gpu"]
 
 
 def no_gpu() -> str:
-    """Return why the engine `cuda` is not available, or an empty string if it is."""
+    """Return why there is no GPU to test on, or an empty string if there is one.
+
+    The tests then run, and fail if the engine `cuda` cannot use it.
+    """
     try:
-        engines.named("cuda")
+        driver_api()
     except mnb.EngineUnavailable as error:
         return str(error)
     return ""
 
 
-ENGINES = ("cpu", pytest.param("cuda", marks=pytest.mark.skipif(bool(no_gpu()), reason=no_gpu())))
+_REASON = no_gpu()
+ENGINES = ("cpu", pytest.param("cuda", marks=pytest.mark.skipif(bool(_REASON), reason=_REASON)))

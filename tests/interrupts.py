@@ -10,6 +10,6 @@ __all__ = ["interrupted"]
 
 
 def interrupted(wait: Callable[[], object]) -> None:
-    """Interrupt a waiting call. The timer starts here, where the caller already expects the interrupt."""
+    """Interrupt a waiting call. The timer starts here, once the caller is ready for the interrupt."""
     threading.Timer(0.3, _thread.interrupt_main).start()
     wait()

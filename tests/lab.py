@@ -68,7 +68,7 @@ class Page:
         return result["result"].get("value")
 
     def wait(self, script: str) -> Any:
-        """Wait until an expression is true; return its value. Each wait has a minute, whatever came before."""
+        """Wait until an expression is true; return its value. Each wait may take a minute, even after long ones."""
         return until(lambda: self.evaluate(script), max(self._end, time.monotonic() + 60), script)
 
     def screenshot(self, path: Path, **clip: float) -> None:
@@ -140,7 +140,7 @@ class Cell:
                            modifiers=modifiers)  # fmt: skip
 
     def tab(self) -> list[str]:
-        """Press Tab, again if JupyterLab drops an answer that takes over a second; return the completions."""
+        """Press Tab, again if JupyterLab discards an answer because it took over a second; return the completions."""
         listed = f"document.querySelector('{COMPLETER} {WORD}') !== null"
         shown = f"""new Promise(done => {{
           const end = Date.now() + 3000;

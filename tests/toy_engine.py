@@ -1,4 +1,4 @@
-"""The smallest engine: it interprets the three kernels of ``test_engine_conformance.py`` on its own memory."""
+"""The smallest engine: it interprets the three kernels of ``test_engine_conformance.py``, in memory of its own."""
 
 import itertools
 import math

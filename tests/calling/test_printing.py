@@ -89,10 +89,34 @@ def test_what_is_cut_is_counted(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_what_is_printed_changes_nothing_of_what_is_computed(capsys: pytest.CaptureFixture[str]) -> None:
-    kernel = compiled('os_log_default.log("%f", x[p.x]);')
-    x = np.arange(100, dtype=np.float32)
-    assert np.array_equal(kernel(x, grid=100), x)
-    capsys.readouterr()
+    """In divergent loops and branches, beside SIMD functions and barriers, and with an argument that has an effect."""
+    text = """#include <metal_stdlib>
+#include <metal_logging>
+using namespace metal;
+kernel void k(device const uint* x, device uint* out, uint i [[thread_position_in_grid]],
+              uint t [[thread_position_in_threadgroup]]) {
+    threadgroup uint shared[64];
+    uint n = x[i], sum = 0;
+    for (uint k = 0; k < i % 3; ++k) { LOG("%u", n++); sum += simd_sum(n); }
+    shared[t] = sum;
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    if (t & 1) LOG("%u", shared[t ^ 1]);
+    out[i] = n * 1000003 + shared[t ^ 1];
+}"""
+    x = np.arange(128, dtype=np.uint32) * 7
+    logging = mnb.compile(text.replace("LOG(", "os_log_default.log("), engine="cpu").k(x, threadgroup=64)
+    lines = capsys.readouterr().out.splitlines()
+    quiet = mnb.compile(text.replace('LOG("%u", ', "(void)("), engine="cpu").k(x, threadgroup=64)
+    assert capsys.readouterr().out == ""
+    assert np.array_equal(logging, quiet)
+    shared = [[i for i in range(start, start + 32) if i % 3 > k] for start in range(0, 128, 32) for k in (0, 1)]
+    sums = [0] * 128
+    for place, lanes in enumerate(shared):
+        for lane in lanes:
+            sums[lane] += sum(7 * i + place % 2 + 1 for i in lanes)
+    assert logging.tolist() == [(7 * i + i % 3) * 1000003 + sums[i ^ 1] & 0xFFFFFFFF for i in range(128)]
+    own = [[7 * i + k for k in range(i % 3)] + ([sums[i ^ 1]] if i & 1 else []) for i in range(128)]
+    assert lines == [f"thread {i}: {value}" for i, values in enumerate(own) for value in values]
 
 
 @pytest.mark.parametrize(("call", "message", "at"), [
@@ -123,14 +147,28 @@ def test_without_its_header_a_log_is_refused_with_the_cure() -> None:
 def test_a_gpu_does_not_print(monkeypatch: pytest.MonkeyPatch) -> None:
     from metalnb.program.printing_check import refuse_unseen_prints
 
-    kernel = compiled('os_log_default.log("x");')
-
     class Gpu:
         name = "metal:metalcompute"
         caps = Caps("a GPU", {})
 
-    with pytest.raises(CompileError, match="the engine 'metal:metalcompute' cannot show what a kernel prints"):
-        refuse_unseen_prints({"k": kernel.unit}, Gpu())
+    class LoggingGpu(Gpu):
+        caps = Caps("a GPU", {}, prints=True)
+
+    def refused(body: str, engine: Any) -> list[Any]:
+        try:
+            refuse_unseen_prints({"k": compiled(body).unit}, engine)
+        except CompileError as error:
+            return error.diagnostics
+        return []
+
+    log, own = '  os_log_default.log("x");', '#ifdef METALNB\n  printf("x");\n#endif'
+    (found,) = refused(f"uint z = 0;\n{log}\n(void)z;", Gpu())
+    assert found.message == "the engine 'metal:metalcompute' cannot show what a kernel prints"
+    assert found.text == log
+    assert 'mnb.use("cpu")' in found.hint
+    assert len(refused(own, Gpu())) == len(refused(own, LoggingGpu())) == 1  # Metal has no such function
+    assert refused(log, LoggingGpu()) == []
+    assert refused("", Gpu()) == []
 
 
 def test_a_logarithm_is_no_log(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,10 +1,10 @@
-"""Run random kernels with random faults in one process: it survives, and no array around them changes.
+"""Run random kernels with random faults in one process: it must survive, and no memory around their arrays may change.
 
 Run: PYTHONPATH=tests:tests/engines python tests/faults/random_faults.py [--engine NAME] [--count N] [--seed N] …
 
 The kernels come from ``random_kernels.py``, several in a program. Each is called with many values of the number that
 its indices are computed from, most of them out of bounds, and with several grids and threadgroups. Each array is
-between margins that must not change. The message of one fault in ten is formatted, since finding its line takes a
+between margins that must not change. The message of only one fault in ten is formatted, since finding its line takes a
 compilation.
 """
 

@@ -18,11 +18,11 @@ __all__ = ["Interpreter", "Pointer", "TooLong", "Unknown"]
 
 
 class TooLong(Exception):
-    """A thread runs for too long."""
+    """Raised when a thread runs for too long."""
 
 
 class Unknown(Exception):
-    """The text contains something that is not interpreted."""
+    """Raised when the text contains something that is not interpreted."""
 
 
 class Pointer(NamedTuple):

@@ -49,9 +49,9 @@ class Scope:
     rows: list[tuple[str, str]] = field(default_factory=list)  # arrays of two rows of four
     pointers: list[tuple[str, str]] = field(default_factory=list)  # to four elements at least
     inputs: bool = True
-    loops: int = 0  # how deep
+    loops: int = 0  # nesting depth
     breakable: bool = False
-    uniform: bool = True  # all threads of a threadgroup are here
+    uniform: bool = True  # all threads of a threadgroup reach this point
     result: str = ""  # the function's; "" in a kernel
 
     def inner(self, *fixed: tuple[str, str], **changed: object) -> Scope:

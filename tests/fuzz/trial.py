@@ -142,7 +142,7 @@ def launches(program: Program) -> Iterator[Launch]:
     """Yield a program's dispatches, the same ones each time."""
     dice = np.random.default_rng(program.seed)
     shapes: Sequence[Any] = PLANES if program.planar else LAUNCHES
-    if program.holds("matrices"):  # which take whole SIMD-groups
+    if program.holds("matrices"):  # matrices need whole SIMD-groups
         shapes = [s for s in shapes if all(threads % 32 == 0 for _, threads, _ in threadgroups(*s))]
     for grid, threadgroup in (shapes[i] for i in dice.permutation(len(shapes))[:4]):
         yield Launch(grid, threadgroup, _inputs(dice), int(dice.choice([0, 1, 3, 8, 100, 2**32 - 1])))

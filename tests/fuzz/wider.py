@@ -1,6 +1,6 @@
 """Generate what the first programs lack: atomics, pointers, shuffles, loops with barriers and irregular counters.
 
-Others have two dimensions, SIMD functions of quads, vectors of half, and threads that return before a barrier.
+Some have two dimensions, SIMD functions of quads, vectors of half, and threads that return before a barrier.
 """
 
 from __future__ import annotations
@@ -166,7 +166,7 @@ class PlanarGenerator(WiderGenerator):
         return [*found, (self._quad, 4)] if self.together and not scope.result else found
 
     def _return(self, scope: Scope) -> Stmt:
-        """Let some threads return where all are; the others may synchronize later, even in the same loop."""
+        """Let some threads return where all arrive; the others may synchronize later, even in the same loop."""
         return Stmt("if", (self._condition(scope),), ((*self._results(scope), Stmt("stop")),))
 
     def _matrices(self, scope: Scope) -> Stmt:

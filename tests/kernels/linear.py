@@ -79,15 +79,17 @@ def gemm_tiled(
     grid = (threads * -(-n // bn), -(-m // bm))
     bench.load(**constants)[f"gemm_{tile}"](a, b, d, params, **extra, grid=grid, threadgroup=threads)
     a, b = (a.T if ta else a).astype(np.float64), (b.T if tb else b).astype(np.float64)
-    want = alpha * (a @ b) + (extra["bias"].astype(np.float64) if bias else 0)
-    magnitude = np.abs(a) @ np.abs(b) + 3
+    added = extra["bias"].astype(np.float64) if bias else np.zeros(n)
+    want = alpha * (a @ b) + added
+    magnitude = alpha * (np.abs(a) @ np.abs(b)) + np.abs(added)
     if activation == 1:
         want = np.maximum(want, 0)
     if activation == 2:
         want = want / (1 + np.exp(-want))
-    # One float rounding per step of the sum; a half result is rounded again, to half.
-    single = dtype == np.float32
-    return Check(d, want, roundings=k + 8 if single else 3, scale=magnitude if single else np.abs(want) + 0.01)
+    # One float rounding per step of the sum, and a few of the activation, whose slope is at most 1.1; the result is
+    # rounded to its own type.
+    steps = (k + 8) * float(np.finfo(np.float32).eps / np.finfo(dtype).eps)
+    return Check(d, want, roundings=1, scale=np.abs(want) + 1.1 * steps * magnitude)
 
 
 @table.case(

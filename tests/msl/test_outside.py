@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from msl.cells import place, program
 
@@ -36,7 +37,11 @@ def test_a_name_is_refused_with_its_reason(group: Unsupported) -> None:
 def test_a_cell_may_define_such_a_name_itself() -> None:
     names = [n for g in UNSUPPORTED for n in g.names if n not in NAMESPACES]
     functions = "\n".join(f"float {name}(float x) {{ return 2 * x; }}" for name in names)
-    assert mnb.compile(program(f"{functions}\n{{ y[i] = {' + '.join(f'{name}(y[i])' for name in names)}; }}")).kernels
+    cell = program(f"{functions}\n{{ y[i] = {' + '.join(f'{name}(y[i])' for name in names)}; }}")
+    (kernel,) = mnb.compile(cell).kernels.values()
+    y = np.arange(4, dtype=np.float32)
+    kernel(y)
+    assert y.tolist() == [2 * len(names) * k for k in range(4)]
 
 
 def test_attributes_of_other_stages_are_refused_on_parameters_and_functions() -> None:
@@ -116,7 +121,10 @@ def test_an_input_in_a_function_is_refused() -> None:
 
 @pytest.mark.parametrize("name", ["math_mode(safe)", "contract(off)"])
 def test_pragmas_of_floating_point_are_ignored(name: str) -> None:
-    assert mnb.compile(program(f"#pragma METAL fp {name}\n{{ y[0] = 1; }}")).kernels
+    (kernel,) = mnb.compile(program(f"#pragma METAL fp {name}\n{{ y[i] = i + 1; }}")).kernels.values()
+    y = np.zeros(4, np.float32)
+    kernel(y)
+    assert y.tolist() == [1, 2, 3, 4]
 
 
 _TEXTURE = "'texture2d' is not available: metalnb runs compute kernels on buffers"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import itertools
 import re
 from collections import Counter
@@ -28,17 +29,33 @@ def test_the_page_is_what_the_tables_and_the_measurement_make(measured: Measured
 
 
 def test_every_name_is_shown_by_a_test_that_exists(measured: Measured) -> None:
+    """It is one of the tests of the name's chapter, and compares something."""
     assert set(measured.shown) == {key(chapter, name) for chapter, name in NAMES}
+    for chapter, name in NAMES:
+        test = measured.shown[key(chapter, name)]
+        assert any(f"{test}::".startswith(f"tests/msl/{wanted}::") for wanted in chapter.tests), (name, test)
     for test in set(measured.shown.values()):
         file, _, function = test.partition("::")
-        text = (HERE.parent.parent / file).read_text()
-        assert re.search(rf"^def {function}\(", text, re.MULTILINE), test
+        body = ast.parse((HERE.parent.parent / file).read_text()).body
+        (found,) = (each for each in body if isinstance(each, ast.FunctionDef) and each.name == function)
+        assert any(isinstance(node, ast.Assert) for node in ast.walk(found)) or re.search(
+            r"(\.|\b)(check|assert)\w*\(", ast.unparse(found)
+        ), test
 
 
 def test_no_error_was_measured_beyond_its_bound(measured: Measured) -> None:
     assert set(measured.ulp) == {row.name for row in REALS}
     for row, kind, mode in itertools.product(REALS, KINDS, MODES):
         assert measured.ulp[row.name][f"{kind} {mode}"] <= bound(row, kind, mode) * (1 + 1e-6), (row.name, kind, mode)
+
+
+def test_a_sample_is_no_worse_than_all_floats(measured: Measured) -> None:
+    """Two thousand arguments of a function that rounds contain nearly a tie, and none worse than the worst of all."""
+    assert measured.every_float
+    for name, worst in measured.every_float.items():
+        assert set(measured.ulp[name]) == {f"{kind} {mode}" for kind in KINDS for mode in MODES}
+        assert min(measured.ulp[name].values()) > 0.49, name
+        assert measured.ulp[name]["float precise"] <= worst * (1 + 1e-6), name
 
 
 def test_tables_and_specification_have_the_same_functions() -> None:

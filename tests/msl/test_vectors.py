@@ -142,14 +142,19 @@ _COMPARE = {"==": np.equal, "!=": np.not_equal, "<": np.less, ">": np.greater, "
 
 
 def _operands(dtype: np.dtype, shape: tuple[int, int]) -> tuple[np.ndarray, np.ndarray]:
+    """Return numbers of either sign, 16 rows of equal ones, and for integers the extremes; no quotient overflows."""
     rng = np.random.default_rng(dtype.num)
     if dtype.kind == "f":
-        return rng.uniform(-8, 8, shape).astype(dtype), rng.uniform(1, 8, shape).astype(dtype)
+        a, b = rng.uniform(-8, 8, shape).astype(dtype), rng.uniform(1, 8, shape).astype(dtype)
+        b[::2] *= -1
+        b[:16] = a[:16]
+        return a, b
     info = np.iinfo(dtype)
-    a = rng.integers(info.min, info.max, shape, dtype, endpoint=True)
-    b = rng.integers(1, info.max, shape, dtype, endpoint=True)
+    a, b = rng.integers(info.min, info.max, (2, *shape), dtype, endpoint=True)
+    b[32:64] >>= dtype.type(info.bits // 2)  # large quotients
     b[:16] = a[:16]
-    b[b == 0] = 1
+    a[16:20], b[16] = [[info.min], [info.max], [0], [1]], info.max
+    b[(b == 0) | ((a == info.min) & (b == dtype.type(-1 if info.min else 0)))] = 1
     return a, b
 
 
@@ -160,9 +165,10 @@ def _expected(op: str, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         return _INTEGER[op](a, b % a.dtype.type(8 * a.itemsize) if op in ("<<", ">>") else b)
     if op in _BINARY and (op != "/" or a.dtype.kind == "f"):
         return _BINARY[op](a, b)
-    quotient = [int(x) // int(y) if x >= 0 else -(-int(x) // int(y)) for x, y in zip(a.flat, b.flat, strict=True)]
-    truncated = np.array(quotient).astype(a.dtype).reshape(a.shape)
-    return truncated if op == "/" else a - truncated * b
+    pairs = [(int(x), int(y)) for x, y in zip(a.flat, b.flat, strict=True)]
+    quotient = [abs(x) // abs(y) * (1 if (x < 0) == (y < 0) else -1) for x, y in pairs]  # rounded towards zero
+    found = quotient if op == "/" else [x - q * y for q, (x, y) in zip(quotient, pairs, strict=True)]
+    return np.array(found, a.dtype).reshape(a.shape)
 
 
 @pytest.mark.long(every=4)  # One source for all dtypes: three of them

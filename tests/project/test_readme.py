@@ -1,5 +1,6 @@
 """The README's examples run and print what it shows."""
 
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -94,6 +95,30 @@ kernel void blur(device const float* x, device float* out, constant uint& radius
 @pytest.mark.parametrize("link", sorted(set(re.findall(r'(?:\]\(|src(?:set)?=")((?!http)[^)"#]+)', README))))
 def test_a_link_leads_somewhere(link: str) -> None:
     assert (ROOT / link).exists()
+
+
+def headings(page: Path) -> set[str]:
+    """Return the anchors that GitHub gives a page's headings."""
+    text = re.sub(r"^```.*?^```$", "", page.read_text("utf-8"), flags=re.MULTILINE | re.DOTALL)
+    titles = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), *(ROOT / "notebooks").glob("*.ipynb")]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=[page.name for page in PAGES])
+def test_pages_and_headings_that_are_linked_exist(page: Path) -> None:
+    text = page.read_text("utf-8")
+    if page.suffix == ".ipynb":
+        cells = json.loads(text)["cells"]
+        text = "\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown")
+    for link in re.findall(r'(?:\]\(|src(?:set)?=")((?!\w+:)[^)"\s]+)', text):
+        name, _, anchor = link.partition("#")
+        there = page.parent / name if name else page
+        assert there.exists(), link
+        if anchor and there.suffix == ".md":
+            assert anchor in headings(there), link
 
 
 @pytest.mark.parametrize("target", sorted(set(re.findall(r"\bmake (\w+)", README))))

@@ -71,7 +71,7 @@ def test_components_are_gathered_and_scattered_in_words(kind: str) -> None:
     dtype = {**_DTYPES, "float": np.float32, "ulong": np.uint64}[element]
     dice = np.random.default_rng(35)
     x = dice.integers(1, 100, (_N, 4 if kind == "half3" else count)).astype(dtype)
-    one = f"{kind}(1)"  # clang copies vectors that nothing is done to as numbers
+    one = f"{kind}(1)"  # clang copies vectors as integers unless they are computed with
     for at in (_inputs(np.uint32, dice)[1], dice.permutation(_N).astype(np.uint32)):
         read, written, want = (np.full_like(x, 7) for _ in range(3))
         _compiled(f"if (at[i] < 0xF0000000) o[i] = x[at[i]] + {one};", kind)(x, at, read, grid=_N, threadgroup=96)

@@ -79,7 +79,7 @@ def test_a_product_and_its_sum_are_rounded_once(start: float) -> None:
 
 
 def test_a_fused_sum_is_that_of_one_thread_at_a_time() -> None:
-    """Of lanes, and of numbers that all lanes have alike."""
+    """With varying operands, and with uniform ones."""
     text = f"""{HEAD}kernel void f(device const float* x, device float* o, constant uint& n,
         uint i [[thread_position_in_grid]]) {{
             o[i] = fma(x[i], x[n + i], x[2 * n + i]);
