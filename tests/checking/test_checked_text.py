@@ -1,4 +1,4 @@
-"""LLVM's text of the checked build, edited: forms that occur in few kernels."""
+"""The LLVM IR of the checked build, edited: forms that occur in few kernels."""
 
 from metalnb.engine.cpu.checked.access_sites import with_sites
 

@@ -90,12 +90,12 @@ for name in {missing}:
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     loaded = {line.split()[0]: line.split()[1:] for line in done.stdout.splitlines()}
-    rooms = {
+    modules = {
         "metal": ["metalnb.engine.metal", "metalnb.engine.metal.bindings"],
         "metal:metalcompute": ["metalnb.engine.metal.metalcompute_path"],
         "cuda": ["metalnb.engine.cuda", "metalnb.engine.cuda.driver_api"],
     }
-    assert loaded == {name: rooms[name] for name in missing}
+    assert loaded == {name: modules[name] for name in missing}
 
 
 def _available(name: str) -> bool:

@@ -1,4 +1,4 @@
-"""Proofs over LLVM's text: correct kernels need no checks, and a wrong access is never proven."""
+"""Proofs over LLVM IR: correct kernels need no checks, and a wrong access is never proven."""
 
 import itertools
 from typing import Any
@@ -25,7 +25,7 @@ SHAPE = {2: bytearray(np.array([8, 8, 64, 0], np.uint32).tobytes())}
 SIZES = (256, 256, 256, 256, 1024, 768, 1024, 128, 4, 128)
 
 
-# Each of these goes out of bounds by a form specific to LLVM's text or to this engine.
+# Each of these goes out of bounds by a form specific to LLVM IR or to this engine.
 WRONG_HERE = {
     "a choice of places whose condition is turned": "y[i.y * 8 + i.x] = x[i.x < 4 ? i.x : i.x + 60];",
     "the last value of a loop that ends early": "uint at = 60; for (uint k = 0; k < 8; ++k) "

@@ -579,7 +579,7 @@ def products(number: int) -> str:
         sum = x;
         {"simdgroup_multiply_accumulate(sum, x, x, sum);" * number}
         simdgroup_store(sum, c, 8);
-        if (n == 1) c[0] = 1 / n;  // a division: the text of one thread is then compiled in two steps
+        if (n == 1) c[0] = 1 / n;  // a division: the IR of one thread is then compiled in two steps
     }}"""
 
 

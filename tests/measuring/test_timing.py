@@ -526,21 +526,21 @@ def test_the_times_are_drawn() -> None:
     plt.close(ax.figure)
 
 
-@pytest.mark.parametrize("room", ["sampling", "compare"])
-def test_what_takes_long_says_how_far_it_is(monkeypatch: pytest.MonkeyPatch, room: str) -> None:
+@pytest.mark.parametrize("module", ["sampling", "compare"])
+def test_slow_measurements_report_progress(monkeypatch: pytest.MonkeyPatch, module: str) -> None:
     said: list[str] = []
     monkeypatch.setattr("metalnb.timing.progress._writer", lambda _: said.append)
-    monkeypatch.setattr(f"metalnb.timing.{room}.PATIENCE", 0.0)
+    monkeypatch.setattr(f"metalnb.timing.{module}.PATIENCE", 0.0)
 
     def slow() -> None:
         time.sleep(0.02)
 
-    if room == "sampling":
+    if module == "sampling":
         mnb.measure(slow, cold=False)
     else:
         mnb.compare(slow, slow)
     parts = [int(text.split()[-2]) for text in said[:-1]]
-    assert said[0].startswith("measuring" if room == "sampling" else "comparing")
+    assert said[0].startswith("measuring" if module == "sampling" else "comparing")
     assert parts == sorted(parts)
     assert (parts[0], len(parts) > 4) == (0, True)
     assert said[-1] == "", "the line is gone"

@@ -25,7 +25,7 @@ from metal_double.pipelines import MTLBinaryArchive, MTLComputePipelineState
 import metalnb as mnb
 from metalnb.display import nbytes
 from metalnb.engine import engine_choice as engines
-from metalnb.engine import metal as room
+from metalnb.engine import metal as metal_package
 from metalnb.engine.metal.libraries import constant_bytes
 from metalnb.engine.metal.metal_engine import MetalEngine
 from metalnb.magics.line import COMMANDS
@@ -94,7 +94,7 @@ def test_the_language_is_the_newest_that_the_system_has(
 ) -> None:
     monkeypatch.setattr(metal_double.objc, "macos", macos)
     seen = calls.of(MTLCompileOptions, "setLanguageVersion_")
-    opened = room.open_engine(module=metal_double)
+    opened = metal_package.open_engine(module=metal_double)
     assert opened.caps.msl == newest
     assert (opened.caps.pointers, opened.caps.prints) == (True, newest >= (3, 2))
     opened.compile(metal(ADD).add.unit)
@@ -107,13 +107,13 @@ def test_a_word_newer_than_the_system_is_refused_by_name(monkeypatch: pytest.Mon
     monkeypatch.setattr(metal_double.objc, "macos", (13, 6))
     unit = metal("kernel void f(device float* x) { x[0] = bfloat(x[0]); }").f.unit
     with pytest.raises(mnb.CompileError, match=r"'bfloat' needs MSL 3\.1; this macOS has MSL 3\.0") as caught:
-        room.open_engine(module=metal_double).compile(unit)
+        metal_package.open_engine(module=metal_double).compile(unit)
     assert (caught.value.line, caught.value.column) == (3, 41)
 
 
 def test_a_cell_sees_the_systems_version(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(metal_double.objc, "macos", (14, 0))
-    monkeypatch.setitem(doubled(), "metal", room.open_engine(module=metal_double))
+    monkeypatch.setitem(doubled(), "metal", metal_package.open_engine(module=metal_double))
     source = """
 #if __METAL_VERSION__ >= 320
 kernel void f(device int* x, constant int& a) { x[0] = a; }
@@ -128,7 +128,7 @@ kernel void f(device int* x) { x[0] = __METAL_VERSION__; }
 def test_a_version_beyond_the_systems_is_not_read_either(monkeypatch: pytest.MonkeyPatch) -> None:
     """Otherwise the arguments would come from a branch that this macOS does not compile."""
     monkeypatch.setattr(metal_double.objc, "macos", (13, 6))
-    monkeypatch.setitem(doubled(), "metal", room.open_engine(module=metal_double))
+    monkeypatch.setitem(doubled(), "metal", metal_package.open_engine(module=metal_double))
     source = """
 #if __METAL_VERSION__ >= 310
 typedef bfloat real;
@@ -406,7 +406,7 @@ def test_an_offset_is_refused_before_metal_would(kind: str, space: str, start: i
 
 def test_constant_memory_of_an_intel_mac_starts_at_multiples_of_32(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(MTLDevice, "supportsFamily_", lambda *_: False)
-    opened = room.open_engine(module=metal_double)
+    opened = metal_package.open_engine(module=metal_double)
     monkeypatch.setitem(doubled(), "metal", opened)
     kernel = metal("kernel void f(constant float* x, device float* y) { y[0] = x[0]; } // intel").f
     memory = np.frombuffer(opened.alloc(256), np.float32)
@@ -707,10 +707,10 @@ def test_what_it_says_of_itself(engine: MetalEngine) -> None:
 
 
 def test_the_second_device() -> None:
-    second = room.open_engine(1, module=metal_double)
+    second = metal_package.open_engine(1, module=metal_double)
     assert (second.name, second.caps.device) == ("metal:1", "Apple M0 (its second double)")
     with pytest.raises(mnb.EngineUnavailable, match="engine 'metal' has no device 2: this machine has 2 devices"):
-        room.open_engine(2, module=metal_double)
+        metal_package.open_engine(2, module=metal_double)
 
 
 def test_where_there_is_no_metal(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -719,11 +719,11 @@ def test_where_there_is_no_metal(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("platform.system", lambda system=system: system)
         monkeypatch.setitem(sys.modules, "Metal", None)
         with pytest.raises(mnb.EngineUnavailable) as caught:
-            room.open_engine()
+            metal_package.open_engine()
         assert str(caught.value) == "engine 'metal' needs macOS 13 and PyObjC: pip install pyobjc-framework-Metal"
     monkeypatch.setattr(metal_double, "MTLCreateSystemDefaultDevice", lambda: None)
     with pytest.raises(mnb.EngineUnavailable, match="engine 'metal' found no Metal device"):
-        room.open_engine(module=metal_double)
+        metal_package.open_engine(module=metal_double)
 
 
 def test_without_pyobjc_metalcompute_is_the_default(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -742,7 +742,7 @@ def test_without_pyobjc_metalcompute_is_the_default(monkeypatch: pytest.MonkeyPa
 
 def test_the_double_stands_in_when_it_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("METALNB_METAL", "metal_double")
-    assert room.open_engine().caps.device == "Apple M0 (double)"
+    assert metal_package.open_engine().caps.device == "Apple M0 (double)"
 
 
 def test_a_kernel_is_pickled_with_its_engine() -> None:

@@ -26,7 +26,7 @@ from metalnb.engine.metal.faults import _MEANING, _STATE
 from metalnb.engine.metal.libraries import _SCALARS
 from metalnb.msl.language.versions import VERSIONS
 
-ROOM = Path(metal.__file__).parent
+PACKAGE = Path(metal.__file__).parent
 PACKAGES = ("pyobjc-framework-Metal", "pyobjc-framework-Cocoa", "pyobjc-core")
 PLATFORMS = ("macosx_11_0_universal2", "macosx_10_9_universal2")
 
@@ -158,7 +158,7 @@ def strings(tree: ast.AST) -> Iterator[str]:
 
 
 def texts() -> list[str]:
-    return [path.read_text("utf-8") for path in sorted(ROOM.glob("*.py"))]
+    return [path.read_text("utf-8") for path in sorted(PACKAGE.glob("*.py"))]
 
 
 @functools.cache

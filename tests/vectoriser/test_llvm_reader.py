@@ -1,4 +1,4 @@
-"""Reading LLVM's text: instructions, layouts, control flow."""
+"""Reading LLVM IR: instructions, layouts, control flow."""
 
 import ctypes
 import dataclasses

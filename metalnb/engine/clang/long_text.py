@@ -46,7 +46,7 @@ _SHORTER = (*_UNPREPARED, "-mllvm", "-enable-misched=false", "-fno-slp-vectorize
 
 @dataclass(slots=True)
 class _Function:
-    """A function's part of LLVM's text.
+    """A function's part of LLVM IR.
 
     Attributes
     ----------
@@ -70,13 +70,13 @@ class _Function:
 
 
 def arithmetic_of(text: str) -> int:
-    """Return the number of arithmetic instructions in the longest function of LLVM's text, inlined and unrolled."""
+    """Return the number of arithmetic instructions in the longest function of LLVM IR, inlined and unrolled."""
     lines = text.splitlines()
     return max(_lengths(_functions(lines), _kept(lines)).values(), default=0)
 
 
 def flags_for_length(text: str) -> tuple[str, ...]:
-    """Return flags that bound clang's time on LLVM's text: none unless a function, fully inlined, is long."""
+    """Return flags that bound clang's time on LLVM IR: none unless a function, fully inlined, is long."""
     return _SHORTER if arithmetic_of(text) > _LONG else ()
 
 
@@ -96,7 +96,7 @@ def flags_for_vectors(text: str, bits: int) -> tuple[str, ...]:
 
 
 def with_functions(text: str) -> str:
-    """Return LLVM's text, with long functions that are called more than once kept from inlining if it is very long.
+    """Return LLVM IR, with long functions that are called more than once kept from inlining if it is very long.
 
     A function in which threads may wait for one another is still inlined: the runtime identifies such calls by their
     position.

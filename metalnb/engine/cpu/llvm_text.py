@@ -1,4 +1,4 @@
-"""Make integer divisions in LLVM's text of a kernel not trap.
+"""Make integer divisions in the LLVM IR of a kernel not trap.
 
 x86 ends the process at a division by 0, and at one of the smallest integer by -1. On this engine both divide by 1.
 """

@@ -125,7 +125,7 @@ def finished(unit: Unit, text: str, llvm: Callable[[], str]) -> str:
     unit : Unit
     text : str
     llvm : callable
-        Returns LLVM's text of the same kernel.
+        Returns the LLVM IR of the same kernel.
 
     Raises
     ------

@@ -64,7 +64,7 @@ def read_instruction(line: str) -> IRInstruction:
     try:
         return _read(line)
     except (ValueError, IndexError, KeyError, TypeError) as error:
-        message = f"LLVM's text: not understood: {line.strip()} ({error})"
+        message = f"LLVM IR: not understood: {line.strip()} ({error})"
         raise UnreadText(message) from error
 
 

@@ -1,4 +1,4 @@
-"""LLVM's text as records: modules, functions, blocks, instructions with named operands."""
+"""LLVM IR as records: modules, functions, blocks, instructions with named operands."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Parse LLVM's text: everything that clang 22 writes for kernels. Any other line is an error that names it."""
+"""Parse LLVM IR: everything that clang 22 writes for kernels. Any other line is an error that names it."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def read(text: str, *, bodies: bool = True) -> IRModule:
             function = _function(line, lines, module.types)
             module.functions[function.name] = function
         elif not _top(module, line):
-            message = f"LLVM's text: not understood: {line}"
+            message = f"LLVM IR: not understood: {line}"
             raise UnreadText(message)
     return module
 
@@ -75,7 +75,7 @@ def _top(module: IRModule, line: str) -> bool:
 def _function(head: str, lines: Iterator[str], types: Mapping[str, IRType]) -> IRFunction:
     found = _HEAD.match(head)
     if found is None:
-        message = f"LLVM's text: not understood: {head}"
+        message = f"LLVM IR: not understood: {head}"
         raise UnreadText(message)
     parameters = []
     for part in parts_of(_list_of(found[2])):

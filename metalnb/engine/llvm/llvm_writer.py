@@ -1,4 +1,4 @@
-"""Write a function's records as LLVM's text, replacing one in a parsed module."""
+"""Write a function's records as LLVM IR, replacing one in a parsed module."""
 
 from __future__ import annotations
 

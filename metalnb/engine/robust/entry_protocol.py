@@ -58,7 +58,7 @@ class Pace(NamedTuple):
 
 
 class EntryPoint(Protocol):
-    """A kernel's entry point in LLVM's text."""
+    """A kernel's entry point in LLVM IR."""
 
     @property
     def function(self) -> str:

@@ -1,4 +1,4 @@
-"""LLVM's text around a vectorised function: the loops over a threadgroup's SIMD-groups."""
+"""LLVM IR around a vectorised function: the loops over a threadgroup's SIMD-groups."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Turn LLVM's text of one thread into the text of a threadgroup, SIMD-group by SIMD-group in vector registers."""
+"""Turn the LLVM IR of one thread into the IR of a threadgroup, SIMD-group by SIMD-group in vector registers."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Vectorised:
     Attributes
     ----------
     text : str
-        LLVM's text, with ``metalnb_threads``.
+        LLVM IR, with ``metalnb_threads``.
     threadgroup_bytes : int
         The size of the kernel's threadgroup variables, as Metal counts it.
     storage_bytes : int

@@ -1,4 +1,4 @@
-"""The reducer of LLVM's text: it keeps a planted fault of the vectoriser, and little else."""
+"""The reducer of LLVM IR: it keeps a planted fault of the vectoriser, and little else."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ class CheckedBuild:
     operations : tuple of str
         The names of the floating-point operations, by the number that the runtime receives.
     own : tuple of str
-        Thread variables that are declared without a value, by their names in LLVM's text.
+        Thread variables that are declared without a value, by their names in LLVM IR.
     """
 
     library: Any

@@ -52,7 +52,7 @@ class Fact:
     given : float
         For a conversion, the value that does not fit.
     variable : str
-        For a thread variable that was never set, its name in LLVM's text.
+        For a thread variable that was never set, its name in LLVM IR.
     values : tuple of float or int
         For a race, the value read or written, and the one that the other party read or wrote. Empty if the type is
         unknown.

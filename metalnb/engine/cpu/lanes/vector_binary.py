@@ -167,7 +167,7 @@ class VectorBinary:
 
 
 def opened(unit: Unit) -> VectorBinary:
-    """Compile a kernel to the text of one thread, and analyse it.
+    """Compile a kernel to the IR of one thread, and analyse it.
 
     Raises
     ------

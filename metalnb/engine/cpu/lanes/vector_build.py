@@ -1,4 +1,4 @@
-"""From a unit to code in vector registers: clang's text of one thread, the vectoriser, and clang again."""
+"""From a unit to code in vector registers: the LLVM IR of one thread, the vectoriser, and clang again."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def _machine(flags: tuple[str, ...]) -> VectorTarget:
 
 
 def thread_text(unit: Unit, *more: str, flags: tuple[str, ...] = (), most: int = _MOST) -> str:
-    """Return LLVM's text of one thread, simplified, with its loops unchanged.
+    """Return the LLVM IR of one thread, simplified, with its loops unchanged.
 
     Parameters
     ----------
@@ -135,7 +135,7 @@ def object_of(made: Vectorised, unit: Unit, flags: tuple[str, ...] = ()) -> byte
 
 
 def _compiled(text: str, flags: tuple[str, ...], unit: Unit) -> bytes:
-    """Compile LLVM's text with clang, or return the cached result."""
+    """Compile LLVM IR with clang, or return the cached result."""
 
     def build() -> bytes:
         with cache.store().scratch() as folder:

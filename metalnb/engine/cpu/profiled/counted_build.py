@@ -133,7 +133,7 @@ def _of(asked: _Asked) -> CountedBuild:
 
 
 def _thread_text(unit: Unit) -> str:
-    """Return the text of one thread with marks.
+    """Return the IR of one thread with marks.
 
     Raises
     ------

@@ -93,7 +93,7 @@ class CountingCode:
 
     @property
     def globals(self) -> str:
-        """LLVM's text of the counters that the code adds to, and of the functions that it calls."""
+        """The LLVM IR of the counters that the code adds to, and of the functions that it calls."""
         count = max(1, len(self.blocks))
         return (
             f"@metalnb_blocks = global [{count} x [4 x i64]] zeroinitializer\n"

@@ -25,7 +25,7 @@ _NOTHING = "0"
 
 
 def with_marks(text: str) -> str:
-    """Return LLVM's text in which no-ops mark results: adding 0 (collectives.h), and `or` with 0 (host.h).
+    """Return LLVM IR in which no-ops mark results: adding 0 (collectives.h), and `or` with 0 (host.h).
 
     The calls that kept atomic operations separate are removed. clang has already simplified the text, so none of these
     no-ops is its own.

@@ -56,7 +56,7 @@ class CheckedPtx:
     capability : int
         The GPU's compute capability, 90 for 9.0.
     text : str
-        LLVM's text of the kernel without checks.
+        the LLVM IR of the kernel without checks.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""Write vector code: LLVM's text of all lanes, from the text of one thread and the shapes of its values.
+"""Write vector code: the LLVM IR of all lanes, from the IR of one thread and the shapes of its values.
 
 ``regions`` writes blocks under masks, with the ``edges`` between them, and passes each instruction to
 ``vector_operations``, ``addresses``, ``vector_memory``, ``atomics``, ``vector_calls`` or ``collectives``. They share a

@@ -1,4 +1,4 @@
-"""Write LLVM's text: fresh names, marks for later insertion, variables in memory, declarations."""
+"""Write LLVM IR: fresh names, marks for later insertion, variables in memory, declarations."""
 
 from __future__ import annotations
 
