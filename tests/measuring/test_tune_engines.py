@@ -113,7 +113,7 @@ def test_engines_to_try_can_be_chosen(program: mnb.Program, second_engine: str) 
         mnb.tune(program.line, mine, mnb.zeros(4096, dtype=mnb.float32, device="cpu"), engines=["cuda", "cpu"])
 
 
-def test_what_an_engine_cannot_compile_is_a_row(
+def test_compile_failure_on_an_engine_is_a_row(
     program: mnb.Program, second_engine: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuses(*_: Any) -> Any:

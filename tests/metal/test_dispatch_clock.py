@@ -153,7 +153,7 @@ def attached(first: int, last: int, *, samples: bool = True) -> MTLComputePassDe
 
 
 @pytest.mark.parametrize("made", [(0, 0), (0, 4), (3, 3)])
-def test_the_double_refuses_places_that_are_not_there(engine: MetalEngine, made: tuple[int, int]) -> None:
+def test_double_refuses_indices_out_of_range(engine: MetalEngine, made: tuple[int, int]) -> None:
     with engine._found.pool():
         command = engine._commands._queue.commandBufferWithDescriptor_(metal_double.MTLCommandBufferDescriptor())
     with pytest.raises(MetalAbortError):

@@ -191,7 +191,7 @@ def unknown(sources: list[str], wheel: Wheel) -> set[str]:
     return {s for s in selectors if s not in UNLISTED} - wheel.listed() | (names - known)
 
 
-def test_no_function_of_the_room_has_a_selectors_name(wheel: Wheel) -> None:
+def test_no_function_has_a_selectors_name(wheel: Wheel) -> None:
     """Otherwise calls of that selector would be taken for the engine's own function and not looked up."""
     defined = {n.name for text in texts() for n in ast.walk(ast.parse(text)) if isinstance(n, ast.FunctionDef)}
     assert defined & {*wheel.listed(), *UNLISTED} - {"init"} == set()

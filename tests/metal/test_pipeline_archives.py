@@ -73,7 +73,7 @@ print(y.tolist(), MTLComputePipelineState.compilations)
     assert said == ["[2.0, 2.0, 2.0, 2.0] ['add']\n", "[2.0, 2.0, 2.0, 2.0] []\n"]
 
 
-def test_what_differs_is_compiled(compilations: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_changed_unit_is_compiled_again(compilations: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     source = "constant int N [[function_constant(0)]];\n"
     source += "kernel void f(device int* x, uint i [[thread_position_in_grid]]) { x[i] = N; }"
     stamp = f"// {time.time_ns()}"

@@ -213,7 +213,7 @@ def test_packages_at_the_root_are_part_of_the_graph() -> None:
     assert {"magics.__init__", "library_kernels.__init__"} <= known.keys()
 
 
-def test_nothing_below_the_seam_draws_or_knows_arrays_and_calls() -> None:
+def test_engines_import_neither_display_nor_arrays_nor_calls() -> None:
     """An engine receives only units, memory, arguments and grids (``engine/base.py``)."""
     above = ("display", "arrays", "call", "program", "library_kernels")
     crossing = [

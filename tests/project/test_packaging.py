@@ -113,7 +113,7 @@ def test_the_wheel_carries_the_extension_of_jupyterlab(wheel: Path) -> None:
     assert f"share/jupyter/labextensions/metalnb/{load}" in files
 
 
-def test_a_wheel_from_the_source_archive_is_the_same(sdist: Path, wheel: Path, tmp_path: Path) -> None:
+def test_wheel_built_from_the_source_archive_is_identical(sdist: Path, wheel: Path, tmp_path: Path) -> None:
     run(sys.executable, "-m", "tarfile", "-e", sdist, tmp_path, cwd=tmp_path)
     (source,) = tmp_path.iterdir()
     again = build(source, "wheel", tmp_path / "again")
