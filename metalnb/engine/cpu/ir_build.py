@@ -26,7 +26,7 @@ def texts(unit: Unit) -> Iterator[str]:
 def compiled(
     unit: Unit, text: str, how: tuple[str, ...], check: Callable[[str], str] = lambda _: "",
 ) -> bytes:  # fmt: skip
-    """Compile a source to an object file: integer divisions do not trap, and a long kernel's time is bounded.
+    """Compile a source to an object file, with integer divisions that do not trap and bounded time for long kernels.
 
     Raises
     ------
@@ -39,7 +39,7 @@ def compiled(
 
 
 def written(unit: Unit, text: str, how: tuple[str, ...]) -> bytes:
-    """Return LLVM IR before it is optimised."""
+    """Return the unoptimised LLVM IR."""
     return driver.compiled(unit, text, toolchain.TARGET(), *how, *_TEXT)
 
 

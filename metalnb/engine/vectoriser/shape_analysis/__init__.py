@@ -1,4 +1,4 @@
-"""Analyse how values change from lane to lane, before anything is written.
+"""Analyse how values change from lane to lane, before any code is written.
 
 The input is a function in LLVM IR. ``reducible_flow`` has dominators, loops and control equivalence;
 ``lane_divergence`` finds where lanes diverge and reconverge; ``shape_rules`` has a rule for each opcode, in terms of

@@ -23,7 +23,7 @@ class FlowVariables:
     arriving : dict
         By block, the mask of the lanes that have reached it.
     going_on : dict
-        By a loop's header, the lanes of the next iteration: a mask, or a bit if it is all lanes or none.
+        By a loop's header, the lanes of the next iteration: a mask, or a bit if all lanes continue or none.
     phis : dict
         By a phi's name, its variables.
     """
@@ -76,7 +76,7 @@ class Edge:
             self._go_on()
         elif self._target in self._variables.arriving:
             self._arrive(self._mask)
-        for store in stores:  # after all are computed: one phi's value may be another's old value
+        for store in stores:  # only now: one phi's new value may be another's old value
             self._body.emitter.do(store)
 
     def _at_the_end(self, stores: list[str]) -> None:
@@ -108,7 +108,7 @@ class Edge:
         """Add the lanes to the loop's next iteration."""
         emitter = self._body.emitter
         slot = self._variables.going_on[self._target]
-        # An edge out of an inner loop is taken by some lanes now and by others later.
+        # Lanes may take an edge out of an inner loop at different times.
         several = len(self._flow.loops[self._target].latches) > 1 or self._flow.inner[self._source] != self._target
         if self._target in self._body.analysis.divergence.loops:
             lanes = self._mask
