@@ -1,4 +1,4 @@
-"""Parse LLVM IR: everything that clang 22 writes for kernels. Any other line is an error that names it."""
+"""Parse the LLVM IR that clang 22 writes for kernels. Any other line raises an error that quotes it."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ def read(text: str, *, bodies: bool = True) -> IRModule:
     ----------
     text : str
     bodies : bool, optional
-        Whether to read the functions too.
+        Whether to parse function bodies as well.
 
     Raises
     ------
     UnreadText
-        For a line that cannot be parsed, with that line.
+        If a line cannot be parsed; the error quotes it.
     """
     module = IRModule()
     lines = iter(text.splitlines())
@@ -113,7 +113,7 @@ def _function(head: str, lines: Iterator[str], types: Mapping[str, IRType]) -> I
 
 
 def _list_of(text: str) -> str:
-    """Return the text up to the bracket that closes a list of parameters."""
+    """Return the text up to the closing parenthesis of a parameter list."""
     depth = 1
     quoted = False
     for i, mark in enumerate(text):
