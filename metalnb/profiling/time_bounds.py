@@ -112,7 +112,7 @@ def estimate_text(profile: Profile, device: str) -> str:
 
 
 def most_needed(profile: Profile) -> str:
-    """Describe the bottleneck on the profile's devices, ``memory on an M2 (line 3)``, and name devices that are not filled."""
+    """Describe the bottleneck on the profile's devices, ``memory on an M2 (line 3)``, and which are not filled."""
     devices: dict[str, list[str]] = {}
     idle = []
     for name in profile.devices:
