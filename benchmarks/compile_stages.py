@@ -29,7 +29,7 @@ from metalnb.engine.vectoriser.not_vectorised import NotVectorised
 
 __all__ = ["STEPS", "of_the_tree", "steps"]
 
-# The functions that make each step, in the modules that call them: clang's text of one thread, the vectoriser, clang's
+# The functions that make each step, in the modules that call them: the LLVM IR of one thread, the vectoriser, clang's
 # code from a text.
 STEPS = {
     "first": ((vector_build, "thread_text"), (ir_build, "written"), (thread_build, "written"),
@@ -166,7 +166,7 @@ def _rows(costs: dict[str, dict[str, Cost]]) -> list[Row]:
     ratio = statistics.geometric_mean(each[after].whole / each[before].whole for each in costs.values())
     return [
         row("the vectoriser itself", after, lambda c: 1e3 * c.steps["vectors"], "ms", _MEDIAN),
-        row("clang: the text of a thread", after, lambda c: 1e3 * c.steps["first"], "ms"),
+        row("clang: the IR of a thread", after, lambda c: 1e3 * c.steps["first"], "ms"),
         row("clang: the vector code", after, lambda c: 1e3 * c.steps["second"], "ms"),
         row("linking and loading", after, lambda c: 1e3 * c.steps["link"], "ms"),
         row(f"whole, {after}", after, lambda c: 1e3 * c.whole, "ms"),

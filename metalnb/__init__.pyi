@@ -3118,7 +3118,7 @@ def nanvar(
     keepdims: _bool = False,
     ddof: float | None = None,
 ) -> Array:
-    """Variance of the elements that are not NaN, or NaN if at most `correction` are. Parameters as for `var`.
+    """Variance of the elements that are not NaN; NaN unless more than `correction` remain. Parameters as for `var`.
 
     `dtype` converts the elements first; `ddof` is NumPy's name for `correction`.
     """

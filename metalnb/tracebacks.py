@@ -15,7 +15,7 @@ from typing import Any
 __all__ = ["ansi", "render", "weighted"]
 
 _HERE = str(Path(__file__).parent)
-_ROOMS = tuple(str(Path(_HERE, room).resolve()) for room in ("magics", "library_kernels"))
+_PACKAGES = tuple(str(Path(_HERE, name).resolve()) for name in ("magics", "library_kernels"))
 _MAGIC_CALLS = frozenset({"run_cell_magic", "run_line_magic"})
 
 # In a terminal: the colours that each terminal maps to its own theme.
@@ -92,7 +92,7 @@ def _authored(trace: TracebackType | None) -> TracebackType | None:
 def _ours(frame: FrameType) -> bool:
     """Return whether a frame is part of metalnb's or IPython's own code."""
     path = frame.f_code.co_filename
-    if path.startswith((_HERE, *_ROOMS)):
+    if path.startswith((_HERE, *_PACKAGES)):
         return True
     return str(frame.f_globals.get("__name__", "")).split(".", maxsplit=1)[0] in {"IPython", "ipykernel"}
 

@@ -80,10 +80,10 @@ def gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     device: Any = mnb.use("cpu")
 
     def forget() -> None:
-        for room, names in ((reduction_launch, ("_stages", "build")), (arg_reduction_launch, ("_steps", "_program")),
-                            (scan_launch, ("_steps", "_program"))):  # fmt: skip
+        for module, names in ((reduction_launch, ("_stages", "build")), (arg_reduction_launch, ("_steps", "_program")),
+                              (scan_launch, ("_steps", "_program"))):  # fmt: skip
             for name in names:
-                getattr(room, name).cache_clear()
+                getattr(module, name).cache_clear()
 
     def passes(processors: int, matrices: Iterable[str] = (), *, copies: bool = False) -> None:
         forget()

@@ -1,7 +1,7 @@
 // The position of a reduction's largest (or smallest) element, the first if several are equal.
-// Idea: a reduction finds the value; then only the first stretch that contains it is searched for its position. In
-// columns each lane keeps the best element so far and its position; stretches are compared by element and, where those
-// are equal, by place: so the order in which they are combined does not matter. A NaN is better than any number.
+// Idea: a reduction finds the value; then only the first stretch that contains it is searched for the position. In
+// columns each lane keeps the best element so far and its position; stretches are compared by element and, if those are
+// equal, by position, so that the order of combining them does not matter. A NaN is better than any number.
 // Source: as reduce.metal; the pair of value and index is the usual monoid of "argmax".
 #pragma once
 #include <metalnb/reduce.metal>
@@ -56,7 +56,7 @@ inline uint first_in_group(uint found, Part part, threadgroup uint* places, uint
     return first;
 }
 
-// Rows: a SIMD-group finds the best of a stretch. If that is the entire row, it searches it for the position.
+// Rows: a SIMD-group finds the best of a stretch, and searches it for the position if it is the entire row.
 template <typename Order, typename T>
 kernel void argreduce_rows(device const memory_of<T>* x, device value_of<T>* values, device long* out,
                            constant Reduction& r, uint group [[threadgroup_position_in_grid]],

@@ -1,5 +1,5 @@
 // Attention: softmax(q k^T) v, without ever storing the matrix of scores. Idea: a SIMD-group takes 32 queries, one per
-// lane, and goes once through the keys, eight at a time. A key and its value are the same for all lanes, so each is
+// lane, and makes one pass over the keys, eight at a time. A key and its value are the same for all lanes, so each is
 // loaded once for 32 queries. The sum of values is kept relative to the largest score so far, and scaled down when a
 // larger one is found. Source: T. Dao et al., "FlashAttention", 2022; M. Milakov and N. Gimelshein, "Online normalizer
 // calculation for softmax", 2018.

@@ -104,7 +104,7 @@ kernel void attend_part(device const memory_of<T>* q, device const memory_of<T>*
     }
 }
 
-/// Combines the parts of a query in a SIMD-group.
+/// Combine the parts of a query in a SIMD-group.
 template <typename T>
 kernel void attend_together(device const float* parts, device memory_of<T>* out, constant Attention& a,
                             uint row [[threadgroup_position_in_grid]], uint lane [[thread_index_in_simdgroup]]) {

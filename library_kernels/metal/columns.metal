@@ -1,5 +1,5 @@
-// C = A B for few rows of A on a GPU, as in vector times matrix: nearly all the time goes into reading B, which needs
-// very many loads in flight. So B is split in both directions. A threadgroup takes a strip of columns and a part of K;
+// C = A B for few rows of A on a GPU, as in vector times matrix. Nearly all the time goes into reading B, which needs
+// many loads in flight. So B is split in both directions. A threadgroup takes a strip of columns and a part of K;
 // its SIMD-groups interleave along K, and each lane sums a few columns. The SIMD-groups' sums are added in threadgroup
 // memory, the parts of K in add_parts.
 //

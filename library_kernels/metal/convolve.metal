@@ -138,7 +138,7 @@ kernel void convolve(device const float*  x      [[buffer(0)]],
     else sums<C, 8, W>(x, weight, bias, out, c, terms, own, c.large * R + (group.y - c.large) * 8, group.z, lane);
 }
 
-/// For groups of one channel: an element contributes to a few sums only, and laying it out would be half the work.
+/// For groups of one channel, where an element contributes to few sums, and laying it out would be half the work.
 struct Channels {
     long x, weight, bias, out;    // where these begin
     uint height, width;           // of an image

@@ -1,6 +1,6 @@
-// Depthwise convolutions, on a GPU. An element contributes to a few sums only, so there is nothing to gain from a
-// matrix product: the loads take the time. Each thread computes a few outputs of a column, with all loads in flight at
-// once: with 3 x 3 windows four outputs share 18 elements; one by one they would read 36.
+// Depthwise convolutions, on a GPU. An element contributes to few sums, so a matrix product would gain nothing:
+// the loads take the time. Each thread computes a few outputs of a column, with all loads in flight at
+// once: with 3 x 3 windows, four outputs share 18 elements; separately they would read 36.
 //
 // Source: P. Zhang, E. Lo, B. Lu, "High Performance Depthwise and Pointwise Convolutions on Mobile Devices", AAAI 2020.
 #include <metal_stdlib>

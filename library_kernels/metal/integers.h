@@ -1,5 +1,5 @@
-// Integer arithmetic that is defined for every operand, as in NumPy: a processor would stop the program at a division
-// by zero, and C++ leaves overflow undefined (C++14, 5.6 and 5.8).
+// Integer arithmetic that is defined for every operand, as in NumPy: a division by zero
+// would stop the program, and C++ leaves overflow undefined (C++14, 5.6 and 5.8).
 #pragma once
 #include <metal_stdlib>
 using namespace metal;
@@ -30,7 +30,7 @@ inline T negated(T x) { return T(wrapping_t<T>(0) - wrapping_t<T>(x)); }
 template <typename T>
 constexpr bool is_negative_one(T x) { return T(-1) < T(0) && x == T(-1); }
 
-// A safe divisor: 1 in place of 0, and in place of -1, by which the least number cannot be divided.
+// A safe divisor: 1 replaces 0, and -1, by which the smallest number cannot be divided.
 template <typename T>
 inline T divisor(T y) { return y == T(0) || is_negative_one(y) ? T(1) : y; }
 
@@ -55,7 +55,7 @@ inline T remainder_towards_zero(T x, T y) {
     return y == T(0) || is_negative_one(y) ? T(0) : r;
 }
 
-// The largest number that divides both, and the least that both divide, by Euclid's algorithm on their magnitudes.
+// The greatest common divisor and the least common multiple, by Euclid's algorithm on the magnitudes.
 template <typename T>
 inline unsigned_t<T> magnitude_of(T x) { return x < T(0) ? unsigned_t<T>(negated(x)) : unsigned_t<T>(x); }
 template <typename T>

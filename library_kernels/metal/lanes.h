@@ -1,4 +1,4 @@
-// What the lanes of a SIMD-group learn about each other from ballots: which lanes vote, and which hold the same number.
+// Functions of ballots: which lanes vote, and which lanes hold the same number.
 // Source: Adinets, Merrill, "Onesweep: A Faster Least Significant Digit Radix Sort for GPUs", 2022, 4.2.
 #pragma once
 #include <metal_stdlib>

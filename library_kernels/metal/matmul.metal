@@ -7,8 +7,8 @@
 // F. Van Zee, R. van de Geijn, "BLIS: A Framework for Rapidly Instantiating BLAS Functionality", ACM TOMS 41 (2015).
 #include <metalnb/product.h>
 
-/// R rows and W panels of C, `deep` elements of K at a time, of which K is a multiple. With `edge` only `columns` of
-/// their columns exist, and the lanes beyond stay idle.
+/// R rows and W panels of C, `deep` elements of K at a time; K is a multiple of `deep`. With `edge` only `columns`
+/// columns exist, and the lanes beyond stay idle.
 template <typename T, typename Acc, typename C, ushort R, ushort W, bool edge, ushort deep = 1>
 inline void tile(device const memory_of<T>* a, device const memory_of<T>* b, device memory_of<C>* c, constant Product& p,
                  uint K, uint columns, uint lane) {
@@ -101,8 +101,8 @@ inline void tile_along(device const memory_of<T>* a, device const memory_of<T>* 
 
 /// C = A B for a packed B and rows of A along K, at least R of them. Each SIMD-group, a threadgroup by itself, makes a
 /// block of rows of W panels, R at a time; if fewer than R are left, the last R overlap those before. Products of 500²
-/// to 1,024² take 1.5 to 1.75 times as long with `matmul`, whose twelve rows of one panel need more loads for as many
-/// sums.
+/// to 1,024² take 1.5 to 1.75 times as long with `matmul`, whose twelve rows of one panel need more loads for the same
+/// number of sums.
 ///
 /// Threadgroups: x is the W panels, z the block, the part of K and the product of the batch.
 template <typename T, typename Acc, typename C, ushort R, ushort W>
@@ -139,7 +139,7 @@ inline void strip(device const memory_of<T>* a, device const memory_of<T>* b, de
     else tile<T, Acc, C, R, W, true>(a, b, c, p, K, columns, lane);
 }
 
-/// C = A B for few rows, where reading B is all the work: each SIMD-group computes 4 rows of S panels, and so reads
+/// C = A B for few rows, where reading B takes all the time: each SIMD-group computes 4 rows of S panels, and so reads
 /// long stretches of B's rows in place.
 ///
 /// Threadgroups: x is the 4 rows, so that SIMD-groups that run together read the same part of B; y the S panels; z the

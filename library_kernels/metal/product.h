@@ -16,7 +16,7 @@ struct Product {
     long b_k, b_panel;    // from one row of B, and from one panel, to the next; C's rows are contiguous
 };
 
-/// What a SIMD-group works on.
+/// A SIMD-group's part of the product.
 struct Part {
     uint batch;  // which product of the batch
     uint block;  // which block of rows

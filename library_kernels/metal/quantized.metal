@@ -1,5 +1,5 @@
 // Weights in blocks of 32 along K, each with a scale and, unless they are symmetric, a minimum: 4 or 8 bits for an element
-// instead of 16 or 32. Products with few vectors read little else, and so are faster in proportion.
+// instead of 16 or 32. Products with few vectors read little else, so they are faster in proportion.
 //
 // Idea: w = scale q + minimum within a block, so a block's part of a dot product is scale (q · x) + minimum (sum of x). A GPU's
 // lane takes 8 bytes of R rows at a time. It unpacks q without conversions, which GPUs do at a quarter of the rate of

@@ -8,14 +8,14 @@
 // a threadgroup share rows and split K; sums are floats, scaled once for each unit.
 //
 // Source: E. Frantar et al., "MARLIN: Mixed-Precision Auto-Regressive Parallel Inference on Large Language Models", 2024,
-// whose weights are unpacked for tensor cores, and scaled as halves; the columns apart are ours.
+// whose weights are unpacked for tensor cores and scaled as halves; the separate columns are ours.
 #include <metal_stdlib>
 #include <metalnb/matrix_elements.h>
 #include <metalnb/quantized.h>
 #include <metalnb/storage.h>
 using namespace metal;
 
-/// How the bits of a word become elements: two `planes`, whose products are summed apart, of two pairs each.
+/// How the bits of a word become elements: two `planes` of two pairs each, whose products are summed separately.
 template <typename T, ushort bits> struct Unpacking {  // of half
     static constexpr constant ushort PLANES = bits == 4 ? 2 : 1;
     static constexpr constant float OFFSET = 0;  // of each element
@@ -34,13 +34,13 @@ template <ushort bits> struct Unpacking<bfloat, bits> {
     static float joined(float first, float second) { return bits == 4 ? first + second : fma(second, 16.0f, first); }
 };
 
-/// What a lane reads at once: a unit of each of its rows, with scale and minimum.
+/// A lane's loads of one step: a unit of each of its rows, with scale and minimum.
 template <typename S, ushort ROWS> struct Units {
     uint4 words[ROWS];
     memory_of<S> scales[ROWS], minima[ROWS];
 };
 
-/// A lane's rows of the weights: 8 apart, beginning with `first`; the last one instead of those beyond the end.
+/// A lane's rows of the weights, 8 apart from `first`; the last one replaces those beyond the end.
 template <typename S, ushort bits, bool symmetric, ushort ROWS> struct WeightRows {
     static constexpr constant uint UNIT = 128 / bits, SHARED = bits / 4;  // elements of a unit; units that share a scale
     device const uint4* words;

@@ -32,12 +32,12 @@ struct Reduction {
 
 // ---- Monoids ---------------------------------------------------------------------------------------------------------
 //
-// element   what is read (a tag of storage.h)       part   what a lane adds up within a block
-// result    what is written                         acc    what blocks, lanes and stretches add up to
+// element   the type read (a tag of storage.h)      part   a lane's running value within a block
+// result    the type written                        acc    the running value of blocks, lanes and stretches
 // load      an element as a part; `about` is a value of its reduction, such as its mean: OWN
 // combine   associative and commutative             finish the total as a result
 
-// Whether one of them is a NaN. Fast math may assume not, so this tests the bits.
+// Whether one of them is NaN. Fast math may assume that none is, so this tests the bits.
 template <typename T> inline bool unordered(T, T) { return false; }
 #if __FINITE_MATH_ONLY__
 inline bool unordered(float a, float b) { return max(as_type<uint>(a) << 1, as_type<uint>(b) << 1) > 0xFF000000u; }

@@ -1,8 +1,8 @@
 // Scans combine every element with all before it: running sums and products, by any monoid of reduce.metal.
 // Idea: reduce, then scan. One dispatch reduces each stretch of a row to its total, a second scans the few totals, and
-// a third scans each stretch, starting from the total before it. Nothing waits for another threadgroup, in whatever
-// order they run. Source: D. Merrill and A. Grimshaw, "Parallel Scan for Stream Architectures", 2009; across the lanes
-// of a SIMD-group, W. D. Hillis and G. L. Steele, "Data Parallel Algorithms", CACM 29 (1986).
+// a third scans each stretch, starting from the total before it. No threadgroup waits for another, so
+// they may run in any order. Source: D. Merrill and A. Grimshaw, "Parallel Scan for Stream Architectures", 2009; across
+// the lanes of a SIMD-group, W. D. Hillis and G. L. Steele, "Data Parallel Algorithms", CACM 29 (1986).
 #pragma once
 #include <metalnb/reduce.metal>
 

@@ -1,6 +1,6 @@
 // Search and compaction. searchsorted: each thread finds its value in the sorted array by binary search. nonzero and
 // unique keep some elements in order: each SIMD-group counts those of its stretch, the counts are added up, and then it
-// writes them; each lane's position is the number of votes below it in a ballot. Source: Billeter, Olsson, Assarsson,
+// writes them; a lane's position is the votes below it in a ballot. Source: Billeter, Olsson, Assarsson,
 // "Efficient Stream Compaction on Wide SIMD Many-Core Architectures", 2009.
 #include <metalnb/lanes.h>
 #include <metalnb/order.h>

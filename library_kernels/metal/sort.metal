@@ -168,7 +168,7 @@ kernel void sort_short(device const U* keys [[buffer(0)]],
     for (ushort i = 0; i < SIMD; ++i) {
         const U other = key_of_lane(mine, i);
         const bool first = other < mine || (other == mine && i < lane);
-        place += first && i - start < n;  // i < start wraps around, and is not in the row either
+        place += first && i - start < n;  // i < start wraps around, and is also outside the row
     }
     if (valid) {
         sorted[row * n + place] = key;

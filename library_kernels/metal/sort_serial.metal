@@ -1,6 +1,6 @@
 // Radix sort for devices whose threads are cores: the passes of sort.metal, but one thread owns a tile, counts its
-// digits and then moves each key to its digit's next free position. A GPU would leave 31 lanes of 32 idle. Lanes that
-// vote take 1.1 to 1.3 times as long on a CPU for a row of up to 2^20 keys, 1.9 for keys of 16 bits, 2.5 for rows of
+// digits and then moves each key to its digit's next free position. On a GPU, 31 of 32 lanes would be idle. Voting
+// lanes take 1.1 to 1.3 times as long on a CPU for a row of up to 2^20 keys, 1.9 for keys of 16 bits, 2.5 for rows of
 // 64. Source: Satish, Harris, Garland, "Designing Efficient Sorting Algorithms for Manycore GPUs", 2009, without its
 // lanes.
 #include <metalnb/radix.h>

@@ -84,7 +84,7 @@ kernel void tile_scatter(device const U* keys [[buffer(0)]],
     uint place[EACH<U>];
     const uint own = simd * SIMD * EACH<U> + lane;  // a SIMD-group's keys are adjacent
     UNROLL for (uint k = 0; k < EACH<U>; ++k) key[k] = own + k * SIMD < count ? keys[own + k * SIMD] : U(0);
-    // rank_keys, inlined by hand: as a function it would take more registers than available.
+    // rank_keys, inlined by hand, as a function would need more registers than there are.
     UNROLL for (uint k = 0; k < EACH<U>; ++k) place[k] = peers_of(digit_of(key[k], pass.shift), own + k * SIMD < count, 8);
     UNROLL for (uint k = 0; k < EACH<U>; ++k) {
         const bool valid = own + k * SIMD < count;

@@ -71,7 +71,7 @@ def nanvar(
     x: Array, /, axis: Any = None, *, dtype: Any = None, correction: float = 0.0, keepdims: bool = False,
     ddof: float | None = None,
 ) -> Array:  # fmt: skip
-    """Variance of the elements that are not NaN, or NaN if at most `correction` are. Parameters as for `var`.
+    """Variance of the elements that are not NaN; NaN unless more than `correction` remain. Parameters as for `var`.
 
     `dtype` converts the elements first; `ddof` is NumPy's name for `correction`.
     """

@@ -1,8 +1,8 @@
 """The engines, which run kernels.
 
-Input: a kernel's text (a `Unit`), memory, arguments and grids. Output: a dispatch in flight. Nothing here knows NumPy's
-dtype rules, arrays or callable kernels. A new engine is a package next to the others and a row in `REGISTRY`; the rest
-of metalnb may use it only through ``base.py``.
+Input: a kernel's text (a `Unit`), memory, arguments and grids. Output: a dispatch in flight. Engines know nothing of
+NumPy's dtype rules, arrays or callable kernels. A new engine is a package here and a row in `REGISTRY`; the rest of
+metalnb uses it only through ``base.py``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The interface between metalnb and the engines that run its kernels: no NumPy semantics, arrays or display below it.
+"""The interface between metalnb and its engines, below which there are no NumPy semantics, arrays or display.
 
 An engine is a package in this folder that implements `Engine` and contains its target's texts, headers and passes;
 ``REGISTRY`` in ``engine_choice.py`` has a row for it. ``tests/engines/test_engine_conformance.py`` specifies what each
@@ -38,9 +38,9 @@ class Caps:
     threadgroup_memory : int
         Bytes of threadgroup memory: Metal's 32 KiB on every engine, so that cells stay portable.
     clock : {"device", "wall"}
-        "device" when the device's own clock can time a dispatch: the engine is then a `Clocked` one.
+        "device" if the device's clock can time a dispatch; the engine then implements `Clocked`.
     msl : tuple of int
-        The highest version of the language that it accepts.
+        The newest version of the language that it accepts.
     shared : bool
         Whether the host and the device share memory. Where they do not, see `Engine.alloc`.
     offsets : bool
@@ -51,15 +51,15 @@ class Caps:
         Whether each thread has its own core, so that one thread working sequentially is faster than the lanes of a
         SIMD-group in lockstep.
     processors : int
-        The least number of threadgroups, of any size, that run at once: a GPU's processors; 0 if unknown.
+        The number of threadgroups of any size that can always run at once, a GPU's processors; 0 if unknown.
     stops : bool
-        Whether a checked kernel can be stopped: the ``timeout`` of a call.
+        Whether a checked kernel can be stopped, by a call's ``timeout``.
     nominal : tuple of 2 float or None
         The device's memory bandwidth in B/s and its FLOP/s, as reported by its driver.
     last_cache : int
         Bytes of the device's last-level cache; 0 if unknown.
     pointers : bool
-        Whether a struct may hold pointers (MSL 2.13, argument buffers); the engine is then an `Addressing` one.
+        Whether a struct may hold pointers (MSL 2.13, argument buffers); the engine then implements `Addressing`.
     prints : bool
         Whether kernels' log messages (MSL 6.17) are shown.
     matrices : frozenset of str
@@ -107,7 +107,7 @@ class Binary(Protocol):
 
 
 class Ticket(Protocol):
-    """A dispatch in flight. It keeps the memory in use alive: destroying it may block until the dispatch is done.
+    """A dispatch in flight. It keeps the memory in use alive, and destroying it may block until the dispatch is done.
 
     Attributes
     ----------
@@ -117,9 +117,9 @@ class Ticket(Protocol):
         True if the ticket need not be kept: the engine limits the dispatches in flight and frees memory in their order,
         and waiting for a later one waits for this one.
     elapsed : callable
-        Returns the seconds that the dispatch took: None while it runs, NaN if it failed. It is the device's time, or
-        without a device clock the time from the launch to the end of the wait (see `Stopwatch`). It keeps neither the
-        ticket nor any memory alive.
+        Returns the dispatch's duration in seconds: None while it runs, NaN if it failed. The device's clock measures
+        it; without one, it is the time from the launch to the end of the wait (see `Stopwatch`). The callable keeps
+        neither the ticket nor any memory alive.
     """
 
     @property
@@ -171,7 +171,7 @@ class Engine(Protocol):
     Attributes
     ----------
     name : str
-        As in the registry; with an index from the second device on: ``"cuda:1"``.
+        As in the registry; from the second device on with an index, as in ``"cuda:1"``.
     caps : Caps
     observers : tuple of callable
         Called by `launch` for each dispatch; `Observable` does so. Add one with `observation.observe`.
@@ -190,11 +190,11 @@ class Engine(Protocol):
         ...
 
     def text(self, unit: Unit) -> str:
-        """Return the text that the target's compiler gets for a kernel, for people to read."""
+        """Return the text that the target's compiler receives for a kernel, for display."""
         ...
 
     def expect(self) -> None:
-        """Prepare to compile, because a new cell is being parsed. Must return immediately and not raise."""
+        """Prepare to compile, as a new cell is being parsed. Must return immediately and not raise."""
         ...
 
     def compile(self, unit: Unit) -> Binary:
@@ -226,7 +226,7 @@ class Engine(Protocol):
     def bind(self, memory: Any) -> Any:
         """Return a faster form of an argument for `launch`: an array of bytes from `alloc`, or a constant record.
 
-        It is for memory that is passed many times. The form has the memory's ``nbytes`` and keeps the memory alive.
+        Use it for memory that is passed many times. The form has the memory's ``nbytes`` and keeps the memory alive.
         """
         ...
 
@@ -323,12 +323,12 @@ class SharedMemory:
         into[:] = np.frombuffer(memory, np.uint8)[offset : offset + into.size]
 
     def copy_within(self, target: Any, offset: int, source: Any, start: int, nbytes: int) -> None:
-        """Copy bytes between two parts of an engine's memory, or within one."""
+        """Copy bytes between two blocks of an engine's memory, or within one."""
         self.copy_in(target, offset, np.frombuffer(source, np.uint8)[start : start + nbytes])
 
 
 def compiled(engine: Engine, unit: Unit) -> Binary:
-    """Compile a kernel from the needed part of its cell, or from the entire cell if the compiler misses something.
+    """Compile a kernel from the parts of its cell that it needs, or from the entire cell if a declaration is missing.
 
     Raises
     ------
@@ -337,7 +337,7 @@ def compiled(engine: Engine, unit: Unit) -> Binary:
     try:
         return engine.compile(unit)
     except CompileError as error:
-        about = f"'{unit.signature.name}': "  # in the kernel itself: the entire cell would be refused as well
+        about = f"'{unit.signature.name}': "  # an error in the kernel itself remains with the entire cell
         whole = replace(unit, whole=True)
         if error.message.startswith(about) or unit.texts == whole.texts:
             raise

@@ -1,4 +1,4 @@
-"""Choose the engine: the one that the user chose, the one that the environment names, or the first that can run."""
+"""Choose the engine: the user's choice, the environment's, or the first that can run."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ REGISTRY = {
     "cpu": "metalnb.engine.cpu",
 }
 
-RENAMED = {"native": "cpu"}  # names that sources and pickles may still contain
+RENAMED = {"native": "cpu"}  # former names, which sources and pickles may still contain
 
 _lock = threading.RLock()
 _chosen: list[str] = []
@@ -37,7 +37,7 @@ def _open(name: str) -> Engine:
 
 
 def _split(name: str) -> tuple[str, str, str]:
-    """Split a name into the engine's, which may contain a colon, the last colon, and the device's index."""
+    """Split a name at its last colon into the engine's name, which may contain colons, and the device's index."""
     return (name, "", "") if name in REGISTRY else name.rpartition(":")
 
 

@@ -1,4 +1,4 @@
-"""Observe an engine's dispatches: those of cells and of the library's arrays all go through `Engine.launch`.
+"""Observe an engine's dispatches: those of cells and of arrays all go through `Engine.launch`.
 
 Observers record as little as possible, since the dispatch waits for them. Without observers, the cost is a test of an
 empty tuple.
@@ -25,7 +25,7 @@ class Observable:
     observers: tuple[Observer, ...] = ()
 
     def expect(self) -> None:
-        """Announce that a kernel will be compiled soon: an engine whose compiler is slow to start can start it now."""
+        """Announce that a kernel will be compiled soon, so that an engine with a slow compiler can start it."""
 
     def bind(self, memory: Any) -> Any:
         """Return the form in which `launch` takes memory fastest; by default the memory itself."""

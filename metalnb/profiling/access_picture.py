@@ -137,7 +137,7 @@ def _cell(column: int, y: float, tall: int, lanes: list[int]) -> str:
 
 
 def _banks(cells: dict[tuple[int, int], list[int]], columns: int, y: float) -> list[str]:
-    """Write under each bank how many words it must deliver."""
+    """Label each bank with the number of words that it must deliver."""
     counts = [sum(column == c for _, column in cells) for c in range(columns)]
     most = max(counts)
     parts = [_text(_LEFT - 6, y + 16, "words", "end")]

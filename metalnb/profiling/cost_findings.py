@@ -1,4 +1,4 @@
-"""The three highest costs of a profile in words, each with its line, a count and a remedy."""
+"""Describe the three highest costs of a profile, each with its line, a count and a remedy."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["ProfileFinding", "findings"]
 
 _MOST = 3
 _WORTH = 0.03  # fraction of all cycles: a lower cost is not reported
-_APART = 1.5  # times the fewest sectors that would hold the bytes
+_APART = 1.5  # multiples of the fewest sectors that hold the bytes
 _FEW_LANES = 24
 _WAITED = 0.15
 _REREAD = 8  # times that each byte is transferred
@@ -36,7 +36,7 @@ class ProfileFinding:
     line : int
     kind : {"uncoalesced", "conflicts", "atomics", "divergence", "waiting", "reread", "narrow", "private", "idle"}
     sentence : str
-        Line, count and remedy; also the result of `str`.
+        Line, count and remedy; also returned by `str`.
     cycles : float
         Its cost, in the unit of `LineCost.cycles`.
     access : AccessCost or None

@@ -1,4 +1,4 @@
-"""The records of what a kernel's lines cost: counts over the entire dispatch, and figures derived from them."""
+"""Records of the cost of a kernel's lines: counts over the entire dispatch, and figures derived from them."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ class AccessCost:
 
     @property
     def cycles(self) -> float:
-        """Its cost to a processor, for sorting."""
+        """The cost to a processor, for sorting."""
         return self.sectors * _SECTOR + (self.passes + self.contended) * _PASS + self.runs * _OPERATION
 
 
@@ -115,7 +115,7 @@ class LineCost:
     runs : int
         How often a SIMD-group executed it.
     lanes : float
-        How many of 32 were active, on average over its instructions.
+        How many of 32 lanes were active, on average over the line's instructions.
     flops : int
         Additions, subtractions, multiplications and divisions of floats by all lanes; a fused multiply-add is two.
     special : int
@@ -168,7 +168,7 @@ class LineCost:
 
     @property
     def cycles(self) -> float:
-        """Its cost to a processor, to sort lines by; inactive lanes cost as much as active ones."""
+        """The cost to a processor, for sorting lines; inactive lanes cost as much as active ones."""
         share = 1 / max(1.0, self.lanes)
         plain = self.operations - self.special
         own = share * (plain * _OPERATION + self.special * _SPECIAL + self.private * _SECTOR)
@@ -207,7 +207,7 @@ class BufferUse:
     distinct : int
         Bytes of it that were read or written at least once.
     read, written : int
-        Bytes in sectors of 32 that had to be read, and written, at least once: the traffic if caches kept everything.
+        Bytes in sectors of 32 that had to be read, and written, at least once: the traffic with perfect caches.
     asked : int
         Bytes that all lanes requested.
     """

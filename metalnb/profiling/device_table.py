@@ -1,6 +1,6 @@
-"""GPUs: the figures that a profile is compared with, each with its source and whether its maker publishes it.
+"""Figures of GPUs that a profile is compared with, each with its source and whether the maker publishes it.
 
-A figure that its maker does not publish was measured by others, or derived: its `Figure.public` is False, and results
+A figure that the maker does not publish was measured by others, or derived. Its `Figure.public` is False, and results
 computed from it are marked.
 """
 
@@ -42,23 +42,23 @@ class DeviceFigures:
     clock : Figure
         Hz.
     lanes : Figure
-        Floating-point operations of 32 bits that a processor begins in a cycle; a fused multiply-add is one.
+        32-bit floating-point operations that a processor issues per cycle; a fused multiply-add is one.
     integers, specials : Figure
-        Integer operations, and special functions, likewise.
+        The same for integer operations and special functions.
     bandwidth : Figure
         The memory's, in B/s.
     shared : Figure
-        Bytes of threadgroup memory that a processor moves in a cycle.
+        Bytes of threadgroup memory that a processor moves per cycle.
     lines : Figure
-        Lines of 128 bytes of device memory that a processor's loads and stores can access in a cycle.
+        Lines of 128 bytes of device memory that a processor's loads and stores can access per cycle.
     threads, registers, memory, groups : Figure
         A processor's limits: resident threads, registers of 32 bits, bytes of threadgroup memory, resident
         threadgroups.
     fixed : bool
-        Whether registers and threadgroup memory are set aside for a threadgroup while it runs; not so in Apple's
+        Whether registers and threadgroup memory are reserved for a threadgroup while it runs, unlike in Apple's
         family 9 ("Dynamic Caching").
     reserved : Figure
-        Bytes of threadgroup memory that a processor takes for each threadgroup besides the kernel's own.
+        Bytes of threadgroup memory that a processor reserves per threadgroup besides the kernel's own.
     """
 
     name: str
@@ -99,7 +99,7 @@ def _apple(name: str, processors: int, gigahertz: float, gigabytes: float, *, fi
     )  # fmt: skip
 
 
-# By compute capability: floating-point operations begun in a cycle; then threads, KB of threadgroup memory, and
+# By compute capability: floating-point operations issued per cycle; then threads, KB of threadgroup memory, and
 # threadgroups per processor.
 _CAPABILITIES = {
     "7.5": (64, 1024, 64, 16), "8.0": (64, 2048, 164, 32), "8.9": (128, 1536, 100, 24), "9.0": (128, 2048, 228, 32),

@@ -1,4 +1,4 @@
-"""The counts of the latest profiles, for later timings of the same dispatch, which do not count it again."""
+"""The counts of the latest profiles, for later timings of the same dispatch to use."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def known_from(profile: Profile) -> KnownCounts:
 
 
 def remember(dispatch: Dispatch, profile: Profile) -> None:
-    """Keep a dispatch's counts, in place of those of an earlier profile of the same grid."""
+    """Keep a dispatch's counts, replacing those of an earlier profile of the same grid."""
     unit = dispatch.kernel.unit
     key = id(unit), dispatch.grid, dispatch.threadgroup
     _known.pop(key, None)

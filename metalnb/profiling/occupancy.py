@@ -19,7 +19,7 @@ _GRANULE = 8  # the multiple to which a thread's registers are rounded up
 
 @dataclass(frozen=True, slots=True)
 class Occupancy:
-    """How full a processor is with a kernel's threadgroups.
+    """A processor's occupancy by a kernel's threadgroups.
 
     Attributes
     ----------

@@ -33,7 +33,7 @@ def profile(
     """Count the cost of a kernel's call, line by line.
 
     A notebook shows the source with a heat map in the gutter and the figures beside each line; a click on an access
-    draws its 32 lanes and where they fall in memory. Nothing is timed: the counts are those of a GPU's SIMD-groups of
+    draws its 32 lanes and their positions in memory. Nothing is timed: the counts are those of a GPU's SIMD-groups of
     32, and do not depend on this machine.
 
     Parameters

@@ -209,7 +209,7 @@ def _opened(access: AccessCost, number: int, banks: int) -> str:
 
 
 def _figures(access: AccessCost) -> str:
-    """Return what an access costs each time, with bad figures in bold."""
+    """Return the cost of each execution of an access, with bad figures in bold."""
     runs = max(1, access.runs)
     said = [f"{access.kind}, {access.space or 'other'} memory"]
     if access.passes:

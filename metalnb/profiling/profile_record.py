@@ -18,8 +18,8 @@ DEVICES_SHOWN = ("M2", "NVIDIA H100 SXM")
 class Profile(Rendered):
     """The cost of a kernel's call, line by line: counted, not timed. Figures are for the entire dispatch.
 
-    A notebook shows the source with the figures beside each line. `findings` has the advice in words, `time_bounds` of
-    `metalnb.profiling` the least times that a device needs.
+    A notebook shows the source with the figures beside each line. `findings` describes what to improve, and
+    `metalnb.profiling.time_bounds` gives lower bounds on a device's time.
 
     Attributes
     ----------
@@ -95,7 +95,7 @@ class Profile(Rendered):
 
     @property
     def bytes(self) -> int:
-        """The least number of bytes that memory must move: each sector once."""
+        """The minimum traffic in bytes: each sector once."""
         return self.read + self.written
 
     @property
@@ -105,7 +105,7 @@ class Profile(Rendered):
 
     @property
     def intensity(self) -> float:
-        """Floating-point operations for each byte that memory must move."""
+        """Floating-point operations per byte of minimum traffic."""
         return self.flops / self.bytes if self.bytes else 0.0
 
     @property

@@ -65,7 +65,7 @@ def totals(profile: Profile) -> Iterator[tuple[str, str]]:
 
 
 def _filled(profile: Profile) -> Iterator[str]:
-    """Return how full a processor of each device is, in words."""
+    """Describe the occupancy of each device's processors."""
     for device in profile.devices:
         full = occupancy(profile, device)
         if full is not None:
@@ -79,7 +79,7 @@ def _intensity(profile: Profile) -> str:
 
 
 def count(number: float) -> str:
-    """Abbreviate a count: ``12.3 M``; below 10,000 it stays as it is."""
+    """Abbreviate a count: ``12.3 M``; below 10,000 it is unchanged."""
     if number < _EXACT:
         return f"{round(number):,}"
     size, prefix = next(unit for unit in _UNITS if number >= 0.9995 * unit[0])

@@ -1,4 +1,4 @@
-"""An access whose lanes are far apart: its pattern, in words, and the remedy."""
+"""Describe the pattern of an uncoalesced access, and the remedy."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from .profile_record import Profile
 
 __all__ = ["padding_for", "spread_words"]
 
-_STEPS = 8  # accesses per SIMD-group from which they count as a loop's
-_AGAIN = 4  # times that a sector is transferred if a loop uses it piece by piece
+_STEPS = 8  # accesses per SIMD-group; more are taken for a loop's
+_AGAIN = 4  # transfers of a sector if a loop uses it piece by piece
 _MOST_PADDING = 32  # elements
 _LOOKED_UP = "Sort the lookups, or stage the table through threadgroup memory"
 _WIDER = f"Make threadgroups {LANES} wide, so that a SIMD-group stays in one row"
@@ -23,7 +23,7 @@ _TOGETHER = (
 
 
 def spread_words(access: AccessCost, profile: Profile) -> tuple[str, str]:
-    """Return the pattern of an access to device memory, in words, and the remedy."""
+    """Describe the pattern of an access to device memory, and the remedy."""
     apart = access.apart
     if apart is None:
         return "the lanes' addresses are scattered", _LOOKED_UP
@@ -63,7 +63,7 @@ def _goes_along(access: AccessCost, profile: Profile, steps: float) -> bool:
 
 
 def padding_for(access: AccessCost, profile: Profile) -> int:
-    """Return by how many elements to make the rows of an array in threadgroup memory longer, to avoid conflicts.
+    """Return the padding, in elements, for rows of an array in threadgroup memory that avoids conflicts.
 
     A row is assumed to be as long as the distance between adjacent lanes, rounded up to words. All accesses of the
     array are counted: a padding may help a column and harm a row. 0 if no padding removes half of the conflicts.

@@ -1,9 +1,9 @@
-"""The least time that a device needs, resource by resource: counts over rates. A model, never a measured time.
+"""Lower bounds on a device's time, resource by resource: counts divided by rates. A model, never a measured time.
 
 Each bound assumes that its resource is always busy and that all others cost nothing; a kernel takes at least as long as
 the greatest bound. A threadgroup runs on one processor, so with fewer threadgroups than processors the others are idle.
-Caches are assumed to be perfect: each sector of memory is transferred once. Latency, launches and the order of
-instructions are left out.
+Caches are assumed to be perfect: each sector of memory is transferred once. Latency, launches and instruction order are
+ignored.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ from .profile_record import Profile
 
 __all__ = ["ResourceBound", "busy_processors", "estimate_text", "most_needed", "time_bounds"]
 
-_PASS = 128  # bytes that one pass over 32 banks moves
+_PASS = 128  # bytes moved by one pass over 32 banks
 _SEVERAL = 1.5
 
 
 @dataclass(frozen=True, slots=True)
 class ResourceBound:
-    """The least time that one resource needs.
+    """A lower bound on the time of one resource.
 
     Attributes
     ----------
     resource : {"memory", "loads and stores", "threadgroup memory", "arithmetic", "integers", "special functions"}
     seconds : float
     line : int
-        The line that takes the largest part of it; 0 if unknown.
+        The line with the largest share of it; 0 if unknown.
     why : str
-        What makes that line costly, besides its operations.
+        Why that line is costly, besides its operations.
     public : bool
         Whether all figures behind it are published by the device's maker.
     """
@@ -97,7 +97,7 @@ def time_bounds(profile: Profile, device: str | DeviceFigures) -> tuple[Resource
 
 
 def estimate_text(profile: Profile, device: str) -> str:
-    """Return it in words: ``on an M2, estimate: at least 97 µs for threadgroup memory (8-way conflicts, …)``."""
+    """Describe the bound: ``on an M2, estimate: at least 97 µs for threadgroup memory (8-way conflicts, …)``."""
     bounds = time_bounds(profile, device)
     if not bounds:
         return f"on {_an(device)}, estimate: nothing that takes time"
@@ -112,7 +112,7 @@ def estimate_text(profile: Profile, device: str) -> str:
 
 
 def most_needed(profile: Profile) -> str:
-    """Return what takes longest on the profile's devices, ``memory on an M2 (line 3)``, and which are not filled."""
+    """Describe the bottleneck on the profile's devices, ``memory on an M2 (line 3)``, and which are not filled."""
     devices: dict[str, list[str]] = {}
     idle = []
     for name in profile.devices:
@@ -129,7 +129,7 @@ def most_needed(profile: Profile) -> str:
 
 
 def _busy(profile: Profile, bounds: tuple[ResourceBound, ...], device: DeviceFigures) -> Iterator[str]:
-    """Return how busy the device is, in words: its memory and its processors."""
+    """Describe how busy the device's memory and processors are."""
     memory = next((b for b in bounds if b.resource == "memory"), None)
     if memory is not None:
         yield f"memory is busy at most {percent(memory.seconds / bounds[0].seconds)} of the time"
@@ -146,7 +146,7 @@ def _most(profile: Profile, name: str) -> int:
 
 
 def _scattered(profile: Profile) -> tuple[int, str]:
-    """Return the line whose accesses take most cache lines, and how many each time, if fewer would do."""
+    """Return the line whose accesses touch the most cache lines, and how many per access, if fewer suffice."""
     access = max(profile.accesses, key=lambda a: a.lines, default=None)
     if access is None or not access.lines:
         return 0, ""
@@ -155,7 +155,7 @@ def _scattered(profile: Profile) -> tuple[int, str]:
 
 
 def _shared(profile: Profile) -> tuple[int, str]:
-    """Return the line with most passes over the banks, and the conflicts there."""
+    """Return the line with the most passes over the banks, and its conflicts."""
     access = max(profile.accesses, key=lambda a: a.passes, default=None)
     if access is None or not access.passes:
         return 0, ""

@@ -1,4 +1,4 @@
-"""Accesses of a vector's components that were one access of the vector before clang split it."""
+"""Merge accesses of a vector's components that clang split from one access of the vector."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def as_whole_vector(unit: Unit, counts: Counts, one: AccessCount) -> AccessCount
 
 
 def _all_touched(counts: Counts, one: AccessCount, starts: list[int], parts: int) -> bool:
-    """Return whether all components of the sample's vectors were read, or written: the kernel may need only one."""
+    """Return whether all components of the sample's vectors were accessed, as the kernel may need only one."""
     touched = counts.touched[one.region]
     bit = READ if one.kind == READ else WRITE
     each = (touched.marks[at // touched.granule :][: max(1, parts * one.size // touched.granule)] for at in starts)

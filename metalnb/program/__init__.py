@@ -1,8 +1,8 @@
 """A program: from a cell's source to its kernels, ready to be called.
 
-Source and options become a `Recipe`; the front end turns it into one `Unit` of ``msl`` for each kernel; the result is a
-`Program` of callable kernels, and the same recipe returns the same program. An engine compiles a kernel when it is
-first called. Nothing here launches anything.
+Source and options become a `Recipe`; the front end turns it into one `Unit` of ``msl`` per kernel; the result is a
+`Program` of callable kernels. The same recipe returns the same program. An engine compiles a kernel when it is first
+called. This package launches nothing.
 """
 
 from __future__ import annotations

@@ -128,7 +128,7 @@ class Program(Mapping[str, Kernel]):
         Parameters
         ----------
         **constants
-            By name (MSL 5.8); those that are not named stay as they are.
+            By name (MSL 5.8); all others keep their values.
 
         Returns
         -------

@@ -1,4 +1,4 @@
-"""Read a recipe: from source to scanned cells, to their declarations, to one unit for each kernel."""
+"""Process a recipe: scan the cells, read their declarations, and build one unit per kernel."""
 
 from __future__ import annotations
 
@@ -89,14 +89,14 @@ def _edited(recipe: Recipe, cell: Cell, headers: dict[str, Cell], analysis: str)
 
 
 def _edits(recipe: Recipe, cell: Cell, headers: dict[str, Cell], analysis: str) -> dict[str, list[Edit]]:
-    """Return an analysis's edits of each text, by the text's name; made here or taken from the cache."""
+    """Return an analysis's edits of each text, by the text's name, from the cache if possible."""
     key = cache.digest(analysis, *_texts(recipe, headers), _front_end())
     kept = cache.store().get(key, "edits")
     if kept is not None:
         try:
             return {name: [Edit(*each) for each in edits] for name, edits in json.loads(kept).items()}
         except (ValueError, AttributeError, TypeError):
-            pass  # damaged: made again
+            pass  # damaged, so rebuilt
     module = importlib.import_module(f"metalnb.msl.analysis.{analysis}")
     found: dict[str, list[Edit]] = getattr(module, analysis)(cell, headers, recipe.version)
     plain = {name: [dataclasses.astuple(edit) for edit in edits] for name, edits in found.items()}
@@ -123,7 +123,7 @@ def _header(text: str, name: str, names: frozenset[str]) -> Cell:
 
 
 def _included(cell: Cell, headers: dict[str, Cell]) -> dict[str, Cell]:
-    """Return the header cells that the cell includes: a change to an unrelated one must not cause a recompilation."""
+    """Return the header cells that the cell includes, as a change to any other must not cause a recompilation."""
     reached: dict[str, Cell] = {}
     ahead = list(cell.includes)
     while ahead:
@@ -143,7 +143,7 @@ def _reflection(
         try:
             return Reflection.from_json(json.loads(kept))
         except (ValueError, KeyError, TypeError):
-            pass  # damaged: made again
+            pass  # damaged, so rebuilt
     unknown()
     from metalnb.msl.analysis.reflect import MADE, reflect
 
@@ -170,7 +170,7 @@ def _made(cell: Cell, headers: dict[str, Cell], version: Version) -> tuple[Insta
 
 @functools.cache
 def _front_end() -> str:
-    """Return a key for the state of the front end and libclang: reflections from another state are not reused."""
+    """Return a key for the version of the front end and libclang; reflections from other versions are not reused."""
     here = Path(__file__).parent.parent
     files = [here / "dtypes.py", *(f for f in (here / "msl").rglob("*") if f.is_file() and f.suffix != ".pyc")]
     return f"{cache.fingerprint(files)} {parser_version()}"

@@ -51,7 +51,7 @@ class Recipe:
 
     @property
     def content(self) -> tuple[Any, ...]:
-        """All that the kernels depend on; not the cell's name and line numbers in diagnostics."""
+        """Everything that the kernels depend on, so not the cell's name and line numbers in diagnostics."""
         constants = tuple((k, type(v).__name__, repr(v)) for k, v in sorted(self.constants.items()))
         headers = tuple(sorted(self.headers.items()))
         return self.source.lstrip("\n"), constants, self.math, headers, self.engine, self.msl, self.checked, self.own
@@ -62,7 +62,7 @@ class Recipe:
         return *self.content, self.name, self.source
 
     def within(self, newest: Version) -> Recipe:
-        """Limit the recipe to the newest version that its engine has; return it."""
+        """Return the recipe, limited to its engine's newest version."""
         self.newest = newest
         return self
 

@@ -1,6 +1,7 @@
-"""Limits on a solution's cost: bounds on the counts of a profile, which are the same on every machine.
+"""Limits on a solution's cost, set on a profile's counts, which are the same on every machine.
 
-Each function here makes a budget: a function that takes a profile and returns what exceeds the budget, if anything.
+A budget is a function that takes a profile and returns a sentence about what exceeds it, or an empty string. The
+functions below are budgets or return one.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ _DEED = {"read": "reads", "write": "writes", "atomic": "updates"}
 
 
 def lanes_only(profile: Profile) -> str:
-    """Allow values to pass from lane to lane by SIMD-group functions only."""
+    """Require that lanes exchange values only through SIMD-group functions."""
     shared = [a for a in profile.accesses if a.space == "threadgroup"]
     if shared:
         return f"line {shared[0].line} uses threadgroup memory. Here the lanes' registers are enough."
@@ -30,7 +31,7 @@ def lanes_only(profile: Profile) -> str:
 
 
 def reads(name: str, most: float) -> Budget:
-    """Allow a number of reads of each element of an array, on average."""
+    """Limit how often each element of an array is read, on average."""
 
     def budget(profile: Profile) -> str:
         size = next((b.nbytes for b in profile.buffers if b.name == name), 0)
@@ -43,7 +44,7 @@ def reads(name: str, most: float) -> Budget:
 
 
 def barriers(most: int) -> Budget:
-    """Allow a number of barriers in each threadgroup."""
+    """Limit the barriers that each threadgroup passes."""
 
     def budget(profile: Profile) -> str:
         passed = sum(b.rounds for b in profile.barriers) / profile.groups
@@ -55,7 +56,7 @@ def barriers(most: int) -> Budget:
 
 
 def banks(profile: Profile) -> str:
-    """Allow one pass over the banks of threadgroup memory for each access."""
+    """Forbid bank conflicts: each access of threadgroup memory must take one pass over the banks."""
     worst = max(_of(profile, "threadgroup"), key=lambda a: a.passes / a.runs, default=None)
     if worst is None or not worst.conflicts:
         return ""
@@ -66,7 +67,7 @@ def banks(profile: Profile) -> str:
 
 
 def coalesced(profile: Profile) -> str:
-    """Allow no accesses of device memory in which neighbouring lanes are far apart."""
+    """Require coalesced accesses of device memory."""
     for access in _of(profile, "device"):
         if access.sectors > 2 * access.least_sectors:
             moved, least = access.sectors / access.runs, access.least_sectors / access.runs
@@ -78,7 +79,7 @@ def coalesced(profile: Profile) -> str:
 
 
 def atomics(most: int) -> Budget:
-    """Allow a number of atomic updates of device memory in each threadgroup."""
+    """Limit the atomic updates of device memory that each threadgroup makes."""
 
     def budget(profile: Profile) -> str:
         updates = sum(a.lanes for a in _of(profile, "device") if a.kind == "atomic") / profile.groups
@@ -90,7 +91,7 @@ def atomics(most: int) -> Budget:
 
 
 def shared_reads(most: float) -> Budget:
-    """Allow a number of values read from threadgroup memory for each multiply-add."""
+    """Limit the values read from threadgroup memory per multiply-add."""
 
     def budget(profile: Profile) -> str:
         numbers = sum(a.asked for a in _of(profile, "threadgroup") if a.kind == "read") / 4

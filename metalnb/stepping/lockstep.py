@@ -2,7 +2,7 @@
 
 The traced build runs one thread after another. A GPU runs the lanes of a SIMD-group together: those at the earliest
 position in the program continue, and the others wait until they catch up. A position is earlier if it is in an earlier
-iteration of a loop, or further up in the same iteration. SIMD-groups run side by side, up to a barrier.
+iteration of a loop, or further up in the same iteration. SIMD-groups run concurrently, up to a barrier.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Told(NamedTuple):
 
 
 class StepPlaces:
-    """The positions of one thread's steps: takes each step in order, with the scopes entered and left."""
+    """Tracks the positions of one thread's steps, given each step and scope in order."""
 
     def __init__(self, sites: Sequence[Site]) -> None:
         self._sites = sites

@@ -20,7 +20,7 @@ class Touch(NamedTuple):
     Attributes
     ----------
     memory : int
-        Which of `KernelTrace.memory`.
+        An index into `KernelTrace.memory`.
     first : int
         The first element, counted along the last dimension first.
     length : int
@@ -139,7 +139,7 @@ class TraceAim:
     Attributes
     ----------
     memory, element : int
-        Which of `KernelTrace.memory`, and which of its elements.
+        Indices into `KernelTrace.memory`, and into its elements.
     tick : int
         The tick after the statement that writes it, where the stepper opens.
     text : str
@@ -164,7 +164,7 @@ class KernelTrace(Rendered):
     group : tuple of 3 int
         The threadgroup's position.
     size : tuple of 3 int
-        Its threads: fewer than ``threadgroup`` at the grid's far edges.
+        Its actual size, smaller than ``threadgroup`` at the grid's far edges.
     thread : int
         The thread to show first, by its index in the threadgroup.
     threads : tuple of tuple of TraceStep

@@ -63,7 +63,7 @@ def test_it_prints_as_numpys(host: Any) -> None:
     assert str(x) == str(np.asarray(host))
 
 
-def test_attributes_are_numpys() -> None:
+def test_attributes_match_numpy() -> None:
     x, host = made(2, 3, 4)
     for name in ("shape", "strides", "dtype", "ndim", "size", "itemsize", "nbytes"):
         assert getattr(x, name) == getattr(host, name), name
@@ -114,7 +114,7 @@ def test_a_copy_has_memory_of_its_own(again: Any, dtype: str) -> None:
     assert y.astype("float32").tolist() == [[1.0, 1.0]] * 3
 
 
-def test_methods_do_what_numpys_do() -> None:
+def test_methods_match_numpy() -> None:
     x, host = made(3, 4)
     calls: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = [
         ("sum", (0,), {}), ("mean", (), {"axis": 1, "keepdims": True}), ("std", (), {"ddof": 1}), ("argmax", (1,), {}),
@@ -136,7 +136,7 @@ def test_methods_do_what_numpys_do() -> None:
     assert x.tobytes() == host.tobytes()
 
 
-def test_membership_is_numpys() -> None:
+def test_membership_matches_numpy() -> None:
     x = mnb.asarray([1, 2], dtype="uint8")
     for value in (1, 2.0, True, np.int64(2)):
         assert value in x
@@ -222,7 +222,7 @@ def test_float64_is_never_narrowed_in_silence() -> None:
         mnb.zeros(2, dtype=float).astype(np.float64)
 
 
-def test_what_is_no_array_is_refused() -> None:
+def test_non_arrays_are_refused() -> None:
     masked = np.ma.masked_array([1, 2], mask=[True, False])
     for bad, why in (
         ("text", "needs numbers; got str"), (object(), "needs numbers; got object"), (1j, "needs numbers; got complex"),
@@ -294,7 +294,7 @@ def test_bfloat16_goes_to_numpy_and_back() -> None:
 
 
 @pytest.mark.usefixtures("shared_memory")
-def test_numpys_look_ends(program: Any) -> None:
+def test_dispatches_wait_only_while_numpy_views_the_memory(program: Any) -> None:
     """Dispatches are waited for only while NumPy has a view of the memory."""
     x = mnb.ones(8)
     view = x.numpy()
@@ -346,7 +346,7 @@ def test_threads_see_what_was_started_before(program: Any) -> None:
 # ---- The pool.
 
 
-def test_memory_is_counted_and_given_back() -> None:
+def test_memory_is_counted_and_released() -> None:
     mnb.clear_cache()
     gc.collect()
     before = mnb.memory_info()
@@ -364,7 +364,7 @@ def test_memory_is_counted_and_given_back() -> None:
     assert mnb.memory_info().cached == 0
 
 
-def test_a_block_that_cannot_be_had_is_told_and_not_counted() -> None:
+def test_failed_allocation_is_reported_and_not_counted() -> None:
     used = mnb.memory_info().used
     with pytest.raises(MemoryError):
         mnb.empty(1 << 60, dtype="int8")
@@ -465,7 +465,7 @@ def test_an_output_left_out_is_allocated_once(monkeypatch: pytest.MonkeyPatch) -
     np.arange(5000, dtype=np.float32), np.arange(24).reshape(4, 6).T, np.array([2, 0, 1], np.uint8).view(np.bool_),
     np.float64(2.5), np.zeros((0, 3), np.int8), np.arange(8, dtype=ml_dtypes.bfloat16)[::2],
 ])  # fmt: skip
-def test_what_a_device_is_given_is_copied_once_and_not_read_back(host: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_inputs_are_copied_once_and_not_read_back(host: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(engines.REGISTRY, "toy", "toy_engine")
     engine: Any = engines.named("toy")
     calls: Counter[str] = Counter()

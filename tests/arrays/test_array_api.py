@@ -127,7 +127,7 @@ scalars = xps.boolean_dtypes() | xps.real_dtypes()
 
 
 @given(scalars, xps.array_shapes(min_dims=0, max_dims=3, max_side=4))
-def test_filled_arrays_have_what_was_asked_for(dtype: Any, shape: tuple[int, ...]) -> None:
+def test_filled_arrays_have_the_requested_value(dtype: Any, shape: tuple[int, ...]) -> None:
     for made, value in ((mnb.zeros(shape, dtype=dtype), 0), (mnb.ones(shape, dtype=dtype), 1)):
         assert made.shape == shape
         assert made.dtype == dtype

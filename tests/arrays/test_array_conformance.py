@@ -21,7 +21,7 @@ KEYS = (
 
 
 @pytest.mark.parametrize("key", KEYS, ids=str)
-def test_a_mask_without_axes_keeps_all_or_nothing(key: Any) -> None:
+def test_zero_dimensional_mask_keeps_all_or_nothing(key: Any) -> None:
     host = np.arange(12, dtype=np.int32).reshape(3, 4)
     for own in (key, tuple(mnb.asarray(k) if isinstance(k, (bool, np.bool_)) else k for k in key)):
         assert np.array_equal(mnb.asarray(host)[own].read(), host[key])
@@ -31,7 +31,7 @@ def test_a_mask_without_axes_keeps_all_or_nothing(key: Any) -> None:
         assert np.array_equal(ours.read(), theirs)
 
 
-def test_a_mask_without_axes_on_an_array_without_axes() -> None:
+def test_zero_dimensional_mask_on_a_zero_dimensional_array() -> None:
     x = mnb.asarray(3)
     assert x[mnb.asarray(True)].tolist() == [3]
     assert x[x > 5].shape == (0,)
@@ -183,7 +183,7 @@ def test_signs_of_zeros_are_zeros() -> None:
     assert not np.signbit(signs.read()).any()
 
 
-def test_floor_divide_of_infinities_is_pythons() -> None:
+def test_floor_divide_of_infinities_matches_python() -> None:
     """An infinite dividend gives NaN, an infinite divisor of the opposite sign -1: the standard allows both."""
     x = np.array([np.inf, -np.inf, 5, -5, 5, -5, 0, -0.0], np.float32)
     y = np.array([2, 2, np.inf, np.inf, -np.inf, -np.inf, np.inf, np.inf], np.float32)
@@ -193,7 +193,7 @@ def test_floor_divide_of_infinities_is_pythons() -> None:
 
 
 @pytest.mark.parametrize("name", ["rsqrt", "hard_sigmoid", "hardswish", "sigmoid"])
-def test_one_value_has_one_answer_wherever_it_stands(name: str, rng: np.random.Generator) -> None:
+def test_result_does_not_depend_on_an_elements_position(name: str, rng: np.random.Generator) -> None:
     """Whether in a vector, among the elements after the last vector, alone, or in strided memory."""
     op = getattr(mnb, name)
     values = (rng.random(64) * 10 - 3.5 * (name != "rsqrt")).astype(np.float32)

@@ -132,7 +132,7 @@ def test_a_cpu_decodes_by_parts_where_lanes_are_vectors(planned: list[str], rng:
     assert set(planned) == {"attend_part", "attend_together"}
 
 
-def test_what_is_not_a_number_stays_with_its_query(gpu: Any) -> None:
+def test_nan_stays_with_its_query(gpu: Any) -> None:
     gpu(MANY, CORES)
     for dtype, keys, queries in (("float16", 80, 40), ("float32", 80, 40), ("float32", 300, 2)):
         q, k, v = np.zeros((queries, 16), dtype), np.ones((keys, 16), dtype), np.ones((keys, 8), dtype)

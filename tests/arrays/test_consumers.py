@@ -40,7 +40,7 @@ def test_xarray(pair: Any) -> None:
         np.testing.assert_allclose(np.asarray(found.data), wanted.values, rtol=1e-5)
 
 
-def test_dask_overlaps_without_being_told_the_dtype(pair: Any) -> None:
+def test_dask_overlap_infers_the_dtype(pair: Any) -> None:
     da = pytest.importorskip("dask.array", reason=MISSING)
     x, ours = pair
     blocks = da.from_array(ours, chunks=(2, 6), asarray=False)

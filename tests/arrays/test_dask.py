@@ -64,7 +64,7 @@ def test_the_output_has_the_kernels_dtype() -> None:
 
 @pytest.mark.parametrize(("boundary", "mode"), [("nearest", "edge"), ("reflect", "symmetric"), ("periodic", "wrap")])
 @pytest.mark.parametrize("ours", [False, True], ids=["numpy", "metalnb"])
-def test_a_stencil_meets_its_neighbours(boundary: str, mode: str, ours: bool, rng: np.random.Generator) -> None:
+def test_stencil_reads_its_neighbours(boundary: str, mode: str, ours: bool, rng: np.random.Generator) -> None:
     if ours and boundary == "periodic":
         pytest.skip("one engine's arrays are enough for the third boundary")
     x = rng.random((101, 67), np.float32)
@@ -103,7 +103,7 @@ METHODS = {
 
 
 @pytest.mark.parametrize("name", METHODS)
-def test_dasks_own_methods_run_on_our_blocks(name: str, rng: np.random.Generator) -> None:
+def test_dask_methods_run_on_metalnb_blocks(name: str, rng: np.random.Generator) -> None:
     x = rng.random((100, 60), np.float32)
     found = METHODS[name](da.from_array(mnb.asarray(x), chunks=(40, 30), asarray=False)).compute(scheduler="sync")
     assert isinstance(found, mnb.Array)
@@ -145,7 +145,7 @@ def test_without_dask_the_message_says_what_to_install() -> None:
 
 @pytest.mark.long  # A cluster of processes: a quarter of a minute
 @pytest.mark.timeout(300)
-def test_a_worker_dies_and_the_result_is_right(tmp_path: Path) -> None:
+def test_result_is_correct_when_a_worker_dies(tmp_path: Path) -> None:
     """A local cluster of processes and an array on disk; one worker is killed when half the work is done."""
     distributed = pytest.importorskip("distributed", reason=MISSING)
     zarr = pytest.importorskip("zarr", reason=MISSING)

@@ -39,7 +39,7 @@ def test_dtypes_broadcasting_out_and_parameters_are_the_librarys() -> None:
     assert mnb.elementwise("x < y", kinds="iuf", result="bool")(x, y).tolist() == [[True, True], [False, False]]
 
 
-def test_functions_and_constants_may_stand_before_it() -> None:
+def test_functions_and_constants_may_precede_it() -> None:
     preamble = """constant float WIDTH = 2;
 #define TWICE(v) (2 * (v))
 inline float bell(float v) { return exp(-v * v / WIDTH); }"""
@@ -73,7 +73,7 @@ def test_free_names_are_its_operands(expression: str, names: tuple[str, ...]) ->
     ("f(x)", {"preamble": "float f(float v) {\n    return w; }"}, "elementwise preamble:2:12: error: use of"),
     ("x % 2", {}, "elementwise:1:3: error: invalid operands to binary expression"),
 ])  # fmt: skip
-def test_what_is_wrong_is_told_in_the_expression(expression: str, options: dict[str, Any], message: str) -> None:
+def test_error_marks_the_expression(expression: str, options: dict[str, Any], message: str) -> None:
     with pytest.raises(mnb.CompileError) as caught:
         mnb.elementwise(expression, **options)
     assert str(caught.value).startswith(message)
@@ -87,7 +87,7 @@ def test_what_is_wrong_is_told_in_the_expression(expression: str, options: dict[
     ("x", {"result": "int"}, "result is 'same' or 'bool'; got 'int'"),
     ("a + b + c + d + e + g", {}, "at most 5 operands"), ("x", {"name": "my op"}, "'my op' is a name"),
 ])  # fmt: skip
-def test_names_that_will_not_do(expression: str, options: dict[str, Any], message: str) -> None:
+def test_invalid_names_are_refused(expression: str, options: dict[str, Any], message: str) -> None:
     with pytest.raises(mnb.ArgumentError, match=message):
         mnb.elementwise(expression, **options)
 

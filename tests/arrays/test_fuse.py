@@ -50,7 +50,7 @@ def pair() -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
 @pytest.mark.long(every=3)  # 3 divides neither count: each function and each layout is among them
 @pytest.mark.parametrize("function", FUNCTIONS)
 @pytest.mark.parametrize("layout", ["plain", "transposed", "broadcast", "strided"])
-def test_it_is_what_the_ops_are(function: Callable[..., Any], layout: str, pair: Any) -> None:
+def test_fused_result_equals_separate_ops(function: Callable[..., Any], layout: str, pair: Any) -> None:
     a, b = (mnb.asarray(p, copy=True) for p in pair)
     if layout == "transposed":
         a = a.mT
@@ -112,7 +112,7 @@ def test_numbers_change_without_a_new_kernel() -> None:
     assert "in_share" in blend.source
 
 
-def test_bools_are_masks_or_all_there_is() -> None:
+def test_bools_in_fused_functions_are_masks() -> None:
     m, x = mnb.asarray([True, False]), mnb.asarray([1.0, 2.0])
     assert mnb.fuse(lambda m, x: mnb.where(m, x, 0))(m, x).tolist() == [1, 0]
     assert mnb.fuse(lambda m, x: m * x + m)(m, x).tolist() == [2, 0]
@@ -320,12 +320,12 @@ REFUSED = (
 
 
 @pytest.mark.parametrize(("function", "made", "error", "why"), REFUSED, ids=[r[3][:30] for r in REFUSED])
-def test_what_is_not_fused_is_refused(function: Any, made: Any, error: type[Exception], why: str) -> None:
+def test_unfusable_functions_are_refused(function: Any, made: Any, error: type[Exception], why: str) -> None:
     with pytest.raises(error, match=why):
         mnb.fuse(function)(made[0](made[1]))
 
 
-def test_arguments_that_do_not_do() -> None:
+def test_unsuitable_arguments_are_refused() -> None:
     with pytest.raises(TypeError, match="needs an array among its arguments"):
         mnb.fuse(lambda a: a + 1)(2.0)
     with pytest.raises(TypeError, match="is not an array, a number"):

@@ -114,7 +114,7 @@ def test_a_matrix_times_few_columns(gpu: Any, dtype: str, rng: np.random.Generat
     assert not kernels(laid(a)[:, :-1], laid(b)[:, :-1].T, dtype)[0].startswith("wide")
 
 
-def test_few_rows_keep_what_is_no_number(gpu: Any) -> None:
+def test_few_rows_propagate_nan(gpu: Any) -> None:
     gpu(MANY)
     for dtype in ("float32", "float16"):
         a, b = np.ones((1, 300), dtype), np.ones((300, 136), dtype)
@@ -150,7 +150,7 @@ def test_products_in_parts_and_in_batches(gpu: Any, dtype: str, rng: np.random.G
         check(mnb.matmul(laid(a), laid(b, "transposed")), a, b)
 
 
-def test_what_is_not_a_number_stays_in_its_row_and_column(gpu: Any) -> None:
+def test_nan_stays_in_its_row_and_column(gpu: Any) -> None:
     gpu(FEW)
     for dtype in ("float32", "float16"):
         a, b = np.ones((130, 70), dtype), np.ones((70, 130), dtype)
@@ -197,7 +197,7 @@ def test_variances_read_their_elements_once(gpu: Any, dtype: str, rng: np.random
         assert mnb.var(x, axis=axes, keepdims=True).shape == np.var(wide, axis=axes, keepdims=True).shape
 
 
-def test_variances_of_what_is_no_number(gpu: Any) -> None:
+def test_variances_of_nan(gpu: Any) -> None:
     gpu(MANY)
     host = np.full((5, 5000), 1 / 3, np.float32)
     host[1, 4999], host[2, 0], host[3, 7] = np.nan, np.inf, 1e6

@@ -58,7 +58,7 @@ def test_a_basic_index_is_a_view(key: Any) -> None:
 @pytest.mark.long(every=3)  # 3 divides neither count: kinds of index recur, and both layouts are among them
 @pytest.mark.parametrize("key", ADVANCED, ids=shown)
 @pytest.mark.parametrize("layout", ["plain", "turned"])
-def test_an_index_by_arrays_is_numpys(key: Any, layout: str) -> None:
+def test_indexing_by_arrays_matches_numpy(key: Any, layout: str) -> None:
     host = HOST.copy()
     x = mnb.array(host) if layout == "plain" else mnb.array(np.ascontiguousarray(host.T)).transpose()
     for form in (key, on_engine(key)):

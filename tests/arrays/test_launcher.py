@@ -13,7 +13,7 @@ from metalnb.library_kernels.launching.launcher import Launch
 from metalnb.library_kernels.launching.programs import instantiated
 
 
-def test_what_is_bound_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_binding_waits_for_pending_dispatches(monkeypatch: pytest.MonkeyPatch) -> None:
     """Arguments and blocks come from one list: binding an array without tracking it would be a race."""
     x, out = mnb.zeros(4), mnb.zeros(4)
     calls: list[tuple[Any, ...]] = []

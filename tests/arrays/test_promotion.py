@@ -135,7 +135,7 @@ def test_names_of_dtypes(given: Any, want: str) -> None:
 
 
 # ---- Results that NumPy's functions narrow.
-def test_copyto_narrows_nothing_unless_it_is_told_to() -> None:
+def test_copyto_narrows_only_on_request() -> None:
     whole, small = mnb.zeros(3, dtype="int32"), mnb.zeros(3, dtype="uint8")
     for dst, src in ((whole, mnb.ones(3)), (whole, 2.5), (small, np.array([300, -1, 5])), (small, [1, 2, 3]),
                      (mnb.zeros(3, dtype="bool"), 1)):  # fmt: skip

@@ -111,7 +111,7 @@ def test_convolutions_of_views_and_of_one_axis(gpu: Any, products: list[str], rn
 
 @pytest.mark.long(unless=lambda dtype: dtype == "float16")  # The windows are read alike for each dtype
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
-def test_channels_are_convolved_by_themselves(
+def test_depthwise_convolution(
     gpu: Any, monkeypatch: pytest.MonkeyPatch, dtype: str, rng: np.random.Generator
 ) -> None:
     """One, two and four positions of a column per thread, with remaining rows; overlapping and disjoint windows."""

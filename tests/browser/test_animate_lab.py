@@ -110,7 +110,7 @@ def test_the_pointer_draws_into_the_state(notebook: Notebook) -> None:
     notebook.page.wait(f"{pixel}.then(red => red === 255)")
 
 
-def test_a_gif_of_what_comes_is_saved(notebook: Notebook, tmp_path: Path) -> None:
+def test_gif_of_the_following_frames_is_saved(notebook: Notebook, tmp_path: Path) -> None:
     notebook.page.call("Browser.setDownloadBehavior", behavior="allow", downloadPath=str(tmp_path))
     notebook.press(f"{ALL}[{LIFE}].node.querySelector('[data-metalnb-record]')")
     saved = tmp_path / "life.gif"

@@ -155,7 +155,7 @@ def test_a_ratio_and_its_range_are_whole_in_a_narrow_comparison(page: Page) -> N
 
 
 @pytest.mark.parametrize("theme", THEMES)
-def test_the_keyboard_is_seen_where_it_is(page: Page, theme: str) -> None:
+def test_keyboard_focus_is_visible(page: Page, theme: str) -> None:
     shaped(page, theme, 1400)
     stops = "button, summary, [data-metalnb-at]"
     lost = page.evaluate(f"""[{CARD}, {TUNE}, {SHOWN}, {WATCH}, {CHECKED}].flatMap(i =>
@@ -211,7 +211,7 @@ def test_a_hover_has_no_scrollbar_that_it_does_not_need(page: Page) -> None:
     assert bars == []
 
 
-def test_mistakes_are_marked_while_typing_and_mended_by_a_click(page: Page) -> None:
+def test_mistakes_are_marked_while_typing_and_fixed_by_a_click(page: Page) -> None:
     cell = Cell(page, CARD)
     node = f"{ALL}[{CARD}].node"
     cell.put("%%metal\n#include <metal_stdlib>\nusing namespace metal;\nkernel void f(device float* x) { x[0] = lenght(float2(1)); }")

@@ -136,7 +136,7 @@ def test_an_array_is_an_image_on_which_what_is_touched_is_marked(image: Page) ->
     assert image.evaluate(told) == f"rows 6 to 37, columns 48 to 79; black 0, white {brightest}"
 
 
-def test_pointing_at_an_image_tells_what_lies_there(image: Page) -> None:
+def test_hovering_an_image_shows_the_element(image: Page) -> None:
     key(image, "End")
     at = image.evaluate("""(r => [r.x + 31.5 / 32 * r.width, r.y + 15.5 / 32 * r.height])(
       document.querySelector('[data-memory="y"] svg').getBoundingClientRect())""")

@@ -222,7 +222,7 @@ def test_the_monitor_fills_while_a_cell_runs(notebook: Notebook) -> None:
     notebook.wait(WATCH, "e.innerText.includes('stopped')")
 
 
-def test_the_tuner_moves_its_bar_and_its_stop_button_stops(notebook: Notebook) -> None:
+def test_tuner_progress_bar_and_stop_button(notebook: Notebook) -> None:
     notebook.run(TUNE)
     bar = "e.querySelector('.progress-bar')?.style.width"
     first = notebook.wait(TUNE, f"parseFloat({bar}) > 0 && {bar}")
@@ -310,7 +310,7 @@ def test_a_call_is_copied_and_a_picture_saved(notebook: Notebook, tmp_path: Path
         assert picture.size == (384, 384)
 
 
-def test_a_window_is_moved_by_dragging_and_zoomed_by_the_wheel(notebook: Notebook) -> None:
+def test_dragging_pans_and_the_wheel_zooms(notebook: Notebook) -> None:
     notebook.run(WINDOW)
     notebook.wait(WINDOW, "e.querySelector('.metalnb-picture[tabindex]')?.naturalWidth")
     assert notebook.wait(WINDOW, "[...e.querySelectorAll('.noUi-handle')].map(h => h.ariaLabel).join()") == "width"

@@ -615,7 +615,7 @@ def test_each_error_is_one_of_pythons_too(error: type[mnb.MetalnbError], also: t
     assert all(issubclass(error, a) for a in (mnb.MetalnbError, *also))
 
 
-def test_a_file_that_is_no_utf8(tmp_path: Path) -> None:
+def test_file_that_is_not_utf8(tmp_path: Path) -> None:
     path = tmp_path / "bad.metal"
     path.write_bytes("// größe\n// naïve ".encode() + b"\xff\xfe\n")
     with pytest.raises(mnb.CompileError) as caught:

@@ -68,7 +68,7 @@ def test_headers_are_precompiled_once_for_checked_and_unchecked_cells_and_for_di
     assert len([*(folder / "headers").rglob("*.pch")]) == 2
 
 
-def test_what_is_kept_is_used(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_kept_result_is_used(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run(cell(7, tmp_path))
 
     def refuse(*_: object, **__: object) -> None:
@@ -81,7 +81,7 @@ def test_what_is_kept_is_used(folder: Path, tmp_path: Path, monkeypatch: pytest.
     assert run(cell(7, tmp_path)) == [7, 7]
 
 
-def test_another_libclang_reads_a_cell_anew(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_changed_libclang_parses_a_cell_again(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run(cell(7, tmp_path))
     with monkeypatch.context() as patched:
         patched.setattr(prelude, "version_of", lambda _name, _module: "17.0")
@@ -98,7 +98,7 @@ def test_another_libclang_reads_a_cell_anew(folder: Path, tmp_path: Path, monkey
 @pytest.mark.long(every=3)  # These still include each kind of damage and each kind of entry
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("damage", ["empty", "cut", "turned", "replaced", "folder"])
-def test_a_damaged_entry_is_made_again(kind: str, damage: str, folder: Path, tmp_path: Path) -> None:
+def test_damaged_cache_entry_is_rebuilt(kind: str, damage: str, folder: Path, tmp_path: Path) -> None:
     run(cell(7, tmp_path))
     for entry in entries(folder, kind):
         good = entry.read_bytes()
@@ -115,7 +115,7 @@ def test_a_damaged_entry_is_made_again(kind: str, damage: str, folder: Path, tmp
         assert cache.store().get(entry.parent.name + entry.name, kind)
 
 
-def test_a_sound_entry_that_is_no_program_is_made_again(folder: Path, tmp_path: Path) -> None:
+def test_valid_entry_that_is_not_a_program_is_rebuilt(folder: Path, tmp_path: Path) -> None:
     """Signatures of another shape with a correct checksum."""
     run(cell(7, tmp_path))
     (entry,) = entries(folder, "signatures")
@@ -142,7 +142,7 @@ MSL = "#include <metal_stdlib>\nusing namespace metal;\n"
 
 @pytest.mark.long(unless=lambda damage: damage == "one bit")  # One digest detects all three; this is the least damage
 @pytest.mark.parametrize("damage", ["cut", "empty", "one bit"])
-def test_a_damaged_library_is_parsed_anew(damage: str, folder: Path, tmp_path: Path) -> None:
+def test_damaged_library_is_parsed_again(damage: str, folder: Path, tmp_path: Path) -> None:
     assert run(MSL + cell(7, tmp_path)) == [7, 7]
     (entry,) = folder.glob("library/*/*.pch")
     sound = entry.read_bytes()
@@ -210,7 +210,7 @@ kernel void k(device int* y, uint i [[thread_position_in_grid]]) {{ y[i] = VALUE
     assert run(cell(6, tmp_path)) == [6, 6]
 
 
-def test_an_unrelated_header_cell_makes_nothing_anew(folder: Path, tmp_path: Path) -> None:
+def test_unrelated_header_cell_triggers_no_rebuild(folder: Path, tmp_path: Path) -> None:
     run(cell(7, tmp_path), headers={"other.h": "#define A 1"})
     before = entries(folder, "cpu-lanes")
     run(cell(7, tmp_path), headers={"other.h": "#define A 2", "more.h": ""})
@@ -218,7 +218,7 @@ def test_an_unrelated_header_cell_makes_nothing_anew(folder: Path, tmp_path: Pat
 
 
 @pytest.mark.parametrize("changed", ["_headers", "version"])
-def test_another_compiler_or_other_headers_make_it_anew(
+def test_changed_compiler_or_headers_trigger_a_rebuild(
     changed: str, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     run(cell(7, tmp_path))
@@ -228,7 +228,7 @@ def test_another_compiler_or_other_headers_make_it_anew(
     assert len(entries(folder, "cpu-lanes")) == len(before) + 1
 
 
-def test_the_state_of_the_headers_is_told_by_their_files(tmp_path: Path) -> None:
+def test_header_state_depends_on_their_files(tmp_path: Path) -> None:
     file = tmp_path / "h"
     file.write_text("a")
     first = cache.fingerprint([file])

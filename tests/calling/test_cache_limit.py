@@ -61,7 +61,7 @@ def compiled(text: str) -> list[int]:
     return mnb.compile(source, engine="cpu").k(grid=1).tolist()
 
 
-def test_what_was_used_longest_ago_goes_first(folder: Path) -> None:
+def test_least_recently_used_entry_is_evicted_first(folder: Path) -> None:
     store = cache.Store(folder)
     for n in range(9):
         store.put(key(n), "text", bytes(10_000))
@@ -71,7 +71,7 @@ def test_what_was_used_longest_ago_goes_first(folder: Path) -> None:
     assert [n for n in range(10) if store.get(key(n), "text") is None] == [1, 2]
 
 
-def test_every_kind_counts_and_what_else_lies_there_does_not(folder: Path) -> None:
+def test_only_files_of_the_cache_count(folder: Path) -> None:
     store = cache.Store(folder)
     large = folder / "text" / "ab" / "a file of the user's"
     large.parent.mkdir(parents=True)
@@ -102,7 +102,7 @@ def test_the_limit_holds_after_many_entries_and_few_scans(folder: Path, scans: l
     assert 5 < len(scans) < 200
 
 
-def test_what_cannot_be_removed_is_not_tried_each_time(
+def test_failed_removal_is_not_retried_each_time(
     folder: Path, scans: list[Path], monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     def loaded(*_: object, **__: object) -> None:
@@ -128,7 +128,7 @@ for _ in range(700):
 """
 
 
-def test_processes_that_write_and_remove_at_once_do_each_other_no_harm(folder: Path) -> None:
+def test_concurrent_writes_and_removals_are_safe(folder: Path) -> None:
     writers = [
         subprocess.Popen([sys.executable, "-W", "error", "-c", WRITER, str(n)], stderr=subprocess.PIPE, text=True)
         for n in range(3)
@@ -223,7 +223,7 @@ def test_a_count_that_cannot_be_written_is_no_error(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("damage", [b"", b"\xff", b"\xff" * 16, b"\x00" * 16, b"nonsense" * 9])
-def test_a_damaged_count_is_made_again(damage: bytes, folder: Path) -> None:
+def test_damaged_count_is_recomputed(damage: bytes, folder: Path) -> None:
     store = cache.Store(folder)
     for n in range(9):
         store.put(key(n), "text", bytes(10_000))

@@ -456,7 +456,7 @@ kernel void two(device uint2* out, uint2 at [[thread_position_in_grid]], uint2 s
 # What a kernel tells of itself ----------------------------------------------------------------------------------------
 
 
-def test_what_a_kernel_tells_of_itself(saxpy: mnb.Kernel) -> None:
+def test_repr_of_a_kernel(saxpy: mnb.Kernel) -> None:
     spelled = "saxpy(device const float* x, device const float* y, device float* out, constant float& a)"
     assert repr(saxpy) == f"<metalnb.Kernel {spelled} on {saxpy.engine.name}>"
     assert saxpy.__name__ == saxpy.__qualname__ == "saxpy"
@@ -470,7 +470,7 @@ def test_what_a_kernel_tells_of_itself(saxpy: mnb.Kernel) -> None:
     assert "i : uint [[thread_position_in_grid]]" in shown
 
 
-def test_what_a_program_tells_of_itself() -> None:
+def test_repr_of_a_program() -> None:
     program = mnb.compile(SAXPY, math="precise", name="mine")
     assert (list(program), len(program), "both" in program) == (["saxpy", "both"], 2, True)
     assert {"saxpy", "both", "kernels", "source"} <= set(dir(program))
@@ -556,7 +556,7 @@ def test_the_engine_in_use(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.skipif(sys.platform == "darwin", reason="a Mac may have the metal engine")
-def test_an_engine_that_is_not_here_is_not_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unavailable_engine_is_not_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engines, "_chosen", ["cpu"])
     with pytest.raises(mnb.EngineUnavailable, match="engine 'metal' needs"):
         mnb.use("metal")

@@ -124,7 +124,7 @@ def test_two_processes_with_an_empty_cache_compile_and_call_at_once(empty_cache:
     assert not [p for p in Path(empty_cache["METALNB_CACHE"]).rglob("*") if p.name.startswith((".", "metalnb-"))]
 
 
-def test_python_goes_on_while_a_kernel_runs() -> None:
+def test_python_continues_while_a_kernel_runs() -> None:
     y = np.zeros(1, np.float32)
     held = Held(y)
     worker = threading.Thread(target=held.dispatch.run)

@@ -68,7 +68,7 @@ def test_every_element_is_written_exactly_once(grid: tuple[int, ...]) -> None:
 
 @pytest.mark.parametrize("simd", [False, True])
 @pytest.mark.parametrize("grid", GRIDS)
-def test_every_thread_knows_where_it_stands(grid: tuple[int, ...], simd: bool) -> None:
+def test_every_thread_has_its_position(grid: tuple[int, ...], simd: bool) -> None:
     text = RECORD.format(inputs=LANES, last="32 * s + lane") if simd else RECORD.format(inputs="", last="t")
     kernel = mnb.compile(text).record
     for group in filter(None, GROUPS):

@@ -80,7 +80,7 @@ def test_every_kernel_file_is_run() -> None:
 
 
 @pytest.mark.parametrize("wrong", [np.array([1, 2, 4]), np.array([1, 2, np.nan]), np.array([1, np.inf, 3])])
-def test_a_wrong_answer_is_seen(wrong: Any) -> None:
+def test_wrong_answer_is_detected(wrong: Any) -> None:
     right = np.array([1, 2, 3])
     Check(right.astype(np.float32), right.astype(np.float64), roundings=1).verify()
     for roundings in (0, 1, 100):

@@ -38,7 +38,7 @@ ticket = mnb.compile({SPIN!r}).spin.prepare(np.ones(2**16, np.uint32)).launch()
 }
 
 
-def test_a_dispatch_that_is_let_go_of_runs_to_its_end() -> None:
+def test_abandoned_dispatch_runs_to_its_end() -> None:
     held = Held(np.zeros(2**16, np.float32))
     ticket = held.dispatch.launch()
     elapsed = ticket.elapsed

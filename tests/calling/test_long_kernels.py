@@ -93,7 +93,7 @@ def test_a_loop_counts_by_its_step() -> None:
     assert 6 * eight < one < 8 * eight
 
 
-def test_a_short_kernel_is_compiled_as_ever() -> None:
+def test_short_kernel_is_compiled_with_the_usual_flags() -> None:
     text = llvm(KERNELS["3 products, never inlined"].text)
     assert with_functions(text) is text
     assert flags_for_length(text) == ()
@@ -110,7 +110,7 @@ def test_long_functions_of_a_very_long_kernel_stay_functions(fibers: bool) -> No
         assert "product" in kept(after)[0]
 
 
-def test_a_function_in_which_threads_meet_is_inlined_all_the_same() -> None:
+def test_function_with_a_barrier_is_still_inlined() -> None:
     kernel = KERNELS["16 products, line by line"]
     text = kernel.text.replace("  return reduced(r);", "  simdgroup_barrier(mem_flags::mem_none); return reduced(r);")
     before = llvm(text, fibers=True)

@@ -33,7 +33,7 @@ def test_each_line_begins_with_its_thread(capsys: pytest.CaptureFixture[str]) ->
     assert printed(capsys, kernel) == [f"thread {i}: x = {i}.000000" for i in range(3)]
 
 
-def test_lines_come_in_the_order_of_threads_and_of_each_threads_own(capsys: pytest.CaptureFixture[str]) -> None:
+def test_output_is_sorted_by_thread_then_by_program_order(capsys: pytest.CaptureFixture[str]) -> None:
     kernel = compiled(
         'for (uint k = 0; k < 2; ++k) { os_log_default.log("%u", k); threadgroup_barrier(mem_flags::mem_none); }'
     )
@@ -62,7 +62,7 @@ def test_formats_are_cs_and_vectors(capsys: pytest.CaptureFixture[str], format: 
     assert printed(capsys, kernel) == [f"thread 1: {text}"]
 
 
-def test_printf_is_metalnbs_own_and_stands_behind_its_name(capsys: pytest.CaptureFixture[str]) -> None:
+def test_printf_is_a_metalnb_extension_and_needs_ifdef_metalnb(capsys: pytest.CaptureFixture[str]) -> None:
     kernel = compiled('#ifdef METALNB\nprintf("x = %f\\n", x[p.x]);\n#else\nno such thing\n#endif')
     assert printed(capsys, kernel, 1) == ["thread 0: x = 0.000000"]
     with pytest.raises(CompileError, match="'printf' does not exist in Metal") as caught:
@@ -70,7 +70,7 @@ def test_printf_is_metalnbs_own_and_stands_behind_its_name(capsys: pytest.Captur
     assert "behind #ifdef METALNB" in str(caught.value)
 
 
-def test_helpers_macros_templates_and_logs_of_ones_own_print(capsys: pytest.CaptureFixture[str]) -> None:
+def test_helpers_macros_templates_and_user_defined_logs_print(capsys: pytest.CaptureFixture[str]) -> None:
     before = (
         'constant os_log mine("com.example", "kernels");\n'
         'template <class T> void tell(T v) { mine.log_debug("told %d", int(v)); }\n'
@@ -80,7 +80,7 @@ def test_helpers_macros_templates_and_logs_of_ones_own_print(capsys: pytest.Capt
     assert printed(capsys, kernel) == ["thread 0: told 1", "thread 0: 7"]
 
 
-def test_what_is_cut_is_counted(capsys: pytest.CaptureFixture[str]) -> None:
+def test_truncated_entries_are_counted(capsys: pytest.CaptureFixture[str]) -> None:
     kernel = compiled('os_log_default.log("%u", p.x);')
     lines = printed(capsys, kernel, 40_000)
     assert lines[0] == "thread 0: 0"
@@ -88,7 +88,7 @@ def test_what_is_cut_is_counted(capsys: pytest.CaptureFixture[str]) -> None:
     assert lines[MOST_LINES:] == [f"… and {40_000 - MOST_LINES:,} more lines"]
 
 
-def test_what_is_printed_changes_nothing_of_what_is_computed(capsys: pytest.CaptureFixture[str]) -> None:
+def test_printing_does_not_change_results(capsys: pytest.CaptureFixture[str]) -> None:
     """In divergent loops and branches, beside SIMD functions and barriers, and with an argument that has an effect."""
     text = """#include <metal_stdlib>
 #include <metal_logging>
@@ -171,7 +171,7 @@ def test_a_gpu_does_not_print(monkeypatch: pytest.MonkeyPatch) -> None:
     assert refused("", Gpu()) == []
 
 
-def test_a_logarithm_is_no_log(capsys: pytest.CaptureFixture[str]) -> None:
+def test_logarithm_is_not_mistaken_for_os_log(capsys: pytest.CaptureFixture[str]) -> None:
     kernel = compiled("float y = log(x[p.x] + 1); (void)y;", engine="cpu")
     assert kernel.engine.name == "cpu"
     assert printed(capsys, kernel) == []

@@ -41,7 +41,7 @@ def test_inner_loops_of_a_power_of_two(cut: str, group: int, math: mnb.program.M
 @pytest.mark.parametrize("group", GROUPS)
 @pytest.mark.parametrize("outer", ["i", "100"])
 @pytest.mark.parametrize("kind", ["float", "uint"])
-def test_their_bodies_and_bounds(kind: str, outer: str, group: int, math: mnb.program.Math) -> None:
+def test_nested_loop_bounds(kind: str, outer: str, group: int, math: mnb.program.Math) -> None:
     y = np.zeros(THREADS, np.float32 if kind == "float" else np.uint32)
     loops = f"for (uint c = 0; c < {outer}; c++) for (uint q = 0; q < c % 4; q++)"
     run(f"{kind} s = 0; {loops} s += 1; y[i] = s;", y, math, group)
@@ -166,7 +166,7 @@ def test_a_branch_on_a_product_of_constants(kind: type, x: int, group: int, math
 
 
 @pytest.mark.parametrize("group", GROUPS)
-def test_a_product_where_no_thread_comes(group: int, math: mnb.program.Math) -> None:
+def test_high_product_in_a_dead_branch(group: int, math: mnb.program.Math) -> None:
     """The device's mul_hi of long, in a branch that its compiler proves dead, disabled the entire kernel."""
     body = """
     uint width = min(32u, size - lid / 32 * 32);

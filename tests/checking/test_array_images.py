@@ -63,7 +63,7 @@ def test_of_a_large_array_the_part_around_the_threadgroup_is_drawn() -> None:
     np.testing.assert_array_equal(image.values[..., 0], x[row : row + 32, column : column + 32])
 
 
-def test_what_is_too_wide_for_a_picture_is_thinned_out() -> None:
+def test_wide_pictures_are_thinned() -> None:
     rows = mnb.compile("""
     kernel void sums(device const float* x, device float* y, constant uint& n, uint i [[thread_position_in_grid]]) {
         float sum = 0;

@@ -1,4 +1,4 @@
-"""LLVM's text of the checked build, edited: forms that occur in few kernels."""
+"""The LLVM IR of the checked build, edited: forms that occur in few kernels."""
 
 from metalnb.engine.cpu.checked.access_sites import with_sites
 
@@ -19,7 +19,7 @@ define void @g(ptr %p, i32 %4) {
 """
 
 
-def test_accesses_are_looked_after_whatever_their_address_and_size() -> None:
+def test_accesses_of_any_address_and_size_are_checked() -> None:
     site = "ptr getelementptr ([6 x i64], ptr @metalnb_sites, i64 0)"
     changed = [line for line in with_sites(ACCESSES).partition("\n@")[0].splitlines() if "call" in line]
     assert changed == [

@@ -469,7 +469,7 @@ def test_arguments_that_overlap_overlap_in_the_copies(name: str) -> None:
         assert {race.thread, race.other.thread} == {place - start, 127 - place}
 
 
-def test_what_overlaps_counts_elements_of_its_own_type() -> None:
+def test_overlap_counts_elements_of_each_type() -> None:
     words = mnb.compile(f"""{HEAD}kernel void f(device const uchar* b, device float4* v,
         uint i [[thread_position_in_grid]]) {{ float s = b[i + 496]; v[i + 1] = float4(s); }}""").f
     memory = np.zeros(512, np.uint8)
@@ -496,7 +496,7 @@ def test_it_runs_on_copies() -> None:
         mnb.validate(3)
 
 
-def test_nan_that_was_given_is_not_taken_for_what_was_never_set() -> None:
+def test_nan_input_is_not_reported_as_uninitialized() -> None:
     kernel = mnb.compile(
         f"{HEAD}kernel void f(device const float* x, device float* o, uint i [[thread_position_in_grid]])"
         "{ o[i] = x[i] * 2; }"

@@ -233,7 +233,7 @@ def test_there_are_at_least_thirty_four() -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_solution_passes_and_is_drawn(name: str) -> None:
+def test_solution_passes_and_is_drawn(name: str) -> None:
     kernel = solved(name)
     verdict = puzzles.check(kernel)
     assert verdict, verdict
@@ -244,7 +244,7 @@ def test_the_solution_passes_and_is_drawn(name: str) -> None:
 
 @pytest.mark.long(every=3)  # The solutions compile all heads
 @pytest.mark.parametrize("name", NAMES)
-def test_the_starter_compiles_and_is_not_right(name: str) -> None:
+def test_starter_compiles_but_fails(name: str) -> None:
     asked = puzzles.puzzle(name)
     verdict = puzzles.check(mnb.compile(str(asked.cell))[name])
     assert not verdict
@@ -294,7 +294,7 @@ def four_walks() -> str:
     ("scanned", str(puzzles.solution("running_sum")).replace("running_sum", "scanned"),
      "right, but each threadgroup passes 16 barriers, where 1 would do."),
 ])  # fmt: skip
-def test_a_right_answer_that_costs_too_much_is_told_so(name: str, text: str, told: str) -> None:
+def test_correct_but_expensive_solution_is_rejected(name: str, text: str, told: str) -> None:
     verdict = puzzles.check(mnb.compile(text)[name])
     assert not verdict
     assert told in verdict.message, verdict
@@ -306,18 +306,18 @@ def test_a_right_answer_that_costs_too_much_is_told_so(name: str, text: str, tol
     ("polynomial", "simd_broadcast(mine, k)", "simd_shuffle(mine, k)"),
     ("free_of_conflicts", "tile[32][33]", "tile[32][37]"),
 ])  # fmt: skip
-def test_another_way_is_right_too(name: str, old: str, new: str) -> None:
+def test_alternative_solutions_pass(name: str, old: str, new: str) -> None:
     verdict = puzzles.check(solved(name, old, new))
     assert verdict, verdict
 
 
-def test_a_tile_whose_rows_are_turned_is_free_of_conflicts() -> None:
+def test_tile_with_rotated_rows_has_no_conflicts() -> None:
     text = str(puzzles.solution("free_of_conflicts")).replace("[32][33]", "[32][32]")
     text = text.replace("tile[r][t.x]", "tile[r][(t.x + r) % 32]").replace("tile[t.x][r]", "tile[t.x][(r + t.x) % 32]")
     assert puzzles.check(mnb.compile(text).free_of_conflicts)
 
 
-def test_threads_beyond_the_end_are_told_and_drawn() -> None:
+def test_threads_past_the_end_are_reported_and_drawn() -> None:
     """A call refuses a kernel in which each thread takes the element at its own index; a puzzle shows why."""
     asked = puzzles.puzzle("guarded")
     kernel = mnb.compile("""kernel void guarded(device const float* a, device float* out, constant uint& n,
@@ -347,7 +347,7 @@ def test_the_hard_cases_do_not_depend_on_chance() -> None:
     assert [np.argmax(c.inputs["a"]) for c in cases] == [27, 0, 5, 40]
 
 
-def test_a_size_and_a_number_are_told_so_that_one_can_try_them() -> None:
+def test_size_and_seed_are_reported_for_reproduction() -> None:
     verdict = puzzles.check(solved("first_largest", "0xFFFFFFFF);", "0xFFFFFFFF) + 4000000000u;"), seed=7)
     assert verdict.message.startswith("with a of 1 element: out[0] is 4000000000, expected 0 ")
     assert puzzles.check(solved("map_2d", "+ 10", "")).message.startswith("with a of shape (1, 1): ")

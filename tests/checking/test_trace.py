@@ -58,7 +58,7 @@ def test_a_division_by_0_does_not_end_the_process() -> None:
     assert [steps(seen, thread)[1].variables["a"] for thread in (0, 1)] == [7, 7]
 
 
-def test_loops_and_branches_without_braces_are_followed_turn_by_turn() -> None:
+def test_loops_and_branches_without_braces_are_traced_per_iteration() -> None:
     kernel, first = compiled(
         "float s = 0;\nfor (uint k = 0; k < 3; ++k)\nif (k % 2 == 0)\ns += k;\nelse\ns -= 1;\nout[i] = s;"
     )
@@ -141,7 +141,7 @@ def test_threadgroup_memory_and_its_writers_at_each_barrier_are_numpys() -> None
     assert seen.at(seen.ticks, "out") == ([x.sum()], [0])
 
 
-def test_a_statement_tells_what_it_reads_and_writes() -> None:
+def test_statement_shows_its_reads_and_writes() -> None:
     kernel, first = compiled(TREE)
     seen = mnb.trace(kernel, np.ones(64, np.float32), np.zeros(1, np.float32), grid=64, threadgroup=64)
     step = next(s for s in steps(seen, 1) if s.line - first == 5)
@@ -166,7 +166,7 @@ def test_the_fields_of_an_element_are_told_once() -> None:
     assert [len(step) for step in rows["touches"]["1"]] == [0, 1, 1, 2, 0]
 
 
-def test_a_simdgroup_goes_in_lockstep_and_parts_at_a_branch() -> None:
+def test_simdgroup_steps_in_lockstep_and_diverges_at_a_branch() -> None:
     kernel, first = compiled("float a = 0;\nif (t < 2) {\na = 1;\na = 2;\n}\nelse\na = 3;\nout[i] = a;")
     seen = mnb.trace(kernel, X, np.zeros(64, np.float32), threadgroup=4)
     ticks = [{s.line - first: s.tick for s in own} for own in seen.threads]
@@ -174,7 +174,7 @@ def test_a_simdgroup_goes_in_lockstep_and_parts_at_a_branch() -> None:
     assert ticks[2] == ticks[3] == {0: 0, 1: 1, 6: 4, 7: 5, 8: 6}
 
 
-def test_lanes_meet_in_each_turn_of_a_loop_though_some_go_around_its_body() -> None:
+def test_lanes_converge_in_each_iteration_despite_continue() -> None:
     kernel, first = compiled(
         "float a = 0;\nfor (uint k = 0; k < 3; ++k) {\nif (t == k) continue;\na += 1;\n}\nout[i] = a;"
     )
@@ -222,7 +222,7 @@ def test_an_endless_loop_and_a_wild_access_end() -> None:
     ({"thread": 64}, "thread= is a position among"), ({"group": (0, 1)}, "group= is a position among"),
     ({"thread": 1, "group": 1}, "got both"), ({"thread": "a"}, "got 'a'"),
 ])  # fmt: skip
-def test_what_cannot_be_traced_says_so(call: Any, message: Any) -> None:
+def test_untraceable_kernels_say_so(call: Any, message: Any) -> None:
     kernel, _ = compiled("out[i] = x[i];")
     with pytest.raises(ArgumentError, match=message):
         mnb.trace(kernel, X, np.zeros(64, np.float32), **call)
@@ -230,7 +230,7 @@ def test_what_cannot_be_traced_says_so(call: Any, message: Any) -> None:
         mnb.trace(3)
 
 
-def test_as_text_it_tells_each_step_and_its_html_holds_the_same() -> None:
+def test_text_and_html_show_the_same_steps() -> None:
     kernel, _ = compiled(TREE)
     seen = mnb.trace(kernel, np.ones(64, np.float32), np.zeros(1, np.float32), grid=64, threadgroup=64)
     text = str(seen)

@@ -117,7 +117,7 @@ def test_a_right_kernel_passes(program: mnb.Program, rng: np.random.Generator) -
 
 
 @pytest.mark.parametrize("n", [1, 31, 33, 257])
-def test_a_read_beyond_the_end_is_told(program: mnb.Program, n: int) -> None:
+def test_read_past_the_end_is_reported(program: mnb.Program, n: int) -> None:
     seen = mnb.validate(program.steps, np.zeros(n, np.float32))
     (event,) = seen.beyond
     assert (event.thread, event.buffer, event.written, event.index) == (n - 1, "x", False, n)
@@ -142,7 +142,7 @@ def test_arrays_too_short_for_the_grid_are_tried(program: mnb.Program) -> None:
         mnb.validate(program.copied, x[:0], out, grid=2)
 
 
-def test_a_write_before_the_start_is_told_and_not_made(program: mnb.Program) -> None:
+def test_write_before_the_start_is_reported_and_suppressed(program: mnb.Program) -> None:
     seen = mnb.validate(program.shifted, np.zeros(9, np.float32), by=-2)
     assert [(e.thread, e.index, e.written) for e in seen.beyond] == [(0, -2, True), (1, -1, True)]
     assert seen.unwritten == {"out": [7, 8]}
@@ -157,7 +157,7 @@ def test_an_index_that_wrapped_is_explained_and_elements_are_the_parameters(prog
     assert told in repr(seen)
 
 
-def test_threads_that_meet_at_an_element_are_told_by_their_threadgroups(program: mnb.Program) -> None:
+def test_threads_racing_for_an_element_are_named_with_threadgroups(program: mnb.Program) -> None:
     x = np.array([0, 1, 1, 1], np.uint32)
     apart = mnb.validate(program.count, x, np.zeros(2, np.uint32), grid=4, threadgroup=2)
     races = [f for f in apart.findings if f.kind == "race"]
@@ -168,7 +168,7 @@ def test_threads_that_meet_at_an_element_are_told_by_their_threadgroups(program:
     assert together.ok  # a barrier comes between
 
 
-def test_atomics_may_meet_and_are_followed_wherever_they_go(program: mnb.Program) -> None:
+def test_concurrent_atomics_in_helpers_are_no_race(program: mnb.Program) -> None:
     for name in ("tally", "tally_by_sum", "tally_volatile", "tally_handed_on", "tally_in_full", "tally_moved"):
         seen = mnb.validate(program[name], np.array([1, 1, 2], np.uint32), np.zeros(4, np.uint32), grid=3)
         assert (seen.ok, seen.unwritten) == (True, {}), seen
@@ -180,7 +180,7 @@ def test_atomics_may_meet_and_are_followed_wherever_they_go(program: mnb.Program
 
 
 @pytest.mark.parametrize("name", ["pointed", "halved", "copied"])
-def test_pointers_and_structs_are_no_trouble(program: mnb.Program, name: str) -> None:
+def test_pointers_and_structs_pass_unchanged(program: mnb.Program, name: str) -> None:
     assert mnb.validate(program[name], np.ones(4, np.float32)).ok
 
 
@@ -215,7 +215,7 @@ def test_size_changes_nothing_but_the_log(program: mnb.Program, n: int) -> None:
     assert (note.kind, note.index, note.count) == ("missing write", n - 1, 1)
 
 
-def test_what_there_is_no_time_for_is_left_out_and_said(program: mnb.Program, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_skipped_work_is_reported(program: mnb.Program, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(checked_run, "_ACCESSES", 1 << 16)
     n = 1 << 18
     seen = mnb.validate(program.next, np.zeros(n, np.float32), threadgroup=64)
@@ -225,7 +225,7 @@ def test_what_there_is_no_time_for_is_left_out_and_said(program: mnb.Program, mo
     assert max(e.thread for e in seen.events) == n - 1
 
 
-def test_a_thread_is_told_by_its_place_in_the_grid(program: mnb.Program) -> None:
+def test_thread_is_identified_by_its_position_in_the_grid(program: mnb.Program) -> None:
     seen = mnb.validate(program.flat, np.zeros((5, 7), np.float32), threadgroup=(4, 2))
     assert {(e.thread, e.index) for e in seen.events} == {(i, i) for i in range(35)}
 
@@ -235,7 +235,7 @@ def test_an_empty_grid_does_nothing(program: mnb.Program) -> None:
     assert (seen.events, seen.ok) == ([], True)
 
 
-def test_what_is_no_kernel_is_refused(program: mnb.Program) -> None:
+def test_non_kernels_are_refused(program: mnb.Program) -> None:
     with pytest.raises(mnb.ArgumentError, match="takes a kernel and the arguments of its call; got int"):
         mnb.validate(3)
     with pytest.raises(mnb.ArgumentError, match="float64"):
@@ -255,13 +255,13 @@ def test_the_card_says_what_the_text_says_and_marks_the_line(program: mnb.Progra
 # ---- Comparison with a reference.
 
 
-def test_a_right_kernel_is_as_expected_at_other_sizes_too(program: mnb.Program, rng: np.random.Generator) -> None:
+def test_correct_kernel_passes_at_other_sizes(program: mnb.Program, rng: np.random.Generator) -> None:
     seen = program.copied.check(rng.random(512, np.float32), expected=lambda x: x, threadgroup=128)
     assert (seen.ok, seen.compared, seen.tried) == (True, ("o",), ("511", "65", "1"))
     assert "o is as expected, also with 511, 65, 1 threads." in repr(seen)
 
 
-def test_where_it_differs_is_told_with_who_wrote_it(program: mnb.Program) -> None:
+def test_difference_names_the_writing_thread(program: mnb.Program) -> None:
     x = np.arange(100, dtype=np.float32)
     right = np.where(x >= 40, x + 1, x)
     seen = program.copied.check(x, expected=right)
@@ -289,7 +289,7 @@ def test_an_image_has_a_cell_for_each_pixel() -> None:
     assert "    .....\n    ..x..\n    .....\n" in repr(seen)
 
 
-def test_what_nobody_wrote_is_shown_apart(program: mnb.Program) -> None:
+def test_unwritten_elements_are_shown_distinctly(program: mnb.Program) -> None:
     seen = mnb.validate(program.shifted, np.ones(8, np.float32), by=2, expected=lambda x: x)
     (differs,) = seen.differences
     assert (differs.thread, differs.unwritten.tolist()) == (-1, [True, True] + 6 * [False])

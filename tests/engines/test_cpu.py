@@ -166,7 +166,7 @@ def test_only_active_lanes_take_part(name: str, math: str) -> None:
     assert out.tolist() == [want(lane) for lane in range(32)]
 
 
-def test_turns_are_marked_where_lanes_may_part() -> None:
+def test_iteration_ends_are_marked_in_divergent_loops() -> None:
     """A loop whose lanes always stay together needs no mark, which would double its cost."""
     marked = {
         "for (;;) { if (a) simd_sum(x); }": "for (;; $iteration_end()) { if (a) simd_sum(x); }",
@@ -182,7 +182,7 @@ def test_turns_are_marked_where_lanes_may_part() -> None:
 
 
 @pytest.mark.filterwarnings("ignore:.*never reach the threadgroup_barrier:metalnb.MetalnbWarning")
-def test_a_barrier_waits_for_those_threads_that_are_left() -> None:
+def test_barrier_waits_only_for_threads_that_have_not_returned() -> None:
     program = compiled("""
         kernel void f(device uint* o, uint t [[thread_position_in_threadgroup]], uint i [[thread_position_in_grid]]) {
             threadgroup uint part[100];

@@ -50,7 +50,7 @@ def test_the_first_that_can_run_is_in_use_and_the_table_has_the_reasons() -> Non
         assert f"engine {name!r} is not here" in repr(mnb.engines())
 
 
-def test_what_the_environment_names_is_in_use(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_environment_variable_chooses_the_engine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("METALNB_ENGINE", "cpu:0")
     assert first_line() == "cpu is in use: METALNB_ENGINE names it"
     monkeypatch.setenv("METALNB_ENGINE", "abacus")
@@ -90,12 +90,12 @@ for name in {missing}:
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     loaded = {line.split()[0]: line.split()[1:] for line in done.stdout.splitlines()}
-    rooms = {
+    modules = {
         "metal": ["metalnb.engine.metal", "metalnb.engine.metal.bindings"],
         "metal:metalcompute": ["metalnb.engine.metal.metalcompute_path"],
         "cuda": ["metalnb.engine.cuda", "metalnb.engine.cuda.driver_api"],
     }
-    assert loaded == {name: rooms[name] for name in missing}
+    assert loaded == {name: modules[name] for name in missing}
 
 
 def _available(name: str) -> bool:
@@ -166,6 +166,6 @@ def test_native_is_cpu_in_a_notebook(cell: str) -> None:
 
 @pytest.mark.filterwarnings("ignore:engine 'native':FutureWarning")
 @pytest.mark.parametrize("name", ["native:x", "native:1", "natives", "Native"])
-def test_a_device_or_a_name_that_there_is_not_is_refused(name: str) -> None:
+def test_unknown_device_or_name_is_refused(name: str) -> None:
     with pytest.raises(mnb.EngineUnavailable):
         mnb.use(name)

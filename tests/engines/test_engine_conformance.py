@@ -133,7 +133,7 @@ def test_a_device_is_named_by_its_index(engine: Engine, device: str) -> None:
         mnb.use(f"{engine.name}:{device}")
 
 
-def test_a_device_that_is_not_there_is_refused(engine: Engine) -> None:
+def test_missing_device_is_refused(engine: Engine) -> None:
     if engine.name in DOUBLED:
         pytest.skip("a double stands for the engine, and not for its devices")
     with pytest.raises(mnb.EngineUnavailable, match=rf"'{engine.name}' has no device 99: this machine has \d device"):
@@ -150,7 +150,7 @@ def test_a_binary_knows_what_it_was_compiled_from(launch: Launcher) -> None:
         assert name in launch.engine.text(binary.unit)
 
 
-def test_what_the_targets_compiler_refuses_is_a_compile_error(engine: Engine) -> None:
+def test_target_compiler_failure_is_a_compile_error(engine: Engine) -> None:
     """Raised by the first launch at the latest: metalcompute compiles only then."""
     unit = mnb.compile(CELL, engine=engine.name)["wrong"].unit
     unit = dataclasses.replace(unit, cell=scan(CELL.replace("x[i] = 0", "x[i] = nowhere")))
@@ -200,7 +200,7 @@ def test_dispatches_run_in_the_order_of_their_launch(launch: Launcher) -> None:
     assert (c == 4).all()
 
 
-def test_dispatches_of_many_threads_do_not_meet(launch: Launcher) -> None:
+def test_dispatches_of_many_threads_do_not_interfere(launch: Launcher) -> None:
     outputs = [np.zeros(500, np.float32) for _ in range(8)]
 
     def work(number: int) -> None:
@@ -265,7 +265,7 @@ def test_an_argument_may_start_in_the_middle(launch: Launcher) -> None:
     assert np.array_equal(fetched(engine, memory, data), want)
 
 
-def test_arrays_live_there(engine: Engine) -> None:
+def test_arrays_are_in_engine_memory(engine: Engine) -> None:
     scale = mnb.compile(CELL, engine=engine.name)["scale"]
     data = np.arange(100, dtype=np.float32)
     x, y, z = (mnb.array(a, device=engine.name) for a in (data, 0 * data, 0 * data))
@@ -310,7 +310,7 @@ def test_a_device_with_a_clock_times_each_run(launch: Launcher) -> None:
     assert not observed
 
 
-def test_observers_are_told_of_each_dispatch_until_they_leave(launch: Launcher) -> None:
+def test_observers_see_each_dispatch_until_removed(launch: Launcher) -> None:
     one: list[Observation] = []
     two: list[Observation] = []
     x, y, a = np.ones(100, np.float32), np.zeros(100, np.float32), np.float32([2])

@@ -73,7 +73,7 @@ def test_an_array_does_not_inherit_the_fault_of_its_memory(saxpy: mnb.Kernel) ->
         assert again().tolist() == [2] * 77
 
 
-def test_observers_are_told_of_short_dispatches(saxpy: mnb.Kernel) -> None:
+def test_observers_see_short_dispatches(saxpy: mnb.Kernel) -> None:
     x, y = np.ones(8, np.float32), np.zeros(8, np.float32)
     saxpy(x, y, 2.0)
     seen: list[Any] = []
@@ -169,7 +169,7 @@ kernel void group(device uint* y, uint i [[thread_position_in_grid]], uint n [[t
     assert set(y.tolist()) == {64}
 
 
-def test_calls_alike_find_one_form_and_others_another() -> None:
+def test_arrays_of_equal_layout_share_a_form() -> None:
     a, b = mnb.ones((3, 4), device="cpu"), mnb.zeros((3, 4), device="cpu")
     assert a.formed() is b.formed()
     assert (a + b).formed() is a.formed()

@@ -247,7 +247,7 @@ def test_each_fault_is_found_and_named_a_thread_at_a_time(fault: str) -> None:
 
 
 @pytest.mark.usefixtures("a_thread_at_a_time")
-def test_a_kernel_that_is_not_understood_says_that_it_is_not_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_kernel_that_cannot_be_parsed_warns_that_it_is_unchecked(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object) -> None:
         raise ValueError("a call of other, which is not inlined")
 
@@ -291,7 +291,7 @@ kernel void f(device const float* x, device float* y, constant uint& by, uint i 
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_an_access_of_several_elements_is_told_by_the_first_that_is_not_there(engine: str) -> None:
+def test_vector_access_reports_its_first_missing_element(engine: str) -> None:
     text = """#include <metal_stdlib>
     using namespace metal;
     kernel void f(device const half* x, device float* o, uint i [[thread_position_in_grid]]) {
@@ -323,7 +323,7 @@ kernel void f(device uint* out, device const uint* x, constant uint& n, uint i [
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_an_index_below_0_in_a_uint_is_told_as_such(engine: str) -> None:
+def test_wrapped_negative_index_is_reported_as_negative(engine: str) -> None:
     kernel = mnb.compile("""
 kernel void before(device const float* x, device float* y, uint i [[thread_position_in_grid]]) { y[i] = x[i - 2]; }
 """, engine=engine).before  # fmt: skip

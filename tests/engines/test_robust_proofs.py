@@ -140,7 +140,7 @@ def launched(body: str, count: int) -> mnb.KernelFault | bool:
 
 @pytest.mark.long(every=2)  # Each is compiled; tests/faults tests proofs over text
 @pytest.mark.parametrize("body", PROVEN)
-def test_it_is_proven_and_no_more_than_that(body: str) -> None:
+def test_proof_holds_exactly_up_to_the_bound(body: str) -> None:
     assert launched(PROVEN[body], 64) is False
     fault = launched(PROVEN[body], 63)
     assert isinstance(fault, mnb.KernelFault)
@@ -148,12 +148,12 @@ def test_it_is_proven_and_no_more_than_that(body: str) -> None:
 
 
 @pytest.mark.parametrize("body", WRONG)
-def test_what_goes_out_is_told(body: str) -> None:
+def test_out_of_bounds_access_is_reported(body: str) -> None:
     assert isinstance(launched(WRONG[body], 64), mnb.KernelFault)
 
 
 @pytest.mark.parametrize("relation", sorted(OPPOSITE))
-def test_what_a_comparison_tells_is_true(relation: str) -> None:
+def test_comparison_narrows_ranges_correctly(relation: str) -> None:
     """For all numbers of three bits: the narrowed range keeps every number for which the relation holds."""
     bits, numbers = 3, range(8)
 
@@ -174,7 +174,7 @@ def test_what_a_comparison_tells_is_true(relation: str) -> None:
         assert kept <= left, (relation, other, now, found)
 
 
-def test_what_two_ranges_have_in_common_loses_nothing() -> None:
+def test_intersection_of_ranges_is_exact() -> None:
     """For all ranges around those of three bits: numbers in one range and congruent modulo 8 to the other are kept."""
     ranges = [Interval(low, high) for low in range(-9, 12) for high in range(low, low + 9)]
     for found, within in itertools.product(ranges, ranges):

@@ -72,7 +72,7 @@ def right_again() -> None:
 
 @pytest.mark.long(every=4)  # Forms of loops, which one check stops
 @pytest.mark.parametrize("loop", LOOPS)
-def test_a_limit_ends_it_and_names_the_loop(loop: str, engine: str) -> None:
+def test_iteration_limit_ends_the_run_and_names_the_loop(loop: str, engine: str) -> None:
     kernel = mnb.compile(HEAD + LOOPS[loop] + "\n}", engine=engine, checked=True).forever
     with pytest.raises(mnb.KernelFault, match=r"forever: stopped after 0\.3 s in the loop at cell:") as found:
         kernel(*arguments(), grid=256, threadgroup=64, timeout=0.3)
@@ -94,7 +94,7 @@ def test_an_interrupt_ends_it(loop: str, engine: str) -> None:
     right_again()
 
 
-def test_what_stands_behind_an_endless_dispatch_can_be_interrupted(engine: str) -> None:
+def test_dispatches_queued_after_an_endless_one_can_be_interrupted(engine: str) -> None:
     kernel = mnb.compile(HEAD + LOOPS["while true"] + "\n}", engine=engine, checked=True).forever
     y = np.zeros(4, np.float32)
     plus = mnb.compile("kernel void plus(device float* x, uint i [[thread_position_in_grid]]) { x[i] += i; }").plus
@@ -117,7 +117,7 @@ def test_the_limit_of_a_block(engine: str) -> None:
         mnb.timeout(0)
 
 
-def test_arrays_wait_for_it_likewise(engine: str) -> None:
+def test_arrays_also_wait_for_the_dispatch(engine: str) -> None:
     kernel = mnb.compile(HEAD + LOOPS["while true"] + "\n}", engine=engine, checked=True).forever
     x = mnb.zeros(256, dtype=np.float32)
     count = mnb.zeros(1, dtype=np.uint32)
@@ -147,7 +147,7 @@ kernel void product(device const float* a, device const float* b, device float* 
     assert np.allclose(out, a @ a, rtol=1e-5)
 
 
-def test_what_has_ended_and_is_not_waited_for_hinders_nobody(engine: str) -> None:
+def test_finished_dispatches_do_not_delay_others(engine: str) -> None:
     text = "kernel void f(device float* x, uint i [[thread_position_in_grid]]) { while (x[i] < 3) x[i] += 1; }"
     x, plus = np.zeros(64, np.float32), "kernel void g(device float* x) { x[0] = 1; }"
     kept = mnb.compile(text, engine=engine).f.prepare(x).launch()
@@ -191,7 +191,7 @@ def test_a_limit_asks_for_checks(engine: str) -> None:
         kernel(*arguments(), grid=256, timeout=0)
 
 
-def test_an_unchecked_kernel_is_launched_and_waited_for_as_ever() -> None:
+def test_unchecked_kernel_launches_and_waits_as_usual() -> None:
     """No additional argument, and no test of the stop flag."""
     kernel = mnb.compile(HEAD + "while (x[i] < 3) x[i] += 1;\n}", engine="cpu", checked=False).forever
     ticket = kernel.prepare(*arguments(), grid=256).launch()

@@ -172,7 +172,7 @@ UNDER_WAY = "a = mnb.ones(1 << 22)\nfor _ in range(20): a = mnb.sin(a)"
     ],
     ids=["before", "after", "a loop that can be stopped", "under way", "while it opens"],
 )
-def test_a_fork_runs_kernels_and_the_first_process_goes_on(before: str, times: str) -> None:
+def test_kernels_run_in_both_processes_after_a_fork(before: str, times: str) -> None:
     script = FORK.format(before=before)
     text = DEEP.replace("SIZE", "10").replace("BARRIER", "").replace("j < 100", f"j < {times}")
     command = [sys.executable, "-c", script, text]
@@ -181,7 +181,7 @@ def test_a_fork_runs_kernels_and_the_first_process_goes_on(before: str, times: s
     assert done.stdout == "ran"
 
 
-def test_a_full_disk_keeps_nothing_and_all_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_kernels_run_when_the_disk_is_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("METALNB_CACHE", str(tmp_path))
     store = cache.store()
 

@@ -188,7 +188,7 @@ def check(seed: str, kind: str) -> int:
 @pytest.mark.long(every=4)  # More seeds; 4 and 3 kinds, so each kind remains
 @pytest.mark.parametrize("kind", ["loops", "kernels", "affine"])
 @pytest.mark.parametrize("seed", range(6))
-def test_a_random_kernel_does_as_is_proven(seed: int, kind: str) -> None:
+def test_random_kernel_stays_within_its_proof(seed: int, kind: str) -> None:
     try:
         assert check(str(seed), kind) >= 0
     except mnb.EngineUnavailable as error:

@@ -1,4 +1,4 @@
-"""Proofs over LLVM's text: correct kernels need no checks, and a wrong access is never proven."""
+"""Proofs over LLVM IR: correct kernels need no checks, and a wrong access is never proven."""
 
 import itertools
 from typing import Any
@@ -25,7 +25,7 @@ SHAPE = {2: bytearray(np.array([8, 8, 64, 0], np.uint32).tobytes())}
 SIZES = (256, 256, 256, 256, 1024, 768, 1024, 128, 4, 128)
 
 
-# Each of these goes out of bounds in a way specific to LLVM's text or to this engine.
+# Each of these goes out of bounds by a form specific to LLVM IR or to this engine.
 WRONG_HERE = {
     "a choice of places whose condition is turned": "y[i.y * 8 + i.x] = x[i.x < 4 ? i.x : i.x + 60];",
     "the last value of a loop that ends early": "uint at = 60; for (uint k = 0; k < 8; ++k) "
@@ -58,7 +58,7 @@ def with_number(k: int) -> LaunchFacts:
 
 
 @pytest.mark.parametrize("body", PROVEN)
-def test_it_is_proven_and_no_more_than_that(body: str) -> None:
+def test_proof_holds_exactly_up_to_the_bound(body: str) -> None:
     found = analysis(f"{HEAD}{PROVEN[body]}\n}}")
     right, wrong = (found.proof(of_64(count)) for count in (64, 63))
     assert not right.wrong
@@ -67,7 +67,7 @@ def test_it_is_proven_and_no_more_than_that(body: str) -> None:
 
 
 @pytest.mark.parametrize("body", WRONG | WRONG_HERE)
-def test_what_goes_out_is_not_proven(body: str) -> None:
+def test_out_of_bounds_access_is_not_proven(body: str) -> None:
     text = (WRONG | WRONG_HERE)[body]
     assert analysis(f"{HEAD}{text}\n}}").proof(of_64(64)).wrong
 
@@ -84,7 +84,7 @@ def test_a_planted_fault_is_not_proven(name: str) -> None:
     assert planted.kind in kinds(analysis(f"{FAULTY_HEAD}{planted.body}\n}}"), with_number(planted.k))
 
 
-def test_of_an_argument_everything_is_told() -> None:
+def test_argument_error_has_every_detail() -> None:
     found = analysis(f"{FAULTY_HEAD}a[i] = b[k];\n}}")
     told: list[Any] = []
     for access in found.accesses:
@@ -98,7 +98,7 @@ def test_of_an_argument_everything_is_told() -> None:
 
 @pytest.mark.long(every=4)  # Each goes through all ranges of three bits
 @pytest.mark.parametrize("op", sorted(ARITHMETIC.keys() - {"ctlz", "cttz", "ctpop"}))
-def test_a_range_has_all_that_an_instruction_may_give(op: str) -> None:
+def test_range_contains_every_result_of_an_instruction(op: str) -> None:
     """For all ranges of three bits, except divisions by 0 and shifts that are too long."""
     bits, forms = 3, text_interpreter.BINARY
     names = {"usub_sat": "usub", "uadd_sat": "uadd"}
@@ -113,7 +113,7 @@ def test_a_range_has_all_that_an_instruction_may_give(op: str) -> None:
             assert (given - found.low) % 8 <= found.high - found.low, (one, other, a, b, given, found)
 
 
-def test_a_loop_that_is_stopped_tells_nothing_by_its_end() -> None:
+def test_stopped_loop_proves_nothing_about_its_exit_condition() -> None:
     """It may be left for another reason, so its counter need not have reached its end."""
     body = "uint v = 0; if (x[i.x] > 0) do { v = uint(x[v & 63]); } while (v >= 8); y[i.y * 8 + v] = 1;"
     proof = analysis(f"{HEAD}{body}\n}}").proof(of_64(64))
@@ -126,7 +126,7 @@ def test_a_loop_that_is_stopped_tells_nothing_by_its_end() -> None:
     ("for (int k = 1; k < s.n; k *= 2)", 32), ("for (uint k = i.x; k < 64; k += s.size.x)", 8),
     ("for (uint k = s.n; k; k = k / 2)", 32),
 ])  # fmt: skip
-def test_a_loop_runs_as_often_as_can_be(loop: str, count: int) -> None:
+def test_maximum_iterations_of_a_loop(loop: str, count: int) -> None:
     """A counter that doubles or halves can do so as many times as it has bits."""
     found = analysis(f"{HEAD}float r = 0; {loop} r = r * r + x[uint(k) & 63]; y[i.y * 8 + i.x] = r;\n}}")
     ranges = Ranges(found.flow, found.roots, found.entry, of_64(64))

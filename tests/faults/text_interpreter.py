@@ -1,4 +1,4 @@
-"""An interpreter of LLVM's text for one thread, to compare the proofs with actual values.
+"""An interpreter of LLVM IR for one thread, to compare the proofs with actual values.
 
 Integers are taken modulo 2^bits, whatever a flag promises. Floating-point numbers are not computed: values that depend
 on one are random. Reads beyond an end return 0, and writes there do nothing.

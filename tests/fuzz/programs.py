@@ -1,4 +1,4 @@
-"""The program of a seed."""
+"""Generate a random program from a seed; ranges of seeds select the generator."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from .wider import PlanarGenerator, WiderGenerator
 
 __all__ = ["ARMS", "DENSE", "PLANAR", "STEPPED", "WIDER", "generate"]
 
-# From this seed on, programs have atomics, pointers, shuffles, and loops with barriers and irregular counters.
+# From this seed, programs have atomics, pointers, shuffles, and loops with barriers and irregular counters.
 WIDER = 10_000
-# From this one on they are short, and their SIMD-groups always converge.
+# From here, they are short, and their SIMD-groups always converge.
 DENSE = 10_000_000
-# From this one on both arms of a branch call the same SIMD function.
+# From here, both arms of a branch call the same SIMD function.
 ARMS = 20_000_000
-# From this one on they reduce threadgroup memory by steps that the compiler knows.
+# From here, they reduce threadgroup memory with strides that are compile-time constants.
 STEPPED = 30_000_000
-# From this one on grids have two dimensions, threads return before barriers, and quads have functions.
+# From here, grids have two dimensions, threads return before barriers, and quad-group functions are called.
 PLANAR = 50_000_000
 
 
 def generate(seed: int) -> Program:
-    """Return a seed's program, always the same one."""
+    """Return the program of a seed; a seed always gives the same program."""
     kinds = (
         (PLANAR, PlanarGenerator), (STEPPED, StepsGenerator), (ARMS, ArmsGenerator), (DENSE, DenseGenerator),
         (WIDER, WiderGenerator),

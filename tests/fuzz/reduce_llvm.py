@@ -1,6 +1,6 @@
 """Reduce a kernel's LLVM text that shows a fault: ``python tests/fuzz/reduce_llvm.py kernel.ll --differs``.
 
-The kernel is given as LLVM's text of one thread (`metalnb.engine.cpu.lanes.vector_build.thread_text`), as a cell in a
+The kernel is given as the LLVM IR of one thread (`metalnb.engine.cpu.lanes.vector_build.thread_text`), as a cell in a
 ``.metal`` file, or as the seed of a random program. Blocks, instructions and operands are removed, by halves first, as
 long as the fault remains; the smallest text is written to standard output.
 """

@@ -68,12 +68,12 @@ WRONG_IN_LANES = (5087, 5102, 5117, 5142, 5198, 5259, 5344, 830_009, 830_059, 40
 @on_x86
 @pytest.mark.long  # test_wrong_once tests what each showed
 @pytest.mark.timeout(1200)
-def test_what_the_fuzzer_found_in_vector_registers() -> None:
+def test_regressions_found_by_fuzzing() -> None:
     assert [o for o in judged(WRONG_IN_LANES, "cpu") if o[1] != "same"] == []
 
 
 @on_x86
-def test_what_is_proven_of_a_deep_nest_takes_no_time(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_proofs_of_deep_nests_are_fast(monkeypatch: pytest.MonkeyPatch) -> None:
     """Following its loops and conditions once took minutes, and the kernel was taken for an endless one."""
     asked = 0
     told = ConditionRanges._told

@@ -38,7 +38,7 @@ kernel void shared(device float* y, constant int& k, threadgroup float* t, uint 
 
 @pytest.mark.parametrize("k", [1, -1, 63, 64, -64, 1 << 20, -(1 << 20), 2**31 - 70, -(2**31)])
 @pytest.mark.parametrize("name", ["plain", "adds", "wide"])
-def test_what_lies_around_on_the_gpu_stays_as_it_was(name: str, k: int) -> None:
+def test_adjacent_gpu_memory_is_unchanged(name: str, k: int) -> None:
     engine = engines.named("cuda")
     kernel = engine.compile(mnb.compile(WRITES, engine="cuda", checked=True)[name].unit)
     memory = engine.alloc(4 * (MARGIN + EXTENT + MARGIN))
@@ -56,7 +56,7 @@ def test_what_lies_around_on_the_gpu_stays_as_it_was(name: str, k: int) -> None:
 
 
 @pytest.mark.parametrize("k", [1, -1, 1 << 26])
-def test_threadgroup_memory_is_not_left_and_the_context_lives(k: int) -> None:
+def test_threadgroup_memory_setting_is_reset_and_the_context_survives(k: int) -> None:
     kernel = mnb.compile(WRITES, engine="cuda", checked=True).shared
     y = np.zeros(EXTENT, np.float32)
     with pytest.raises(mnb.KernelFault, match="writes t"):
@@ -104,7 +104,7 @@ def test_many_faults_and_many_threads() -> None:
     assert 0 not in seen
 
 
-def test_a_loop_of_all_the_gpus_threads_stops() -> None:
+def test_loop_over_all_gpu_threads_stops() -> None:
     kernel = mnb.compile(
         "kernel void spin(device float* y, uint i [[thread_position_in_grid]]) { while (true) y[i] += 1; }",
         engine="cuda", checked=True,

@@ -108,7 +108,7 @@ def test_a_fault_is_read_back_and_named(driver: WatchingDriver) -> None:
         ticket.wait()
 
 
-def test_who_is_right_is_not_asked(driver: WatchingDriver) -> None:
+def test_dispatch_without_a_fault_copies_no_records_back(driver: WatchingDriver) -> None:
     """A dispatch without a fault has memory for records, but copies none of it back."""
     engine = CudaEngine(driver)
     kernel, y = compiled(engine, "f"), engine.alloc(4 * 64)
@@ -152,7 +152,7 @@ def test_an_interrupt_stops_what_is_before_a_dispatch(driver: WatchingDriver) ->
         ticket.wait()
 
 
-def test_what_need_not_be_copied_waits_for_nothing(driver: WatchingDriver) -> None:
+def test_shared_memory_needs_no_wait(driver: WatchingDriver) -> None:
     """A number and the GPU's own memory can be queued after a dispatch that never ends."""
     engine = CudaEngine(driver)
     endless, kernel, y = compiled(engine, "forever"), compiled(engine, "f"), engine.alloc(4 * 64)

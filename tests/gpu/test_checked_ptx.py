@@ -122,7 +122,7 @@ kernel void f(device float* y, uint i [[thread_position_in_grid]]) {
 
 
 @pytest.mark.parametrize("loop", LOOPS)
-def test_each_endless_loop_looks_at_the_flag(loop: str, tmp_path: Path) -> None:
+def test_every_endless_loop_checks_the_stop_flag(loop: str, tmp_path: Path) -> None:
     kernel = built(f"{LOOP_HEAD}{LOOPS[loop]}\n}}", "forever")
     x, n = np.zeros(256, np.float32), np.zeros(1, np.uint32)
     scalars = [bytearray(np.int32(0).tobytes()), bytearray(np.uint32(1 << 24).tobytes())]

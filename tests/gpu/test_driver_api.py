@@ -42,7 +42,7 @@ def installed(monkeypatch: pytest.MonkeyPatch, answer: Any) -> None:
         (100, r"the driver says: no CUDA-capable device is detected \(see nvidia-smi\)"),
     ],
 )
-def test_no_driver_or_no_gpu_is_said(answer: Any, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_driver_or_gpu_is_reported(answer: Any, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
     installed(monkeypatch, answer)
     monkeypatch.delitem(sys.modules, "metalnb.engine.cuda.cuda_engine", raising=False)
     with pytest.raises(mnb.EngineUnavailable, match=said):
@@ -50,13 +50,13 @@ def test_no_driver_or_no_gpu_is_said(answer: Any, said: str, monkeypatch: pytest
     assert "metalnb.engine.cuda.cuda_engine" not in sys.modules
 
 
-def test_a_missing_package_is_said_with_its_cure(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_package_error_names_the_install_command(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "cuda", None)  # as a module that cannot be imported
     with pytest.raises(mnb.EngineUnavailable, match=r'the package cuda-bindings: pip install "metalnb\[cuda\]"'):
         cuda.open_engine()
 
 
-def test_what_starts_is_opened(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_gpu_with_the_given_index_is_opened(monkeypatch: pytest.MonkeyPatch) -> None:
     from metalnb.engine.cuda import nvidia_driver
 
     class Gpu(Exception):

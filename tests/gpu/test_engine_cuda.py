@@ -71,7 +71,7 @@ def test_memory_is_shared_with_other_libraries_of_the_gpu(engine: Any, library: 
 
 
 @pytest.mark.parametrize("active", ["l % 2 == 0", "l >= 3 && l < 20", "l == 7", "true"])
-def test_lanes_that_are_not_there_take_no_part(engine: Any, active: str) -> None:
+def test_missing_lanes_are_inactive(engine: Any, active: str) -> None:
     text = f"""{HEAD}kernel void k(device const uint* x, device uint4* y, uint i [[thread_position_in_grid]],
                                      uint l [[thread_index_in_simdgroup]]) {{
         if ({active}) y[i] = uint4(simd_sum(x[i]), uint(simd_sum(float(x[i]))), simd_prefix_exclusive_sum(x[i]),
@@ -198,7 +198,7 @@ def driver() -> Any:
     return Driver()
 
 
-def test_a_launch_of_what_lies_on_the_gpu_is_one_call_of_the_driver(driver: Any, monkeypatch: Any) -> None:
+def test_launch_with_gpu_arrays_is_one_driver_call(driver: Any, monkeypatch: Any) -> None:
     monkeypatch.setattr(assembling, "ptx", lambda *_, **__: "")
     engine = cuda_engine.CudaEngine(driver)
     text = f"{HEAD}kernel void k(device float* x, constant float& a) {{ x[0] = a; }}"
@@ -279,7 +279,7 @@ def test_what_the_driver_says_of_a_dispatch_is_told_with_the_kernels_name(
         assert np.isnan(ticket.elapsed())
 
 
-def test_a_ticket_waits_copies_back_and_tells_its_time(driver: Any, monkeypatch: Any) -> None:
+def test_ticket_waits_copies_back_and_reports_its_time(driver: Any, monkeypatch: Any) -> None:
     monkeypatch.setattr(assembling, "ptx", lambda *_, **__: "")
     engine = cuda_engine.CudaEngine(driver)
     program = engine.compile(mnb.compile(f"{HEAD}kernel void k(device float* x) {{ x[0] = 1; }}").k.unit)
@@ -429,7 +429,7 @@ def test_most_dispatches_have_no_event_and_each_can_be_waited_for(driver: Any) -
     assert driver.calls == {"cuEventCreate": 2, "cuEventRecord": 3, "cuEventSynchronize": 2}  # one of the two, again
 
 
-def test_who_never_waits_is_held_back_by_few_events(driver: Any) -> None:
+def test_launches_without_waits_use_few_events(driver: Any) -> None:
     events = Events(driver)
     with driver:
         for _ in range(1000):

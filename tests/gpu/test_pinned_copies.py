@@ -155,7 +155,7 @@ def test_copies_of_several_threads_at_once_share_the_buffers(driver: Any) -> Non
     assert driver.pinned.nbytes == 4 * PIECE
 
 
-def test_a_small_copy_is_the_drivers(monkeypatch: Any) -> None:
+def test_small_copies_use_the_driver(monkeypatch: Any) -> None:
     driver: Any = LateDriver()
     monkeypatch.setattr(GpuMemory, "_make_pool", lambda _self: None)
     memory, there = GpuMemory(driver), np.zeros(64, np.uint8)
@@ -239,7 +239,7 @@ def test_a_copy_takes_as_many_lanes_as_it_has_work_for(mebibytes: float, lanes: 
 
 
 @pytest.mark.parametrize("way", ["copy_in", "copy_out"])
-def test_a_lane_that_fails_is_told_when_all_have_ended(driver: Any, monkeypatch: Any, way: str) -> None:
+def test_failing_lane_is_reported_after_all_have_ended(driver: Any, monkeypatch: Any, way: str) -> None:
     """The other lanes use the caller's memory until then."""
     copies, data = PinnedCopies(driver, 2, PIECE), numbers(9 * PIECE)
     there = np.zeros_like(data)

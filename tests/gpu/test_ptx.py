@@ -246,7 +246,7 @@ def test_a_product_of_half_goes_to_tensor_cores_without_a_shuffle(ptx_engine: An
 
 
 @pytest.mark.parametrize("way", ["WIDE_ALONG", "WIDE_ACROSS"])
-def test_strips_come_by_themselves_while_others_are_multiplied(ptx_engine: Any, way: str) -> None:
+def test_strips_are_copied_asynchronously_during_multiplication(ptx_engine: Any, way: str) -> None:
     """A strip has 8 x 8 pairs of matrices, and one access reads two pairs; copies bypass the registers."""
     program = with_macros("matrix_pipes.metal", ptx_engine.name, A_WAY="WIDE_ALONG", B_WAY=way)
     unit = program["matrix_pipes_half"].unit
@@ -384,7 +384,7 @@ THREES = {
 
 
 @pytest.mark.parametrize("table", THREES)
-def test_a_table_that_clang_writes_without_padding_is_written_anew(table: str) -> None:
+def test_table_that_clang_writes_without_padding_is_rewritten(table: str) -> None:
     """The bytes in the PTX are those of the type in memory."""
     read = "constant uchar* b = (constant uchar*)t; for (uint j = 0; j < sizeof(t); ++j) y[j] = b[i + j];"
     text = ptx(unit_of(f"{table}\nkernel void k(device uchar* y, constant uint& i) {{ {read} }}"), 90)
@@ -395,7 +395,7 @@ def test_a_table_that_clang_writes_without_padding_is_written_anew(table: str) -
     assert int(size) == len(bytes_wanted)
 
 
-def test_constants_of_llvms_text() -> None:
+def test_constants_in_llvm_ir() -> None:
     """Forms that clang rarely writes."""
     text = """%E = type <{ i8, %"class.a::b" }>
 %"class.a::b" = type { <3 x float> }
@@ -434,7 +434,7 @@ def test_a_table_that_is_not_made_of_numbers_is_refused(table: str) -> None:
     "constant float4 t[] = {float4(1), float4(0)};",
     "struct Entry { int x; float y; };\nconstant Entry t[] = {{1, 2.0f}, {3, 4.0f}};",
 ])  # fmt: skip
-def test_other_tables_are_right(table: str) -> None:
+def test_tables_written_with_padding_are_unchanged(table: str) -> None:
     text = ptx(unit_of(table + _READ), 90)
     assert " = {" in text.split(".b8", 1)[1]
 
@@ -458,7 +458,7 @@ TURNS = {
 
 
 @pytest.mark.parametrize("loop", TURNS.values(), ids=TURNS.keys())
-def test_what_stands_on_the_way_out_of_a_loop_stays_in_it(loop: str) -> None:
+def test_code_on_a_loop_exit_runs_before_threads_reconverge(loop: str) -> None:
     """Threads converge again after a loop: there the sum would be over all lanes, as it once was in machine code."""
     unit = mnb.compile(f"{KERNEL}{loop} }}", engine="ptx").k.unit
     sums, again = ways_on(ptx(unit, 90), "redux.sync.add")

@@ -39,7 +39,7 @@ def lies_on(x: mnb.Array) -> int:
         return here._gpu.holder(x.__cuda_array_interface__["data"][0])
 
 
-def test_what_is_computed_on_a_gpu_stays_there(rng: np.random.Generator) -> None:
+def test_gpu_results_stay_on_the_gpu(rng: np.random.Generator) -> None:
     x = rng.random(100_001, np.float32)
     for index, name in enumerate(GPUS):
         mine = mnb.asarray(x, device=name)

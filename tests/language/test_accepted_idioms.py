@@ -530,7 +530,7 @@ def test_lambdas_before_the_version_that_has_them(msl: str) -> None:
 
 
 @pytest.mark.parametrize(("msl", "value"), [(None, 320), ("3.2", 320), ("3.1", 310), ("3.0", 300), ("2.3", 230)])
-def test_a_cell_is_told_its_version(msl: str | None, value: int) -> None:
+def test_version_macro_is_defined_in_a_cell(msl: str | None, value: int) -> None:
     x = np.zeros(1, np.float32)
     program = mnb.compile(MACRO, msl=msl, engine="cpu")
     program.k(x)
@@ -560,7 +560,7 @@ def test_a_word_is_refused_before_its_version(word: str) -> None:
 
 
 @pytest.mark.parametrize("msl", ["2.2", "4.0", "3.1.0", "", "new", 3.1])
-def test_a_version_that_there_is_not(msl: object) -> None:
+def test_unknown_version_is_refused(msl: object) -> None:
     with pytest.raises(mnb.ArgumentError, match=r"compile: msl is one of 2\.3, 2\.4, 3\.0, 3\.1, 3\.2; got"):
         mnb.compile(MACRO, msl=msl, engine="cpu")  # type: ignore[arg-type]
 
@@ -587,7 +587,7 @@ struct P { constant float* v; };
 
 
 @pytest.mark.parametrize("body", CONSTANT)
-def test_a_device_pointer_is_no_constant_one(body: str) -> None:
+def test_device_pointer_does_not_convert_to_constant(body: str) -> None:
     cell = STD + "float f(constant float* p) { return p[0]; }\nfloat g(constant float& p) { return p; }\n"
     cell += CLASSES + f"kernel void k(device float* x, constant float* c, {ID}) {{ {body} }}"
     with pytest.raises(mnb.CompileError) as caught:
@@ -616,7 +616,7 @@ TEMPLATES = {
 
 
 @pytest.mark.parametrize("helper", TEMPLATES)
-def test_a_device_value_is_no_constant_one_in_a_helper(helper: str) -> None:
+def test_device_value_does_not_convert_to_constant_in_a_helper(helper: str) -> None:
     cell = STD + helper.replace("§", "") + f"\nkernel void k(device float* x, {ID}) {{ x[i] = f(x); }}"
     with pytest.raises(mnb.CompileError) as caught:
         mnb.compile(cell, engine="cpu")

@@ -53,7 +53,7 @@ def test_a_barrier_in_a_branch_is_warned_of(body: str) -> None:
     f"uint row = i; row = g; if (g >= n) return; s[l] = row; {SYNC} x[i] = s[0];",
     f"s[l] = x[i]; {SYNC} float first = s[0]; if (first > 2) return; {SYNC} x[i] = first;",
 ])  # fmt: skip
-def test_what_all_threads_do_alike_is_not(body: str) -> None:
+def test_uniform_control_flow_is_not_reported(body: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         mnb.compile(f"{HEAD}    {body}\n}}")

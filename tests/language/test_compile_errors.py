@@ -324,7 +324,7 @@ def place(text: str) -> tuple[str, int, int]:
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_the_place_the_words_and_the_cure(name: str) -> None:
+def test_error_has_position_message_and_hint(name: str) -> None:
     wrong = WRONG[name]
     text, line, column = place(wrong.text)
     with pytest.raises(mnb.CompileError) as caught:
@@ -341,7 +341,7 @@ def test_the_place_the_words_and_the_cure(name: str) -> None:
     assert caret.replace("|", " ").replace("^", " ").isspace()
 
 
-def test_an_instantiation_that_fails_is_told_where_it_stands_alone() -> None:
+def test_failing_instantiation_is_reported_at_its_own_line() -> None:
     """A query to libclang, appended to the cell's source, repeats the author's errors."""
     made = 'template [[host_name("k_int")]] [[kernel]] decltype(k<int, 3>) k<int, 3>;'
     with pytest.raises(mnb.CompileError) as caught:

@@ -169,7 +169,7 @@ def test_a_cell_without_the_header_is_offered_no_function_of_it() -> None:
     assert complete(text, len(text)) == ("simd_", [])
 
 
-def test_a_template_host_name_that_cannot_be_told_is_read_on() -> None:
+def test_incomplete_instantiation_does_not_stop_completion() -> None:
     text = '#include <metal_stdlib>\ntemplate [[host_name("x")]] kernel void;\nvoid f() {\n    metal::simd_su'
     assert complete(text, len(text)) == ("simd_su", [Completion("simd_sum", "function")])
 
@@ -228,7 +228,7 @@ def test_after_the_first_an_answer_needs_no_new_parse(monkeypatch: pytest.Monkey
     assert not made
 
 
-def test_a_parser_that_gives_no_answer_is_left_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hanging_parser_is_abandoned(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "SECONDS", 0.0)
     assert at("    particles[i].") == []
     monkeypatch.undo()
@@ -253,13 +253,13 @@ def test_no_text_raises(text: str) -> None:
 # The pieces -------------------------------------------------------------------------------------------------------
 
 
-def test_a_place_is_found_again_in_the_edited_text() -> None:
+def test_positions_map_to_the_edited_text() -> None:
     edited = EditedText("abc def\nghi", [Edit(0, 3, "x"), Edit(4, 4, "++"), Edit(8, 9, "GGG")])
     assert edited.text == "x ++def\nGGGhi"
     assert [edited.edited_offset(i) for i in range(12)] == [0, 0, 0, 1, 4, 5, 6, 7, 8, 11, 12, 13]
 
 
-def test_an_unfinished_statement_is_mended_and_a_finished_one_left() -> None:
+def test_only_unfinished_statements_are_completed() -> None:
     whole = "for (int i = 0; i < 3; ++i) f([](int a) { return g(a); }, x[i]);\n"
     for before, mended in {"f(a; g(b": "f(a); g(b", "x[f(a; ": "x[f(a)]; ", whole: whole}.items():
         draft = read_draft(before + "!", len(before), {})
@@ -358,7 +358,7 @@ def test_kernels_are_offered_to_percent_metal_source(shell: InteractiveShell) ->
     del shell.user_ns["only"]
 
 
-def test_a_fault_of_ours_does_not_reach_who_types(
+def test_internal_error_does_not_reach_the_editor(
     shell: InteractiveShell, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def broken(*_: Any) -> Any:

@@ -96,7 +96,7 @@ def test_inside_parentheses_the_call_is_meant_until_a_word_is_entered() -> None:
     assert about("threadgroup_barrier(")[0].name == "threadgroup_barrier"
 
 
-def test_every_entry_can_be_shown() -> None:
+def test_every_reference_entry_renders() -> None:
     for entry in entries():
         for name in entry.names:
             assert any(entry.summary in str(d) and entry.section in str(d) for d in describe_name(name)), name
@@ -162,14 +162,14 @@ def test_a_header_cell_has_lines_of_its_own() -> None:
     assert (found.summary, found.where) == ("Twice.", "line 2 of this cell")
 
 
-def test_what_is_long_is_cut() -> None:
+def test_long_values_are_truncated() -> None:
     fields = "\n".join(f"    float field{i};" for i in range(400))
     (found,) = about("Lon", f"struct Long {{\n{fields}\n}};\n")
     assert found.signatures[0].count("\n") < 20
     assert found.signatures[0].endswith("…")
 
 
-def test_nothing_is_said_of_what_nothing_is_known() -> None:
+def test_nothing_is_reported_without_evidence() -> None:
     assert about("    // not", CELL.replace("    float4 velocity", "    // nothing here\n    float4 velocity")) == ()
     assert about("struct Particle {") == ()
     assert describe("unknown", 3) == ()
@@ -182,7 +182,7 @@ def test_no_place_of_a_cell_raises() -> None:
         describe(CELL[:offset], offset, HEADERS)
 
 
-def test_a_parser_that_gives_no_answer_is_left_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hanging_parser_is_abandoned(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "SECONDS", 0.0)
     assert about("= weig") == ()
     assert about("simd_s")[0].name == "simd_sum"
@@ -214,7 +214,7 @@ def said(shell: InteractiveShell, cell: str, capsys: pytest.CaptureFixture[str])
     return re.sub(r"\x1b\[[0-9;]*m", "", capsys.readouterr().out)
 
 
-def test_a_question_mark_tells_of_metal_where_python_has_no_such_name(
+def test_question_mark_describes_metal_names_unknown_to_python(
     shell: InteractiveShell, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert "MSL 6.9.2" in said(shell, "simd_sum?", capsys)
@@ -250,7 +250,7 @@ def kernel(shell: InteractiveShell) -> Iterator[Any]:
     shell.extension_manager.load_extension("metalnb")
 
 
-def test_shift_tab_answers_in_metal_cells_alone(kernel: Any) -> None:
+def test_shift_tab_answers_only_in_metal_cells(kernel: Any) -> None:
     cell = f"%%metal --quiet\n{CELL}"
     reply = kernel.do_inspect(cell, cell.index("simd_sum") + 3, detail_level=0, omit_sections=())
     assert reply["found"]
@@ -279,7 +279,7 @@ def test_the_extension_is_told_of_mistakes_at_the_editors_lines(kernel: Any) -> 
     assert marks(f"%%metal\n{head}kernel void f(device float* x) {{ x[0] = length(float2(1)); }}") == []
 
 
-def test_a_fault_of_ours_shows_nothing(kernel: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_internal_error_shows_nothing(kernel: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*_: Any) -> Any:
         raise RuntimeError
 

@@ -233,7 +233,7 @@ HEADERS = {
 }
 
 
-def test_a_header_loses_what_no_kernel_names_through_the_cell_and_other_headers() -> None:
+def test_header_drops_functions_that_no_kernel_reaches() -> None:
     cell = STD + (
         'int far_one(int x);\n#include "b.h"\nint far_one(int x) { return 5 * x; }\n'
         "kernel void k(device int* x) { *x = CALL(one)(*x); }\nkernel void l(device int* x) { *x = idle_b(*x); }\n"
@@ -253,7 +253,7 @@ def test_a_header_loses_what_no_kernel_names_through_the_cell_and_other_headers(
         assert not kernel.binary.unit.whole  # all that it needs was there
 
 
-def test_a_kernel_that_misses_something_is_compiled_of_all(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failed_trimmed_text_falls_back_to_the_full_text(monkeypatch: pytest.MonkeyPatch) -> None:
     cell = STD + "int a(int x) { return x; } // of all\nkernel void k(device int* x) { *x = a(4); }"
     program = mnb.compile(cell, engine="cpu")
     text = program.k.unit.cell.edited.text
@@ -266,7 +266,7 @@ def test_a_kernel_that_misses_something_is_compiled_of_all(monkeypatch: pytest.M
     assert x[0] == 4
 
 
-def test_of_the_librarys_own_text_one_of_each_template_is_read() -> None:
+def test_library_templates_are_parsed_once() -> None:
     """All of a user's templates are parsed before any is called; the long tests do that with the library's, too."""
     cell = STD + f"""template <typename T, int N> [[kernel]] void f(device T* x [[buffer(0)]], {ID}) {{
     static_assert(N != 7, "not this one");

@@ -76,7 +76,7 @@ def test_an_include_is_seen_wherever_clang_sees_one(text: str) -> None:
 @pytest.mark.parametrize(
     "text", ['// a \\\n#include "x"', '/*\n#include "x"\n*/', 'R"(\n#include "x"\n)"', 'a #include "x"']
 )
-def test_what_only_looks_like_a_directive_is_none(text: str) -> None:
+def test_lookalikes_of_directives_are_ignored(text: str) -> None:
     assert not tokenize(text).directives
 
 
@@ -480,7 +480,7 @@ def test_a_cell_reads_no_files(text: str, tmp_path: Path) -> None:
         assert any("a cell reads no files" in d.message for d in caught.value.diagnostics)
 
 
-def test_what_files_there_are_is_not_told(tmp_path: Path) -> None:
+def test_existing_files_are_not_revealed(tmp_path: Path) -> None:
     file = f"{tmp_path}/secret.h"
     Path(file).touch()
     program = mnb.compile(f"""
@@ -499,7 +499,7 @@ kernel void k(device int* y) {{
     assert program.k(grid=1, shapes={"y": 3}).tolist() == [0, 0, 7]
 
 
-def test_the_last_fence_stands_by_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_file_contents_never_reach_the_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """If the scan ever missed an include, nothing of the file may appear in the error."""
     from metalnb.msl.rewrite import scan as module
     from metalnb.msl.text.includes import Includes
@@ -522,7 +522,7 @@ def test_the_last_fence_stands_by_itself(tmp_path: Path, monkeypatch: pytest.Mon
         pytest.param("y[i] = " + "- " * 40000 + "7;", id="too deep for the compiler"),
     ],
 )
-def test_depth_ends_in_an_answer_or_an_error_and_never_the_process(body: str) -> None:
+def test_deep_nesting_never_crashes_the_process(body: str) -> None:
     try:
         assert mnb.compile(HEAD + "template <class T> struct A {};\n" + KERNEL + "{ " + body + " }").k(grid=1)[0] == 7
     except mnb.CompileError as error:

@@ -41,7 +41,7 @@ def an_hour_later(folder: Path) -> None:
 # The cache ------------------------------------------------------------------------------------------------------------
 
 
-def test_an_entry_under_another_name_is_not_believed(folder: Path) -> None:
+def test_entry_under_another_name_is_not_trusted(folder: Path) -> None:
     store = cache.Store(folder)
     one, two = cache.digest("one"), cache.digest("two")
     store.put(one, "device", b"the first kernel")
@@ -69,7 +69,7 @@ def test_a_folder_that_others_can_write_to_is_not_used(folder: Path, mode: int) 
     assert store.get(cache.digest("x"), "device") == b"a kernel"
 
 
-def test_what_a_killed_process_left_is_swept_away(folder: Path) -> None:
+def test_leftovers_of_a_killed_process_are_removed(folder: Path) -> None:
     store = cache.Store(folder)
     store.put(cache.digest("x"), "device", b"a kernel")
     kept = store.path(cache.digest("x"), "device")
@@ -85,7 +85,7 @@ def test_what_a_killed_process_left_is_swept_away(folder: Path) -> None:
     assert (kept.exists(), old.exists(), new.exists(), strays.exists()) == (True, False, True, False)
 
 
-def test_a_full_disk_keeps_no_precompiled_library(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_precompiled_library_is_skipped_when_the_disk_is_full(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(precompiled.shutil, "disk_usage", lambda _: SimpleNamespace(free=1 << 20))
     program = mnb.compile(f"#include <metal_stdlib>\n{KERNEL} // with a full disk", engine="cpu")
     assert list(program) == ["k"]
@@ -100,7 +100,7 @@ time.sleep(600)
 """
 
 
-def test_what_is_left_of_a_compilation_that_was_killed(folder: Path, tmp_path: Path) -> None:
+def test_leftovers_of_a_killed_compilation_are_ignored(folder: Path, tmp_path: Path) -> None:
     started = tmp_path / "started"
     clang = tmp_path / "clang"
     clang.write_text(SLOW.format(python=sys.executable, started=str(started)))
@@ -229,7 +229,7 @@ def test_only_a_deep_nest_is_called_one() -> None:
         assert "nested too deeply" in found.hint
 
 
-def test_a_backend_says_what_it_lacks_in_words(tmp_path: Path) -> None:
+def test_unsupported_features_of_a_backend_are_described(tmp_path: Path) -> None:
     script = tmp_path / "clang"
     reason = "error: error in backend: cannot select: %49:pid(p0) = G_ADDRSPACE_CAST %31:pid(p0) (in function: e)"
     script.write_text(f"#!/bin/sh\necho '{driver.DUMP} Before'>&2\necho '{reason}'>&2\nexit 1\n")
@@ -259,7 +259,7 @@ def test_a_name_of_70_000_characters(declared: bool) -> None:
         assert caught.value.diagnostics[0].line == 3
 
 
-def test_a_short_text_is_not_parsed_for_two_minutes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_short_cell_never_takes_minutes_to_parse(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("METALNB_COMPILE_TIMEOUT", raising=False)
     assert (time_limit(), time_limit(500), time_limit(10_000_000)) == (120, 21, 120)
     monkeypatch.setenv("METALNB_COMPILE_TIMEOUT", "0.5")

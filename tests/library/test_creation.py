@@ -92,7 +92,7 @@ def test_long_ranges_stay_exact() -> None:
 
 
 @pytest.mark.parametrize("args", [(0.0, 1.0, 0.1), (1.0, 0.0, -0.07), (5.5,), (-2, 2, 0.5), (3.0, 1.0), (0, -1)])
-def test_counting_by_floats(args: tuple[float, ...]) -> None:
+def test_arange_with_float_steps(args: tuple[float, ...]) -> None:
     got, want = mnb.arange(*args), np.arange(*args)
     assert got.shape == want.shape
     np.testing.assert_allclose(got.read(), want, rtol=1e-6, atol=1e-7)

@@ -99,6 +99,6 @@ def test_choice_of_any_sequence() -> None:
         (lambda r: r.beta(float("nan"), 1.0), ValueError, "parameters must be finite"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_drawn_is_refused(call: Any, error: type[Exception], why: str) -> None:
+def test_invalid_drawings_are_refused(call: Any, error: type[Exception], why: str) -> None:
     with pytest.raises(error, match=why):
         call(mnb.random.default_rng(1))

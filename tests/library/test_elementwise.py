@@ -56,7 +56,7 @@ def test_scalars_of_python_are_weak(dtype: str, scalar: Any, result: str) -> Non
         assert got.tolist() == want if result != "bool" else [True, True]
 
 
-def test_integers_and_bool_are_float32_where_only_floats_will_do() -> None:
+def test_integers_and_bool_become_float32_for_float_ops() -> None:
     for dtype in ("bool", *INTEGERS):
         assert op("exp")(of(1, 0, dtype=dtype)).dtype == np.float32
         assert op("exp")(of(1, 0, dtype=dtype)).tolist() == [pytest.approx(np.e), 1]
@@ -167,7 +167,7 @@ def test_operators_in_place_write_into_the_same_memory() -> None:
         y += 0.5
 
 
-def test_a_call_again_uses_what_was_worked_out() -> None:
+def test_second_call_reuses_the_binding() -> None:
     add = op("add")
     x, y = of(1, 2, 3), of(4, 5, 6)
     add(x, y, out=x)
@@ -314,7 +314,7 @@ def test_the_source_of_every_op_is_a_cell_that_compiles() -> None:
             assert mnb.compile("// " + cell, math="precise").kernels
 
 
-def test_every_row_has_a_name_of_its_own_and_aliases_that_nobody_else_has() -> None:
+def test_op_names_and_aliases_are_unique() -> None:
     names = [n for o in table.ops().values() for n in (o.name, *o.row.aliases)]
     assert len(names) == len(set(names))
     assert op("arcsin") is op("asin")
@@ -332,7 +332,7 @@ def test_the_outer_of_a_ufunc_takes_numbers_and_lists() -> None:
         assert np.array_equal(got.read(), want)
 
 
-def test_divmod_writes_both_where_it_is_told() -> None:
+def test_divmod_writes_both_outputs() -> None:
     x, rest = mnb.asarray([5.0, -5.0]), mnb.zeros(2)
     quotient, remainder = np.divmod(x, 3, out=(x, rest))  # x is read before it is written
     assert quotient is x

@@ -45,7 +45,7 @@ def ours(key: Any) -> Any:
 # ---- Indexing.
 @pytest.mark.parametrize("layout", ["plain", "transposed", "reversed"])
 @pytest.mark.parametrize("name", KEYS)
-def test_reading_by_arrays_is_numpys(name: str, layout: str) -> None:
+def test_reading_by_arrays_matches_numpy(name: str, layout: str) -> None:
     key = KEYS[name]
     x = laid(X, layout)
     for k in (key, ours(key)):
@@ -57,7 +57,7 @@ def test_reading_by_arrays_is_numpys(name: str, layout: str) -> None:
 @pytest.mark.long(every=3)  # Indices alternate
 @pytest.mark.parametrize("layout", ["plain", "transposed", "reversed"])
 @pytest.mark.parametrize("name", KEYS)
-def test_writing_by_arrays_is_numpys(name: str, layout: str, rng: np.random.Generator) -> None:
+def test_writing_by_arrays_matches_numpy(name: str, layout: str, rng: np.random.Generator) -> None:
     key = KEYS[name]
     shape = X[key].shape
     values = [2.5, rng.standard_normal(shape, np.float32), rng.integers(-9, 9, shape), np.float32(7)]
@@ -156,7 +156,7 @@ def test_sums_are_those_of_numpys_loop_to_the_bit(n: int, count: int, rng: np.ra
 
 @pytest.mark.parametrize("dtype", ["uint8", "float16", "float32", "int64"])
 @pytest.mark.parametrize(("n", "count"), [(1, 5000), (300, 5000), (100_000, 5000), (5000, 100_000)])
-def test_of_several_values_for_a_place_the_last_stays(n: int, count: int, dtype: str, rng: np.random.Generator) -> None:
+def test_last_of_several_values_for_an_index_remains(n: int, count: int, dtype: str, rng: np.random.Generator) -> None:
     x = np.zeros(n, dtype)
     values, indices = rng.integers(0, 200, count).astype(dtype), rng.integers(-n, n, count)
     got = mnb.asarray(x.copy())
@@ -267,7 +267,7 @@ def test_compaction_of_every_length(n: int, share: float, rng: np.random.Generat
     assert np.array_equal(given.read(), x)
 
 
-def test_what_is_zero() -> None:
+def test_nonzero_finds_nan_and_denormals() -> None:
     x = np.array([0.0, -0.0, np.nan, 1e-45, -1e-45, np.inf], np.float32)
     assert mnb.nonzero(mnb.asarray(x))[0].read().tolist() == [2, 3, 4, 5]
     with pytest.raises(ValueError, match="nonzero: needs an array with axes"):
@@ -310,7 +310,7 @@ def test_distinct_values_among_very_many_equals(dtype: str, rng: np.random.Gener
         assert np.array_equal(got.read().astype(want.dtype), want, equal_nan=want.dtype.kind == "f")
 
 
-def test_thinning_keeps_every_value_and_drops_the_rest(rng: np.random.Generator) -> None:
+def test_thinning_keeps_every_value(rng: np.random.Generator) -> None:
     x = rng.integers(0, 300, 400_000)
     row = mnb.asarray(x)
     left = unique._thinned(row).read()
@@ -321,7 +321,7 @@ def test_thinning_keeps_every_value_and_drops_the_rest(rng: np.random.Generator)
 
 
 @pytest.mark.usefixtures("shared_memory")
-def test_put_writes_to_numpys_memory_or_not_at_all() -> None:
+def test_put_writes_to_numpy_memory_or_raises() -> None:
     x = np.zeros(6, np.float32)
     mnb.put(x, mnb.asarray([1, -1]), 5.0)
     assert x.tolist() == [0, 5, 0, 0, 0, 5]

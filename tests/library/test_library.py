@@ -146,7 +146,7 @@ def test_every_op_has_what_its_tests_derive_from() -> None:
         assert set(op.row.dtypes) <= {"bool", *(d for loop in LOOPS.values() for d in loop)}, name
 
 
-def test_a_wrong_result_is_seen() -> None:
+def test_wrong_result_is_detected() -> None:
     """The comparison itself fails for an error above the tolerance, NaN, an infinity, a shape, an integer."""
     op = Op(lambda x: x, table.op("exp").row)
     one = np.ones(3)

@@ -91,7 +91,7 @@ WAYS = [
 # A float and an integer: test_library multiplies others, and the long tests all of them.
 @pytest.mark.long(unless=lambda dtype: dtype in {"float32", "uint8"})
 @pytest.mark.parametrize("dtype", ALL)
-def test_every_way_for_every_dtype(dtype: str, rng: np.random.Generator) -> None:
+def test_every_code_path_for_every_dtype(dtype: str, rng: np.random.Generator) -> None:
     if dtype == "bfloat16":
         pytest.importorskip("ml_dtypes")
     for name, shape1, layout1, shape2, layout2, kernels in WAYS:
@@ -239,7 +239,7 @@ def test_16_bit_floats_are_made_float_as_they_are_packed() -> None:
             assert [step.kernel for step in plan.steps] == [pack, *made]
 
 
-def test_of_bool_it_is_any() -> None:
+def test_product_of_bools_is_any() -> None:
     """65,536 pairs are true, and one SIMD-group counts them all: a 16-bit count would wrap to 0."""
     ones = mnb.ones((256, 65536), dtype="bool")
     assert mnb.matmul(ones, ones[:2].T).read().all()
@@ -319,7 +319,7 @@ def test_operators_and_numpy(rng: np.random.Generator) -> None:
 
 @pytest.mark.parametrize("one", [(), (3,), (2, 3), (2, 4, 3)])
 @pytest.mark.parametrize("other", [(), (3,), (3, 2), (5, 3), (2, 3, 4), (2, 5, 3)])
-def test_dot_and_inner_are_numpys(one: tuple[int, ...], other: tuple[int, ...], rng: np.random.Generator) -> None:
+def test_dot_and_inner_match_numpy(one: tuple[int, ...], other: tuple[int, ...], rng: np.random.Generator) -> None:
     a, b = numbers(rng, one, "int32"), numbers(rng, other, "int32")
     x, y = mnb.array(a), mnb.array(b)
     for function, method in ((np.dot, x.dot), (np.inner, None)):
@@ -344,7 +344,7 @@ def test_dot_takes_numbers_words_and_out() -> None:
     assert out.tolist() == [[7, 10], [15, 22]]
 
 
-def test_memory_is_given_back(rng: np.random.Generator) -> None:
+def test_memory_is_released(rng: np.random.Generator) -> None:
     a = mnb.asarray(numbers(rng, (100, 700), "float32"))
     b = mnb.asarray(numbers(rng, (300, 700), "float32")).T
     mnb.matmul(a, b).wait()

@@ -40,7 +40,7 @@ def test_special_numbers_are_converted_as_ieee_754_says() -> None:
     assert mnb.array(np.array([-1.9, 1.9], np.float32)).astype("int32").tolist() == [-1, 1]
 
 
-def test_a_conversion_to_what_it_is_may_be_the_array_itself() -> None:
+def test_conversion_to_the_same_dtype_may_return_the_array() -> None:
     x = mnb.ones(3)
     assert x.astype("float32", copy=False) is x
     assert x.astype("float32") is not x
@@ -132,7 +132,7 @@ def test_differences() -> None:
     assert mnb.diff(x, append=mnb.asarray([25]), n=2).tolist() == [2, 2, 2]
 
 
-def test_many_axes_are_no_matter_while_they_can_be_merged() -> None:
+def test_many_axes_are_accepted_if_they_merge() -> None:
     host = np.arange(2**9).reshape((2,) * 9)
     x = mnb.array(host)
     assert np.array_equal((x + x.copy()).read(), host * 2)
@@ -221,7 +221,7 @@ def test_an_array_without_axes_is_turned_into_itself() -> None:
     (lambda x: np.broadcast_arrays(x, x, subok=True), "subok"), (lambda x: np.vstack([x, x], dtype="f4"), "dtype"),
     (lambda x: np.sum(x, initial=3), "initial"),
 ])  # fmt: skip
-def test_a_word_of_numpys_that_no_op_has_is_named(call: Any, word: str) -> None:
+def test_unsupported_numpy_keyword_is_named(call: Any, word: str) -> None:
     with pytest.raises(TypeError, match=rf"^np\.\w+: .*'{word}'"):
         call(mnb.arange(6).reshape(2, 3))
 
@@ -236,7 +236,7 @@ def test_a_word_of_numpys_that_no_op_has_is_named(call: Any, word: str) -> None:
     lambda x: np.vstack(tup=[x, x]), lambda x: np.squeeze(x[None], axis=None), lambda x: np.var(x, ddof=1),
     lambda x: np.concatenate([x, x], 1, casting="same_kind"), lambda x: np.full_like(x, fill_value=2, subok=True),
 ])  # fmt: skip
-def test_words_of_numpys_find_their_places(call: Any) -> None:
+def test_numpy_keyword_arguments_are_accepted(call: Any) -> None:
     host = np.arange(6).reshape(2, 3) % 4
     got, want = call(mnb.array(host)), call(host)
     assert isinstance(got, mnb.Array)

@@ -89,7 +89,7 @@ def test_each_way_of_convolving(
     assert np.array_equal(op(turned, *map(mnb.asarray, (w, bias)), **options).numpy(), got)
 
 
-def test_what_a_window_does_not_reach_does_not_count(rng: np.random.Generator) -> None:
+def test_elements_outside_every_window_do_not_count(rng: np.random.Generator) -> None:
     x, w = (rng.standard_normal(s).astype(np.float32) for s in ((2, 3, 10, 11), (9, 3, 3, 3)))
     x[1, 2, 4, 10] = np.inf
     for options in ({"padding": 1}, {"padding": 3}, {}, {"stride": 2, "padding": 1}):
@@ -204,7 +204,7 @@ REFUSED = (
 
 
 @pytest.mark.parametrize(("call", "why"), REFUSED, ids=[r[1][:40] for r in REFUSED])
-def test_what_does_not_fit_is_refused(call: Any, why: str) -> None:
+def test_mismatched_arrays_are_refused(call: Any, why: str) -> None:
     with pytest.raises(ValueError, match=why):
         call()
 

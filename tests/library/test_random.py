@@ -63,7 +63,7 @@ def test_the_published_vectors(counter: Any, key: Any, block: Any) -> None:
     assert tuple(mnb.compile(cell).one(counter, key, grid=1).reshape(-1)) == block
 
 
-def test_the_hosts_own_blocks_are_the_kernels() -> None:
+def test_host_and_kernel_generate_the_same_blocks() -> None:
     assert host_block(0, 0) == VECTORS[0][2]
     g = Generator(3)
     first = words(g, 128)
@@ -298,7 +298,7 @@ def test_what_is_refused(call: Any, error: type[Exception], says: str, generator
         call(generator)
 
 
-def test_what_is_refused_uses_up_nothing(generator: Generator) -> None:
+def test_refused_calls_consume_nothing(generator: Generator) -> None:
     before = generator.used
     for call in (generator.spawn, generator.permutation, generator.bytes):
         with pytest.raises(ValueError, match="0 or more"):

@@ -59,7 +59,7 @@ def test_long_reductions_take_several_dispatches(
         assert np.array_equal(got, getattr(np, name)(host, axis=axis)), axis
 
 
-def test_a_plan_cuts_what_is_long_and_leaves_no_element_out() -> None:
+def test_plan_splits_long_axes_and_covers_every_element() -> None:
     """Tests only the plan: the stretches of each dispatch add up to the elements that it reduces."""
     for shape in [(2**24,), (4096, 4096), (4096, 3), (70_000, 64)]:
         strides = [math.prod(shape[i + 1 :]) for i in range(len(shape))]
@@ -74,7 +74,7 @@ def test_a_plan_cuts_what_is_long_and_leaves_no_element_out() -> None:
 
 
 @pytest.mark.parametrize("n", [1, 31, 33, 257, 5000, 70_000])
-def test_nan_wins_wherever_it_stands(n: int, rng: np.random.Generator) -> None:
+def test_nan_wins_at_any_position(n: int, rng: np.random.Generator) -> None:
     for at in {0, n // 2, n - 1}:
         for nan in (np.float32(np.nan), -np.float32(np.nan)):
             host = rng.standard_normal(n).astype(np.float32)
@@ -89,7 +89,7 @@ def test_nan_wins_wherever_it_stands(n: int, rng: np.random.Generator) -> None:
             assert (mnb.argmin(columns, axis=0).numpy() == at).all()
 
 
-def test_of_equal_elements_the_first_counts() -> None:
+def test_first_of_equal_elements_wins() -> None:
     for n in (7, 128, 129, 5000, 100_000):
         x = mnb.asarray(np.zeros(n, np.float32))
         assert int(mnb.argmax(x)) == int(mnb.argmin(x)) == 0
@@ -102,7 +102,7 @@ def test_of_equal_elements_the_first_counts() -> None:
 
 
 @pytest.mark.parametrize("n", [33, 300, 5000, 300_000])
-def test_among_many_equals_in_any_stretch_the_first_counts(n: int, rng: np.random.Generator) -> None:
+def test_first_of_equal_elements_wins_in_any_segment(n: int, rng: np.random.Generator) -> None:
     host = rng.integers(0, 3, (3, n)).astype(np.float32)
     host[2] = -np.inf
     host[1, rng.integers(0, n, 5)] = 7
@@ -127,7 +127,7 @@ def test_float_sums_are_as_exact_as_numpys_pairwise() -> None:
     assert np.max(ours) <= max(2.0, np.max(pairwise))
 
 
-def test_of_nothing() -> None:
+def test_empty_reductions_return_the_identity() -> None:
     none = mnb.asarray(np.zeros((0, 3), np.float32))
     assert mnb.sum(none).numpy() == 0
     assert mnb.sum(none, axis=0).numpy().tolist() == [0, 0, 0]
@@ -160,7 +160,7 @@ def test_dtypes_of_results() -> None:
     assert mnb.sum(mnb.asarray([1.7, 1.7]), dtype="int32").numpy() == 2
 
 
-def test_large_sums_do_not_lose_what_is_small() -> None:
+def test_large_sums_keep_small_terms() -> None:
     tenths = mnb.asarray(np.full(2**22, 0.1, np.float32))
     assert float(mnb.sum(tenths)) == pytest.approx(2**22 * float(np.float32(0.1)), rel=3e-7)
     half = mnb.asarray(np.ones(60_000, np.float16))
@@ -207,7 +207,7 @@ def test_bad_calls_name_the_op_and_the_values() -> None:
         mnb.argmax(x, axis=(0, 1))
 
 
-def test_a_reduction_of_ones_own(rng: np.random.Generator) -> None:
+def test_user_defined_reduction(rng: np.random.Generator) -> None:
     host = rng.standard_normal((300, 70)).astype(np.float32)
     x = mnb.asarray(host)
     root_mean_square = mnb.reduction("a + b", init=0, map="x * x", finish="sqrt(a / n)", name="root_mean_square")
@@ -257,7 +257,7 @@ def test_an_init_is_checked_for_the_array_that_is_given() -> None:
 @pytest.mark.long(every=3)  # 3 divides neither count
 @pytest.mark.parametrize("shape", [(2,), (33,), (70_001,), (300, 77)])
 @pytest.mark.parametrize(("combine", "init", "want"), [("a && b", 1, np.all), ("a || b", 0, np.any)])
-def test_a_reduction_of_ones_own_votes(
+def test_user_defined_reduction_with_votes(
     shape: tuple[int, ...], combine: str, init: int, want: Any, rng: np.random.Generator
 ) -> None:
     vote = mnb.reduction(combine, init=init, dtype="bool")

@@ -61,7 +61,7 @@ def test_running_sums_are_nearer_than_adding_one_by_one() -> None:
     assert ours <= np.abs(host.cumsum() - exact).max()
 
 
-def test_dtypes_and_nothing() -> None:
+def test_dtypes_and_none() -> None:
     assert mnb.cumulative_sum(mnb.asarray(np.ones(3, np.uint8))).dtype == np.uint64
     assert mnb.cumulative_sum(mnb.asarray(np.ones(3, np.bool_))).tolist() == [1, 2, 3]
     assert mnb.cumulative_sum(mnb.asarray([1.5, 1.5]), dtype="int32").tolist() == [1, 2]

@@ -70,7 +70,7 @@ def test_orders_that_trouble_other_sorts(order: str) -> None:
     assert np.array_equal(mnb.argsort(mnb.asarray(x)).read(), np.argsort(x, kind="stable"))
 
 
-def test_what_is_sorted_is_left_as_it_was(rng: np.random.Generator) -> None:
+def test_sorting_leaves_its_input_unchanged(rng: np.random.Generator) -> None:
     x = rng.random((3, 5000), np.float32)
     given = mnb.asarray(x.copy())
     mnb.sort(given).read()

@@ -87,7 +87,7 @@ def test_a_clear_difference_is_always_called(rng: np.random.Generator) -> None:
         assert comparison(second, first).winner == "b"
 
 
-def test_a_sure_but_small_difference_is_not_called() -> None:
+def test_significant_but_small_difference_is_not_a_verdict() -> None:
     first, second = [1.0] * 20, [1.02] * 20
     found = comparison(first, second)
     assert found.interval == pytest.approx((1.02, 1.02))
@@ -161,13 +161,13 @@ def test_the_fastest_of_several_is_called_beyond_all_others(rng: np.random.Gener
     assert near.tied == (1, 2)
 
 
-def test_of_several_each_interval_is_wider_so_that_all_hold() -> None:
+def test_intervals_widen_with_the_number_of_kernels() -> None:
     ratios = [float(n) for n in range(1, 16)]
     assert several([1.0] * 15, ratios).lead(1)[1:] == (4, 12)
     assert several([1.0] * 15, ratios, ratios, ratios).lead(2)[1:] == (3, 13)
 
 
-def test_of_several_equal_ones_none_is_called_the_fastest(rng: np.random.Generator) -> None:
+def test_equal_kernels_have_no_fastest(rng: np.random.Generator) -> None:
     """One of many is the best by chance, so all intervals must hold simultaneously."""
     called = 0
     for _ in range(500):
@@ -211,7 +211,7 @@ def test_kernels_of_one_name_are_told_apart(program: mnb.Program) -> None:
     assert len(same.first) == len(same.second) == 15
 
 
-def test_they_take_turns_and_leave_the_arrays_alone(program: mnb.Program, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_kernels_alternate_and_arrays_are_unchanged(program: mnb.Program, monkeypatch: pytest.MonkeyPatch) -> None:
     y = np.zeros(64, np.float32)
     seen = []
     run = sampling.DispatchJob.run
@@ -300,7 +300,7 @@ def test_a_comparison_goes_through_json() -> None:
     assert mnb.Comparison.from_json(json.loads(json.dumps(found.to_json()))) == found
 
 
-def test_a_ratio_has_no_more_digits_than_it_deserves() -> None:
+def test_ratio_has_only_significant_digits() -> None:
     said = repr(comparison([40.4e-3] * 15, [1e-6] * 15))
     assert "is 40,000 × as fast as" in said
     assert "(40,000 to 40,000)" in said

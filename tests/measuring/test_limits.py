@@ -84,7 +84,7 @@ def test_what_was_measured_at_a_bad_time_is_used_for_a_while_and_not_kept(
     assert "(not kept)" in repr(bad)
 
 
-def test_a_kernel_beyond_the_limits_has_them_measured_anew_once(
+def test_kernel_above_the_limits_triggers_one_remeasurement(
     small: cache.Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     engine = mnb.use(None)
@@ -112,7 +112,7 @@ def test_a_kernel_beyond_the_limits_has_them_measured_anew_once(
         (32 << 20, 0, 1),
     ],
 )
-def test_arrays_are_no_larger_than_there_is_room_for(
+def test_arrays_fit_in_free_memory(
     last: int | None, free: int, expected: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "free_memory", lambda: free)
@@ -176,7 +176,7 @@ def test_progress_leaves_a_cell_without_a_line(monkeypatch: pytest.MonkeyPatch) 
     assert out.getvalue() == ""
 
 
-def test_what_is_damaged_or_of_another_driver_is_measured_anew(
+def test_damaged_or_outdated_limits_are_measured_again(
     small: cache.Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     engine = mnb.use(None)
@@ -232,7 +232,7 @@ def test_a_chain_computes_what_it_says(probe: Any) -> None:
         (Traffic(1, 100), "write"),
     ],
 )
-def test_a_kernel_is_held_against_its_own_mix(traffic: Traffic, name: str) -> None:
+def test_kernel_is_compared_with_the_limit_of_its_own_mix(traffic: Traffic, name: str) -> None:
     assert GIVEN.ceiling(traffic) == (name, getattr(GIVEN, name))
 
 
@@ -269,7 +269,7 @@ def test_each_figure_of_a_chip_has_a_source() -> None:
         assert family > 4 or 1.2 < chip.teraflops / lanes < 1.9  # GHz
 
 
-def test_limits_tell_what_is_known_of_an_apple_gpu() -> None:
+def test_limits_state_known_figures_of_apple_gpus() -> None:
     known = replace(GIVEN, device="Apple M2 Max")
     line = "30 or 38 cores, up to 96 SIMD-groups a core, 400 GB/s, threadgroup memory 32 KiB"
     assert f"the GPU: {line}" in str(known)
@@ -289,7 +289,7 @@ def test_the_text_and_the_card_say_the_same() -> None:
         assert phrase in repr(GIVEN)
 
 
-def test_a_busy_machine_is_told_of() -> None:
+def test_busy_machine_is_reported() -> None:
     busy = replace(GIVEN, others=0.48)
     said = "other programs used 48 % of the processors meanwhile: measure again with mnb.limits(again=True)"
     assert said in repr(busy)
@@ -298,7 +298,7 @@ def test_a_busy_machine_is_told_of() -> None:
 
 
 @pytest.mark.skipif(not psutil.LINUX, reason="reads the ticks as Linux writes them")
-def test_what_others_take_is_read_off_the_ticks(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_load_of_other_processes_is_read_from_cpu_ticks(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(psutil, "PROCFS_PATH", str(tmp_path))
     stat = tmp_path / "stat"
     assert OtherProcesses().share() == 0  # no such file
@@ -314,6 +314,6 @@ def test_what_others_take_is_read_off_the_ticks(monkeypatch: pytest.MonkeyPatch,
     assert load.share() == 0
 
 
-def test_an_engine_that_is_not_here_says_so() -> None:
+def test_unavailable_engine_says_so() -> None:
     with pytest.raises(mnb.EngineUnavailable, match="unknown engine 'abacus'"):
         mnb.limits(engine="abacus")

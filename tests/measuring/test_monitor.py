@@ -47,7 +47,7 @@ def program() -> mnb.Program:
 X = np.ones(1000, np.float32)
 
 
-def test_what_a_profile_counted_is_a_rate_here(program: mnb.Program) -> None:
+def test_profile_counts_become_rates(program: mnb.Program) -> None:
     y = X.copy()
     with mnb.monitor() as seen:
         program.saxpy(X, y, 1.0, threadgroup=100)
@@ -176,7 +176,7 @@ def test_every_dispatch_is_noted_and_taken_in(program: mnb.Program) -> None:
     assert not monitor._noted
 
 
-def test_what_is_seen_keeps_no_array_alive(program: mnb.Program) -> None:
+def test_observation_keeps_no_array_alive(program: mnb.Program) -> None:
     with mnb.monitor() as seen:
         y = X.copy()
         gone = weakref.ref(y)
@@ -291,7 +291,7 @@ assert "ipywidgets" not in sys.modules
     assert "f " in done.stdout
 
 
-def test_a_burst_is_taken_in_bit_by_bit_and_all_of_it(program: mnb.Program) -> None:
+def test_burst_is_recorded_in_parts_and_completely(program: mnb.Program) -> None:
     seen = mnb.monitor(keep=20_000).stop()
     launch = (0.0, program.saxpy.binary, (1, 1, 1), (1, 1, 1), [4, 4, 0], lambda: 1e-6)
     seen._noted.extend([launch] * 15_000)

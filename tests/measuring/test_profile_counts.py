@@ -237,7 +237,7 @@ def test_a_gather_has_the_sectors_that_its_indices_have(kind: str, read: str, si
     assert (buffer.distinct, buffer.read) == (len(every), 32 * len(np.unique(every // 32)))
 
 
-def test_lanes_that_take_no_part_ask_for_nothing() -> None:
+def test_inactive_lanes_request_no_memory() -> None:
     text = """kernel void f(device const float* x, device float* out, uint i [[thread_position_in_grid]]) {
         if (i % 4 == 0) out[i] = x[i] * 2;
     }"""
@@ -305,7 +305,7 @@ def test_random_atomics_that_meet(bins: int, *, shared: bool) -> None:
          "atomic_compare_exchange_weak_explicit(&h[4], &s, i, R, R);"),
     ],
 )  # fmt: skip
-def test_atomics_on_two_sides_of_a_branch_stand_on_their_own_lines(one: str, other: str) -> None:
+def test_atomics_in_two_branches_keep_their_own_lines(one: str, other: str) -> None:
     """The compiler would merge the two into one without a line."""
     text = f"""#define R memory_order_relaxed
     kernel void f(device const uint* x, device atomic_uint* h, device uint* out, uint i [[thread_position_in_grid]]) {{
@@ -366,7 +366,7 @@ def test_a_threadgroup_that_fills_no_simd_group() -> None:
     assert found.flops == 100
 
 
-def test_who_waits_at_a_barrier() -> None:
+def test_barrier_shows_waiting_threads() -> None:
     text = """kernel void f(device const float* x, device float* out, uint l [[thread_index_in_threadgroup]]) {
         threadgroup float t[64];
         float s = x[l];
@@ -382,7 +382,7 @@ def test_who_waits_at_a_barrier() -> None:
     assert 0.45 < barrier.waited < 0.5  # one of two SIMD-groups waits nearly all the time
 
 
-def test_who_waits_is_told_for_each_barrier() -> None:
+def test_waiting_threads_are_listed_per_barrier() -> None:
     text = """kernel void f(device const float* x, device float* out, uint l [[thread_index_in_threadgroup]]) {
         threadgroup float t[64];
         float s = x[l];
@@ -400,7 +400,7 @@ def test_who_waits_is_told_for_each_barrier() -> None:
     assert [(b.line, b.waited > 0.1) for b in found.barriers] == [(9, True), (11, False), (13, False)]
 
 
-def test_a_simd_group_none_of_whose_lanes_takes_a_side_does_not_run_it() -> None:
+def test_branch_without_active_lanes_is_skipped() -> None:
     text = """kernel void f(device const float* x, device float* out, uint l [[thread_index_in_threadgroup]]) {
         if (x[l] > 0)
             out[l] = 2;
@@ -540,7 +540,7 @@ def test_threadgroups_that_wait_for_those_before_them_run_in_order() -> None:
     assert (found.sampled, found.flops) == (32, 2048)
 
 
-def test_an_interrupt_is_heard(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_interrupt_ends_a_profile_and_leaves_nothing_locked(monkeypatch: pytest.MonkeyPatch) -> None:
     from metalnb.engine.cpu.profiled import counted_run
 
     text = "kernel void f(device float* out, uint i [[thread_position_in_grid]]) { out[i] = i * 2.0f; }"
@@ -579,7 +579,7 @@ def products(number: int) -> str:
         sum = x;
         {"simdgroup_multiply_accumulate(sum, x, x, sum);" * number}
         simdgroup_store(sum, c, 8);
-        if (n == 1) c[0] = 1 / n;  // a division: the text of one thread is then compiled in two steps
+        if (n == 1) c[0] = 1 / n;  // a division: the IR of one thread is then compiled in two steps
     }}"""
 
 

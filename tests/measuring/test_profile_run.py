@@ -101,7 +101,7 @@ def test_a_read_out_of_bounds_ends_a_profile() -> None:
         mnb.profile(shifted, np.ones(64, np.float32), np.zeros(64, np.float32))
 
 
-def test_what_is_proven_does_not_run_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_proven_kernels_do_not_run_twice(monkeypatch: pytest.MonkeyPatch) -> None:
     def started(*_given: Any) -> None:
         pytest.fail("it ran to be checked")
 

@@ -81,7 +81,7 @@ def test_a_function_that_few_lanes_execute_is_one() -> None:
     assert work(found, 6)[:2] == (3, 3 * LANES // 4)
 
 
-def test_what_stands_in_the_arguments_is_the_authors() -> None:
+def test_strings_in_arguments_keep_their_text() -> None:
     assert work(counted("y[i] = simd_sum(x[i] * x[i + 1]) * 2;"))[:2] == (3, 3 * LANES * 2)
 
 

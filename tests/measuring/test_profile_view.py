@@ -77,7 +77,7 @@ def test_a_scattered_access_is_named_with_its_stride(transpose: Profile) -> None
     )
 
 
-def test_what_is_well_done_has_no_finding() -> None:
+def test_good_kernel_has_no_finding() -> None:
     text = """kernel void f(device const float* x, device float* out, uint i [[thread_position_in_grid]]) {
         out[i] = x[i] * 2;
     }"""
@@ -108,7 +108,7 @@ def test_each_kind_of_finding(kind: str, text: str, said: str) -> None:
     assert said in first.sentence
 
 
-def test_what_all_lanes_read_together_is_no_finding() -> None:
+def test_uniform_reads_are_no_finding() -> None:
     text = """kernel void f(device const float* x, device float* out, uint i [[thread_position_in_grid]]) {
         float s = 0;
         for (uint k = 0; k < 64; ++k) s += x[k * 64];
@@ -119,7 +119,7 @@ def test_what_all_lanes_read_together_is_no_finding() -> None:
     assert findings(found) == ()
 
 
-def test_waiting_at_a_barrier_is_a_finding() -> None:
+def test_barrier_waits_are_a_finding() -> None:
     text = """kernel void f(device const float* x, device float* out, uint l [[thread_index_in_threadgroup]]) {
         threadgroup float t[256];
         float s = x[l];
@@ -151,7 +151,7 @@ def test_the_text_says_what_the_page_says(tile: Profile) -> None:
         assert figure in page
 
 
-def test_a_sample_is_said_to_be_one() -> None:
+def test_sample_is_labelled_as_a_sample() -> None:
     text = """kernel void f(device const float* x, device float* out, uint i [[thread_position_in_grid]]) {
         float s = x[i];
         for (int k = 0; k < 20000; ++k) s = s * s + 1.0f;
@@ -265,7 +265,7 @@ def test_lines_of_memory_are_named_where_fewer_would_do(transpose: Profile) -> N
     assert "lines of memory an access" not in estimate_text(found, "M2")  # four, for 512 bytes
 
 
-def test_an_unknown_device_is_refused_with_those_there_are(tile: Profile) -> None:
+def test_unknown_device_error_lists_the_devices(tile: Profile) -> None:
     with pytest.raises(mnb.ArgumentError, match=r"no figures for the device 'M9'; there are M1, M1 Pro"):
         time_bounds(tile, "M9")
 

@@ -85,7 +85,7 @@ def test_the_figures_are_made_of_the_times() -> None:
     assert (bare.bandwidth, bare.share, bare.throughput, bare.intensity) == (None,) * 4
 
 
-def test_quantiles_are_numpys(rng: np.random.Generator) -> None:
+def test_quantiles_match_numpy(rng: np.random.Generator) -> None:
     for n in (1, 2, 5, 8):
         timing = replace(GIVEN, seconds=tuple(rng.random(n).tolist()))
         parts = (timing.best, timing.p20, timing.median, timing.p80)
@@ -150,7 +150,7 @@ def test_each_batch_starts_from_the_same_values(program: mnb.Program, monkeypatc
     assert all((s == 1).all() for s in seen)
 
 
-def test_arrays_are_put_back_when_it_is_broken_off(program: mnb.Program, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_arrays_are_restored_after_an_interrupt(program: mnb.Program, monkeypatch: pytest.MonkeyPatch) -> None:
     x, y = arrays(64)
     run = sampling.DispatchJob.run
 
@@ -180,7 +180,7 @@ def test_an_array_of_structs_is_named_by_its_struct() -> None:
     assert timing.arguments == {"p": "P (2, 3)"}
 
 
-def test_what_is_not_known_is_said(program: mnb.Program) -> None:
+def test_assumed_traffic_is_reported(program: mnb.Program) -> None:
     timing = mnb.measure(program.helped, arrays()[1], cold=False)
     assert timing.bytes == 4 * 4096
     assert "'y' counted as written only: pass bytes= (--bytes in a magic) if the kernel reads it too" in timing.warnings
@@ -213,7 +213,7 @@ def test_a_callable_is_timed_by_the_wall_clock() -> None:
     assert "half of its bytes are assumed to be read and half written" in given.warnings
 
 
-def test_a_callable_may_tell_its_traffic() -> None:
+def test_callable_may_report_its_traffic() -> None:
     class Op:
         __name__ = "op"
 
@@ -308,7 +308,7 @@ def test_the_device_clock_gives_each_run_its_time(cpu: Any) -> None:
     assert y[0] == pytest.approx(1 - 0.99**20, rel=1e-5)  # each ran, in order
 
 
-def test_memory_of_a_device_is_restored_there_and_copies_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_device_memory_is_restored_in_place_and_copies_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(engines.REGISTRY, "toy", "toy_engine")
     engine: Any = engines.named("toy")
 
@@ -438,7 +438,7 @@ def test_the_warnings(program: mnb.Program, monkeypatch: pytest.MonkeyPatch) -> 
     assert "3.00 ms is the cost of launching" in said
 
 
-def test_a_kernel_is_counted_where_nobody_says_what_it_does(program: mnb.Program) -> None:
+def test_kernel_without_declared_work_is_counted(program: mnb.Program) -> None:
     spread = mnb.compile("""kernel void spread(device const float* x, device float* out,
         uint i [[thread_position_in_grid]]) { out[i] = x[i * 64 % 65536] * 2.0f; }""").spread
     x, out = np.zeros(1 << 16, np.float32), np.zeros(1 << 12, np.float32)
@@ -460,7 +460,7 @@ WELL = """kernel void well(device const float* x, device float* out, constant fl
 }"""
 
 
-def test_where_counts_find_nothing_nobody_guesses() -> None:
+def test_no_advice_without_counts() -> None:
     """It once blamed divergent branches and uncoalesced accesses in a kernel known to have none."""
     well = mnb.compile(WELL).well
     x, out = np.ones(1 << 13, np.float32), np.zeros(1 << 13, np.float32)
@@ -491,7 +491,7 @@ def test_where_counts_find_nothing_nobody_guesses() -> None:
     assert quick(well.prepare(x, out, 3.0, **call), 0.001).most_needed == longest
 
 
-def test_what_a_gpu_needs_longest_may_differ_from_one_to_another() -> None:
+def test_bottleneck_depends_on_the_gpu() -> None:
     x, out = np.ones(64, np.float32), np.zeros(64, np.float32)
     both = mnb.profile(mnb.compile(WELL).well, x, out, 2.0, grid=64, threadgroup=64)
     longest = "memory on an M2 (line 3), loads and stores on an NVIDIA H100 SXM (line 3)"
@@ -526,21 +526,21 @@ def test_the_times_are_drawn() -> None:
     plt.close(ax.figure)
 
 
-@pytest.mark.parametrize("room", ["sampling", "compare"])
-def test_what_takes_long_says_how_far_it_is(monkeypatch: pytest.MonkeyPatch, room: str) -> None:
+@pytest.mark.parametrize("module", ["sampling", "compare"])
+def test_slow_measurements_report_progress(monkeypatch: pytest.MonkeyPatch, module: str) -> None:
     said: list[str] = []
     monkeypatch.setattr("metalnb.timing.progress._writer", lambda _: said.append)
-    monkeypatch.setattr(f"metalnb.timing.{room}.PATIENCE", 0.0)
+    monkeypatch.setattr(f"metalnb.timing.{module}.PATIENCE", 0.0)
 
     def slow() -> None:
         time.sleep(0.02)
 
-    if room == "sampling":
+    if module == "sampling":
         mnb.measure(slow, cold=False)
     else:
         mnb.compare(slow, slow)
     parts = [int(text.split()[-2]) for text in said[:-1]]
-    assert said[0].startswith("measuring" if room == "sampling" else "comparing")
+    assert said[0].startswith("measuring" if module == "sampling" else "comparing")
     assert parts == sorted(parts)
     assert (parts[0], len(parts) > 4) == (0, True)
     assert said[-1] == "", "the line is gone"

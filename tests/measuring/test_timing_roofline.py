@@ -45,7 +45,7 @@ def test_a_sentence_says_what_bounds_each(found: mnb.Roofline) -> None:
      ({"bytes": None, "flops": None}, "its bytes and operations are not known"),
      ({"limit": None}, "the engine's limits are not known"), ({"peak": None}, "the engine's limits are not known")],
 )  # fmt: skip
-def test_what_is_not_drawn_says_why(
+def test_undrawn_parts_say_why(
     monkeypatch: pytest.MonkeyPatch, changed: dict[str, int | None], why: str,
 ) -> None:  # fmt: skip
     monkeypatch.setattr("metalnb.timing.roofline.limits", lambda engine: LIMITS)
@@ -55,7 +55,7 @@ def test_what_is_not_drawn_says_why(
         assert "pass bytes= (--bytes in a magic) and pass flops= (--flops in a magic) (not drawn" in said
 
 
-def test_the_roofs_and_the_points_are_where_they_belong(found: mnb.Roofline) -> None:
+def test_roofs_and_points_are_at_their_coordinates(found: mnb.Roofline) -> None:
     (ax,) = found.figure().axes
     roof, *points = ax.lines
     x, y = roof.get_data()

@@ -81,7 +81,7 @@ def swept(kernel: Any, *args: Any, **options: Any) -> Any:
 X = np.linspace(0, 1, 1 << 12, dtype=np.float32)
 
 
-def test_the_best_is_the_one_that_does_least(program: mnb.Program, forgotten: None) -> None:
+def test_best_configuration_does_the_least_work(program: mnb.Program, forgotten: None) -> None:
     y = np.zeros_like(X)
     tuner = swept(program.grouped, X, y, threadgroup=[1, 4, 1024, 2048, (32, 64)])
     assert tuner.best.threadgroup == (1024,)
@@ -111,7 +111,7 @@ def test_arrays_of_a_device_are_copied_from_there(monkeypatch: pytest.MonkeyPatc
     assert np.array_equal(y.read(), 2 * np.arange(8))
 
 
-def test_a_threadgroup_that_the_kernel_does_not_count_on_is_not_best(program: mnb.Program) -> None:
+def test_incompatible_threadgroup_is_never_best(program: mnb.Program) -> None:
     tuner = swept(program.partial, X, np.zeros(64, np.float32), grid=4096, threadgroup=[32, 128])
     shared = program.partial.engine.caps.offsets  # otherwise the engine copies an array without the bytes after it
     differs = "writes different results to 'out'"
@@ -159,7 +159,7 @@ def test_constants_are_swept_and_only_the_same_results_count(program: mnb.Progra
     assert slow.tuned == {}
 
 
-def test_what_is_applied_is_taken_by_default_for_grids_of_as_many_dimensions(
+def test_applied_threadgroup_is_the_default_for_grids_of_its_rank(
     program: mnb.Program, forgotten: None
 ) -> None:
     kernel = program.plane
@@ -199,12 +199,12 @@ print(one.prepare(y).threadgroup[0], other.prepare(y).threadgroup[0])
 
 
 @pytest.mark.parametrize("damage", [b"", b"[1]", b"{}", b'{"1": [0, 1, 1]}', b'{"1": [64, 64, 1]}', b'{"1": [8]}'])
-def test_a_damaged_memory_is_no_memory(program: mnb.Program, damage: bytes) -> None:
+def test_damaged_record_is_ignored(program: mnb.Program, damage: bytes) -> None:
     cache.store().put("ab" * 20, "tuned", damage)
     assert tuned.recall("ab" * 20) == {}
 
 
-def test_a_sweep_in_its_thread_stops_and_goes_on(program: mnb.Program, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sweep_in_a_thread_pauses_and_resumes(program: mnb.Program, monkeypatch: pytest.MonkeyPatch) -> None:
     reached, told = threading.Event(), threading.Event()
     tried = Sweep._tried
 
@@ -231,7 +231,7 @@ def test_a_sweep_in_its_thread_stops_and_goes_on(program: mnb.Program, monkeypat
     assert tuner.done == len(tuner.trials) == stopped + 1
 
 
-def test_what_ends_a_sweep_in_its_thread_is_shown(program: mnb.Program, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_error_that_ends_a_sweep_is_shown(program: mnb.Program, monkeypatch: pytest.MonkeyPatch) -> None:
     def none(_call: Any) -> None:
         raise MemoryError("no room for copies")
 
@@ -285,7 +285,7 @@ REFUSED: dict[str, tuple[Callable[[mnb.Program], Any], str]] = {
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_what_cannot_be_swept_is_refused_before_anything_runs(program: mnb.Program, case: str) -> None:
+def test_invalid_sweeps_are_refused_before_anything_runs(program: mnb.Program, case: str) -> None:
     attempt, message = REFUSED[case]
     with pytest.raises(mnb.MetalnbError, match=message):
         attempt(program)
@@ -338,7 +338,7 @@ def test_the_kernel_as_it_is_gains_nothing_over_itself(program: mnb.Program, for
 
 
 @pytest.mark.parametrize(("others", "faster"), [(0.99e-6, True), (2e-6, False)])
-def test_what_is_faster_by_noise_alone_is_said_to_be(
+def test_speedups_within_noise_are_labelled_as_noise(
     program: mnb.Program, forgotten: None, others: float, faster: bool,
 ) -> None:  # fmt: skip
     tuner = swept(program.plane, np.ones((64, 64), np.float32), threadgroup=[(8, 8), (32, 8), (16, 8)])
@@ -405,7 +405,7 @@ def test_a_call_in_threadgroups_is_tried_in_as_many_of_them(forgotten: None) -> 
     assert (1024,) in {t.threadgroup for t in mnb.tune(rows, x, np.zeros_like(x), groups=3, run=False).trials}
 
 
-def test_a_reference_judges_every_configuration_and_the_kernel_as_it_is_is_no_judge() -> None:
+def test_reference_replaces_the_baseline_as_judge() -> None:
     kernel = mnb.compile(ROWS, constants={"EACH": 3}).add_one  # writes zeros
     y = np.zeros_like(X)
     options = {"threadgroup": [(64,)], "constants": {"EACH": [1, 2]}, "grid": lambda EACH: X.size // EACH}
@@ -427,7 +427,7 @@ def test_the_gain_has_an_interval(program: mnb.Program) -> None:
 
 @pytest.mark.long  # Each configuration runs for 0.1 s on all cores
 @pytest.mark.parametrize(("sure", "clock"), [(0.0, "wall"), (math.inf, "device")])
-def test_what_is_far_slower_is_given_up_after_one_run(
+def test_far_slower_configuration_is_abandoned_after_one_run(
     sure: float, clock: str, monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     """Here threadgroups of other sizes do ten thousand times the work, 0.1 s per run."""
@@ -476,7 +476,7 @@ def test_it_stops_between_two_dispatches(program: mnb.Program, monkeypatch: pyte
     assert not tuner.failures
 
 
-def test_many_columns_are_laid_the_other_way_round(program: mnb.Program) -> None:
+def test_many_columns_are_transposed(program: mnb.Program) -> None:
     tuner = mnb.tune(program.grouped, X, threadgroup=[(32 * k,) for k in range(1, 15)], run=False)
     head = re.search(r"<thead>.*?</thead>", tuner.html(), re.DOTALL)
     assert head

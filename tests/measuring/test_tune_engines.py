@@ -100,7 +100,7 @@ def test_one_engine_alone_is_not_named(program: mnb.Program, second_engine: str)
             assert second_engine not in shown
 
 
-def test_which_engines_are_tried_can_be_said(program: mnb.Program, second_engine: str) -> None:
+def test_engines_to_try_can_be_chosen(program: mnb.Program, second_engine: str) -> None:
     tuner = mnb.tune(program.line, X, X.copy(), threadgroup=[64], engines=[second_engine], run=False).run()
     assert [t.engine for t in tuner.trials] == [second_engine]
     assert tuner.baseline.engine == "cpu", "the kernel as it is"
@@ -109,11 +109,11 @@ def test_which_engines_are_tried_can_be_said(program: mnb.Program, second_engine
     with pytest.raises(EngineUnavailable, match="unknown engine 'gpu'"):
         mnb.tune(program.line, X, X.copy(), engines=["gpu"])
     mine = mnb.asarray(X, device="cpu")
-    with pytest.raises(ArgumentError, match="the arrays live on 'cpu' and stay there"):
+    with pytest.raises(ArgumentError, match="the arrays are in the memory of 'cpu'"):
         mnb.tune(program.line, mine, mnb.zeros(4096, dtype=mnb.float32, device="cpu"), engines=["cuda", "cpu"])
 
 
-def test_what_an_engine_cannot_compile_is_a_row(
+def test_compile_failure_on_an_engine_is_a_row(
     program: mnb.Program, second_engine: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuses(*_: Any) -> Any:

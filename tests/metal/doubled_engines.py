@@ -10,7 +10,7 @@ import pytest
 from metal_module import metal_module
 
 import metalnb as mnb
-from metalnb.engine import metal as room
+from metalnb.engine import metal as metal_package
 from metalnb.engine.metal import metalcompute_path
 from metalnb.program import Program
 
@@ -24,7 +24,7 @@ PAGE = mmap.PAGESIZE
 def doubled() -> dict[str, Any]:
     """Return the engines on the doubles, always the same ones, because programs are kept."""
     other = metalcompute_path.open_engine(module=metal_module())
-    return {"metal": room.open_engine(module=metal_double), "metal:metalcompute": other}
+    return {"metal": metal_package.open_engine(module=metal_double), "metal:metalcompute": other}
 
 
 def metal(source: str, **options: Any) -> Program:

@@ -60,7 +60,7 @@ def test_small_dispatches_share_an_encoder_while_the_gpu_is_busy(busy: threading
     assert x.tolist() == [70] * 5
 
 
-def test_a_dispatch_is_handed_over_at_once_when_the_gpu_has_nothing_to_do(calls: Calls) -> None:
+def test_dispatch_is_committed_at_once_when_the_gpu_is_idle(calls: Calls) -> None:
     launched(1, array())[0].wait()
     commits = calls.of(MTLCommandBuffer, "commit")
     (ticket,) = launched(1, array())
@@ -105,7 +105,7 @@ def test_asking_for_the_time_hands_over_and_gives_a_share(busy: threading.Event)
     assert [t.elapsed() for t in tickets] == [pytest.approx(whole / 4)] * 4
 
 
-def test_what_is_observed_has_a_command_buffer_of_its_own(busy: threading.Event, engine: MetalEngine) -> None:
+def test_observed_dispatch_has_its_own_command_buffer(busy: threading.Event, engine: MetalEngine) -> None:
     seen: list[Any] = []
     end = observe(engine, seen.append)
     tickets = launched(3, array())
@@ -126,7 +126,7 @@ def test_numpys_pages_are_handed_over_at_once(busy: threading.Event) -> None:
     ticket.wait()
 
 
-def test_a_fault_is_told_to_all_who_share_the_command_buffer(busy: threading.Event, engine: MetalEngine) -> None:
+def test_fault_reaches_every_dispatch_of_the_command_buffer(busy: threading.Event, engine: MetalEngine) -> None:
     x = array()
     tickets = [*launched(2, x), metal(TWICE).twice.prepare(x).launch()]
     engine._commands._queue.fails += [0, 3]

@@ -14,7 +14,7 @@ from metal_double.device import MTLDevice
 
 import metalnb as mnb
 from metalnb.engine import engine_choice
-from metalnb.engine import metal as room
+from metalnb.engine import metal as metal_package
 from metalnb.engine.metal.metal_engine import MetalEngine
 
 STAGE, DISPATCH = 0, 2
@@ -56,7 +56,7 @@ def test_a_dispatch_is_timed_by_its_own_samples(sampling: set[int], calls: Calls
     sampling.add(point)
     passes = calls.of(MTLCommandBuffer, "computeCommandEncoderWithDescriptor_")
     samples = calls.of(MTLComputeCommandEncoder, "sampleCountersInBuffer_atSampleIndex_withBarrier_")
-    found = timed(room.open_engine(module=metal_double), 40)
+    found = timed(metal_package.open_engine(module=metal_double), 40)
     assert found == [pytest.approx(1e-6)] * 40
     assert (len(passes), len(samples)) == ((40, 0) if point == STAGE else (0, 80))
 
@@ -73,7 +73,7 @@ def test_without_counters_the_command_buffers_time_counts(
         monkeypatch.setattr(MTLDevice, "newCounterSampleBufferWithDescriptor_error_", lambda *_: (None, refused))
     else:
         monkeypatch.setattr(MTLDevice, "counterSets", lambda _: None if case == "none" else [])
-    engine = room.open_engine(module=metal_double)
+    engine = metal_package.open_engine(module=metal_double)
     assert engine.clock is None
     monkeypatch.setattr(MTLCommandBuffer, "GPUStartTime", lambda _: 1.0)
     monkeypatch.setattr(MTLCommandBuffer, "GPUEndTime", lambda _: 3.0)
@@ -110,7 +110,7 @@ def a_clock_that_stands(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("spoil", [unresolved, never_taken, backwards, too_long, a_clock_that_stands])
 def test_samples_that_cannot_be_are_not_used(monkeypatch: pytest.MonkeyPatch, spoil: Any) -> None:
     spoil(monkeypatch)
-    engine = room.open_engine(module=metal_double)
+    engine = metal_package.open_engine(module=metal_double)
     monkeypatch.setattr(MTLCommandBuffer, "GPUStartTime", lambda _: 1.0)
     monkeypatch.setattr(MTLCommandBuffer, "GPUEndTime", lambda _: 3.0)
     assert timed(engine) == [2.0] * 3
@@ -118,7 +118,7 @@ def test_samples_that_cannot_be_are_not_used(monkeypatch: pytest.MonkeyPatch, sp
 
 @pytest.mark.usefixtures("steady", "engine")
 def test_measuring_is_by_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    opened, others = room.open_engine(module=metal_double), engine_choice._open
+    opened, others = metal_package.open_engine(module=metal_double), engine_choice._open
     monkeypatch.setattr(engine_choice, "_open", lambda name: opened if name == "metal" else others(name))
     kernel = metal(ADD + "// measured").add
     monkeypatch.setattr(kernel, "engine", opened)
@@ -153,7 +153,7 @@ def attached(first: int, last: int, *, samples: bool = True) -> MTLComputePassDe
 
 
 @pytest.mark.parametrize("made", [(0, 0), (0, 4), (3, 3)])
-def test_the_double_refuses_places_that_are_not_there(engine: MetalEngine, made: tuple[int, int]) -> None:
+def test_double_refuses_indices_out_of_range(engine: MetalEngine, made: tuple[int, int]) -> None:
     with engine._found.pool():
         command = engine._commands._queue.commandBufferWithDescriptor_(metal_double.MTLCommandBufferDescriptor())
     with pytest.raises(MetalAbortError):

@@ -25,7 +25,7 @@ from metal_double.pipelines import MTLBinaryArchive, MTLComputePipelineState
 import metalnb as mnb
 from metalnb.display import nbytes
 from metalnb.engine import engine_choice as engines
-from metalnb.engine import metal as room
+from metalnb.engine import metal as metal_package
 from metalnb.engine.metal.libraries import constant_bytes
 from metalnb.engine.metal.metal_engine import MetalEngine
 from metalnb.magics.line import COMMANDS
@@ -48,7 +48,7 @@ def test_metal_is_given_the_authors_own_text(calls: Calls) -> None:
     assert kernel.engine.text(kernel.unit) == HEAD + source
 
 
-def test_header_cells_stand_where_they_are_included() -> None:
+def test_header_cells_are_inserted_at_their_include() -> None:
     headers = {
         "ops.h": '#pragma once\n#include "more.h"\ninline float op(float x) { return more(x) * 2; }\n',
         "more.h": "#pragma once\ninline float more(float x) { return x + 1; }\n",
@@ -94,7 +94,7 @@ def test_the_language_is_the_newest_that_the_system_has(
 ) -> None:
     monkeypatch.setattr(metal_double.objc, "macos", macos)
     seen = calls.of(MTLCompileOptions, "setLanguageVersion_")
-    opened = room.open_engine(module=metal_double)
+    opened = metal_package.open_engine(module=metal_double)
     assert opened.caps.msl == newest
     assert (opened.caps.pointers, opened.caps.prints) == (True, newest >= (3, 2))
     opened.compile(metal(ADD).add.unit)
@@ -103,17 +103,17 @@ def test_the_language_is_the_newest_that_the_system_has(
     assert seen[-1] == (0x20004,)
 
 
-def test_a_word_newer_than_the_system_is_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_word_newer_than_the_system_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(metal_double.objc, "macos", (13, 6))
     unit = metal("kernel void f(device float* x) { x[0] = bfloat(x[0]); }").f.unit
     with pytest.raises(mnb.CompileError, match=r"'bfloat' needs MSL 3\.1; this macOS has MSL 3\.0") as caught:
-        room.open_engine(module=metal_double).compile(unit)
+        metal_package.open_engine(module=metal_double).compile(unit)
     assert (caught.value.line, caught.value.column) == (3, 41)
 
 
 def test_a_cell_sees_the_systems_version(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(metal_double.objc, "macos", (14, 0))
-    monkeypatch.setitem(doubled(), "metal", room.open_engine(module=metal_double))
+    monkeypatch.setitem(doubled(), "metal", metal_package.open_engine(module=metal_double))
     source = """
 #if __METAL_VERSION__ >= 320
 kernel void f(device int* x, constant int& a) { x[0] = a; }
@@ -128,7 +128,7 @@ kernel void f(device int* x) { x[0] = __METAL_VERSION__; }
 def test_a_version_beyond_the_systems_is_not_read_either(monkeypatch: pytest.MonkeyPatch) -> None:
     """Otherwise the arguments would come from a branch that this macOS does not compile."""
     monkeypatch.setattr(metal_double.objc, "macos", (13, 6))
-    monkeypatch.setitem(doubled(), "metal", room.open_engine(module=metal_double))
+    monkeypatch.setitem(doubled(), "metal", metal_package.open_engine(module=metal_double))
     source = """
 #if __METAL_VERSION__ >= 310
 typedef bfloat real;
@@ -202,7 +202,7 @@ kernel void f(device float* y, device const float* z [[buffer(3), function_const
     assert y.tolist() == [3, 3, 3]
 
 
-def test_a_constant_that_nobody_gives_is_undefined() -> None:
+def test_missing_function_constant_is_undefined() -> None:
     source = """constant int N [[function_constant(0)]];
 constant int more = is_function_constant_defined(N) ? N : -5;
 kernel void f(device float* y, uint i [[thread_position_in_grid]]) { y[i] = more; }"""
@@ -289,13 +289,13 @@ def run(name: str, engine: str) -> np.ndarray:
 
 
 @pytest.mark.parametrize("name", BEYOND)
-def test_what_metalcompute_has_no_words_for_is_refused_by_name(name: str) -> None:
+def test_features_unknown_to_metalcompute_are_refused(name: str) -> None:
     with pytest.raises((mnb.CompileError, mnb.ArgumentError, mnb.LaunchError), match=BEYOND[name][2]):
         run(name, "metal:metalcompute")
 
 
 @pytest.mark.parametrize("name", BEYOND)
-def test_and_is_taken_here(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_same_feature_works_on_metal(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     np.testing.assert_allclose(run(name, "metal"), [2, 3, 4], rtol=1e-6)
     assert capsys.readouterr().out == ("x = 2.000000\n" if name == "log" else "")
 
@@ -310,7 +310,7 @@ def test_lines_beyond_a_thousand_are_counted(capsys: pytest.CaptureFixture[str],
     assert capsys.readouterr().out == ""
 
 
-def test_metalnbs_own_printf_is_not_metals() -> None:
+def test_printf_of_metalnb_is_not_part_of_metal() -> None:
     source = '#ifdef METALNB\n#define SAY printf("x");\n#else\n#define SAY\n#endif\n'
     source += "kernel void f(device float* x) { SAY }"
     with pytest.raises(mnb.CompileError, match="the engine 'metal' cannot show what a kernel prints"):
@@ -331,7 +331,7 @@ def test_a_pointer_in_a_struct_leads_to_the_engines_memory() -> None:
     assert np.asarray(x).tolist() == [[0] * 3, [0] * 3, [5] * 3, [0] * 3]
 
 
-def test_whoever_reads_what_a_struct_points_at_waits() -> None:
+def test_reading_an_array_behind_a_struct_pointer_waits() -> None:
     kernel = metal(BEYOND["argument buffer"][0]).f
     x = mnb.zeros(1 << 16, dtype="float32", device="metal")
     for _ in range(20):
@@ -406,7 +406,7 @@ def test_an_offset_is_refused_before_metal_would(kind: str, space: str, start: i
 
 def test_constant_memory_of_an_intel_mac_starts_at_multiples_of_32(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(MTLDevice, "supportsFamily_", lambda *_: False)
-    opened = room.open_engine(module=metal_double)
+    opened = metal_package.open_engine(module=metal_double)
     monkeypatch.setitem(doubled(), "metal", opened)
     kernel = metal("kernel void f(constant float* x, device float* y) { y[0] = x[0]; } // intel").f
     memory = np.frombuffer(opened.alloc(256), np.float32)
@@ -502,7 +502,7 @@ def test_pages_that_overlap_in_part_wait_for_each_other() -> None:
     assert whole[2 * n] == 5
 
 
-def test_a_buffer_that_is_a_copy_after_all_is_not_used(engine: MetalEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_buffer_that_turns_out_to_be_a_copy_is_not_used(engine: MetalEngine, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engine._device, "copies", True)
     x, y = pages(), pages()
     metal(ADD).add(x, y, 2)
@@ -544,7 +544,7 @@ def test_a_result_that_is_still_to_be_copied_is_waited_for() -> None:
     first.wait()
 
 
-def test_what_a_call_copies_is_said() -> None:
+def test_copies_of_a_call_are_reported() -> None:
     """The measurement states the copies, because the GPU's clock does not count them."""
     add = metal(ADD).add
     x, within = pages(), pages(2)[1:][: PAGE // 4]
@@ -558,7 +558,7 @@ def test_what_a_call_copies_is_said() -> None:
     assert apart(add.prepare(mnb.asarray(within, device="metal"), held, 1)) == (said.format(there),)
 
 
-def test_memory_that_metal_does_not_have(engine: MetalEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_memory_sizes_beyond_metals_limit(engine: MetalEngine, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(MemoryError, match="at most 17,179,869,184"):
         engine.alloc((1 << 34) + 1)
     monkeypatch.setattr(MTLDevice, "newBufferWithLength_options_", lambda *_: None)
@@ -620,7 +620,7 @@ def test_a_command_buffer_that_fails_is_a_fault(engine: MetalEngine, word: str, 
     assert (x == 1).all()
 
 
-def test_an_unknown_error_is_told_by_its_number(engine: MetalEngine) -> None:
+def test_unknown_error_is_reported_by_number(engine: MetalEngine) -> None:
     engine._commands._queue.fails.append(77)
     x = np.zeros(5, np.float32)
     with pytest.raises(mnb.KernelFault, match=r"\(MTLCommandBufferError 77\): Metal does not say why"):
@@ -707,10 +707,10 @@ def test_what_it_says_of_itself(engine: MetalEngine) -> None:
 
 
 def test_the_second_device() -> None:
-    second = room.open_engine(1, module=metal_double)
+    second = metal_package.open_engine(1, module=metal_double)
     assert (second.name, second.caps.device) == ("metal:1", "Apple M0 (its second double)")
     with pytest.raises(mnb.EngineUnavailable, match="engine 'metal' has no device 2: this machine has 2 devices"):
-        room.open_engine(2, module=metal_double)
+        metal_package.open_engine(2, module=metal_double)
 
 
 def test_where_there_is_no_metal(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -719,11 +719,11 @@ def test_where_there_is_no_metal(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("platform.system", lambda system=system: system)
         monkeypatch.setitem(sys.modules, "Metal", None)
         with pytest.raises(mnb.EngineUnavailable) as caught:
-            room.open_engine()
+            metal_package.open_engine()
         assert str(caught.value) == "engine 'metal' needs macOS 13 and PyObjC: pip install pyobjc-framework-Metal"
     monkeypatch.setattr(metal_double, "MTLCreateSystemDefaultDevice", lambda: None)
     with pytest.raises(mnb.EngineUnavailable, match="engine 'metal' found no Metal device"):
-        room.open_engine(module=metal_double)
+        metal_package.open_engine(module=metal_double)
 
 
 def test_without_pyobjc_metalcompute_is_the_default(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -740,9 +740,9 @@ def test_without_pyobjc_metalcompute_is_the_default(monkeypatch: pytest.MonkeyPa
         engines._default.cache_clear()
 
 
-def test_the_double_stands_in_when_it_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_double_is_used_on_request(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("METALNB_METAL", "metal_double")
-    assert room.open_engine().caps.device == "Apple M0 (double)"
+    assert metal_package.open_engine().caps.device == "Apple M0 (double)"
 
 
 def test_a_kernel_is_pickled_with_its_engine() -> None:

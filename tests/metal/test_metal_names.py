@@ -26,7 +26,7 @@ from metalnb.engine.metal.faults import _MEANING, _STATE
 from metalnb.engine.metal.libraries import _SCALARS
 from metalnb.msl.language.versions import VERSIONS
 
-ROOM = Path(metal.__file__).parent
+PACKAGE = Path(metal.__file__).parent
 PACKAGES = ("pyobjc-framework-Metal", "pyobjc-framework-Cocoa", "pyobjc-core")
 PLATFORMS = ("macosx_11_0_universal2", "macosx_10_9_universal2")
 
@@ -158,7 +158,7 @@ def strings(tree: ast.AST) -> Iterator[str]:
 
 
 def texts() -> list[str]:
-    return [path.read_text("utf-8") for path in sorted(ROOM.glob("*.py"))]
+    return [path.read_text("utf-8") for path in sorted(PACKAGE.glob("*.py"))]
 
 
 @functools.cache
@@ -191,7 +191,7 @@ def unknown(sources: list[str], wheel: Wheel) -> set[str]:
     return {s for s in selectors if s not in UNLISTED} - wheel.listed() | (names - known)
 
 
-def test_no_function_of_the_room_has_a_selectors_name(wheel: Wheel) -> None:
+def test_no_function_has_a_selectors_name(wheel: Wheel) -> None:
     """Otherwise calls of that selector would be taken for the engine's own function and not looked up."""
     defined = {n.name for text in texts() for n in ast.walk(ast.parse(text)) if isinstance(n, ast.FunctionDef)}
     assert defined & {*wheel.listed(), *UNLISTED} - {"init"} == set()

@@ -60,14 +60,14 @@ def test_devices() -> None:
     assert str(mc.Device(-1)) == str(mc.Device())
 
 
-def test_a_device_that_is_not_there() -> None:
+def test_missing_device() -> None:
     for refused in (mc.Device, mc.init):
         with pytest.raises(mc.error, match=r"^Cannot create device$"):
             refused(99)
 
 
 @only_double
-def test_a_device_index_that_is_no_index() -> None:
+def test_invalid_device_index_is_refused() -> None:
     with pytest.raises(SystemError, match=r"^<class 'metalcompute.Device'> returned a result with an exception set$"):
         mc.Device("0")
     assert str(mc.Device(index=99)) == str(mc.Device())  # keywords are ignored
@@ -118,13 +118,13 @@ def test_a_buffer_with_a_copy_of_another(dev: object, given: object) -> None:
 
 
 @pytest.mark.parametrize(("given", "nbytes"), [(7, 7), (7.9, 7), ("12", 12), (True, 1), (np.int64(5), 8)])
-def test_what_stands_for_a_number_of_bytes(dev: object, given: object, nbytes: int) -> None:
+def test_buffer_sizes_are_accepted_as_int_accepts_them(dev: object, given: object, nbytes: int) -> None:
     """Anything that int() accepts, except NumPy's scalars: their buffer protocol takes precedence."""
     assert memoryview(dev.buffer(given)).nbytes == nbytes
 
 
 @pytest.mark.parametrize("given", [None, "z", [1, 2], np.zeros((4, 4))[:, 1]], ids=["None", "str", "list", "strided"])
-def test_what_is_no_buffer(dev: object, given: object) -> None:
+def test_non_buffers_are_refused(dev: object, given: object) -> None:
     with pytest.raises(mc.error, match=r"^Unsupported input format$"):
         dev.buffer(given)
 
@@ -288,7 +288,7 @@ def test_no_threads(dev: object, count: int) -> None:
 
 
 @only_double
-def test_threads_above_the_count_meet_padding(dev: object) -> None:
+def test_threads_beyond_the_count_access_padding(dev: object) -> None:
     """1024 threads on a buffer of one element access no other memory."""
     size = 64
     step = kernel(dev, "out[id] = float4x4(1.0f);", "device float4x4* out [[buffer(0)]]")
@@ -302,7 +302,7 @@ def test_threads_above_the_count_meet_padding(dev: object) -> None:
 # ---- Errors ----------------------------------------------------------------------------------------------------------
 
 
-def test_a_bad_program_gives_the_compilers_text(dev: object) -> None:
+def test_bad_program_reports_the_compilers_output(dev: object) -> None:
     with pytest.raises(mc.error, match=r"program_source:3:1: error: unknown type name 'invalid_program'"):
         dev.kernel("\n\ninvalid_program\n")
     with pytest.raises(mc.error, match=r"program_source:4:8: error: use of undeclared identifier 'y'"):
@@ -359,7 +359,7 @@ def test_fewer_buffers_than_arguments(dev: object) -> None:
 
 
 @only_double
-def test_what_metalcompute_cannot_do(dev: object) -> None:
+def test_features_beyond_metalcompute(dev: object) -> None:
     bfloat = "kernel void f(device bfloat* x [[buffer(0)]]) { x[0] = x[1]; }"
     with pytest.raises(mc.error, match=r"^program_source:1:22: error: unknown type name 'bfloat'\n"):  # MSL 2.3
         dev.kernel(bfloat)
@@ -396,7 +396,7 @@ def test_the_functions(simple: ModuleType) -> None:
     assert image.ravel().tolist() == list(range(3, 19))
 
 
-def test_the_functions_out_of_order(simple: ModuleType) -> None:
+def test_calls_out_of_order_are_refused(simple: ModuleType) -> None:
     """The messages belong to other errors: metalcompute's two halves number some codes differently."""
     floats = array("f", [0, 1])
 

@@ -183,7 +183,7 @@ def test_in_place_and_the_same_array_twice() -> None:
     np.testing.assert_array_equal(x, wanted)
 
 
-def test_arguments_that_lie_partly_in_each_other() -> None:
+def test_partially_overlapping_arguments() -> None:
     source = """kernel void f(device const float* x, device float* y, uint i [[thread_position_in_grid]]) {
         y[i] = x[i]; }"""
     x = np.zeros(20, np.float32)
@@ -684,7 +684,7 @@ def _small_threadgroups(text: str) -> str:
         (_small_threadgroups, "f: the GPU ran threadgroups of 32 threads where 64 were requested"),
     ],
 )
-def test_a_gpu_that_fails_is_not_believed(
+def test_results_of_a_failing_gpu_are_not_trusted(
     metalcompute: ModuleType, monkeypatch: pytest.MonkeyPatch, damage: object, message: str,
 ) -> None:  # fmt: skip
     broken = open_engine(module=_Broken(metalcompute, damage))
@@ -722,6 +722,6 @@ def test_where_there_is_no_metal(monkeypatch: pytest.MonkeyPatch) -> None:
     assert str(caught.value) == "engine 'metal:metalcompute' needs macOS 14 and metalcompute: pip install metalcompute"
 
 
-def test_the_double_stands_in_when_it_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_double_is_used_on_request(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("METALNB_METALCOMPUTE", "double")
     assert open_engine().caps.versions == {"metalcompute": "0.2.9 (double)"}

@@ -77,7 +77,7 @@ def test_a_right_call_is_noted_and_made(capsys: pytest.CaptureFixture[str], call
     assert len(asked) == 1
 
 
-def test_outputs_are_held_against_a_reference(told: list[Any]) -> None:
+def test_outputs_are_compared_with_a_reference(told: list[Any]) -> None:
     kernel = checked("kernel void half_of(device float* x, uint i [[thread_position_in_grid]]) { x[i] /= 2; }",
                      expected=lambda x: x / 4)  # fmt: skip
     x = np.full(40, 8, np.float32)
@@ -87,7 +87,7 @@ def test_outputs_are_held_against_a_reference(told: list[Any]) -> None:
     assert "wrote" not in str(told[0])
 
 
-def test_validate_asks_the_device_when_it_is_told_to_and_outside_linux(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_validate_uses_the_device_on_request_and_outside_linux(monkeypatch: pytest.MonkeyPatch) -> None:
     kernel = metal(STEPS).steps
     x, out = arrays()
     assert mnb.validate(kernel, x, out).findings[0].kind == "beyond"
@@ -106,7 +106,7 @@ def switched_off(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("lack", [older, switched_off])
-def test_without_it_the_checked_build_looks(monkeypatch: pytest.MonkeyPatch, told: list[Any], lack: Any) -> None:
+def test_checked_build_runs_without_validation(monkeypatch: pytest.MonkeyPatch, told: list[Any], lack: Any) -> None:
     lack(monkeypatch)
     with pytest.raises(mnb.KernelFault, match=r"line 4: thread 39 reads x\[40\], beyond the end"):
         checked(STEPS)(*arrays())
@@ -206,7 +206,7 @@ def test_fast_enumeration(count: int) -> None:
     assert enumerated(Bindings(None, objc), container, send) == addresses
 
 
-def test_arrays_and_nil_need_none() -> None:
+def test_arrays_and_nil_are_enumerated_unchanged() -> None:
     found = Bindings(None, None)
     assert enumerated(found, None) == []
     assert enumerated(found, [1, 2]) == [1, 2]

@@ -102,7 +102,7 @@ def _attributes(use: str) -> tuple[Entry, ...]:
 
 _FUNCTIONS = "test_functions.py::test_"
 _TYPES = ("test_types.py::test_layout", "test_types.py::test_values")
-_GROUPS = ("test_groups.py::test_groups_answer_for_their_active_threads", "test_groups.py::test_votes")
+_GROUPS = ("test_groups.py::test_simd_functions_cover_active_threads", "test_groups.py::test_votes")
 _CONSTANTS = ("test_constants.py::test_constants_are_rounded_from_the_exact_values",)
 _LOGARITHMS = "E LOG2E LOG10E LN2 LN10 PI PI_2 PI_4 1_PI 2_PI 2_SQRTPI SQRT2 SQRT1_2"
 

@@ -167,7 +167,7 @@ _NAMED = {
 }  # fmt: skip
 
 
-def test_where_it_is_named_it_becomes_one() -> None:
+def test_bfloat_conversions_by_name() -> None:
     stored = "\n".join(f"b[{n} + 1] = {value};" for n, value in enumerate(_NAMED))
     source = f"""{_HEAD}struct S {{ bfloat m; }};
     template <class T> T made(float a) {{ return T(a); }}

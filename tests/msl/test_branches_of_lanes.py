@@ -30,7 +30,7 @@ BRANCHES = {
 
 @pytest.mark.parametrize("kind", ["inline", "__attribute__((noinline))"])
 @pytest.mark.parametrize("branch", BRANCHES.values(), ids=BRANCHES.keys())
-def test_lanes_of_one_branch_meet(branch: str, kind: str) -> None:
+def test_lanes_of_one_branch_converge(branch: str, kind: str) -> None:
     kernel = mnb.compile(f"{HEAD % kind}{branch} out[i] = y; }}").k
     a = np.random.default_rng(5).integers(0, 1000, 100).astype(np.uint32)
     for size in (1, 7, 32, 50, 64):

@@ -138,7 +138,7 @@ def test_a_warning_in_the_kernel_library_is_not_for_the_author() -> None:
     assert [f.split("\n")[0] for f in found] == ["cell:4:93: warning: division by zero is undefined"]
 
 
-def test_nor_is_one_in_the_language_s_own_headers() -> None:
+def test_warnings_in_the_library_headers_are_not_shown() -> None:
     found = SimpleNamespace(severity=2, option="-Wreturn-type", location=None)
     parsed: Any = SimpleNamespace(
         unit=SimpleNamespace(diagnostics=[found]),
@@ -149,7 +149,7 @@ def test_nor_is_one_in_the_language_s_own_headers() -> None:
     assert cautions(parsed) == ()
 
 
-def test_what_was_kept_on_disk_is_warned_of_again() -> None:
+def test_cached_warnings_are_shown_again() -> None:
     source = program("{ y[i] = i / 0; }")
     first = warned(lambda: mnb.compile(source, math="precise"))
     programs._programs.clear()

@@ -13,7 +13,7 @@ _HEAD = "#include <metal_stdlib>\nusing namespace metal;\n"
 @pytest.mark.long(every=3)  # 3 divides neither count, so each kind and each operand remains
 @pytest.mark.parametrize("kind", ["float4", "half3", "packed_float3", "float2x2"])
 @pytest.mark.parametrize("other", ["T(2)", "local_one", "group_one", "c[0]", "chosen ? x[0] : T(2)"])
-def test_vectors_of_any_space_meet(kind: str, other: str) -> None:
+def test_conditional_mixes_address_spaces(kind: str, other: str) -> None:
     source = f"""{_HEAD}typedef {kind} T;
     kernel void k(device const T* x, constant T* c, device T* y, uint i [[thread_position_in_grid]]) {{
         threadgroup T group_one;
@@ -109,7 +109,7 @@ inline cplx operator*(float s, cplx a) { return {s * a.re, s * a.im}; }
     ],
 )
 @pytest.mark.parametrize("word", ["", "bfloat one; "])  # with this name every ?: becomes a call
-def test_operators_of_ones_own_are_operands(chosen: str, want: list[complex], word: str) -> None:
+def test_user_defined_operators_are_operands(chosen: str, want: list[complex], word: str) -> None:
     source = f"""{_HEAD}{_OWN}
     #define CHOOSE(c, x, y) ((c) ? (x) + (y) : (x))
     cplx pick(cplx a, uint) {{ return a; }}

@@ -65,7 +65,7 @@ def test_logic(space: str, index: int) -> None:
     _LOGIC.check(space, index)
 
 
-def test_the_version_that_a_cell_is_told() -> None:
+def test_version_macro_of_a_cell() -> None:
     text = """
     #if !defined(__METAL__) || defined(__METAL_MACOS__) || defined(__METAL_IOS__)
     #error not the language of all systems, which MSL 3 made one

@@ -129,7 +129,7 @@ kernel void scale(device float* x, uint i [[thread_position_in_grid]]) { x[i] = 
 """
 
 
-def test_a_kernel_is_specialized_anew() -> None:
+def test_kernel_can_be_specialized_again() -> None:
     program = mnb.compile(SPECIALIZED, constants={"FACTOR": 2, "SHIFT": 1}, math="precise")
     once = program.scale.specialize(FACTOR=0.5)
     assert once.program.constants == {"FACTOR": 0.5, "SHIFT": 1}
@@ -214,7 +214,7 @@ def test_a_constant_made_of_function_constants_gates_an_argument(gate: str) -> N
         ("floating", "'floating' is not made of function constants alone: metalnb cannot read 'sqrt'"),
     ],
 )
-def test_a_gate_that_cannot_be_told_is_refused(gate: str, message: str) -> None:
+def test_unevaluable_function_constant_condition_is_refused(gate: str, message: str) -> None:
     text = f"""
     constant int rows [[function_constant(0)]];
     constant bool floating = sqrt(4.0f) > rows;
@@ -367,7 +367,7 @@ def test_every_public_header_can_be_included(end: str) -> None:
 
 @pytest.mark.long(every=4)  # test_headers reads each of ours separately
 @pytest.mark.parametrize("name", HEADERS)
-def test_a_header_stands_alone(name: str) -> None:
+def test_header_compiles_alone(name: str) -> None:
     y = np.zeros(2, np.float32)
     mnb.compile(f"#include <{name}>\n" + HEAD + "{ y[i] = metal::float2(3).x; }").k(y)
     assert (y == 3).all()

@@ -175,7 +175,7 @@ CASES += [("float", branch, size) for branch in BRANCHES for size in ROWS] + [
 
 @pytest.mark.long(every=4)  # A second each: dtypes and widths alternate
 @pytest.mark.parametrize(("kind", "branch", "size"), CASES)
-def test_groups_answer_for_their_active_threads(kind: str, branch: str, size: int) -> None:
+def test_simd_functions_cover_active_threads(kind: str, branch: str, size: int) -> None:
     dtype = TYPES[kind]
     rows = [row for row in ROWS[size] if not (row.integral and np.issubdtype(dtype, np.floating))]
     x = np.append(np.where(THREADS % 11 == 4, 2, 1) + (THREADS % 29 == 7), 100).astype(

@@ -26,7 +26,7 @@ def test_no_public_name_is_missing() -> None:
 
 
 @pytest.mark.parametrize("header", HEADERS)
-def test_each_header_stands_alone(header: str) -> None:
+def test_each_header_compiles_alone(header: str) -> None:
     program = mnb.compile(f"""#include <{header}>
     #include <{header}>;
     kernel void k(device metal::float3* x, uint i [[thread_position_in_grid]]) {{ x[i].y = float(i); }}""")

@@ -25,7 +25,7 @@ template [[host_name("typed_int")]] kernel void typed<int>(device int*, uint);
     (MACRO + PLAIN, {"plain": False}),
     (PLAIN + TEMPLATE, {"plain": False, "typed_int": True}),
 ])  # fmt: skip
-def test_only_those_that_may_tell_lanes_apart(text: str, expected: dict[str, bool]) -> None:
+def test_only_kernels_that_can_observe_lanes_need_simd_groups(text: str, expected: dict[str, bool]) -> None:
     program = mnb.compile(HEAD + text)
     assert {name: kernel.signature.simd for name, kernel in program.kernels.items()} == expected
 
@@ -43,7 +43,7 @@ ANYWHERE = "namespace n { float total(float x) { return simd_sum(x); } }\n"
     "namespace n { struct A { float v; }; template <typename T> float late(T a) { return total(a); }\n"
     "float total(A a) { return simd_sum(a.v); } }\n" + USER.format("y[i] = n::late(n::A{1});"),
 ])  # fmt: skip
-def test_who_reaches_a_helper_by_name(text: str) -> None:
+def test_kernels_that_call_a_helper_inherit_its_simd_width(text: str) -> None:
     program = mnb.compile(HEAD + text + PLAIN)
     assert (program.user.signature.simd, program.plain.signature.simd) == (True, False)
 
@@ -56,11 +56,11 @@ def test_who_reaches_a_helper_by_name(text: str) -> None:
     ANYWHERE + "template <float F(float)> struct Of { static float at(float x) { return F(x); } };\n"
     "using B = Of<n::total>;\n",
 ])  # fmt: skip
-def test_what_is_called_without_its_name_speaks_for_all(text: str) -> None:
+def test_implicitly_called_functions_count_for_every_kernel(text: str) -> None:
     assert mnb.compile(HEAD + text + PLAIN).plain.signature.simd
 
 
-def test_a_header_speaks_for_those_that_use_it() -> None:
+def test_header_counts_for_kernels_that_use_it() -> None:
     user = USER.format("y[i] = total(y[i]);")
     program = mnb.compile(f'#include "h.h"\n{PLAIN}{user}', headers={"h.h": HEAD + HELPER})
     assert (program.user.signature.simd, program.plain.signature.simd) == (True, False)

@@ -53,7 +53,7 @@ LOOPS = {
 @pytest.mark.parametrize("size", [1, 7, 32, 33, 64, 100])
 @pytest.mark.parametrize("math", ["fast", "precise"])
 @pytest.mark.parametrize("loop", LOOPS.values(), ids=LOOPS.keys())
-def test_lanes_are_served_by_turns(loop: str, math: str, size: int) -> None:
+def test_lanes_take_turns_in_a_loop(loop: str, math: str, size: int) -> None:
     dice = np.random.default_rng(size)
     ids, v = dice.integers(0, 4, 100).astype(np.uint32), dice.integers(0, 1000, 100).astype(np.uint32)
     out = np.zeros(100, np.uint32)
@@ -65,7 +65,7 @@ def test_lanes_are_served_by_turns(loop: str, math: str, size: int) -> None:
             assert out[lanes].tolist() == [int(v[lanes][mine == one].sum()) for one in mine]
 
 
-def test_a_flag_keeps_what_stands_beside_it() -> None:
+def test_added_marker_keeps_a_condition_with_commas_intact() -> None:
     """A loop's condition is put in parentheses, so that a comma or an `or` in it stays one expression."""
     out = np.zeros(32, np.uint32)
     loop = "uint k = 0; bool a = true; while (++k, a || k < i) { if (k > 2) { out[i] = simd_sum(k); a = false; } }"

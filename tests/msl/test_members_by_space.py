@@ -200,7 +200,7 @@ def test_the_class_and_its_callers_may_stand_in_header_cells() -> None:
         program = mnb.compile(source + "\n", engine="cpu", headers=headers)
 
 
-def test_a_macro_may_ask_of_what_it_is_given() -> None:
+def test_macro_may_use_a_conditional_on_its_argument() -> None:
     source = f"""{_HEAD}{_CLASS}
     #define GET(x) x.get()
     #define TWICE(x) ((x).get() + (x).get())
@@ -212,7 +212,7 @@ def test_a_macro_may_ask_of_what_it_is_given() -> None:
     assert y.tolist() == [21, 11, 42, 22]
 
 
-def test_a_macro_that_asks_of_an_object_of_its_own_is_refused() -> None:
+def test_macro_with_a_conditional_on_its_own_object_is_refused() -> None:
     source = f"""{_HEAD}{_CLASS}
 #define GET c.get()
 kernel void k(constant S& c, device int* y) {{ y[0] = GET; }}"""

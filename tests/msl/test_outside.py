@@ -156,7 +156,7 @@ def test_the_words_that_go_with_a_texture_or_sampler_are_not_spoken_of(text: str
     "kernel void t(device float* sampler_of) { sampler_of[0] = §address; }",
     "{ texture2d<float> t; y[i] = 1; }\nfloat f() { return §filter; }",
 ])  # fmt: skip
-def test_such_a_word_by_itself_is_a_name_like_any_other(text: str) -> None:
+def test_unqualified_word_is_an_undeclared_identifier(text: str) -> None:
     source, line, column = place(program(text))
     with pytest.raises(mnb.CompileError) as caught:
         mnb.compile(source)

@@ -67,7 +67,7 @@ def test_tables_and_specification_have_the_same_functions() -> None:
     assert set(INPUTS) == {name for c, name in NAMES if c.section == "5.2.3.6"}
 
 
-def test_no_name_stands_twice_in_a_section() -> None:
+def test_section_lists_each_name_once() -> None:
     assert max(Counter(key(chapter, name) for chapter, name in NAMES).values()) == 1
 
 
@@ -83,5 +83,5 @@ def test_versions_agree_with_those_that_a_cell_is_checked_against() -> None:
     ("function", "y = exp (x);", True), ("function", "y = exp2(x);", False), ("function", "fast::exp(x)", True),
     ("word", "half3 v;", False), ("attribute", "uint i [[a, exp]]", True), ("attribute", "[[a]] exp", False),
 ])  # fmt: skip
-def test_a_use_is_told_from_what_looks_like_one(kind: str, text: str, used: bool) -> None:
+def test_uses_are_distinguished_from_lookalikes(kind: str, text: str, used: bool) -> None:
     assert bool(uses(kind, "half" if kind == "word" else "exp").search(text)) == used

@@ -788,7 +788,7 @@ def test_a_rule_broken_in_a_header_cell_names_the_header_cell() -> None:
     assert (found.file, found.line, found.column) == ("helper", 1, helper.index("x)") + 1)
 
 
-def test_all_broken_rules_are_told_in_the_order_of_the_text() -> None:
+def test_all_violations_are_reported_in_source_order() -> None:
     text = "float a = 1;\nfloat f(float* p) { return f(p); }\n{ goto end; end: y[i] = a; }"
     with pytest.raises(mnb.CompileError) as caught:
         mnb.compile(program(text))

@@ -29,7 +29,7 @@ _TYPES = [
 ]  # fmt: skip
 
 
-def test_each_input_is_what_a_parameter_is() -> None:
+def test_each_input_equals_the_parameter() -> None:
     """In a grid whose last threadgroups are smaller, in one, two and three dimensions."""
     for first in range(0, len(_TYPES), 8):
         chosen = [(n, kind) for n, kind in _TYPES[first : first + 8] if n != "thread_execution_width"]
@@ -102,7 +102,7 @@ _USES = {
 
 
 @pytest.mark.parametrize("use", _USES)
-def test_wherever_it_is_used(use: str) -> None:
+def test_inputs_used_in_every_place(use: str) -> None:
     declared, value = _USES[use]
     source = (
         f"{_PRELUDE}uint3 gid [[thread_position_in_grid]];\n{declared}\n"
@@ -127,7 +127,7 @@ _FORMS = {
 
 @pytest.mark.parametrize("form", _FORMS)
 @pytest.mark.parametrize("name", ["at", "thread_position_in_grid"])
-def test_however_it_is_declared(name: str, form: str) -> None:
+def test_inputs_in_every_form_of_declaration(name: str, form: str) -> None:
     source = (
         f"{_PRELUDE}{form.replace('V', name)}\nuint f() {{ return {_FORMS[form].replace('V', name)}; }}\n"
         f"kernel void k(device uint* y) {{ y[f()] = {_FORMS[form].replace('V', name)}; }}"
@@ -210,7 +210,7 @@ _REFUSED = {
 
 
 @pytest.mark.parametrize("where", _REFUSED)
-def test_what_cannot_be_handed_one_is_refused(where: str) -> None:
+def test_functions_that_cannot_receive_inputs_are_refused(where: str) -> None:
     cell, words = _REFUSED[where]
     source, line, column = place(
         f"{_PRELUDE}uint gid [[thread_position_in_grid]];\n{cell}\nkernel void k(device uint* y) {{ y[gid] = 1; }}"
@@ -230,7 +230,7 @@ def test_what_cannot_be_handed_one_is_refused(where: str) -> None:
     ("kernel void k(device uint* y) { y[§undeclared] = gid + gid; }", "use of undeclared identifier 'undeclared'"),
     ("kernel void k(device uint* y) { gid §= 1; }", "cannot assign to an input at program scope"),
 ])  # fmt: skip
-def test_what_would_mean_another(cell: str, message: str) -> None:
+def test_names_that_would_shadow_an_input_are_refused(cell: str, message: str) -> None:
     source, line, column = place(f"{_PRELUDE}uint gid [[thread_position_in_grid]];\n{cell}")
     with pytest.raises(mnb.CompileError) as caught:
         mnb.compile(source)

@@ -90,12 +90,12 @@ def test_no_template_changes_an_address_space(where: str, pair: tuple[str, str])
 @pytest.mark.parametrize("pair", _PAIRS, ids="-".join)
 @pytest.mark.parametrize("where", _BODIES)
 @pytest.mark.parametrize("what", _KEPT)
-def test_what_keeps_its_own_is_taken(what: str, where: str, pair: tuple[str, str]) -> None:
+def test_templates_that_keep_the_address_space_compile(what: str, where: str, pair: tuple[str, str]) -> None:
     assert mnb.compile(_cell(pair, where, _KEPT[what])).kernels
 
 
 @pytest.mark.parametrize("statement", ["kernel decltype(t<float>) t<float>;", "kernel void t<float>(device float*);"])
-def test_nor_does_a_kernel_template(statement: str) -> None:
+def test_kernel_template_does_not_change_an_address_space(statement: str) -> None:
     source, line, _ = place(f"""{_HEAD}float pointer(constant float* a) {{ return *a; }}
 template <class T> kernel void t(device T* y) {{ y[0] = §pointer(y); }}
 template [[host_name("k")]] {statement}""")
@@ -104,7 +104,7 @@ template [[host_name("k")]] {statement}""")
     assert caught.value.line == line
 
 
-def test_what_no_kernel_instantiates_is_not_looked_at() -> None:
+def test_uninstantiated_templates_are_not_checked() -> None:
     """A compiler does not look at it either, because the types are unknown."""
     source = f"""{_HEAD}float pointer(constant float* a) {{ return *a; }}
 template <class P> float f(P p) {{ return pointer(p); }}

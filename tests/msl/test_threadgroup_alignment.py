@@ -72,7 +72,7 @@ def test_zeros_are_there_for_any_threadgroup(threads: int | tuple[int, ...]) -> 
 
 
 @pytest.mark.parametrize("kind", ["float", "uchar", "float4", "atomic_uint"])
-def test_zeros_are_no_race(kind: str) -> None:
+def test_zero_initialization_is_no_race(kind: str) -> None:
     source = f"""{_HEAD}
     kernel void k(device uint* y, uint i [[thread_position_in_threadgroup]]) {{
         threadgroup {kind} s[70] = {{0}};

@@ -64,7 +64,7 @@ _READS = Table(rows(
     ("float2", "auto v = w.xy; v.x = 7; v", [7, 2]), ("float", "first(w.zw)", 3), ("int", "length_of(w.xyz)", 3),
     ("float", "larger(w.x, w.y)", 2), ("float", "larger(w.x, 1.5f)", 1.5), ("ulong", "ulong(sizeof(w.xyz))", 16),
     ("ulong", "ulong(sizeof(w.x))", 4),
-    # arithmetic; a scalar becomes a vector of itself, in the vector's element type
+    # arithmetic; a scalar is converted to the vector's element type and splatted
     ("float4", "w + w", [2, 4, 6, 8]), ("float4", "w - 1", [0, 1, 2, 3]), ("float4", "2 * w", [2, 4, 6, 8]),
     ("float4", "w * 2.5", [2.5, 5, 7.5, 10]), ("float4", "12 / w", [12, 6, 4, 3]), ("float4", "-w", [-1, -2, -3, -4]),
     ("float4", "+w", [1, 2, 3, 4]), ("half4", "h * 2.0f", [1, 3, 5, 7]), ("half4", "h * 2", [1, 3, 5, 7]),
@@ -161,7 +161,7 @@ def _operands(dtype: np.dtype, shape: tuple[int, int]) -> tuple[np.ndarray, np.n
 def _expected(op: str, a: np.ndarray, b: np.ndarray) -> np.ndarray:
     if op in _COMPARE:
         return _COMPARE[op](a, b).astype(a.dtype)
-    if op in _INTEGER:  # only the low bits of a shift's count matter
+    if op in _INTEGER:  # a shift uses only the low bits of its count
         return _INTEGER[op](a, b % a.dtype.type(8 * a.itemsize) if op in ("<<", ">>") else b)
     if op in _BINARY and (op != "/" or a.dtype.kind == "f"):
         return _BINARY[op](a, b)
@@ -171,9 +171,9 @@ def _expected(op: str, a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return np.array(found, a.dtype).reshape(a.shape)
 
 
-@pytest.mark.long(every=4)  # One source for all dtypes: three of them
+@pytest.mark.long(every=4)  # All dtypes share one source; three of them suffice
 @pytest.mark.parametrize("name", _DTYPES)
-def test_operators_of_random_vectors(name: str) -> None:
+def test_operators_on_random_vectors(name: str) -> None:
     dtype, n = np.dtype(_DTYPES[name]), 256
     ops = [*_BINARY, *_COMPARE, *(["%", *_INTEGER] if dtype.kind != "f" else [])]
     a, b = _operands(dtype, (n, 4))
@@ -205,8 +205,8 @@ def test_writes(space: str, index: int) -> None:
     _WRITES.check(space, index)
 
 
-def test_a_vector_function_beside_a_loop_with_exits() -> None:
-    """As a loop over elements in memory, it once returned the last one for all."""
+def test_vector_function_called_near_a_loop_with_several_exits() -> None:
+    """The function was once compiled to a loop in memory that returned the last element for every lane."""
     kernel = mnb.compile("""#include <metal_stdlib>
         using namespace metal;
         inline uint bits(ushort x) { return x; }

@@ -137,7 +137,7 @@ def test_arrays_that_are_updated_in_place_need_no_swap(program: mnb.Program) -> 
     assert not p.any()
 
 
-def test_a_slider_counts_from_the_next_step_on(program: mnb.Program, start: Any) -> None:
+def test_slider_takes_effect_at_the_next_step(program: mnb.Program, start: Any) -> None:
     live = mnb.animate(program.heat, start, alpha=0.2)
     _ = live.widget
     live._player.controls["alpha"].value = 0.125
@@ -253,7 +253,7 @@ def test_playing_for_long_does_not_take_memory(program: mnb.Program, start: Any)
     assert len(live._frames.strip) <= 6
 
 
-def test_a_process_ends_while_it_plays() -> None:
+def test_process_exits_while_an_animation_plays() -> None:
     script = f"""
 import atexit
 atexit.register(lambda: print(live.playing))  # runs after those that are registered later
@@ -286,7 +286,7 @@ def test_a_line_is_drawn_into_the_state(program: mnb.Program, start: Any, origin
     np.testing.assert_array_equal(live.array("a"), np.where(expected == 3, 0, expected))
 
 
-def test_two_strokes_are_not_joined_and_the_edge_is_no_fault(program: mnb.Program) -> None:
+def test_strokes_are_separate_and_clipped_at_the_edge(program: mnb.Program) -> None:
     live = mnb.animate(program.life, np.zeros((32, 32), np.uint8), swap=("now", "next"), brush=9.6)
     _ = live.widget
     live._frames.brush.radius = 0.5
@@ -321,7 +321,7 @@ def film_of(path: Path) -> tuple[list[Any], Image.Image]:
     return frames, film
 
 
-def test_a_gif_has_the_frames_that_come(program: mnb.Program, start: Any, tmp_path: Path) -> None:
+def test_gif_holds_the_following_frames(program: mnb.Program, start: Any, tmp_path: Path) -> None:
     live = stepped(mnb.animate(program.heat, start, alpha=0.2, steps=4, rate=10, limits=(0, 1), colours="gray"), 2)
     before = live.array("a")
     frames, film = film_of(live.save(tmp_path / "heat.gif", 5))
@@ -457,7 +457,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_what_cannot_be_animated_is_refused(program: mnb.Program, case: str) -> None:
+def test_invalid_animations_are_refused(program: mnb.Program, case: str) -> None:
     attempt, message = REFUSED[case]
     with pytest.raises(mnb.MetalnbError, match=message):
         attempt(program)

@@ -52,14 +52,14 @@ def cells(html: str) -> list[list[str]]:
     return [["".join(td.itertext()) for td in row] for row in parse(html).iter("tr")]
 
 
-def test_a_card_tells_what_is_done_with_a_buffer() -> None:
+def test_card_shows_how_each_buffer_is_used() -> None:
     found = kernel("""kernel void sums(device const float* x, device float* y, device float* total, device float* seen,
                   uint i [[thread_position_in_grid]]) { y[i] = x[i] + seen[0]; total[i] += x[i]; }""")
     access = {row[0]: row[3] for row in cells(found._repr_html_())[1:]}
     assert access == {"x": "read", "y": "write", "total": "read, write", "seen": "read"}
 
 
-def test_a_card_tells_what_python_passes() -> None:
+def test_card_shows_what_python_passes() -> None:
     rows = {row[0]: row[1:] for row in cells(kernel()._repr_html_())}
     assert rows == {
         "argument": ["Metal type", "index", "access", "in Python"],
@@ -81,7 +81,7 @@ def test_a_card_tells_what_python_passes() -> None:
     }  # fmt: skip
 
 
-def test_the_text_says_what_the_html_says() -> None:
+def test_text_and_html_have_the_same_contents() -> None:
     found = kernel()
     bundle = found._repr_mimebundle_()
     text, html = bundle["text/plain"], parse(bundle["text/html"])
@@ -184,7 +184,7 @@ def test_a_card_shows_an_error_of_the_device_compiler_to_the_caller_alone(monkey
         _ = found.binary
 
 
-def test_a_card_has_buttons_that_say_nothing_where_they_do_nothing() -> None:
+def test_card_buttons_leave_no_words_when_stripped() -> None:
     """A page that strips styles and buttons shows their remaining content, so their words come from the style."""
     card = kernel().card
     box = next(e for e in parse(cards_html([card])).iter("div") if e.get("class") == "metalnb-acts")
@@ -247,7 +247,7 @@ def test_the_call_on_a_card_can_be_made() -> None:
     assert names["total"].tolist() == [64]
 
 
-def test_a_struct_of_pointers_is_asked_for_where_it_can_be_given() -> None:
+def test_struct_of_pointers_can_be_passed_as_a_dict() -> None:
     text = """struct S { device float* x; uint n; };
     kernel void k(constant S& s, uint i [[thread_position_in_grid]]) { s.x[i] = s.n; }"""
     kernel = mnb.compile(text).k

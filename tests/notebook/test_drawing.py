@@ -30,7 +30,7 @@ def shades(picture: drawing.Picture) -> int:
     return sum(tuple(bytes.fromhex(name[1:])) in drawn for name in COLOURS)
 
 
-def test_a_tree_tells_which_threads_work_in_which_round() -> None:
+def test_tree_shows_active_threads_of_each_round() -> None:
     near, far = drawing.tree(8, NEIGHBOURS), drawing.tree(8, HALVES)
     assert repr(near).splitlines() == [
         "round 1: threads 0 2 4 6 work, in 2 of 2 SIMD-groups",
@@ -43,7 +43,7 @@ def test_a_tree_tells_which_threads_work_in_which_round() -> None:
     assert shades(drawing.tree(8, HALVES, simd=2)) == 4
 
 
-def test_reads_tell_who_reads_what_in_each_step() -> None:
+def test_reads_show_who_reads_what_in_each_step() -> None:
     thread, step = np.mgrid[:4, :2]
     apart, together = drawing.reads(2 * thread + step), drawing.reads(4 * step + thread)
     assert repr(apart) == "step 1: threads 0 to 3 read elements 0 2 4 6\nstep 2: threads 0 to 3 read elements 1 3 5 7"
@@ -58,14 +58,14 @@ def test_reads_call_readers_and_steps_as_the_kernel_does() -> None:
     assert picture.png != drawing.reads([[0, 2], [1, 3]]).png  # the rows have this name, too
 
 
-def test_the_thread_that_reads_an_element_gives_it_its_colour() -> None:
+def test_elements_are_coloured_by_their_reader() -> None:
     drawn = pixels(drawing.reads([[1], [0]]))[..., :3]
     first, second = (np.array(list(bytes.fromhex(name[1:]))) for name in COLOURS[:2])
     across = [np.nonzero((drawn == colour).all(-1))[1].mean() for colour in (first, second)]
     assert across[0] > across[1]  # thread 0 reads element 1, on the right
 
 
-def test_a_ladder_tells_each_rate_against_the_limit() -> None:
+def test_ladder_shows_each_rate_against_the_limit() -> None:
     picture = drawing.ladder({"one thread": 5e9, "all": 30e9}, 40e9)
     assert repr(picture) == "one thread  5.00 GB/s, 12 % of the limit\nall         30.0 GB/s, 75 % of the limit"
     assert shades(picture) == 2  # the newest stands out
@@ -101,12 +101,12 @@ def test_a_picture_is_transparent_so_that_it_suits_any_page() -> None:
         (lambda: drawing.ladder({"a": 0.0}, 1e9), "ladder: needs rates above 0"),
     ],
 )
-def test_what_cannot_be_drawn_is_refused(draw: Callable[[], object], said: str) -> None:
+def test_invalid_drawings_are_refused(draw: Callable[[], object], said: str) -> None:
     with pytest.raises(mnb.ArgumentError, match=said):
         draw()
 
 
-def test_turns_tell_who_does_what_when() -> None:
+def test_timeline_shows_steps_of_each_row() -> None:
     rows = {"SIMD-group 0": ["writes", "", "reads"], "SIMD-group 1": ["", "writes", "reads"]}
     free, held = drawing.timeline(rows), drawing.timeline(rows, barriers=[2])
     assert repr(free) == "SIMD-group 0: writes, -, reads\nSIMD-group 1: -, writes, reads"
@@ -123,6 +123,6 @@ def test_turns_tell_who_does_what_when() -> None:
     ({"a": ["x", "y"]}, [2], "between two of the 2 moments; got 2"),
     ({"a": ["x", "y"]}, [0], "between two of the 2 moments; got 0"),
 ])  # fmt: skip
-def test_turns_that_cannot_be_drawn_are_refused(rows: dict[str, list[str]], barriers: list[int], message: str) -> None:
+def test_invalid_timelines_are_refused(rows: dict[str, list[str]], barriers: list[int], message: str) -> None:
     with pytest.raises(mnb.ArgumentError, match=message.replace("[", r"\[").replace("]", r"\]")):
         drawing.timeline(rows, barriers=barriers)

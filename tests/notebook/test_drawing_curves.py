@@ -37,7 +37,7 @@ def test_a_limit_may_change_along_the_axis() -> None:
     assert repr(picture).endswith("the roof: 2.00 GFLOP/s at 1, 128 GFLOP/s at 64")
 
 
-def test_sizes_are_told_in_bytes() -> None:
+def test_sizes_are_shown_in_bytes() -> None:
     picture = drawing.curves({"walk": {512: 1e9, 4096: 2e9, 3 << 20: 1e9}}, across="array", unit="B/s", sizes=True)
     assert repr(picture) == "walk: 1.00 GB/s at 512 B, 2.00 GB/s at 4 KiB, 1.00 GB/s at 3 MiB"
 
@@ -49,6 +49,6 @@ def test_each_line_has_its_colour_and_the_page_shows_through() -> None:
 
 
 @pytest.mark.parametrize("lines", [{}, {"a": {}}, {"a": {0: 1.0}}, {"a": {1: -1.0}}])
-def test_what_cannot_be_drawn_is_refused(lines: dict[str, dict[float, float]]) -> None:
+def test_invalid_drawings_are_refused(lines: dict[str, dict[float, float]]) -> None:
     with pytest.raises(mnb.ArgumentError, match=r"curves: needs points, with numbers above 0; got "):
         drawing.curves(lines, across="n", unit="s")

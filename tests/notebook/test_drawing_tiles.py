@@ -24,7 +24,7 @@ def where(picture: drawing.Picture, number: int) -> tuple[float, float, int]:
     return float(down), float(across), len(found)
 
 
-def test_a_plane_tells_whose_each_element_is() -> None:
+def test_plane_shows_which_thread_owns_each_element() -> None:
     picture = drawing.plane([[0, 1], [-1, 0]], word="bank")
     assert repr(picture) == "row 0: banks 0 1\nrow 1: banks – 0"
     assert where(picture, 1)[2] > 100
@@ -41,7 +41,7 @@ def test_tiles_tell_what_a_threadgroup_holds_at_a_step() -> None:
     ]
 
 
-def test_the_parts_lie_where_they_meet() -> None:
+def test_tiles_of_a_product_are_drawn_beside_each_other() -> None:
     """A's tile is to the left of C's, and B's above it; the next step moves A's to the right and B's down."""
     now, later = (drawing.tiles(12, (4, 4, 4), at=(1, 2), step=step) for step in (0, 2))
     (of_a, of_b, of_c), (next_a, next_b, next_c) = ([where(p, n) for n in (4, 0, 3)] for p in (now, later))
@@ -65,6 +65,6 @@ def test_the_parts_lie_where_they_meet() -> None:
         (lambda: drawing.tiles(8, (0, 4, 4)), "is outside matrices of 8"),
     ],
 )
-def test_what_cannot_be_drawn_is_refused(draw: Callable[[], object], said: str) -> None:
+def test_invalid_drawings_are_refused(draw: Callable[[], object], said: str) -> None:
     with pytest.raises(mnb.ArgumentError, match=said):
         draw()

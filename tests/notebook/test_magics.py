@@ -155,7 +155,7 @@ def test_a_constant_is_an_expression_of_the_notebook(shell: InteractiveShell, ru
 
 
 @pytest.mark.parametrize("word", ["True", "true", "1"])
-def test_a_truth_can_be_spelt_as_in_metal(shell: InteractiveShell, run: Run, word: str) -> None:
+def test_booleans_may_be_spelled_as_in_metal(shell: InteractiveShell, run: Run, word: str) -> None:
     cell = FILL.replace("= N", "= NEGATE ? -N : N")
     run(f"%%metal --constant N=5 --constant NEGATE={word}\nconstant bool NEGATE [[function_constant(1)]];\n{cell}")
     np.testing.assert_array_equal(shell.user_ns["fill"](grid=1), [-5])
@@ -321,7 +321,7 @@ def test_reloading_keeps_headers_and_versions(shell: InteractiveShell, run: Run,
         assert run("k(grid=1)").result.tolist() == [4]
 
 
-def test_a_host_name_that_python_cannot_bind_is_said(shell: InteractiveShell, run: Run, capsys: Capture) -> None:
+def test_unbindable_host_name_is_reported(shell: InteractiveShell, run: Run, capsys: Capture) -> None:
     cell = """\
     template <typename T> kernel void copy(device T* x, uint i [[thread_position_in_grid]]) { x[i] = i; }
     template [[host_name("copy.float")]] kernel void copy<float>(device float*, uint);
@@ -427,7 +427,7 @@ def test_source_without_a_cell_or_of_no_kernel_is_a_usage_error(
     assert "no kernel 'nothing'" in says(shell, "%metal source nothing", capsys)
 
 
-def test_an_unknown_command_lists_what_there_is(shell: InteractiveShell, capsys: Capture) -> None:
+def test_unknown_command_lists_the_commands(shell: InteractiveShell, capsys: Capture) -> None:
     text = says(shell, "%metal kernles", capsys)
     assert "UsageError: unknown command 'kernles'" in text
     assert "%metal cache [clear]" in text

@@ -104,7 +104,7 @@ def test_a_kernel_is_compared_on_several_engines(shell: InteractiveShell, run: R
     assert run("%metal_compare add@cuda add@1").names == ("add@cuda", "add@1 on cpu")
 
 
-def test_as_many_as_there_are_are_compared(run: Run) -> None:
+def test_any_number_of_kernels_are_compared(run: Run) -> None:
     found = run("""%metal_compare add(x, 1.0) np.sort(x) "x + x" mnb.add(x, x) 'np.exp(x)'""")
     assert found.names == ("add", "np.sort", "x + x", "mnb.add", "np.exp")
     assert len(found.seconds) == 5
@@ -133,7 +133,7 @@ def test_an_expression_is_measured(run: Run) -> None:
     assert run("%metal_time lambda: x + 1").kernel == "lambda: x + 1"
 
 
-def test_ops_of_the_library_tell_their_bytes(run: Run) -> None:
+def test_library_ops_report_their_bytes(run: Run) -> None:
     run("import metalnb as mnb; a = mnb.array(x)")
     timing = run("%metal_time mnb.add(a, a)")
     assert (timing.kernel, timing.bytes) == ("add", 3 * 4000)
@@ -156,7 +156,7 @@ def test_ops_of_the_library_tell_their_bytes(run: Run) -> None:
         ("%%metal_time add(x, 1.0)\npass", "%%metal_time: takes its options on the line"),
     ],
 )
-def test_what_is_no_call_is_refused(shell: InteractiveShell, run: Run, line: str, said: str) -> None:
+def test_non_calls_are_refused(shell: InteractiveShell, run: Run, line: str, said: str) -> None:
     assert said in refused(shell, line)
 
 
@@ -185,7 +185,7 @@ def test_an_error_of_the_call_is_its_own(shell: InteractiveShell, run: Run) -> N
         ("a((x) ", ["a((x)"]),
     ],
 )
-def test_where_a_call_ends(line: str, parts: list[str]) -> None:
+def test_expressions_on_a_line_are_split(line: str, parts: list[str]) -> None:
     assert split(line) == parts
 
 

@@ -94,14 +94,14 @@ def test_every_scalar_is_a_knob(program: mnb.Program) -> None:
     assert "n" not in {k.label for k in free(call)}, "as long as the grid: a length, not a free number"
 
 
-def test_the_users_arrays_are_not_even_lent(program: mnb.Program) -> None:
+def test_only_written_arrays_are_copied(program: mnb.Program) -> None:
     x, y = np.ones((2, 64), np.float32)
     (own_x, own_y, _) = (p.value for p in bound_call("test", program.saxpy, (x, y, 2.0), {}).parts)
     assert np.shares_memory(own_x, x), "what is only read need not be copied"
     assert not np.shares_memory(own_y, y)
 
 
-def test_a_turned_knob_reaches_the_kernel_and_nothing_else(program: mnb.Program) -> None:
+def test_changed_parameter_affects_only_its_argument(program: mnb.Program) -> None:
     params = {"scale": 0.5, "tint": (1, 2, 3), "count": 5, "on": True}
     call = bound_call("test", program.many, (), {"p": params, "c": (2, -4), "n": 64, "k": -3, "grid": 64})
     at = {k.label: k for k in knobs(call)}
@@ -131,7 +131,7 @@ def test_the_caller_may_say_what_a_call_of_another_size_is(program: mnb.Program)
     assert sizes.grid(sizes.factors[sizes.factors.index(1)]) == (256, 1, 1)
 
 
-def test_a_size_takes_with_it_what_is_as_long_as_the_grid(program: mnb.Program) -> None:
+def test_changing_a_size_resizes_arrays_of_the_grids_length(program: mnb.Program) -> None:
     image = np.arange(256 * 512, dtype=np.float32).reshape(256, 512)
     sizes = Sizes(bound_call("test", program.plane, (image,), {"gain": 2.0}))
     assert sizes.factors[0] == Fraction(1, 8)
@@ -406,7 +406,7 @@ def test_widgets_are_made_only_when_they_are_shown(program: mnb.Program) -> None
 # --- the thread ------------------------------------------------------------------------------------------------------
 
 
-def test_of_what_is_asked_for_the_latest_is_done() -> None:
+def test_only_the_latest_request_is_executed() -> None:
     done, go = [], threading.Event()
 
     def work(wanted: int) -> None:
@@ -429,7 +429,7 @@ def test_of_what_is_asked_for_the_latest_is_done() -> None:
     assert done == [0, 49, 50]
 
 
-def test_what_waits_for_a_rest_does_not_keep_a_process_from_ending() -> None:
+def test_pending_work_does_not_block_process_exit() -> None:
     done: list[int] = []
     latest = Latest(done.append, 3000.0)
     latest.ask(1)
@@ -468,7 +468,7 @@ def test_a_cell_that_is_run_again_ends_what_it_showed_before(
     second.stop()
 
 
-def test_a_process_ends_well_while_widgets_are_at_work() -> None:
+def test_process_exits_cleanly_while_widgets_run() -> None:
     """Threads cut off inside the device's runtime used to crash the process."""
     script = """
 import atexit
@@ -605,7 +605,7 @@ def test_where_svg_is_stripped_the_plots_are_a_png(program: mnb.Program, board: 
     assert 'class="metalnb-png"' in seen._repr_mimebundle_()["text/html"]
 
 
-def test_a_picture_is_taken_again_when_the_hand_is_off(
+def test_picture_is_redrawn_when_the_pointer_is_released(
     program: mnb.Program, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Handle:

@@ -36,7 +36,7 @@ def checkup(*trials: EngineTrial, **changes: Any) -> Checkup:
     return Checkup(versions={"metalnb": "1.0"}, system="Linux x86_64", trials=trials, **parts)
 
 
-def test_the_command_tells_of_every_engine_and_succeeds() -> None:
+def test_doctor_lists_every_engine_and_succeeds() -> None:
     done = command("doctor")
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith(f"metalnb {mnb.__version__} · Python {sys.version.split()[0]} · ")
@@ -59,7 +59,7 @@ def test_json_tells_the_same() -> None:
     assert trials[ENGINE]["compile_seconds"] > 0
 
 
-def test_an_engine_that_is_missing_says_what_mends_it(found: Checkup) -> None:
+def test_missing_engine_names_the_fix(found: Checkup) -> None:
     for trial in found.trials:
         assert trial.works != bool(trial.problem)
     (metal,) = (t for t in found.trials if t.name == "metal")
@@ -86,7 +86,7 @@ def test_a_wrong_result_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "1 of 1,000,003 values are wrong" in trial.problem
 
 
-def test_a_driver_that_raises_anything_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_any_driver_exception_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(name: str) -> None:
         message = "undefined symbol: clGetPlatformIDs"
         raise OSError(message)
@@ -97,18 +97,18 @@ def test_a_driver_that_raises_anything_is_told(monkeypatch: pytest.MonkeyPatch) 
     assert not found.works
 
 
-def test_a_cache_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+def test_unwritable_cache_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     done = command("doctor", METALNB_CACHE=str(tmp_path / "file" / "cache"))
     assert "cannot be written, so every cell is compiled again: set METALNB_CACHE to another folder" in done.stdout
 
 
-def test_an_engine_chosen_in_vain_is_told() -> None:
+def test_unavailable_chosen_engine_is_reported() -> None:
     done = command("doctor", METALNB_ENGINE="abacus")
     assert "Cells cannot run: unknown engine 'abacus'" in done.stdout
 
 
-def test_why_an_engine_runs_cells_is_told() -> None:
+def test_reason_for_the_chosen_engine_is_shown() -> None:
     assert f"Ready: cells run on engine '{ENGINE}': " in command("doctor").stdout
     done = command("doctor", METALNB_ENGINE="cpu")
     assert "Ready: cells run on engine 'cpu': METALNB_ENGINE names it. In a notebook: %load_ext metalnb" in done.stdout
@@ -151,7 +151,7 @@ def test_version_and_usage() -> None:
     assert "usage: metalnb" in done.stderr
 
 
-def test_a_missing_package_is_told_with_its_cure(
+def test_missing_package_report_names_the_install_command(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
     monkeypatch.setitem(sys.modules, "metalnb.doctor", None)

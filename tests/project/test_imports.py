@@ -1,8 +1,8 @@
-"""The import graph has one direction: a module imports from its own room and from lower layers, without cycles.
+"""The import graph has one direction: a module imports from its own package and from lower layers, without cycles.
 
 The graph is read from the source with `ast`, so that imports inside functions and for types count like any other. So do
 modules that a table names by a string (the lazy names of ``metalnb/__init__.py``, the registry of engines, the
-renderers, the modules of ops). The rooms at the root are found through their links.
+renderers, the modules of ops). The packages at the root are found through their links.
 """
 
 import ast
@@ -19,8 +19,8 @@ from metalnb.rendering import RENDERERS, Rendered
 
 ROOT = Path(__file__).resolve().parents[2]
 
-# From the bottom up. A name means a module, or those modules of a room that have no longer name here. A new room must
-# be added at the lowest place from which it can reach what it imports. Modules of one layer do not import each other.
+# From the bottom up. A name covers a module, or those modules of a package that no longer name here covers. Add a new
+# package at the lowest place above everything it imports. Modules of one layer do not import each other.
 LAYERS = (
     ("cache_limit",),
     ("tracebacks", "dtypes", "cache", "free_memory", "installed", "library_includes", "rendering"),
@@ -89,7 +89,7 @@ ALLOWED = {
 
 
 def modules(package: Path) -> dict[str, Path]:
-    """Return every module below `package` by its dotted name; the rooms are found through their links."""
+    """Return every module below `package` by its dotted name, following the links to packages at the root."""
     found = {}
     for folder, _, files in os.walk(package, followlinks=True):
         for file in files:
@@ -128,7 +128,7 @@ def imported(module: str, tree: ast.Module, known: dict[str, Path]) -> set[str]:
 
 
 def named(module: str, tree: ast.Module, known: dict[str, Path]) -> Iterator[str]:
-    """Return modules named in strings: from the package or the module's room down, or by one of their members."""
+    """Return modules named in strings: from the package or the module's package down, or by one of their members."""
     here = module.rpartition(".")[0]
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
@@ -158,24 +158,24 @@ def allowed(module: str, target: str) -> tuple[str, str] | None:
     return next((row for row in ALLOWED if row[0] == module and within(target, row[1])), None)
 
 
-def within(module: str, room: str) -> bool:
-    return module == room or module.startswith(f"{room}.")
+def within(module: str, package: str) -> bool:
+    return module == package or module.startswith(f"{package}.")
 
 
-def room(module: str) -> str:
+def layer_name(module: str) -> str:
     """Return the longest name in `LAYERS` that covers a module, or an empty string."""
     return max((name for name in RANK if within(module, name)), key=len, default="")
 
 
 def climbing(known: dict[str, Path]) -> list[str]:
-    """Return every import that climbs, or that goes from one room to another in its layer, as a readable line."""
+    """Return a readable line for each import from a higher layer, or from another package of the same layer."""
     found = []
     for module, targets in graph(known).items():
         for target in sorted(targets):
-            one, other = room(module), room(target)
+            one, other = layer_name(module), layer_name(target)
             if one != other and RANK.get(one, -1) <= RANK.get(other, -1):
                 where = "above it" if RANK.get(one, -1) < RANK[other] else "beside it"
-                found.append(f"{module} imports {target}, which stands {where}")
+                found.append(f"{module} imports {target}, which is {where}")
     return found
 
 
@@ -187,11 +187,11 @@ def write_package(root: Path, **sources: str) -> dict[str, Path]:
     return modules(root)
 
 
-def test_no_import_climbs() -> None:
+def test_modules_import_only_lower_layers() -> None:
     assert climbing(modules(ROOT / "metalnb")) == []
 
 
-def test_there_is_no_circle() -> None:
+def test_there_are_no_import_cycles() -> None:
     graphlib.TopologicalSorter(graph(modules(ROOT / "metalnb"))).prepare()  # raises a CycleError that names the cycle
 
 
@@ -202,39 +202,39 @@ def test_every_exception_is_needed() -> None:
 
 
 def test_every_module_has_a_layer() -> None:
-    """Add a new room to LAYERS."""
+    """Add a new package to LAYERS."""
     known = modules(ROOT / "metalnb")
-    assert [name for name in known if not room(name)] == []
-    assert [name for name in RANK if not any(room(module) == name for module in known)] == []
+    assert [name for name in known if not layer_name(name)] == []
+    assert [name for name in RANK if not any(layer_name(module) == name for module in known)] == []
 
 
-def test_the_rooms_are_part_of_the_graph() -> None:
+def test_packages_at_the_root_are_part_of_the_graph() -> None:
     known = modules(ROOT / "metalnb")
     assert {"magics.__init__", "library_kernels.__init__"} <= known.keys()
 
 
-def test_nothing_below_the_seam_draws_or_knows_arrays_and_calls() -> None:
+def test_engines_import_neither_display_nor_arrays_nor_calls() -> None:
     """An engine receives only units, memory, arguments and grids (``engine/base.py``)."""
     above = ("display", "arrays", "call", "program", "library_kernels")
     crossing = [
         f"{module} imports {target}"
         for module, targets in graph(modules(ROOT / "metalnb")).items()
         for target in sorted(targets)
-        if within(module, "engine") and any(within(target, room) for room in above)
+        if within(module, "engine") and any(within(target, package) for package in above)
     ]
     assert crossing == []
 
 
-@pytest.mark.parametrize("room", ["magics", "library_kernels"])
-def test_a_room_imports_its_neighbours_relatively(room: str) -> None:
+@pytest.mark.parametrize("package", ["magics", "library_kernels"])
+def test_packages_at_the_root_use_relative_imports(package: str) -> None:
     """With an absolute import the folder could be imported at the root, as a second copy under another name."""
-    for path in (ROOT / room).rglob("*.py"):
+    for path in (ROOT / package).rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             if isinstance(node, ast.Import):
-                assert not [a.name for a in node.names if is_own(a.name) or a.name.split(".")[0] == room], path
+                assert not [a.name for a in node.names if is_own(a.name) or a.name.split(".")[0] == package], path
             elif isinstance(node, ast.ImportFrom) and not node.level:
                 assert not is_own(node.module or ""), f"{path}:{node.lineno}"
-                assert (node.module or "").split(".")[0] != room, f"{path}:{node.lineno}"
+                assert (node.module or "").split(".")[0] != package, f"{path}:{node.lineno}"
 
 
 @pytest.mark.parametrize(
@@ -249,21 +249,21 @@ def test_a_room_imports_its_neighbours_relatively(room: str) -> None:
         "from . import __version__",
     ],
 )
-def test_every_spelling_of_a_climbing_import_is_seen(tmp_path: Path, line: str) -> None:
+def test_every_spelling_of_an_upward_import_is_found(tmp_path: Path, line: str) -> None:
     assert len(climbing(write_package(tmp_path, errors=line, display=""))) == 1
 
 
-def test_a_climbing_import_is_seen_from_a_folder(tmp_path: Path) -> None:
+def test_upward_import_from_a_package_is_found(tmp_path: Path) -> None:
     known = write_package(tmp_path, msl__scan="from ..call import Kernel", msl____init__="", call="")
-    assert climbing(known) == ["msl.scan imports call, which stands above it"]
+    assert climbing(known) == ["msl.scan imports call, which is above it"]
 
 
 def test_an_import_along_a_layer_is_seen(tmp_path: Path) -> None:
     known = write_package(tmp_path, errors="from .metal_lexer import Lexer", metal_lexer="")
-    assert climbing(known) == ["errors imports metal_lexer, which stands beside it"]
+    assert climbing(known) == ["errors imports metal_lexer, which is beside it"]
 
 
-def test_imports_within_a_room_and_downward_are_fine(tmp_path: Path) -> None:
+def test_imports_within_a_package_and_downward_are_allowed(tmp_path: Path) -> None:
     below = "from .dtypes import D\nimport numpy"
     known = write_package(tmp_path, errors=below, dtypes="", magics__cell="from .line import run", magics__line="")
     assert climbing(known) == []
@@ -280,7 +280,7 @@ def test_imports_within_a_room_and_downward_are_fine(tmp_path: Path) -> None:
         "import importlib\nTABLE = {'magics.line.run': 'text'}\nimportlib.import_module(f'metalnb.{TABLE}')",
     ],
 )
-def test_every_spelling_of_a_circle_is_seen(tmp_path: Path, line: str) -> None:
+def test_every_spelling_of_a_cycle_is_found(tmp_path: Path, line: str) -> None:
     known = write_package(tmp_path, magics__cell=line, magics__line="from . import cell", magics____init__="")
     with pytest.raises(graphlib.CycleError, match=r"magics\.line"):
         graphlib.TopologicalSorter(graph(known)).prepare()

@@ -27,11 +27,11 @@ def long_ones(items: list[Any]) -> list[str]:
     return [i.nodeid for i in items if i.own_markers[-1].name == "long"]
 
 
-def test_a_whole_test_is_long() -> None:
+def test_long_mark_without_arguments_covers_every_case() -> None:
     assert long_ones([Item("a", pytest.mark.long)]) == ["a"]
 
 
-def test_each_nth_case_is_spared_of_each_test_by_itself() -> None:
+def test_every_nth_case_is_counted_per_test() -> None:
     mark = pytest.mark.long(every=3)
     items = [Item(f"{test}[{n}]", mark) for n in range(5) for test in "ab"]
     assert long_ones(items) == ["a[1]", "b[1]", "a[2]", "b[2]", "a[4]", "b[4]"]
@@ -43,6 +43,6 @@ def test_a_condition_names_the_parameters_that_it_asks_about() -> None:
     assert long_ones(items) == ["a[2-y]"]
 
 
-def test_a_condition_of_what_is_no_parameter_is_a_mistake() -> None:
+def test_condition_on_an_unknown_parameter_is_an_error() -> None:
     with pytest.raises(KeyError, match="dtyp"):
         long_ones([Item("a[1]", pytest.mark.long(unless=lambda dtyp: dtyp), dtype=1)])

@@ -1,4 +1,4 @@
-"""What is shipped: a wheel and a source archive with the complete package, both rooms included, that import cleanly.
+"""The wheel and the source archive hold the complete package, both linked folders included, and import cleanly.
 
 Nothing here needs the network: the build backend and the dependencies are those of the running environment.
 """
@@ -56,7 +56,7 @@ def shared_data(wheel: Path) -> dict[str, bytes]:
 
 
 def package_files() -> set[str]:
-    """Return every file of the package in the tree, with the rooms found through their links."""
+    """Return every file of the package in the tree, including the linked folders."""
     found = set()
     for folder, folders, files in os.walk(PACKAGE, followlinks=True):
         folders[:] = [f for f in folders if f not in {"__pycache__", ".ipynb_checkpoints"}]
@@ -113,7 +113,7 @@ def test_the_wheel_carries_the_extension_of_jupyterlab(wheel: Path) -> None:
     assert f"share/jupyter/labextensions/metalnb/{load}" in files
 
 
-def test_a_wheel_from_the_source_archive_is_the_same(sdist: Path, wheel: Path, tmp_path: Path) -> None:
+def test_wheel_built_from_the_source_archive_is_identical(sdist: Path, wheel: Path, tmp_path: Path) -> None:
     run(sys.executable, "-m", "tarfile", "-e", sdist, tmp_path, cwd=tmp_path)
     (source,) = tmp_path.iterdir()
     again = build(source, "wheel", tmp_path / "again")
@@ -139,31 +139,31 @@ def test_jupyterlab_finds_the_extension(python: Path, tmp_path: Path) -> None:
     assert Path(run(python, "-c", EXTENSIONS, cwd=tmp_path).strip()).is_relative_to(python.parent.parent)
 
 
-def test_the_installed_rooms_are_imported_from_elsewhere(python: Path, tmp_path: Path) -> None:
+def test_installed_packages_are_imported_from_site_packages(python: Path, tmp_path: Path) -> None:
     places = json.loads(run(python, "-c", PLACES, cwd=tmp_path))
     assert all("site-packages" in place for place in places), places
 
 
-def test_the_tree_itself_is_imported_at_the_root(python: Path) -> None:
+def test_the_tree_is_imported_at_the_root(python: Path) -> None:
     places = [Path(place).resolve() for place in json.loads(run(python, "-c", PLACES, cwd=ROOT))]
-    assert places == [ROOT / room / "__init__.py" for room in ("metalnb", "magics", "library_kernels")]
+    assert places == [ROOT / package / "__init__.py" for package in ("metalnb", "magics", "library_kernels")]
 
 
-def test_an_editable_install_finds_the_rooms_and_jupyterlab_its_extension(tmp_path: Path) -> None:
+def test_editable_install_finds_packages_and_lab_extension(tmp_path: Path) -> None:
     python = new_environment(tmp_path / "editable", "--editable", ROOT)
     assert Path(run(python, "-c", EXTENSIONS, cwd=tmp_path).strip()).is_relative_to(tmp_path)
     places = [Path(place).resolve() for place in json.loads(run(python, "-c", PLACES, cwd=tmp_path))]
-    assert places == [ROOT / room / "__init__.py" for room in ("metalnb", "magics", "library_kernels")]
+    assert places == [ROOT / package / "__init__.py" for package in ("metalnb", "magics", "library_kernels")]
 
 
-@pytest.mark.parametrize("room", ["magics", "library_kernels"])
-def test_a_room_is_refused_under_its_bare_name(room: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("package", ["magics", "library_kernels"])
+def test_bare_import_of_a_linked_package_is_refused(package: str, tmp_path: Path) -> None:
     """At the root Python would find the folder: it must name the right import, not become a second copy."""
     done = subprocess.run(
-        [sys.executable, "-c", f"import {room}"], cwd=ROOT, capture_output=True, text=True, check=False
+        [sys.executable, "-c", f"import {package}"], cwd=ROOT, capture_output=True, text=True, check=False
     )
     assert done.returncode != 0
-    assert f"ImportError: the folder {room}/ is the package metalnb.{room}" in done.stderr
+    assert f"ImportError: the folder {package}/ is the package metalnb.{package}" in done.stderr
 
 
 def test_importing_loads_nothing_heavy(python: Path, tmp_path: Path) -> None:

@@ -110,7 +110,7 @@ mnb.sum = mnb.max  # wrong: assignment
 
 
 @pytest.mark.parametrize("path", STUBS, ids=lambda path: f"{path.parent.name}/{path.name}")
-def test_a_stub_is_what_the_code_makes(path: Path) -> None:
+def test_committed_stubs_are_up_to_date(path: Path) -> None:
     assert path.read_text("utf-8") == STUBS[path](), "update it: make docs"
 
 
@@ -156,7 +156,7 @@ def test_every_op_has_its_signature_and_docstring() -> None:
         assert ast.get_docstring(node) == inspect.cleandoc(op.__doc__), name
 
 
-def test_every_method_hands_the_op_what_the_stub_declares(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_method_passes_the_parameters_of_its_stub(monkeypatch: pytest.MonkeyPatch) -> None:
     assert METHODS.keys() == {name for name in dir(mnb.Array) if hasattr(getattr(mnb.Array, name), "op")}
     for name, node in METHODS.items():
         method = getattr(mnb.Array, name)

@@ -36,7 +36,7 @@ def test_the_cell_computes_what_the_comment_says(saxpy: mnb.Kernel) -> None:
     assert repr(names["y"]) == shown[1]
 
 
-def test_the_arrays_compute() -> None:
+def test_arrays_are_usable_in_kernels() -> None:
     names: dict[str, Any] = {"np": np}
     calls = [text for kind, text in BLOCKS if kind == "python" and ("mnb.softmax" in text or "mnb.elementwise" in text)]
     assert len(calls) == 2

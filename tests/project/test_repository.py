@@ -59,7 +59,7 @@ def test_an_action_is_pinned_by_its_hash_and_says_its_version(path: Path) -> Non
     assert [u for u in used if not re.fullmatch(r"[\w-]+/[\w-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", u)] == []
 
 
-def test_an_action_has_one_hash() -> None:
+def test_each_action_is_pinned_to_one_hash() -> None:
     used = {u for path in WORKFLOWS for u in re.findall(r"uses: *(.*)", path.read_text("utf-8"))}
     names = [u.partition("@")[0] for u in used]
     assert sorted(names) == sorted(set(names))

@@ -31,7 +31,7 @@ def test_every_module_for_users_is_on_a_page_of_the_reference() -> None:
     assert {f"metalnb.{name}" for name in modules} - DOCUMENTED == set()
 
 
-def test_every_family_of_ops_is_on_one_page() -> None:
+def test_every_op_family_is_on_one_page() -> None:
     assert sorted(families()) == sorted({op.row.family for op in table.ops().values()})
 
 
@@ -48,7 +48,7 @@ def test_the_contents_lead_to_every_document() -> None:
     assert {page for page in pages if not re.search(rf"^(?:.*<)?{page}>?$", contents, re.MULTILINE)} == {"docs/README"}
 
 
-def test_a_notebook_of_the_readers_own_is_no_page() -> None:
+def test_readers_notebook_is_not_a_page() -> None:
     """Only numbered notebooks, which the contents list, become pages."""
     matching = pytest.importorskip("sphinx.util.matching", reason="needs sphinx: pip install -e .[docs]")
     conf = (DOCS / "conf.py").read_text("utf-8")
@@ -75,7 +75,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.long  # A minute of Sphinx; the tests above read its sources
-def test_the_site_builds_and_has_what_it_is_to_have(site: Path) -> None:
+def test_site_builds_completely(site: Path) -> None:
     pages = {path: path.read_text("utf-8") for path in site.rglob("*.html")}
     together = "".join(pages.values())
     names = {*mnb.__all__, *table.ops(), *(f"random.{name}" for name in mnb.random.__all__)}
@@ -97,7 +97,7 @@ def broken(path: Path, text: str) -> list[str]:
 
 
 @pytest.mark.long  # It builds the site
-def test_every_picture_of_a_notebook_is_said_in_words(site: Path) -> None:
+def test_every_notebook_picture_has_a_text_version(site: Path) -> None:
     pages = [*site.glob("notebooks/*.html"), site / "docs" / "gallery.html"]
     pictures = [tag for page in pages for tag in re.findall(r"<img [^>]*_images/[^>]*>", page.read_text("utf-8"))]
     words = [(re.findall(r'alt="([^"]*)"', tag) or [""])[0] for tag in pictures]

@@ -12,11 +12,11 @@ KNOWN = words(LIST.read_text("utf-8"))
 SAMPLE = "It is not read any\n{0}more, as a\n{0}rule, by what is no array.\n"
 
 
-def test_the_project_does_not_use_them() -> None:
+def test_project_avoids_listed_words() -> None:
     assert [line for path in files() for line in found(path, KNOWN)] == []
 
 
-def test_what_people_read_is_looked_at() -> None:
+def test_prose_files_are_checked() -> None:
     names = {path.relative_to(ROOT).as_posix() for path in files()}
     assert {"README.md", "CHANGELOG.md", "docs/cpu.md", "magics/cell.py", "metalnb/engine/base.py"} <= names
     assert {"notebooks/01_first_kernel.ipynb", "library_kernels/metal/sort.metal", "tests/words.py"} <= names

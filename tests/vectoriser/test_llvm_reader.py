@@ -1,4 +1,4 @@
-"""Reading LLVM's text: instructions, layouts, control flow."""
+"""Reading LLVM IR: instructions, layouts, control flow."""
 
 import ctypes
 import dataclasses
@@ -20,7 +20,7 @@ def test_a_line_that_is_not_understood_is_named(line: str) -> None:
         read(f"define void @f(ptr %0) {{\n{line}\n  ret void\n}}\n")
 
 
-def test_a_twin_is_a_copy_that_can_be_changed() -> None:
+def test_twin_is_a_mutable_copy() -> None:
     names = [field.name for field in dataclasses.fields(IRInstruction)]
     values = {name: [name] if name in {"operands", "targets"} else name for name in names}
     made = IRInstruction(**values)  # type: ignore[arg-type]
@@ -78,7 +78,7 @@ define void @f(ptr %0) {{
     assert extracted.type.text == field
 
 
-def test_a_text_is_read_for_some_instructions_alone() -> None:
+def test_only_selected_opcodes_are_parsed() -> None:
     lines = [
         '@s = constant [9 x i8] c"  sdiv i32"', "define void @f(i32 %0) {", "  %1 = frobnicate i32 0, 1",
         '  %"a = sdiv" = udiv exact <2 x i32> %x, splat (i32 3), !nosanitize !{}, !dbg !7', "  %2 = sdivided i32 %0",
@@ -109,7 +109,7 @@ def test_a_layout_is_cs() -> None:
     assert [layout.size(type_of(t)) for t in ("<3 x float>", "<4 x i1>", "i1", "[5 x <2 x half>]")] == [16, 1, 1, 20]
 
 
-def test_an_inner_loop_may_lead_back_into_another() -> None:
+def test_inner_loop_may_branch_back_to_another() -> None:
     """Lanes that leave one loop continue where they leave the other; the search for postdominators used to hang."""
     text = """define void @metalnb_thread(i1 %0, i1 %1) {
   br label %a

@@ -85,7 +85,7 @@ def test_components_are_gathered_and_scattered_in_words(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["uint", "float"])
-def test_a_lane_that_takes_no_part_gives_its_callers_own_value(kind: str) -> None:
+def test_shuffle_from_an_inactive_lane_returns_the_callers_value(kind: str) -> None:
     dice = np.random.default_rng(33)
     x = dice.integers(1, 1000, 960).astype({"uint": np.uint32, "float": np.float32}[kind])
     lane = dice.integers(0, 64, 960).astype(np.uint32)

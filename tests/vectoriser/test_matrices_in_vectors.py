@@ -101,7 +101,7 @@ def test_a_fused_sum_is_that_of_one_thread_at_a_time() -> None:
     assert np.array_equal(vectors[known].view(np.uint32), threads[known].view(np.uint32))
 
 
-def test_a_lane_that_takes_no_part_has_zeros() -> None:
+def test_matrix_rows_of_missing_lanes_are_zero() -> None:
     """Metal requires all 32 threads. With fewer, a product is at least the same every time."""
     x = np.random.default_rng(52).integers(-9, 10, (2, 32, 4)).astype(np.float32)
     x[0, 5, 0] = 77

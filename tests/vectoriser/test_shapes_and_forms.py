@@ -44,7 +44,7 @@ def test_only_what_is_apart_is_gathered(body: str, gathers: int) -> None:
     ("for (uint j = 0; j < n; ++j) for (uint k = 0; k < n; ++k) a = fma(x[k], x[i], a);", False),
     ("for (uint k = 0; k < uint(x[i]); ++k) a = fma(x[k], x[i], a);", True),
 ])  # fmt: skip
-def test_what_lanes_take_out_of_a_loop_together_is_not_chosen_in_each_iteration(loop: str, chosen: bool) -> None:
+def test_uniform_loop_results_need_no_select_per_iteration(loop: str, chosen: bool) -> None:
     """The loop's condition once selected it, so a product's sums were spilled and reloaded in each iteration."""
     unit = kernel(f"float a = 0; uint n = uint(x[0]); {loop} o[i] = a;").unit
     text = vectorise(read(vector_build.thread_text(unit)), ROW, vector_build.machine()).text
@@ -63,14 +63,14 @@ def test_what_the_lane_alone_decides_stays_a_constant_across_a_barrier(index: st
 STREAMED = "__builtin_nontemporal_store(x[i], o + i);"
 
 
-def test_what_is_stored_past_the_caches_is_stored_by_lines() -> None:
+def test_non_temporal_stores_cover_whole_lines() -> None:
     made = vectorise(read(vector_build.thread_text(kernel(STREAMED).unit)), ROW, vector_build.machine())
     assert len(re.findall(r"store <32 x float> .* align 64, !nontemporal", made.text)) == 1
 
 
 @pytest.mark.parametrize("start", [0, 1, 16])
 @pytest.mark.parametrize("count", [1, 31, 32, 33, 200])
-def test_what_is_stored_past_the_caches_is_right_anywhere(start: int, count: int) -> None:
+def test_non_temporal_stores_are_correct_at_any_offset(start: int, count: int) -> None:
     """From any element of a cache line, with any remainder; the last threads do not store at all."""
     x, whole = np.arange(256, dtype=np.float32), np.full(316, 42, np.float32)
     whole = whole[-whole.ctypes.data % 64 // 4 :][:300]
@@ -110,7 +110,7 @@ def test_a_processors_estimates_are_used_where_they_are_good(body: str, math: st
     ((48, 48, 1), (24, 4, 1), False, 8, False, True),
     ((1, 1, 1), (1, 1, 1), False, 8, False, False),
 ])  # fmt: skip
-def test_rows_are_taken_as_they_are(
+def test_threadgroup_rows_choose_the_form(
     grid: tuple, threadgroup: tuple, simd: bool, width: int, flat: bool, full: bool,
 ) -> None:  # fmt: skip
     form = form_for(grid, threadgroup, simd=simd)
@@ -178,7 +178,7 @@ def test_one_threadgroup_begins_at_0_as_those_of_whole_simdgroups_do() -> None:
 @pytest.mark.parametrize("threadgroup", [(32, 4), (16, 16), (7, 5), (64, 2), (3, 40), (10, 1), (1, 33), (24, 3)])
 @pytest.mark.parametrize("grid", [(64, 16), (50, 33), (1, 1)])
 @pytest.mark.parametrize("simd", [True, False])
-def test_every_thread_stands_where_it_should(grid: tuple, threadgroup: tuple, simd: bool) -> None:
+def test_every_thread_position_is_correct(grid: tuple, threadgroup: tuple, simd: bool) -> None:
     program = mnb.compile(f"""{HEAD}
         kernel void f(device uint* o, uint2 p [[thread_position_in_grid]], uint2 n [[threads_per_grid]],
                       uint2 t [[thread_position_in_threadgroup]], uint i [[thread_index_in_threadgroup]],

@@ -20,7 +20,7 @@ INTO_A_LOOP = """int k = int(x[i]);
     ('os_log_default.log("%f", x[i]); o[i] = 1;', "a call of metalnb_print"),
     (INTO_A_LOOP, "irreducible"),
 ])  # fmt: skip
-def test_what_is_not_vectorised_says_why(body: str, reason: str) -> None:
+def test_unvectorised_kernels_say_why(body: str, reason: str) -> None:
     binary = engines.named("cpu").compile(kernel(body).unit)
     assert isinstance(binary, ThreadBinary)
     assert reason in binary.reason
@@ -45,7 +45,7 @@ def test_a_card_says_how_a_kernel_runs() -> None:
         assert program[name].card.facts == told
 
 
-def test_irreducible_flow_is_right_all_the_same() -> None:
+def test_irreducible_control_flow_computes_correctly() -> None:
     x = np.arange(40, dtype=np.float32) % 9
     out = np.zeros(40, np.float32)
     kernel(INTO_A_LOOP)(x, out, grid=40)

@@ -60,7 +60,7 @@ WRONG_ONCE: dict[str, tuple[str, Callable[[int], int]]] = {
 @pytest.mark.parametrize("name", WRONG_ONCE)
 @pytest.mark.parametrize("math", ["fast", "precise"])
 @pytest.mark.parametrize("threads", [64, 7])
-def test_what_was_wrong_once(name: str, math: str, threads: int) -> None:
+def test_former_miscompilations(name: str, math: str, threads: int) -> None:
     body, want = WRONG_ONCE[name]
     text = f"{HEAD}kernel void k({ARGUMENTS}) {{ {body} }}"
     out = np.zeros(threads, np.uint32)

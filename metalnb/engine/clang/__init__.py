@@ -1,4 +1,4 @@
-"""Compiling with clang, for the engines that use it: turns a unit into a file for their device.
+"""Compile a unit with clang to a file for a device, for the engines that use clang.
 
 ``entry_point`` writes a unit as one source in C++ for OpenCL, with an entry point based on ``entry_point.h``;
 ``driver`` runs clang on it for an engine's `Target`: its flags, and the header that implements what the MSL headers

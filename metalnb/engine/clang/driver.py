@@ -1,6 +1,6 @@
-"""The compiler driver: turns one source into a device's code, cached on disk by content.
+"""The compiler driver: compile one source to a device's code, cached on disk by content.
 
-clang comes in the wheel ``ziglang``; ``METALNB_CLANG`` names another (clang 22 or later).
+The wheel ``ziglang`` provides clang; ``METALNB_CLANG`` names another one (clang 22 or later).
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _LANGUAGE = (
     "-DMETALNB=1", "-D$REFLECT=0", "-fno-crash-diagnostics",
 )  # fmt: skip
 _ENTRY_POINT = Path(__file__).parent  # the folder of entry_point.h
-DUMP = "*** IR Dump"  # begins the intermediate code that clang prints on request
+DUMP = "*** IR Dump"  # the first words of the LLVM IR that clang prints on request
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class Target:
     Attributes
     ----------
     name : str
-        Also the name of its kind of cache entry.
+        Also the kind of its cache entries.
     prelude : Path
         The header included before every cell: Metal's keywords, the target's part of the MSL headers, the MSL headers,
         and ``entry_point.h``. It is precompiled once for each set of flags; its folder is searched for headers.
@@ -99,7 +99,7 @@ def _headers(own: Path) -> str:
 
 
 class Refused(CompileError):
-    """clang's backend cannot compile a kernel in its current form; another form may work."""
+    """Raised if clang's backend cannot compile a kernel in its current form; another form may work."""
 
 
 def compiled(
@@ -144,7 +144,7 @@ def compiled(
                 if prelude is None:
                     raise
                 told = _run([*command, *plain], folder, unit)
-                prelude.unlink(missing_ok=True)  # the file was damaged; the source is fine
+                prelude.unlink(missing_ok=True)  # only the cached file was damaged
             reason = check(told)
             if reason:
                 raise Refused([at_kernel(unit, reason)])
@@ -234,7 +234,7 @@ def _precompiled(target: Target, flags: tuple[str, ...]) -> Path | None:
             if done.returncode:
                 return None
             kept.take(folder / "out.pch", path)
-    except (OSError, subprocess.TimeoutExpired):  # compiling the cell will report it
+    except (OSError, subprocess.TimeoutExpired):  # compiling the cell will report the error
         return None
     return path
 
@@ -258,7 +258,7 @@ def run(command: list[str], folder: Path, unit: Unit) -> tuple[int, str]:
 
 def _run(command: list[str], folder: Path, unit: Unit) -> str:
     failed, output = run(command, folder, unit)
-    if failed and DUMP in output:  # the source was parsed and optimised: a later stage failed
+    if failed and DUMP in output:  # parsing and optimisation succeeded; a later stage failed
         *_, reason = ["it crashed", *_REASON.findall(output)]
         lacking = _SELECTED.search(reason)
         if lacking:
@@ -279,7 +279,7 @@ _LINE = re.compile(
 
 
 def _diagnostics(output: str, unit: Unit) -> list[Diagnostic]:
-    """Read clang's report: each error at the author's position, or at the note that leads there."""
+    """Parse clang's report; each error is at the author's position, or at the note that leads there."""
     cells = {MAIN: unit.cell, **unit.headers}
     found: list[Diagnostic] = []
     pending: str | None = None

@@ -43,7 +43,7 @@ class Head:
     threadgroup: tuple[str, str] = ("__local void* b{i}", "b{i}")
 
 
-# Only the entry point is visible outside, so clang drops everything that it does not need.
+# Only the entry point is exported, so clang drops everything that it does not need.
 _INTERNAL = (
     "#pragma clang attribute push(__attribute__((internal_linkage)), apply_to = any(function, variable(is_global)))"
 )

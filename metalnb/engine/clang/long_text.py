@@ -1,7 +1,7 @@
-"""Keep the compile time of a long kernel bounded: inline less, and skip the slowest passes.
+"""Bound the compile time of long kernels: inline less, and skip the slowest passes.
 
 Some passes of LLVM's code generators are quadratic in the length of a block, and inlining turns straight-line
-arithmetic into a single block: 16 products in a 384-bit field are some 80,000 instructions. Above a threshold,
+arithmetic into a single block: 16 products in a 384-bit field are about 80,000 instructions. Above a threshold,
 functions with several call sites are therefore not inlined, and a kernel that is still too long is compiled without the
 slow passes.
 """
@@ -28,25 +28,25 @@ _ARITHMETIC = re.compile(
     r"  %\S+ = (?:f?(?:add|sub|mul|cmp)|fneg|[fsu](?:div|rem)|shl|[la]shr|and|or|xor|icmp|select|trunc|[sz]ext)\b"
 )
 
-# Arithmetic instructions; those in a loop count once for each iteration that is certain to run.
-_LONG = 20_000  # clang compiles that many in one to five seconds, depending on the instructions
+# Arithmetic instructions; those in a loop count once per iteration that is certain to run.
+_LONG = 20_000  # clang compiles that many in one to five seconds
 _ENDLESS = 50_000
 _WORTH_A_CALL = 1_000
-_MOST_ITERATIONS = 64  # clang unrolls no longer loop by itself
+_MOST_ITERATIONS = 64  # clang does not unroll longer loops by itself
 _RUNTIME = "metalnb_"  # functions in which threads may wait for each other
 _LONG_VECTORS, _LONG_NARROW = 10_000, 20_000  # lines
 _NARROW = 128  # bits of a register, so that a vector of 32 floats takes eight
-# The preparation for code generation, which took 20 of 25 seconds for 27,000 lines of vector code.
+# Skips CodeGenPrepare, which took 20 of 25 seconds for 27,000 lines of vector code.
 _UNPREPARED = ("-mllvm", "-disable-cgp")
-# Registers assigned block by block: of 34,000 lines for registers of 128 bits, clang needs 26 seconds instead of 300.
+# Allocates registers block by block: 34,000 lines for 128-bit registers take 26 seconds instead of 300.
 _BY_BLOCKS = (*_UNPREPARED, "-mllvm", "-regalloc=fast", "-mllvm", "-optimize-regalloc=false")
-# That, the machine scheduler and the vectoriser of straight-line code.
+# Also skips the machine scheduler and the SLP vectoriser.
 _SHORTER = (*_UNPREPARED, "-mllvm", "-enable-misched=false", "-fno-slp-vectorize")
 
 
 @dataclass(slots=True)
 class _Function:
-    """A function's part of LLVM's text.
+    """A function's part of LLVM IR.
 
     Attributes
     ----------
@@ -70,13 +70,13 @@ class _Function:
 
 
 def arithmetic_of(text: str) -> int:
-    """Return the number of arithmetic instructions in the longest function of LLVM's text, inlined and unrolled."""
+    """Return the number of arithmetic instructions in the longest function of LLVM IR, inlined and unrolled."""
     lines = text.splitlines()
     return max(_lengths(_functions(lines), _kept(lines)).values(), default=0)
 
 
 def flags_for_length(text: str) -> tuple[str, ...]:
-    """Return flags that bound clang's time on LLVM's text: none unless a function, fully inlined, is long."""
+    """Return flags that bound clang's time on LLVM IR: none unless a function, fully inlined, is long."""
     return _SHORTER if arithmetic_of(text) > _LONG else ()
 
 
@@ -96,7 +96,7 @@ def flags_for_vectors(text: str, bits: int) -> tuple[str, ...]:
 
 
 def with_functions(text: str) -> str:
-    """Return LLVM's text, with long functions that are called more than once kept from inlining if it is very long.
+    """Return LLVM IR, with long functions that are called more than once kept from inlining if it is very long.
 
     A function in which threads may wait for one another is still inlined: the runtime identifies such calls by their
     position.
@@ -141,10 +141,10 @@ def _read(line: int, group: str, body: Sequence[str]) -> _Function:
 
 
 def _iterations(body: Sequence[str]) -> list[int]:
-    """Return how often each line runs, as far as loops have a constant bound; loops are in order and nested.
+    """Return how often each line runs, given the loops with constant bounds; loops are in order and nested.
 
-    A loop counts from 0, by 1 or by the step that the text shows for the variable compared, which is in memory until a
-    pass has run.
+    A loop counts from 0, by 1 or by the step that the IR shows for the compared variable, which is in memory before
+    mem2reg has run.
     """
     if not any(" !llvm.loop " in text for text in body):
         return [1] * len(body)
@@ -183,7 +183,7 @@ def _kept(lines: Sequence[str]) -> frozenset[str]:
 
 
 def _lengths(functions: Mapping[str, _Function], kept: frozenset[str]) -> dict[str, int]:
-    """Return each function's arithmetic, including all inlined functions."""
+    """Return each function's arithmetic, with its inlined callees."""
     lengths: dict[str, int] = {}
 
     def length(name: str) -> int:
@@ -202,7 +202,7 @@ def _lengths(functions: Mapping[str, _Function], kept: frozenset[str]) -> dict[s
 
 
 def _leads_out(functions: Mapping[str, _Function], name: str) -> bool:
-    """Return whether a function, or one that it calls, calls outside the text."""
+    """Return whether a function or its callees call outside the module."""
     reached, ahead = {name}, [name]
     while ahead:
         function = functions[ahead.pop()]
@@ -215,7 +215,7 @@ def _leads_out(functions: Mapping[str, _Function], name: str) -> bool:
 
 
 def _keep(lines: list[str], function: _Function) -> None:
-    """Give a function its own attribute group, which forbids inlining it."""
+    """Give a function its own attribute group, which forbids inlining."""
     number = len(lines)  # unique: a text has fewer attribute groups than lines
     given = next((line for line in reversed(lines) if line.startswith(f"attributes #{function.group} = ")), "{ }")
     plain = re.sub(r" (?:alwaysinline|inlinehint|noinline)(?= )", "", given.partition("{")[2])

@@ -1,6 +1,6 @@
 """Keep SIMD functions on an exit path of a loop inside the loop.
 
-``for (;;) { if (x == simd_broadcast_first(x)) { s = simd_sum(v); break; } }`` handles the lanes with one value in each
+``for (;;) { if (x == simd_broadcast_first(x)) { s = simd_sum(v); break; } }`` handles the lanes of one value per
 iteration. To a compiler the block that ends in ``break`` is outside the loop, since no path leads from it into another
 iteration. Compilers for CPUs and GPUs alike run the code after a loop once, when all lanes have left, so ``simd_sum``
 would add up every lane. Each such exit path therefore gets a path back, ``if ($never()) continue;``. If a flag ends the
@@ -29,7 +29,7 @@ T = TypeVar("T")
 _HEADED = frozenset({"if", "switch", "for", "while"})
 _BACK, _NEVER = "{ if ($never()) continue; ", "$never() || ("
 _ENDS = frozenset({";"})
-_FLAGS = frozenset({"&&", "||", "!", "and", "or", "not"})  # words of a condition, besides its operands
+_FLAGS = frozenset({"&&", "||", "!", "and", "or", "not"})  # keywords of a condition
 
 
 class _Edit(NamedTuple):
@@ -50,7 +50,7 @@ class _Around(NamedTuple):
     switch : bool
         Whether a ``break`` would leave a switch.
     asked : bool
-        Whether the branch's condition calls a function of the cell in which lanes converge.
+        Whether the branch's condition calls a function in which lanes converge.
     """
 
     start: int
@@ -60,13 +60,13 @@ class _Around(NamedTuple):
 
 
 def made_with_ways_back(unit: Unit, make: Callable[[str], T]) -> T:
-    """Call `make` on the cell's text with paths back, or on the author's text if the compiler rejects those.
+    """Call `make` on the cell's text with paths back, or on the author's text if the compiler rejects that.
 
     Parameters
     ----------
     unit : Unit
     make : callable
-        Receives the text, as `metalnb.engine.clang.entry_point` takes it: an empty one means the author's.
+        Receives the text, as `metalnb.engine.clang.entry_point` does; an empty one means the author's.
     """
     text = with_ways_back(unit.text) if unit.signature.simd else unit.text
     if text != unit.text:
@@ -139,7 +139,7 @@ class _Loops:
         return end + 1
 
     def _leaves_with_lanes(self, i: int, end: int, around: _Around) -> bool:
-        """Return whether a statement leaves a loop, and lanes may converge only on the path there, in its own block."""
+        """Return whether a statement leaves a loop and lanes may converge in its block, on the path to it."""
         word = self._tree.text(i)
         if word == "return" or (word == "break" and not around.switch):
             return around.asked or self._has_collectives(around.start, end)

@@ -1,4 +1,4 @@
-"""Where lanes converge: the calls of ``metalnb_converge`` in a kernel's code, ranked in program order.
+"""Rank the calls of ``metalnb_converge``, at which lanes converge, in program order.
 
 Machine code does not show that order, because clang moves blocks, unrolls loops and duplicates code. The lines and
 columns in the debug information do: a call's position is the chain of lines from the kernel down to it, and two calls
@@ -30,13 +30,13 @@ def call_site_ranks(code: bytes, file: bytes, ends: Mapping[Place, Place]) -> by
     file : bytes
         The library that it was linked to.
     ends : mapping of Place to Place
-        Positions in the cell that count as other positions: see `metalnb.engine.cpu.iteration_ends`.
+        Positions in the cell that are ranked as other positions: see `metalnb.engine.cpu.iteration_ends`.
 
     Returns
     -------
     bytes
-        A uint32 for each byte of the library's image: at the address to which such a call returns, its rank, from 1.
-        Empty if the linker has removed the symbols: the order is then that of the machine code.
+        A uint32 for each byte of the library's image: at a call's return address, the call's rank, from 1.
+        Empty if the linker has removed the symbols; the order is then that of the machine code.
     """
     before, after = object_file(code), object_file(file)
     if "metalnb_thread" not in after.symbols:
@@ -47,7 +47,7 @@ def call_site_ranks(code: bytes, file: bytes, ends: Mapping[Place, Place]) -> by
         return b""
     if ".debug_line" in after.sections:
         chains = DebugLines(file).chains([p - 1 for p in places])
-    else:  # on a Mac debug information stays in the object file
+    else:  # on macOS, debug information stays in the object file
         chains = DebugLines(code).chains([p - 1 - shift for p in places])
     keys = [tuple(_ordered(line, ends) for line in reversed(chain)) for chain in chains]
     rank = {key: i + 1 for i, key in enumerate(sorted(set(keys)))}

@@ -1,6 +1,6 @@
-"""Map an address in machine code to the author's line: the subset of DWARF 4 that ``-gline-tables-only`` writes.
+"""Map machine-code addresses to the author's lines, from the subset of DWARF 4 that ``-gline-tables-only`` emits.
 
-A position in an inlined function has a chain of lines: its own, then that of each call that led there.
+A position in an inlined function has a chain of lines: its own, then the line of each call on the way to it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The entry points of the engine ``cpu``: a loop over a threadgroup's threads, and one thread, for fibers."""
+"""Write the entry points of the engine ``cpu``: a loop over a threadgroup, or one thread for fibers or lanes."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from .iteration_ends import with_iteration_ends
 
 __all__ = ["fiber_text", "lane_text", "loop_text"]
 
-# The engine knows a lane's position, so no call is needed.
+# The vectoriser knows a lane's position, so no call is needed.
 _INPUTS = {
     "thread_index_in_simdgroup": "here.index_in_threadgroup % 32",
     "simdgroup_index_in_threadgroup": "here.index_in_threadgroup / 32",
 }
-# The vectoriser's expressions for them (collectives.h).
+# The vectoriser's expressions for these inputs (collectives.h).
 _LANE_INPUTS = {
     "thread_index_in_simdgroup": "metalnb_lane()",
     "simdgroup_index_in_threadgroup": "metalnb_simdgroup()",
@@ -82,10 +82,9 @@ def lane_text(unit: Unit) -> str:
 
 
 def _inline(unit: Unit) -> str:
-    """Inline every function into the entry point: in one called from two places all lanes would converge.
+    """Inline every function into the entry point, as lanes from two call sites would converge in a shared function.
 
-    This includes functions that the author marks as noinline, except by ``[[gnu::noinline]]``, which no macro can
-    remove.
+    This includes functions marked noinline by the author, unless by ``[[gnu::noinline]]``, which no macro can remove.
     """
     qualified = any("::noinline" in cell.edited.original for cell in (unit.cell, *unit.headers.values()))
     return _INLINE if qualified else f"#define noinline\n{_INLINE}"

@@ -1,7 +1,7 @@
-// The host as a target of the MSL headers: defines what msl/target/declarations.h declares.
+// The CPU's definitions of the primitives that msl/target/declarations.h declares.
 //
-// Mathematics is our own (mathematics/): branch-free code that is inlined and vectorised like the author's, the same on
-// every machine. Threads that converge call the runtime (runtime/fibers.c).
+// The math functions (mathematics/) are branch-free, so that they are inlined and vectorised with the author's code, and
+// give the same results on every machine. Barriers and SIMD-group functions call the runtime (runtime/fibers.c).
 #pragma once
 #include "$scalars"
 
@@ -22,10 +22,10 @@
 #include "mathematics/watched.h"
 #define $math(name) $c_##name
 #elif defined(METALNB_COUNTED)
-// In the counted build (profiled/counted_build.py) each function's result passes through a mark, which returns it.
+// The counted build (profiled/counted_build.py) passes each function's result through a marker that returns it unchanged.
 extern "C" __attribute__((const, nomerge, visibility("hidden"))) metal::uint metalnb_special_u32(metal::uint);
 template <class T> inline T $special_result(T x) {
-    static_assert(sizeof(T) == 4, "of a word");
+    static_assert(sizeof(T) == 4, "one word");
     return __builtin_bit_cast(T, metalnb_special_u32(__builtin_bit_cast(metal::uint, x)));
 }
 #define $math(name) [](auto... given) { return $special_result($h_##name(given...)); }
@@ -37,7 +37,7 @@ template <class T> inline T $special_result(T x) {
 #endif
 #ifdef METALNB_COUNTED
 inline float $rsqrt_rounded(float x) { return $math(rsqrt_rounded)(x); }
-// Before and after an atomic operation, so that clang does not merge two on opposite sides of a branch.
+// Called before and after an atomic operation, so that clang does not merge two on opposite sides of a branch.
 extern "C" __attribute__((nomerge, visibility("hidden"))) void metalnb_apart();
 struct $apart {
     inline $apart() { metalnb_apart(); }
@@ -54,8 +54,8 @@ inline metal::ulong $mul_high(metal::ulong x, metal::ulong y) {
     return (metal::ulong)(((unsigned __int128)x * y) >> 64);
 }
 
-// ---- The runtime's functions. A kernel that uses any of these runs as fibers, one for each thread of a threadgroup;
-// any other runs as a loop over its threads.
+// ---- The runtime's functions. A kernel that calls any of them runs as fibers, one per thread of a threadgroup; any
+// other kernel runs as a loop over the threads.
 extern "C" {
 typedef void $resolve(const metal::ulong* given, const metal::ulong* more, metal::ulong* results, metal::uint active);
 __attribute__((const, visibility("hidden"))) metal::uint metalnb_lane();
@@ -67,14 +67,14 @@ __attribute__((convergent, visibility("hidden"))) void metalnb_barrier();
 __attribute__((convergent, visibility("hidden"))) metal::ulong metalnb_converge(
     metal::ulong given, metal::ulong more, $resolve* how);
 }
-// A kernel's output (include/$printing), by the format's address.
+// Output of a kernel (include/$printing); the format is identified by its address.
 #define METALNB_PRINTS
 struct $printed { metal::ulong value[4]; metal::uint kind, lanes; };  // kind: 0 float, 1 signed, 2 unsigned, 3 pointer
 extern "C" __attribute__((visibility("hidden"))) void metalnb_print(
     metal::ulong format, metal::uint count, const $printed* given);
 #ifdef METALNB_CHECKED
 extern "C" {
-// Makes the memory of a SIMD-group's threads visible to each other.
+// Makes writes of a SIMD-group's threads visible to each other.
 __attribute__((visibility("hidden"))) void metalnb_ordered(
     const metal::ulong* given, const metal::ulong* more, metal::ulong* results, metal::uint active);
 __attribute__((visibility("hidden"))) void metalnb_fence(metal::uint scope, metal::uint of_shared, metal::uint of_device);
@@ -85,8 +85,8 @@ inline metal::uint $simd_lane() { return metalnb_lane(); }
 inline metal::size_t $index_here() { return metalnb_index(); }
 inline metal::size_t $threads_here() { return metalnb_threads_here(); }
 
-// ---- Threadgroup memory: each variable that a kernel uses leaves its size in a section of the object file, from which
-// the runtime places the variables when the kernel is loaded (runtime/fibers.c).
+// ---- Threadgroup memory: each variable in use records its size in a section of the object file, which the runtime reads
+// to lay the variables out when it loads the kernel (runtime/fibers.c).
 #if __APPLE__
 #define $SLOTS "__DATA,metalnb"
 #elif _WIN32
@@ -114,7 +114,7 @@ inline void $memory_fence(metal::uint scope, metal::uint semantics) {
     else __atomic_signal_fence(__ATOMIC_SEQ_CST);
 }
 
-// ---- SIMD-groups: 32 threads in vector registers (engine/vectoriser), or a fiber each.
+// ---- SIMD-groups: 32 threads in vector registers (engine/vectoriser), or one fiber per thread.
 #ifdef METALNB_LANES
 #include "collectives.h"
 #else

@@ -1,4 +1,4 @@
-"""Compile through LLVM's text (LLVM IR), for steps that clang lacks or runs in another order."""
+"""Compile through LLVM IR, for steps that clang lacks or runs in another order."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def texts(unit: Unit) -> Iterator[str]:
 def compiled(
     unit: Unit, text: str, how: tuple[str, ...], check: Callable[[str], str] = lambda _: "",
 ) -> bytes:  # fmt: skip
-    """Compile a source to an object file: integer divisions do not trap, and a long kernel's time is bounded.
+    """Compile a source to an object file, with integer divisions that do not trap and bounded time for long kernels.
 
     Raises
     ------
@@ -39,14 +39,14 @@ def compiled(
 
 
 def written(unit: Unit, text: str, how: tuple[str, ...]) -> bytes:
-    """Return LLVM's text before it is optimised."""
+    """Return the unoptimised LLVM IR."""
     return driver.compiled(unit, text, toolchain.TARGET(), *how, *_TEXT)
 
 
 def assembled(
     text: str, how: tuple[str, ...], unit: Unit, check: Callable[[str], str] = lambda _: "",
 ) -> bytes:  # fmt: skip
-    """Compile LLVM's text with clang and these flags, or return the cached result.
+    """Compile LLVM IR with clang and these flags, or return the cached result.
 
     Raises
     ------

@@ -1,7 +1,7 @@
-"""Loops in which lanes converge: after each iteration the lanes still in the loop converge again.
+"""Mark the ends of iterations, where the lanes still in a loop converge again.
 
 The runtime identifies a program's SIMD functions by their call sites, and executes the first one at which lanes wait.
-In a loop that is not enough: after ``continue`` or around an ``if``, a lane may reach a SIMD function in its second
+In a loop that does not suffice: after ``continue`` or around an ``if``, a lane may reach a SIMD function in its second
 iteration while others wait there in their first. So each iteration ends with ``$iteration_end()``, a SIMD function
 without a result that is ordered after every call site in the loop's body and before every one after the loop. A loop
 whose body is straight-line code needs none.
@@ -29,7 +29,7 @@ _LOOPS = frozenset({"for", "while"})
 
 
 class MarkedText(NamedTuple):
-    """A text with marks, and for each mark written before its loop's body its real position, the loop's end.
+    """A text with marks, and for each mark in front of its loop's body, the mark's actual position at the loop's end.
 
     Positions are lines and columns, from 1, of the text in UTF-8.
     """
@@ -39,7 +39,7 @@ class MarkedText(NamedTuple):
 
 
 def with_iteration_ends(text: str) -> MarkedText:
-    """Return a cell's text with the end of each iteration marked in loops in which lanes may converge."""
+    """Return a cell's text with the end of each iteration marked in loops where lanes may converge."""
     if not is_collective(text):
         return MarkedText(text, {})
     read = outline(text)

@@ -1,4 +1,4 @@
-"""Link object files to a shared library: with zig's LLVM linkers, and on a Mac with Apple's or zig's own."""
+"""Link object files to a shared library, with zig's LLVM linkers, or on macOS with Apple's linker or zig's own."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def linked(*objects: bytes, triple: str, how: tuple[str, ...] = ()) -> bytes:
     triple : str
         clang's name for their machine.
     how : tuple of str, optional
-        The linker's flags, instead of those for a shared library.
+        Linker flags to use instead of those for a shared library.
 
     Raises
     ------
@@ -65,7 +65,7 @@ def run_tool(command: Sequence[str]) -> None:
     Raises
     ------
     EngineUnavailable
-        With the end of its output, if it fails.
+        If it fails; the error quotes the end of its output.
     """
     done = subprocess.run(command, capture_output=True, check=False, timeout=time_limit())
     if done.returncode:
@@ -84,7 +84,7 @@ def _linker(triple: str) -> list[str]:
     """
     beside = Path(driver.clang()[0])
     zig = [str(beside)] if beside.stem == "zig" else []
-    if "macos" in triple:  # zig has no LLVM linker for this; Apple's is faster where it is installed
+    if "macos" in triple:  # zig has no LLVM linker for Mach-O; Apple's is faster where it is installed
         own = _apples()
         if own or zig:
             return [own] if own else [*zig, "cc", "-target", _zigs_name(triple)]
@@ -100,7 +100,7 @@ def _linker(triple: str) -> list[str]:
 
 @functools.cache
 def _apples() -> str | None:
-    """Return Apple's compiler, which starts its linker; a Mac without it has a stub of that name."""
+    """Return Apple's compiler, which starts the linker; without developer tools, a Mac has only a stub of that name."""
     own, asked = shutil.which("cc"), shutil.which("xcode-select")
     if platform.system() != "Darwin" or own is None or asked is None:
         return None
@@ -122,7 +122,7 @@ def _shared(triple: str) -> tuple[str, ...]:
 
 
 def _imported(folder: Path) -> list[str]:
-    """Write the import libraries that state which Windows library has which function."""
+    """Write import libraries, which state which Windows library has which function."""
     made = []
     for names in sorted(_IMPORTS.iterdir()):
         made.append(str(folder / f"{names.stem}.lib"))

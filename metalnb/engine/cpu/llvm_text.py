@@ -1,6 +1,6 @@
-"""Make integer divisions in LLVM's text of a kernel not trap.
+"""Make integer divisions in the LLVM IR of a kernel not trap.
 
-x86 ends the process at a division by 0, and at one of the smallest integer by -1. On this engine both divide by 1.
+On x86, dividing by 0, or the smallest integer by -1, ends the process. On this engine both divide by 1 instead.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _DIVISIONS = frozenset({"sdiv", "udiv", "srem", "urem"})
 
 
 def with_divisors(text: str) -> str:
-    """Return a text that divides by 1 where it would trap."""
+    """Return IR that divides by 1 where a division would trap."""
     lines: list[str] = []
     for i, (line, made) in enumerate(lines_of(text, _DIVISIONS)):
         if made is not None and made.operands[1].text.startswith("%"):
@@ -27,7 +27,7 @@ def with_divisors(text: str) -> str:
 
 
 def _guarded(made: IRInstruction, i: int) -> Iterator[str]:
-    """Yield a division, preceded by the instructions that select its divisor; their names end in the line number."""
+    """Yield a division, preceded by instructions that select its divisor; their names end in the line number."""
     kind, place = made.type, made.beside
     what, by = (operand.text for operand in made.operands)
     vector = kind.kind == "vector"

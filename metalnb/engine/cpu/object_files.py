@@ -91,7 +91,7 @@ def _coff(data: bytes) -> ObjectFile:
         sections.setdefault(named(raw), data[offset : offset + held] if offset else b"")
     found: dict[int, tuple[str, int]] = {}
     i = 0
-    while i < symbol_count:  # by their index: some are followed by records of another kind
+    while i < symbol_count:  # by index, since some are followed by auxiliary records
         raw, value, section, _, _, more = _COFF_SYMBOL.unpack_from(data, table + i * _COFF_SYMBOL.size)
         found[i] = named(raw), value + (headers[section - 1][2] if section > 0 else 0)
         i += 1 + more
@@ -114,7 +114,7 @@ _SEGMENT, _SYMBOLS, _STABS = 0x19, 0x2, 0xE0
 def _macho(data: bytes) -> ObjectFile:
     sections: dict[str, bytes] = {}
     found: list[tuple[str, int]] = []
-    relocations: list[tuple[int, int, int]] = []  # of code: the section's address, where they are, how many
+    relocations: list[tuple[int, int, int]] = []  # code sections: address, offset, count
     symbols: dict[str, int] = {}
     (count,) = struct.unpack_from("<I", data, 16)
     at = 32
@@ -134,7 +134,7 @@ def _macho(data: bytes) -> ObjectFile:
                 name_at, kind, _, _, value = _MACHO_SYMBOL.unpack_from(data, table + i * _MACHO_SYMBOL.size)
                 name = _text(data, texts + name_at).removeprefix("_")
                 found.append((name, value))
-                if not kind & _STABS:  # those are for debuggers
+                if not kind & _STABS:  # debugger symbols
                     symbols[name] = value
         at += size
     calls = []

@@ -1,4 +1,4 @@
-"""Run a dispatch of a kernel that prints: on one core, with its lines in the order of the threads."""
+"""Run a dispatch of a kernel that prints, on one core, and print its lines in the order of the threads."""
 
 from __future__ import annotations
 

@@ -18,9 +18,9 @@ def reserved(nbytes: int) -> mmap.mmap:
     Raises
     ------
     OSError, ValueError
-        If there are not that many.
+        If the address space is exhausted.
     """
-    no_reserve = 0x4000  # MAP_NORESERVE, which Python has no name for before 3.13
+    no_reserve = 0x4000  # MAP_NORESERVE, unnamed in Python before 3.13
     return mmap.mmap(-1, nbytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | no_reserve)
 
 

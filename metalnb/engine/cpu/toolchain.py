@@ -1,4 +1,4 @@
-"""Turn a unit into code in this process: clang for this machine, a linker and the runtime, all cached on disk."""
+"""Turn a unit into code in this process, with clang, a linker and the runtime; every step is cached on disk."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def target_triple() -> str:
 
 
 def processor() -> str:
-    """Return a name for this processor's instruction set; code for it does not run on a lesser processor."""
+    """Return a name for this processor's instruction set; code for it may not run on an older processor."""
     with contextlib.suppress(OSError):
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
         flags = [line for line in lines if line.lower().startswith(("flags", "features", "cpu part", "model name"))]
@@ -60,14 +60,14 @@ def processor() -> str:
 
 @functools.cache
 def flags() -> tuple[str, ...]:
-    """Return clang's flags for this machine's code; METALNB_MARCH names a lesser processor, such as "x86-64-v3"."""
+    """Return clang's flags for this machine's code; METALNB_MARCH names an older processor, such as "x86-64-v3"."""
     march = os.environ.get("METALNB_MARCH", "native")
     return (*flags_for(target_triple()), f"-march={march}", f"-DMETALNB_PROCESSOR={processor()}")
 
 
 def flags_for(triple: str) -> tuple[str, ...]:
     """Return clang's flags for a kind of machine."""
-    # On other targets than x86 clang does not enable all of OpenCL, such as tables at program scope.
+    # Except on x86, clang does not enable all of OpenCL, such as tables at program scope.
     more = () if triple.startswith("x86_64") else ("-Xclang", "-cl-ext=+all")
     return (f"--target={triple}", *more, *_PLAIN)
 
@@ -80,8 +80,8 @@ _PLAIN = (
 )  # fmt: skip
 
 
-# For fibers: record the call site of each call; no tail calls, no merged calls. Otherwise `if (c) y = simd_sum(a); else
-# y = simd_sum(b);` may become a single call, at which all lanes would converge.
+# For fibers: record each call site, and neither merge calls nor make tail calls. Otherwise `if (c) y = simd_sum(a);
+# else y = simd_sum(b);` may become a single call, at which all lanes would converge.
 ORDERED = ("-gdwarf-4", "-gline-tables-only", "-fno-optimize-sibling-calls", "-mllvm", "-enable-tail-merge=false")
 
 
@@ -171,7 +171,7 @@ def library(code: bytes) -> ctypes.CDLL:
 
 
 def _kept(code: bytes) -> Path:
-    """Return a permanent file with this code: Windows cannot remove a loaded one."""
+    """Return a permanent file with this code, as Windows cannot remove a loaded one."""
     kept = cache.store()
     path = kept.path(cache.digest("library", code), "cpu-loaded", ".dll")
     if kept.has(path) and path.read_bytes() == code:
@@ -219,7 +219,7 @@ class _Region(ctypes.Structure):
 
 @contextlib.contextmanager
 def lent_region(dispatch: bytes) -> Iterator[int]:
-    """Lend the memory in which one core runs a dispatch's fibers; yield its address.
+    """Yield the address of the memory in which one core runs a dispatch's fibers.
 
     Raises
     ------

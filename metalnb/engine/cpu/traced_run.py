@@ -52,7 +52,7 @@ class Step(NamedTuple):
 
 
 class Move(NamedTuple):
-    """A thread enters a function, or leaves it."""
+    """A thread enters or leaves a function."""
 
     thread: int
     site: int

@@ -1,6 +1,6 @@
-"""The engine ``cuda``: kernels as PTX on an NVIDIA GPU, in the context that PyTorch, CuPy and JAX use too.
+"""The engine ``cuda``: kernels as PTX on an NVIDIA GPU, in the context that PyTorch, CuPy and JAX also use.
 
-It takes units and launches as ``engine/base.py`` defines them; the driver's modules, streams and events stay inside.
+It implements the interface in ``engine/base.py``; the driver's modules, streams and events stay inside.
 ``ptx`` compiles a unit to PTX with clang, after ``prelude.h``: ``nvptx.h`` implements what the MSL headers rely on,
 and ``grid_place.h`` computes a thread's position. ``driver_api`` loads the driver's API, ``nvidia_driver`` wraps a GPU
 and ``gpu_memory`` its memory; ``pinned_copies`` copies large arrays, ``launch_record`` packs a launch,
@@ -26,7 +26,7 @@ def open_engine(device: int = 0) -> Engine:
     EngineUnavailable
         If a dependency is missing, or there is no such GPU.
     """
-    driver_api()  # most machines have none, and the imports below take 80 ms
+    driver_api()  # most machines have no GPU, and the imports below take 80 ms
     from metalnb.engine.clang.driver import clang
 
     from .cuda_engine import CudaEngine

@@ -1,4 +1,4 @@
-"""Turn a unit into functions loaded by the driver: PTX, assembled in the forms that dispatches need."""
+"""Compile a unit to PTX, and have the driver assemble and load it in the forms that dispatches need."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from .ptx import bounded, cannot_tell, ptx
 
 __all__ = ["Assembler", "CudaBinary"]
 
-_LARGE = 200_000  # characters of PTX above which it is assembled with little optimisation
+_LARGE = 200_000  # characters; longer PTX is assembled with little optimisation
 
 
 @dataclass(slots=True)
 class Function:
-    """A kernel that the driver has loaded, and the largest threadgroup for which there are registers."""
+    """A kernel loaded by the driver, and the largest threadgroup for which there are enough registers."""
 
     handle: Any
     most: int
@@ -45,7 +45,7 @@ class CudaBinary:
     cut : bool
         See `ptx.cannot_tell`.
     checked : bool
-        Whether it has checks: a launch then passes it a watch, and it takes threadgroups of either shape.
+        Whether it has checks; a launch then passes it a watch, and it accepts threadgroups of either shape.
     functions : dict
         By the largest threadgroup they were assembled for, and whether it is launched as a row.
     records : list of LaunchRecord
@@ -104,7 +104,7 @@ class Assembler:
     def _load(self, unit: Unit, text: str) -> Function:
         api, gpu = self._gpu.api, self._gpu
         image = np.frombuffer(text.encode() + b"\0", np.uint8)
-        # The assembler's time is quadratic in the text's length, unless it optimises little.
+        # The assembler takes quadratic time unless it optimises little.
         options = [(api.CUjit_option.CU_JIT_OPTIMIZATION_LEVEL, 1)] if len(text) > _LARGE else []
         names, wanted = [name for name, _ in options], [value for _, value in options]
         with LOADING:

@@ -1,4 +1,4 @@
-"""Small read-only arguments: each content is stored on the GPU once, for all launches that pass it."""
+"""Small read-only arguments, stored on the GPU once per distinct content for all launches that pass it."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ _ALIGNMENT = 256
 class Constants:
     """The contents of small arguments, on the GPU.
 
-    When the buffer is full, it is refilled from its start. Copies are in the order of the stream, so content that a
-    launch still reads is not lost.
+    When the buffer is full, it is refilled from its start. Copies are in stream order, so they never overwrite
+    content that a launch still reads.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ class Constants:
             self._used = 0
             self._known.clear()
         address = self._room + self._used
-        source = np.frombuffer(content, np.uint8).ctypes.data  # the driver has read it when it returns
+        source = np.frombuffer(content, np.uint8).ctypes.data  # the driver has read the bytes when it returns
         take(api.cuMemcpyHtoDAsync(address, source, len(content), self._gpu.stream))
         self._used += -(-len(content) // _ALIGNMENT) * _ALIGNMENT
         self._known[content] = address

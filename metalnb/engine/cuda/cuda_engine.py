@@ -88,7 +88,7 @@ class CudaEngine(GpuMemory, Observable):
                     break
                 values.append(given.handle.address)
             else:
-                if self._gpu.current.here:  # the usual case on a machine with one GPU, from the second call on
+                if self._gpu.current.here:  # the usual case, with one GPU, from the second call on
                     self._enqueue(binary, values, 0, grid, threadgroup)
                     return CudaTicket(self._events, binary.name)
                 with self._gpu:
@@ -104,7 +104,7 @@ class CudaEngine(GpuMemory, Observable):
         Raises
         ------
         KeyboardInterrupt
-            If a wait for its arguments was interrupted: the dispatches before it were stopped, and have ended.
+            If a wait for its arguments was interrupted; the dispatches before it were stopped and have ended.
         """
         copied = any(isinstance(given, np.ndarray) and own_address(given) is None for given in arguments)
         interrupt = self._runs.interrupt() if copied else None

@@ -1,4 +1,4 @@
-"""Load cuda-bindings, which wraps the API of NVIDIA's driver, or report why it is not available."""
+"""Load cuda-bindings, which wraps the API of NVIDIA's driver, or report why it is unavailable."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A launch's parameters as the driver takes them: one packed record of addresses, offsets and the place in the grid."""
+"""A launch's parameters as the driver expects them: one packed record of addresses, offsets and a position."""
 
 from __future__ import annotations
 

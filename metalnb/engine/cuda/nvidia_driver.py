@@ -16,10 +16,10 @@ from .ptx import LEAST, libdevice
 __all__ = ["LOADING", "Gpu", "open_gpu"]
 
 _LEGACY = 1  # CU_STREAM_LEGACY
-_WIDER = 86  # the compute capability from which on a processor has 128 lanes of float32 rather than 64
+_WIDER = 86  # from this compute capability, a processor has 128 lanes of float32 instead of 64
 
-# Held while code is loaded, which may wait for the stream and blocks other threads' driver calls, and while the stream
-# is held back, which only driver calls can end.
+# Held while code is loaded, which may wait for the stream and blocks other threads' driver calls; and while the stream
+# is held back, which only a driver call can end.
 LOADING = threading.RLock()
 
 

@@ -1,7 +1,7 @@
 """Fix tables at program scope, in which clang's PTX back end leaves out the padding of vectors of three.
 
 ``constant float3 t[2]`` is written as 24 bytes and zeros in place of 12 bytes, 4 of padding, and 12. The code reads
-from the right positions, so the bytes are rewritten from the same constants in LLVM's text.
+from the right positions, so the bytes are rewritten from the same constants in LLVM IR.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _THREE = re.compile(rf"\b(?:{_SCALARS})3(?:x3)?\b|\bvec\s*<|x3\b|\bmatrix\s*<")
 def padded(unit: Unit, text: str, llvm: Callable[[], str]) -> str:
     """Return a kernel's PTX with the tables that lack padding rewritten.
 
-    A table is shorter than its size if padding was left out, but also if its last bytes are zero; LLVM's text is
+    A table is shorter than its size if padding was left out, but also if its last bytes are zero; LLVM IR is
     consulted only if a cell names a vector of three.
 
     Parameters
@@ -32,7 +32,7 @@ def padded(unit: Unit, text: str, llvm: Callable[[], str]) -> str:
     unit : Unit
     text : str
     llvm : callable
-        Returns LLVM's text of the same kernel.
+        Returns the LLVM IR of the same kernel.
 
     Raises
     ------
@@ -58,7 +58,7 @@ def padded(unit: Unit, text: str, llvm: Callable[[], str]) -> str:
 
 
 def tables_of_three(text: str) -> dict[str, bytes]:
-    """Return the bytes of each constant in LLVM's text that holds vectors of three, by its name in PTX.
+    """Return the bytes of each constant in LLVM IR that holds vectors of three, by its name in PTX.
 
     Raises
     ------

@@ -1,8 +1,8 @@
 """Large copies between NumPy's memory and the GPU's, staged through pinned memory.
 
 The GPU's copy engine transfers pinned memory several times as fast as the driver copies from NumPy's pageable memory.
-The host must copy the data into it first: several threads do so, one lane each, while the copy engine transfers the
-buffers that they filled before.
+The host must first copy the data into it. Several threads do so, one lane each, while the copy engine transfers the
+buffers that they have filled.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from .nvidia_driver import Gpu
 
 __all__ = ["PinnedCopies"]
 
-# As measured on an H100 (docs/gpu.md): up to 4 MiB the driver is as fast, and a lane needs enough work to be worth
-# starting.
-_LEAST = 1 << 23  # bytes above which threads pay off
+# Measured on an H100 (docs/gpu.md): up to 4 MiB the driver is as fast, and a lane needs enough work to pay for its
+# start.
+_LEAST = 1 << 23  # bytes; larger copies are worth threads
 _MOST_THREADS = 8
 _PIECE = 1 << 22  # bytes that a buffer holds
 _SHARE = 1 << 22  # bytes per additional lane
@@ -69,7 +69,7 @@ class PinnedCopies:
             return False
         lanes = self._opened()
         count, pieces = self._pieces(host.nbytes)
-        if self._pool is None or self._process != os.getpid():  # a forked process has no threads, nor a GPU
+        if self._pool is None or self._process != os.getpid():  # a forked process has neither threads nor a GPU
             return False
         started: list[Future[None]] = []
         try:

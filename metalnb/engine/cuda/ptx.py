@@ -1,4 +1,4 @@
-"""Compile a unit to PTX: with clang's back end for NVIDIA GPUs, and libdevice's mathematics linked in as bitcode."""
+"""Compile a unit to PTX with clang's back end for NVIDIA GPUs, linking the math functions of libdevice as bitcode."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ __all__ = [
     "processor_flags", "ptx", "source", "target",
 ]  # fmt: skip
 
-LEAST = 70  # compute capability 7.0, Volta: the first whose threads shuffle and vote by masks
-# Compute capabilities that clang knows, and the first version of PTX with each: a driver rejects PTX newer than itself.
+LEAST = 70  # compute capability 7.0, Volta, the first to shuffle and vote under masks
+# Compute capabilities that clang supports, with the first PTX version of each; a driver rejects PTX newer than its own.
 # PTX for one GPU runs on all later ones.
 _KNOWN = {70: 63, 72: 63, 75: 65, 80: 70, 86: 71, 87: 74, 89: 78, 90: 78, 100: 86, 103: 88, 120: 87, 121: 88}
 
@@ -125,7 +125,7 @@ def finished(unit: Unit, text: str, llvm: Callable[[], str]) -> str:
     unit : Unit
     text : str
     llvm : callable
-        Returns LLVM's text of the same kernel.
+        Returns the LLVM IR of the same kernel.
 
     Raises
     ------
@@ -173,7 +173,7 @@ def bounded(text: str, threads: int) -> str:
     return _HEAD_END.sub(rf"\1\n.maxntid {threads}, 1, 1", text, count=1)
 
 
-_TWICE = 256  # threads of the largest threadgroup that should fit a processor twice
+_TWICE = 256  # the largest threadgroup of which two should fit a processor, in threads
 
 
 def _declared(text: str, threads: int) -> str:
@@ -190,7 +190,7 @@ _ALONE = frozenset({"thread_position_in_grid", "threads_per_grid", "grid_size", 
 
 
 def cannot_tell(unit: Unit, text: str) -> bool:
-    """Return whether a kernel, judged by its PTX, cannot observe the size of its threadgroups.
+    """Return whether a kernel's PTX cannot observe the size of its threadgroups.
 
     The last threadgroups of such a kernel are launched in full size, and their threads beyond the grid return
     immediately.

@@ -181,8 +181,8 @@ class Span:
 class CudaTicket:
     """A dispatch with neither its own events nor results to copy back: the usual case.
 
-    It takes a number, and is done when all dispatches up to that number are. It also serves as its own `elapsed`, the
-    time to the end of the wait, since it keeps no memory alive.
+    It has a number, and is done when all dispatches up to that number are. It is also its own `elapsed`, the time to
+    the end of the wait, since it keeps no memory alive.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""LLVM's text, as clang prints it: types and their layout, functions, blocks and instructions with named operands.
+"""LLVM IR, as clang prints it: types and their layout, functions, blocks and instructions with named operands.
 
 ``llvm_reader`` turns a module's text into the records of ``instructions``, by the syntax in ``instruction_syntax``;
 ``llvm_types`` computes sizes and offsets, ``constant_values`` the bytes of constants. Nothing here depends on an

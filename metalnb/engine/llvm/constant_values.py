@@ -17,7 +17,7 @@ _BYTE = re.compile(rb"\\([0-9A-F]{2})")
 
 
 def constants_of(module: IRModule) -> Iterator[tuple[str, IRType, str]]:
-    """Yield the name, the type and the value of each constant that a module defines."""
+    """Yield each constant of a module: name, type and value."""
     for name, line in module.globals.items():
         before, _, defined = line.removeprefix(f"@{name} = ").partition("constant ")
         if not defined or "global" in before.split() or '"' in before:

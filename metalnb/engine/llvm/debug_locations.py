@@ -1,4 +1,4 @@
-"""The position in the author's source of an instruction: LLVM's ``!DILocation``, followed through inlining."""
+"""Find an instruction's position in the author's source: LLVM's ``!DILocation``, followed through inlining."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class SourceLocation(NamedTuple):
 
 
 class Frame(NamedTuple):
-    """A location in one function: its file, line and column, and the call site that it was inlined at, or ``""``."""
+    """A location in one function: file, line and column, and the call site where it was inlined, or ``""``."""
 
     file: str
     line: int

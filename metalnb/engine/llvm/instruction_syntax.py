@@ -1,4 +1,4 @@
-"""The syntax of instructions (LLVM Language Reference, "Instruction Reference"): one function for each form."""
+"""Parse instructions (LLVM Language Reference, "Instruction Reference"), with one function per form."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _Reader = Callable[[IRInstruction, str], None]
 
 @functools.cache
 def start_of(opcodes: frozenset[str]) -> re.Pattern[str]:
-    """Return the pattern of a line with one of these instructions."""
+    """Return a pattern that matches lines with these instructions."""
     return re.compile(rf"  {_RESULT}(?:{'|'.join(sorted(opcodes))})\b")
 
 
@@ -64,7 +64,7 @@ def read_instruction(line: str) -> IRInstruction:
     try:
         return _read(line)
     except (ValueError, IndexError, KeyError, TypeError) as error:
-        message = f"LLVM's text: not understood: {line.strip()} ({error})"
+        message = f"LLVM IR: not understood: {line.strip()} ({error})"
         raise UnreadText(message) from error
 
 
@@ -149,7 +149,7 @@ def _phi(made: IRInstruction, rest: str) -> None:
 
 
 def _accessed(made: IRInstruction, rest: str) -> list[str]:
-    """Read the syntax shared by loads and stores; return the parts of the text."""
+    """Parse the syntax shared by loads and stores."""
     atomic = False
     while rest.startswith(("atomic ", "volatile ")):
         atomic |= rest.startswith("atomic")
@@ -239,7 +239,7 @@ def _call(made: IRInstruction, rest: str) -> None:
         rest = rest[bracketed(rest) :].lstrip()
     named = _CALLEE.match(rest)
     if named is None:
-        made.word = ""  # through a pointer, or assembly: only attributes mark it as a collective call
+        made.word = ""  # a call through a pointer, or assembly; only attributes mark it as collective
         return
     made.text = re.sub(r"\s*#\d+$", "", made.text)
     made.word = named[1]

@@ -1,4 +1,4 @@
-"""LLVM's text as records: modules, functions, blocks, instructions with named operands."""
+"""LLVM IR as records: modules, functions, blocks, instructions with named operands."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NAME = re.compile(r'%(?:"[^"]*"|[-\w.$]+)')
 
 @dataclass(frozen=True, slots=True)
 class Operand:
-    """A value that an instruction uses: its type, and a name or a constant as LLVM writes it."""
+    """An operand: its type, and a name or a constant as LLVM writes it."""
 
     type: IRType
     text: str
@@ -31,7 +31,7 @@ class IRInstruction:
     Attributes
     ----------
     text : str
-        As it was read, from the opcode on, without metadata.
+        As parsed, from the opcode on, without metadata.
     opcode : str
     result : str
         The name of its value, or an empty string.
@@ -44,7 +44,7 @@ class IRInstruction:
     word : str
         A comparison's predicate, the operation of ``atomicrmw``, the function that a ``call`` names.
     targets : list of str
-        The blocks that a ``br`` or ``switch`` leads to, or that the values of a ``phi`` come from.
+        The targets of a ``br`` or ``switch``, or the incoming blocks of a ``phi``.
     cases : list of str
         The constants of a ``switch``; its first target is the default.
     indices : tuple of int
@@ -56,7 +56,7 @@ class IRInstruction:
     ordering : str
         The ordering of an atomic access.
     metadata : str
-        As it was read, from its first comma on.
+        As parsed, from its first comma on.
     place : str
         ``!dbg !7``, or an empty string.
     block : str
@@ -86,17 +86,17 @@ class IRInstruction:
 
     @property
     def names(self) -> Iterator[str]:
-        """The names of the values that it uses."""
+        """The names of the values that the instruction uses."""
         for operand in self.operands:
             yield from NAME.findall(operand.text)
 
     @property
     def ends(self) -> bool:
-        """Whether it ends its block."""
+        """Whether the instruction is a terminator."""
         return self.opcode in {"br", "switch", "ret", "unreachable"}
 
     def renamed(self, names: Mapping[str, str]) -> str:
-        """Return its text with its operands renamed."""
+        """Return the text with renamed operands."""
         return NAME.sub(lambda found: names.get(found[0], found[0]), self.text)
 
     def twin(self) -> IRInstruction:
@@ -109,12 +109,12 @@ class IRInstruction:
 
     @property
     def beside(self) -> str:
-        """Its debug location, as written after an instruction."""
+        """The debug location, as written after the instruction."""
         return f", {self.place}" if self.place else ""
 
     @property
     def prefix(self) -> str:
-        """Its flags as they are written after the opcode."""
+        """The flags, as written after the opcode."""
         return "".join(f"{flag} " for flag in self.flags)
 
 
@@ -129,7 +129,7 @@ class IRFunction:
         Its first line.
     parameters : list of Operand
     blocks : dict
-        Lists of instructions by label, in the order of the text; labels begin with ``%``, as where they are used.
+        Lists of instructions by label, in order; labels start with ``%``, as in operands.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""LLVM's text line by line, for passes that change some instructions and leave the rest."""
+"""LLVM IR line by line, for passes that change some instructions and leave the rest."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ __all__ = ["lines_of"]
 
 
 def lines_of(text: str, opcodes: frozenset[str]) -> Iterator[tuple[str, IRInstruction | None]]:
-    """Yield each line of a text, with its instruction if that is one of these.
+    """Yield each line of LLVM IR, with its parsed instruction if it has one of these opcodes.
 
     Raises
     ------
     UnreadText
-        For such an instruction that cannot be parsed, with its line.
+        If such an instruction cannot be parsed; the error quotes its line.
     """
     wanted = start_of(opcodes).match
     for line in text.splitlines():

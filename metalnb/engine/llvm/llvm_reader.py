@@ -1,4 +1,4 @@
-"""Parse LLVM's text: everything that clang 22 writes for kernels. Any other line is an error that names it."""
+"""Parse the LLVM IR that clang 22 writes for kernels. Any other line raises an error that quotes it."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ def read(text: str, *, bodies: bool = True) -> IRModule:
     ----------
     text : str
     bodies : bool, optional
-        Whether to read the functions too.
+        Whether to parse function bodies as well.
 
     Raises
     ------
     UnreadText
-        For a line that cannot be parsed, with that line.
+        If a line cannot be parsed; the error quotes it.
     """
     module = IRModule()
     lines = iter(text.splitlines())
@@ -46,7 +46,7 @@ def read(text: str, *, bodies: bool = True) -> IRModule:
             function = _function(line, lines, module.types)
             module.functions[function.name] = function
         elif not _top(module, line):
-            message = f"LLVM's text: not understood: {line}"
+            message = f"LLVM IR: not understood: {line}"
             raise UnreadText(message)
     return module
 
@@ -75,7 +75,7 @@ def _top(module: IRModule, line: str) -> bool:
 def _function(head: str, lines: Iterator[str], types: Mapping[str, IRType]) -> IRFunction:
     found = _HEAD.match(head)
     if found is None:
-        message = f"LLVM's text: not understood: {head}"
+        message = f"LLVM IR: not understood: {head}"
         raise UnreadText(message)
     parameters = []
     for part in parts_of(_list_of(found[2])):
@@ -113,7 +113,7 @@ def _function(head: str, lines: Iterator[str], types: Mapping[str, IRType]) -> I
 
 
 def _list_of(text: str) -> str:
-    """Return the text up to the bracket that closes a list of parameters."""
+    """Return the text up to the closing parenthesis of a parameter list."""
     depth = 1
     quoted = False
     for i, mark in enumerate(text):

@@ -15,7 +15,7 @@ _OPENING, _CLOSING = frozenset("([{<"), frozenset(")]}>")
 
 
 class UnreadText(ValueError):
-    """Raised for text that clang is not known to write for kernels, with the line that could not be parsed."""
+    """Raised, with the line, for LLVM IR that clang is not known to write for kernels."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class IRType:
 
     @property
     def element(self) -> IRType:
-        """The element type of a vector or an array; any other type itself."""
+        """The element type of a vector or an array; for any other type, the type itself."""
         return self.fields[0] if self.kind in {"vector", "array"} else self
 
     @property
@@ -58,13 +58,13 @@ class IRType:
 
     @property
     def is_aggregate(self) -> bool:
-        """Whether it is a struct or an array."""
+        """Whether the type is a struct or an array."""
         return self.kind in {"array", "struct", "named"}
 
 
 @functools.lru_cache(maxsize=4096)
 def type_of(text: str) -> IRType:
-    """Return the type that a text names.
+    """Parse a type.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Write a function's records as LLVM's text, replacing one in a parsed module."""
+"""Write a function's records as LLVM IR, replacing one in a parsed module."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ def with_function(text: str, function: IRFunction, declarations: str = "", head:
     ----------
     text : str
     function : IRFunction
-        Its head is a line of the text. Unnamed values get names, since LLVM numbers them by their order.
+        Its head is a line of the text. Unnamed values receive names, since LLVM numbers values in order.
     declarations : str
-        Lines for functions that only the new body calls.
+        Declarations of functions that only the new body calls.
     head : str
         Replaces the function's own.
     """

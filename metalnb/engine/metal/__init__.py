@@ -1,11 +1,11 @@
 """The engine ``metal``: an Apple GPU through PyObjC's module ``Metal``.
 
-It takes units and launches as ``engine/base.py`` defines them; Metal's objects stay inside. A cell is compiled as its
+It implements the interface in ``engine/base.py``; Metal's objects stay inside. A cell is compiled as its
 author wrote it, with its header cells inserted where it includes them. A dispatch covers exactly the grid, and small
 ones share a compute encoder while the GPU is busy. Memory is shared: an array is in an `MTLBuffer` that NumPy sees,
 the GPU works in place on complete pages of NumPy's memory, and anything else is copied.
 
-``metalcompute_path`` is the other way to the same GPU, the engine ``metal:metalcompute``, for a Mac without PyObjC.
+``metalcompute_path`` is another way to reach the same GPU, the engine ``metal:metalcompute``, for a Mac without PyObjC.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def open_engine(device: int = 0, *, module: Any = None) -> Engine:
         If there is no PyObjC or no Metal on this machine, or no such device.
     """
     found = bindings(module)
-    from .metal_engine import MetalEngine  # only once it is known to be needed
+    from .metal_engine import MetalEngine  # imported only when needed
 
     with found.pool():
         chosen = found.metal.MTLCreateSystemDefaultDevice()

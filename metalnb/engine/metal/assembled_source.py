@@ -15,7 +15,7 @@ from metalnb.msl.text.scanned_cell import Cell
 
 __all__ = ["OWN_MACRO", "AssembledSource", "Assembly"]
 
-OWN_MACRO = "METALNB"  # 1 for the front end, which reads the signatures: Metal's compiler must take the same branches
+OWN_MACRO = "METALNB"  # also defined by the front end, so that both take the same branches
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class AssembledSource:
     origins: tuple[tuple[Cell, int] | None, ...]
 
     def diagnostics(self, report: str) -> list[Diagnostic]:
-        """Read the compiler's report: each error at the author's position."""
+        """Parse the compiler's report, with each error at the author's position."""
         found = []
         for match in _REPORT.finditer(report):
             at = self.diagnostic(int(match["line"]), int(match["column"]), match["text"])

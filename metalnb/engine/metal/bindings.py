@@ -45,7 +45,7 @@ class Bindings:
         return max(v for v in VERSIONS if v == VERSIONS[0] or self.objc.macos_available(_SINCE[v], 0))
 
     def pool(self) -> contextlib.AbstractContextManager[Any]:
-        """Return an autorelease pool: Python's threads have none, so command buffers would pile up."""
+        """Return an autorelease pool, which Python's threads lack, so that command buffers do not pile up."""
         pool: contextlib.AbstractContextManager[Any] = self.objc.autorelease_pool()
         return pool
 
@@ -78,7 +78,7 @@ def bindings(module: Any = None) -> Bindings:
 def _prepared(found: Bindings) -> Bindings:
     """Give PyObjC the metadata that its own tables lack.
 
-    They do not mark the ``const void*`` of a function constant as an input, so PyObjC would refuse bytes.
+    These do not mark the ``const void*`` of a function constant as an input, so PyObjC would refuse bytes.
     """
     value = {"type": b"^v", "type_modifier": b"n", "c_array_of_variable_length": True}
     found.objc.registerMetaDataForSelector(b"NSObject", b"setConstantValue:type:atIndex:", {"arguments": {2: value}})

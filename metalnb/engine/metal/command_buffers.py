@@ -1,4 +1,4 @@
-"""Command buffers: dispatches are encoded, several in flight at once. ``metal_tickets`` follows each of them."""
+"""Encode dispatches into command buffers, several in flight at once; ``metal_tickets`` tracks each dispatch."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .libraries import Pipeline
 __all__ = ["Batch", "Commands", "Encoded"]
 
 _UNDER_WAY = 256  # command buffers of the queue; Metal's own default is 64
-_SMALL = 1 << 18  # threads of a dispatch that may share its command buffer
+_SMALL = 1 << 18  # the most threads of a dispatch that may share a command buffer
 _SHARED = 32  # dispatches that share one
 
 
@@ -111,7 +111,7 @@ class Batch:
             clock.after(encoder, place)
 
     def hand_over(self) -> None:
-        """Commit it: the GPU may begin."""
+        """Commit the command buffer to the GPU."""
         self._end()
         self.command.setLabel_(self._label())
         self.committed = True
@@ -132,7 +132,7 @@ class Commands:
     """The queue of a device. Dispatches run in the order in which they are submitted.
 
     A dispatch is committed at once when the GPU is idle. While it is busy, small ones gather in one command buffer,
-    which is committed when it is full, when a dispatch needs its own buffer, or when someone waits for one of them.
+    which is committed when it is full, when a dispatch needs its own buffer, or when one of them is waited for.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Time single dispatches by counter sample buffers.
+"""Time single dispatches with counter sample buffers.
 
 The GPU records its clock at the start and the end of the dispatch. A command buffer's own times include Metal's work
 before and after it.
@@ -80,7 +80,7 @@ class DispatchClock:
         taken = []
         for whole, begun, ended in zip(wholes, stamps[::2], stamps[1::2], strict=True):
             own = (ended - begun) * unit
-            can_be = 0 < own <= whole * _MORE + _TICK  # rules out MTLCounterErrorValue, all ones
+            can_be = 0 < own <= whole * _MORE + _TICK  # excludes MTLCounterErrorValue, all ones
             taken.append(own if can_be else whole)
         return taken
 
@@ -90,7 +90,7 @@ class DispatchClock:
         return host, gpu
 
     def _unit(self) -> float:
-        """Return the seconds per tick of the GPU's clock, more exactly the longer this has run."""
+        """Return the seconds per tick of the GPU's clock, more accurately the longer the clock has run."""
         host, gpu = self._clocks()
         if host - self._base[0] < _BASE * 1e9:
             time.sleep(_BASE)

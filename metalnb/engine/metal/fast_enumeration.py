@@ -1,4 +1,4 @@
-"""Iterate over containers that support only Objective-C's fast enumeration, which PyObjC does not use.
+"""Iterate over containers that support only Objective-C's fast enumeration, which PyObjC lacks.
 
 Source: Apple, *NSFastEnumeration*; PyObjC, *objc.pyobjc_id* and *objc.objc_object* with ``c_void_p``.
 """

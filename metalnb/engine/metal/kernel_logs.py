@@ -1,4 +1,4 @@
-"""What kernels log (MSL 6.17, since MSL 3.2): collected by Metal, shown when the dispatch is waited for."""
+"""Kernels' log output (MSL 6.17, since MSL 3.2), collected by Metal and shown when the dispatch is waited for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Turn a cell's text into a pipeline: libraries, functions with their constants, and Metal's error messages."""
+"""Compile a cell's text to a pipeline: libraries, functions with their constants, and Metal's error messages."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ class Libraries:
             if key not in self._made:
                 options = self._options(unit)
                 library, error = self._device.newLibraryWithSource_options_error_(text.text, options, None)
-                if library is None:  # with warnings only, Metal returns a library and an error
+                if library is None:  # for mere warnings, Metal returns both a library and an error
                     raise _refused(unit, text, error)
                 if len(self._made) >= _KEPT:
                     del self._made[next(iter(self._made))]

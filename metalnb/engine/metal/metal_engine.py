@@ -1,4 +1,4 @@
-"""The engine ``metal``: kernels that Metal compiles, and their dispatches."""
+"""The engine ``metal``: compile kernels with Metal, and dispatch them."""
 
 from __future__ import annotations
 

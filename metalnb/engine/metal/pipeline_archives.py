@@ -1,4 +1,4 @@
-"""Pipelines on disk: code that Metal has compiled for this GPU, so that other processes need not compile it again.
+"""Pipelines on disk: code that Metal has compiled for this GPU, for other processes to reuse.
 
 Metal compiles in two steps: the author's text to a library, and a function of the library to GPU code. A binary archive
 holds the result of the second step, which takes longer. The cache has one file per kernel.

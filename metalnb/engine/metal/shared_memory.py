@@ -56,7 +56,7 @@ def allocated(found: Bindings, device: Any, nbytes: int) -> SharedBuffer:
 
 
 class Pages:
-    """Complete pages of NumPy memory, known to Metal as a buffer.
+    """Complete pages of NumPy's memory that Metal uses as a buffer.
 
     Attributes
     ----------
@@ -71,10 +71,9 @@ class Pages:
 
 
 class LentPages:
-    """Gives Metal NumPy's memory in place where it consists of complete pages.
+    """Gives Metal NumPy's memory in place if it consists of complete pages.
 
-    While a dispatch works on some pages they are a single buffer, so that Metal sees which dispatches depend on each
-    other.
+    While a dispatch uses some pages, they form a single buffer, so that Metal sees dependencies between dispatches.
 
     Parameters
     ----------
@@ -101,7 +100,7 @@ class LentPages:
         return known
 
     def _buffer(self, view: Bytes) -> Any:
-        """Return a buffer on these bytes themselves; None if Metal or PyObjC copied them."""
+        """Return a buffer over these bytes, uncopied; None if Metal or PyObjC copied them."""
         with self._found.pool():
             buffer = self._device.newBufferWithBytesNoCopy_length_options_deallocator_(
                 view, view.size, self._found.metal.MTLResourceStorageModeShared, None

@@ -10,7 +10,7 @@ from ..llvm.llvm_types import IRType, MemoryLayout
 
 __all__ = ["Access", "accesses"]
 
-_UNKNOWN = 1 << 40  # bytes of a copy whose length the kernel computes
+_UNKNOWN = 1 << 40  # the assumed size of a copy whose length the kernel computes
 _COPIES = ("llvm.memcpy.", "llvm.memmove.")
 
 
@@ -21,7 +21,7 @@ class Access:
     Attributes
     ----------
     number : int
-        Its place among the function's accesses, from 0.
+        The access's index in the function, from 0.
     made : IRInstruction
     pointer : str
     size : int

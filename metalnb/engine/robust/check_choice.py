@@ -1,8 +1,8 @@
-"""Choose the checks of a dispatch: of the kernel's compiled forms, the one with the fewest that is still safe.
+"""Choose the form of a kernel for a dispatch: the safe one with the fewest checks.
 
-The first form, compiled with the kernel, checks only the accesses that no grid and no sizes could make safe. A dispatch
-runs it if the others are proven; otherwise it gets a form with more checks, compiled when first needed. So a correct
-kernel runs as fast as an unchecked one.
+The first form, compiled with the kernel, checks only the accesses that no grid and sizes could make safe. A dispatch
+uses it if all other accesses are proven, and otherwise a form with more checks, compiled when first needed. So a
+correct kernel runs as fast as an unchecked one.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ _Read = list[tuple[int, int, int, bytes]]
 
 
 def hopeful_facts(count: int) -> list[LaunchFacts]:
-    """Return the facts of favourable dispatches, in which nearly every access that any dispatch proves is proven."""
+    """Return facts of favourable dispatches, which prove nearly every access that any dispatch can prove."""
     one, sizes = (1, 1, 1), (1 << 24,) * count
     return [LaunchFacts(one, one, sizes, dict.fromkeys(range(count), number)) for number in (64, 1, 8)]
 
 
 class CheckChoice:
-    """The forms of a kernel, by the checks they hold.
+    """The forms of a kernel, by their checks.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ class CheckChoice:
         self._known: dict[tuple[Any, ...], list[tuple[_Read, Checks]]] = {}
 
     def chosen(self, arguments: Sequence[Any], grid: Grid, threadgroup: Grid) -> Checks:
-        """Return the checks of the form that suffices for a dispatch and has the fewest."""
+        """Return the fewest checks that make a dispatch safe."""
         key = grid, threadgroup, sizes_of(arguments)
         for read, checks in self._known.get(key, ()):
             if all(arguments[number][first:end] == was for number, first, end, was in read):
@@ -74,7 +74,7 @@ class CheckChoice:
         best = min(fitting, key=len, default=None)
         if best is not None and (len(best) <= len(needed) or len(self._forms) > 1):
             return best
-        if best is None and len(self._forms) >= _MOST:  # one that checks everything serves all later dispatches
+        if best is None and len(self._forms) >= _MOST:  # the last one checks everything and serves all later dispatches
             everything = self._analysis.everything
             needed = Checks(everything.wrong, everything.stops, needed.wide)
         self._forms.append(needed)
@@ -94,7 +94,7 @@ def _bytes_of(scalar: bytes | bytearray | int, at: int, count: int) -> bytes:
 
 
 class KernelChecks:
-    """A kernel with its checks: each form is made when a dispatch first needs it.
+    """A kernel with its checks; each form is compiled when a dispatch first needs it.
 
     Parameters
     ----------

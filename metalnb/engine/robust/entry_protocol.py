@@ -12,7 +12,7 @@ from .proofs.intervals import Interval
 
 __all__ = ["EntryPoint", "Pace", "Root", "pointers_into", "words_range"]
 
-_TRIPLE = 12  # bytes of three numbers, one for each axis
+_TRIPLE = 12  # bytes of three numbers, one per axis
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,9 +27,9 @@ class Root:
     size : int
         Bytes of a variable; an argument's size comes with the launch.
     name : str
-        A value of LLVM's that points to its beginning. The same argument may have several.
+        An LLVM value that points to its start. An argument may have several.
     type : str
-        The type of that value: ``ptr``, or ``ptr addrspace(1)`` with an address space.
+        The type of that value: ``ptr``, or with an address space, ``ptr addrspace(1)``.
     """
 
     kind: str
@@ -40,7 +40,7 @@ class Root:
 
 
 class Pace(NamedTuple):
-    """How many instructions may run in a loop that does not test the stop flag.
+    """The most instructions that may run in loops that do not test the stop flag.
 
     Attributes
     ----------
@@ -58,7 +58,7 @@ class Pace(NamedTuple):
 
 
 class EntryPoint(Protocol):
-    """A kernel's entry point in LLVM's text."""
+    """A kernel's entry point in LLVM IR."""
 
     @property
     def function(self) -> str:
@@ -73,10 +73,10 @@ class EntryPoint(Protocol):
         """The limits for loops that cannot be stopped."""
 
     def root(self, name: str) -> Root | None:
-        """Return the memory at whose start a value points; None if it is not an argument or a slot."""
+        """Return the memory whose start a value points to; None unless it is an argument or a slot."""
 
     def interval(self, made: IRInstruction, part: tuple[int, int], facts: LaunchFacts) -> Interval | None:
-        """Return the range of a call's or load's result, in some of its bytes (first, count); None if unknown."""
+        """Return the range of some bytes (first, count) of a call's or load's result; None if unknown."""
 
     def parameter_range(self, name: str, facts: LaunchFacts) -> Interval | None:
         """Return the range of an integer parameter; None if unknown."""

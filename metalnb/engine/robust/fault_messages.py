@@ -1,4 +1,4 @@
-"""Describe a fault: which thread, which access to which memory, on which line."""
+"""Describe a fault: the thread, the access, the memory and the line."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ from .memory_roots import Root
 
 __all__ = ["RecordedFault", "explained", "stopped", "warn_unchecked"]
 
-_FAR = 1 << 24  # bytes below 0; anything further away is not an index that is slightly off
+_FAR = 1 << 24  # bytes below 0; an index further off is not reported as negative
 _NAME = re.compile(r"[A-Za-z_]\w*")
 
 
 class RecordedFault(NamedTuple):
-    """A fault as the kernel has recorded it.
+    """A fault as recorded by the kernel.
 
     Attributes
     ----------
     access : int
         The number of the access.
     offset : int
-        Bytes from the root's start, signed; the address where the access may be of several roots.
+        Bytes from the root's start, signed; or an address, if the access may have several roots.
     thread, group : tuple of 3 int
-        Positions of the thread in the grid and of its threadgroup.
+        The positions of the thread in the grid and of its threadgroup.
     """
 
     access: int
@@ -46,7 +46,7 @@ class RecordedFault(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Memory:
-    """The memory that an access was meant for, and the index; a count of -1 if unknown."""
+    """The memory that an access was meant for, and its index; the count is -1 if unknown."""
 
     name: str
     space: str
@@ -112,7 +112,7 @@ def stopped(unit: Unit, module: IRModule, analysis: Analysis, headers: Collectio
 
 
 def warn_unchecked(unit: Unit, reason: Exception) -> None:
-    """Warn that a kernel runs without the checks that its author requested."""
+    """Warn that a kernel runs without the requested checks."""
     name = unit.signature.name
     message = f"{name}: its accesses are not checked, and no timeout stops it: {reason}"
     warnings.warn(message, MetalnbWarning, stacklevel=2)
@@ -133,7 +133,7 @@ def _owner(unit: Unit) -> Callable[[str], bool]:
 
 
 def _place(unit: Unit, module: IRModule, analysis: Analysis, access: Access) -> SourceLocation | None:
-    """Return an access's place in the source; the column is the pointer's if both are on one line."""
+    """Return an access's source location; the column is the pointer's if both are on one line."""
     own = location_in(module, access.made.place, _owner(unit))
     pointer = next((made for made in analysis.roots.function if made.result == access.pointer), None)
     above = location_in(module, pointer.place, _owner(unit)) if pointer else None
@@ -141,7 +141,7 @@ def _place(unit: Unit, module: IRModule, analysis: Analysis, access: Access) -> 
 
 
 def _loop_place(unit: Unit, module: IRModule, analysis: Analysis, header: str) -> SourceLocation | None:
-    """Return a loop's place in the source: that of its back edge, as the header may hold part of its condition."""
+    """Return a loop's source location: that of its back edge, as the header may hold part of its condition."""
     blocks = analysis.roots.function.blocks
     ends = [blocks[latch][-1] for latch in analysis.flow.latches(header)]
     places = (location_in(module, made.place, _owner(unit)) for made in (*ends, *blocks[header]) if made.place)
@@ -149,7 +149,7 @@ def _loop_place(unit: Unit, module: IRModule, analysis: Analysis, header: str) -
 
 
 def _at(unit: Unit, found: SourceLocation | None) -> tuple[str, int, int, str]:
-    """Return file, line, column and text of a place, as the author wrote them."""
+    """Return the file, line, column and text of a location, as the author wrote them."""
     if found is None:
         return unit.cell.name, 0, 0, ""
     cell = unit.cell if found.file == MAIN else unit.headers[found.file]
@@ -179,12 +179,12 @@ def _memory(
 
 
 def _first_beyond(access: Access, offset: int, size: int) -> int:
-    """Return the first byte of an access that is outside its memory: the access may begin inside."""
+    """Return the first byte of an access that is outside its memory; the access may start inside."""
     return size if 0 <= offset < size < offset + access.size else offset
 
 
 def _step(analysis: Analysis, root: Root) -> int:
-    """Return the bytes of an element of a root, judged by its accesses; 0 if unknown."""
+    """Return the element size of a root, inferred from its accesses; 0 if unknown."""
     places = (analysis.roots.place(access.pointer) for access in analysis.accesses)
     mine = (place for place in places if analysis.roots.root(place.root) == root)
     return max((step for place in mine for _, step in place.terms), default=0)
@@ -193,7 +193,7 @@ def _step(analysis: Analysis, root: Root) -> int:
 def _nearest(
     numbers: Sequence[int], addresses: Sequence[int], sizes: Sequence[int], address: int,
 ) -> tuple[Root | None, int]:  # fmt: skip
-    """Return the argument that an address is nearest to, and the bytes from its start."""
+    """Return the argument nearest to an address, and the offset from its start in bytes."""
     best: tuple[float, int] = float("inf"), -1
     for number in numbers:
         if addresses[number]:

@@ -1,4 +1,4 @@
-"""Analysis of a kernel's accesses and loops: which ones are in bounds, and which are short, in a dispatch."""
+"""Analyse a kernel: which accesses are in bounds and which loops are short in a dispatch."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["Analysis", "Proof"]
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """The result of the proofs about a kernel for a dispatch.
+    """What was proven about a kernel for a dispatch.
 
     Attributes
     ----------
@@ -31,7 +31,7 @@ class Proof:
         The headers of the loops that were not proven short. The rest of the proof holds even if a stop makes threads
         leave these loops by any exit, or return from them, whatever the conditions say.
     read : tuple of (int, int, int)
-        The scalars that the proof depends on, besides the grid and the sizes: argument, first byte and number of bytes.
+        The scalars that the proof depends on, besides the grid and sizes: argument, first byte, number of bytes.
     """
 
     wrong: frozenset[int]
@@ -40,7 +40,7 @@ class Proof:
 
 
 class Analysis:
-    """A kernel's entry point, which holds all of it.
+    """The analysis of a kernel's entry point, into which everything is inlined.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ class Analysis:
     Raises
     ------
     ValueError
-        When it calls another function of the module, which the analysis would not cover.
+        If it calls another function of the module, which the analysis would not cover.
     """
 
     def __init__(self, module: IRModule, entry: EntryPoint) -> None:
@@ -82,7 +82,7 @@ class Analysis:
         return Flow(self._function, self.roots.order, self.roots.values)
 
     def proof(self, facts: LaunchFacts) -> Proof:
-        """Find the accesses that are in bounds whatever the kernel reads."""
+        """Find the accesses that are in bounds regardless of the data that the kernel reads."""
         flow = self.flow
         flow.stop(frozenset())
         ranges = again = Ranges(flow, self.roots, self.entry, facts)

@@ -1,4 +1,4 @@
-"""Where pointers come from: the root of each, and its distance from that root in bytes.
+"""Trace each pointer to its root, and to its distance from that root in bytes.
 
 Source: LLVM Language Reference, "getelementptr".
 """
@@ -36,7 +36,7 @@ class PointerPlace:
     fixed : int
         The constant bytes.
     terms : tuple of (str, int)
-        Integers, sign-extended where they are narrower, and the bytes by which each is multiplied.
+        Integers, sign-extended to 64 bits, each with its stride in bytes.
     """
 
     root: str
@@ -45,7 +45,7 @@ class PointerPlace:
 
 
 class ScalarPlace(NamedTuple):
-    """A pointer's place by values instead of names."""
+    """A pointer's target in terms of values instead of names."""
 
     root: Scalar
     fixed: int = 0
@@ -53,7 +53,7 @@ class ScalarPlace(NamedTuple):
 
 
 class Roots:
-    """Finds places.
+    """Finds where pointers point to.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ class Roots:
     function : IRFunction
     layout : MemoryLayout
     order : list of str
-        The function's blocks that are reached, each after those that dominate it.
+        The reachable blocks, each after its dominators.
     values : ScalarGraph
     """
 
@@ -78,7 +78,7 @@ class Roots:
         self.place_of = functools.cache(self._place_of)
         self.root_of = functools.cache(self._root_of)
 
-    # ---- By LLVM's names.
+    # ---- Lookup by LLVM names.
 
     def place(self, pointer: str) -> PointerPlace:
         """Return where a pointer points to."""
@@ -86,7 +86,7 @@ class Roots:
         return PointerPlace(self.name(place.root), place.fixed, tuple((s.name, by) for s, by in place.terms))
 
     def root(self, name: str) -> Root | None:
-        """Return the memory at whose start a value points; None if it may be several, or is unknown."""
+        """Return the memory whose start a value points to; None if that is ambiguous or unknown."""
         return self.root_of(self.values.named(name))
 
     def sources(self, name: str) -> frozenset[str]:
@@ -136,7 +136,7 @@ class Roots:
         """Return the name of a pointer; for an integer that is never used as one, its own name."""
         return self.values.pointers.get(pointer, pointer.name)
 
-    # ---- By values.
+    # ---- Lookup by values.
 
     def _root_of(self, value: Scalar) -> Root | None:
         made = value.made

@@ -1,4 +1,4 @@
-"""LLVM's text around a vectorised function: the loops over a threadgroup's SIMD-groups."""
+"""LLVM IR around a vectorised function: the loops over a threadgroup's SIMD-groups."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _REGION = "ptr noalias readonly %given, ptr noalias readonly %region"
 
 
 def driver(form: SimdForm, *, waits: bool) -> str:
-    """Return the text of ``metalnb_threads``, which runs a threadgroup, and of the functions that it calls.
+    """Return the IR of ``metalnb_threads``, which runs a threadgroup, and of its callees.
 
     Parameters
     ----------
@@ -116,7 +116,7 @@ next:
 
 
 def _one(form: SimdForm, *, waits: bool) -> str:
-    """Return the text that runs one SIMD-group, or starts it as a coroutine."""
+    """Return IR that runs one SIMD-group, or starts it as a coroutine."""
     mask = f"<{form.width} x i1>"
     given = f"ptr %given, ptr %region, ptr %arena, {_PLACES}"
     everyone = f", {mask} splat (i1 true)"
@@ -168,7 +168,7 @@ def _partial(form: SimdForm) -> str:
 
 
 def _rounds() -> list[str]:
-    """Return the text that resumes all SIMD-groups, from barrier to barrier, until all have ended."""
+    """Return IR that resumes all SIMD-groups, from barrier to barrier, until all have ended."""
     return f"""  br label %round
 round:
   br label %each

@@ -8,7 +8,7 @@ __all__ = ["NotVectorised"]
 
 
 class NotVectorised(Exception):
-    """Raised for a kernel that must run one thread at a time, with the reason.
+    """Raised, with the reason, for a kernel that must run one thread at a time.
 
     Attributes
     ----------

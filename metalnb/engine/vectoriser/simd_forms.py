@@ -1,10 +1,10 @@
 """The forms of a kernel: the number of lanes, and how a threadgroup's threads map to them.
 
 A SIMD-group is 32 threads in the order of their index in the threadgroup (MSL 4.4.1). If a threadgroup's rows consist
-of full SIMD-groups, or there is only one row, lanes are neighbours along x, and y and z are uniform: *rows*. Otherwise
-x, y and z are computed for each lane: *flat*. Short rows may still be complete there: a SIMD-group has two rows of 16
-threads, whose lanes are neighbours along x. A kernel that does not use its SIMD-group may take fewer lanes: as many as
-a short row has.
+of full SIMD-groups, or there is only one row, the form is *rows*: lanes are neighbours along x, y and z are uniform.
+Otherwise the form is *flat*: x, y and z are computed for each lane. A flat SIMD-group may still consist of whole short
+rows, such as two rows of 16 threads, in which lanes are neighbours along x. A kernel that does not use its SIMD-group
+may run in fewer lanes, as many as a short row has.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ class SimdForm:
     full : bool
         Whether every lane is active at the start, in every threadgroup.
     grid_even, index_even : bool
-        Whether lane 0's x in the grid, and its index in the threadgroup, is a multiple of `width`.
+        Whether lane 0's x in the grid, or its index in the threadgroup, is a multiple of `width`.
     row : int
-        In a flat form, the length of the rows of lanes, at multiples of it, that are neighbours along x; 0 if it
-        differs.
+        In a flat form, the length of the rows of lanes that are neighbours along x, each starting at a multiple of
+        it; 0 if the length varies.
     """
 
     width: int
@@ -55,7 +55,7 @@ Grid = tuple[int, int, int]
 
 
 def form_for(grid: Grid, threadgroup: Grid, *, simd: bool, most: int = _GROUP) -> SimdForm:
-    """Return the best form for a dispatch.
+    """Return the fastest form for a dispatch.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ def form_for(grid: Grid, threadgroup: Grid, *, simd: bool, most: int = _GROUP) -
     simd : bool
         Whether the kernel uses its SIMD-group.
     most : int, optional
-        The most lanes for a kernel that does not use it.
+        The maximum number of lanes for a kernel that does not.
     """
     x, y, z = threadgroup
     sizes = {x, grid[0] % x or x}
@@ -115,7 +115,7 @@ def positions(form: SimdForm) -> dict[str, LaneShape]:
 
 
 def positions_in_row(form: SimdForm) -> dict[str, LaneShape]:
-    """Return the shape of each position within a short row of lanes, as `positions` does."""
+    """Return what `positions` returns, within one short row of lanes."""
     along = LaneShape(1, form.row, BOTH)
     uniform = LaneShape(0, 1, BOTH)
     names = ("grid_y", "grid_z", "group_y", "group_z", "simdgroup", "threads_here")

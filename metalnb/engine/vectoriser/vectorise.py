@@ -1,4 +1,4 @@
-"""Turn LLVM's text of one thread into the text of a threadgroup, SIMD-group by SIMD-group in vector registers."""
+"""Turn the LLVM IR of one thread into the IR of a threadgroup, SIMD-group by SIMD-group in vector registers."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ _OF_THREAD = frozenset({
 })  # fmt: skip
 _PLACES = tuple(f"metalnb_{where}_{axis}" for where in ("grid", "group") for axis in "xyz")
 _SLOT = re.compile(r"(?:constant|global) \S*\$slot\"? \{ i32 (\d+), i32 (\d+), i32 (\d+) \}")
-_MOST_OWN = 32 << 10  # bytes of thread arrays: a stack holds 32 times as much
-_LINE = 64  # bytes: threadgroup variables begin at a cache line
+_MOST_OWN = 32 << 10  # bytes of thread arrays; a stack holds 32 times as much
+_LINE = 64  # bytes; threadgroup variables start at a cache line
 _WORD = type_of("i32")
 
 
@@ -48,13 +48,13 @@ class Vectorised:
     Attributes
     ----------
     text : str
-        LLVM's text, with ``metalnb_threads``.
+        LLVM IR, with ``metalnb_threads``.
     threadgroup_bytes : int
         The size of the kernel's threadgroup variables, as Metal counts it.
     storage_bytes : int
-        Their size here.
+        Their size in this form.
     gathers : tuple of str
-        The ``!dbg`` of each access that lanes make separately.
+        The ``!dbg`` of each access made lane by lane.
     live_bits : int
         See `register_pressure.live_bits`.
     """
@@ -82,7 +82,7 @@ def waits(module: IRModule) -> bool:
 
 
 def vectorise(module: IRModule, form: SimdForm, target: VectorTarget, watch: Watch | None = None) -> Vectorised:
-    """Return a kernel's text in one form.
+    """Return a kernel's IR in one form.
 
     Parameters
     ----------
@@ -91,7 +91,7 @@ def vectorise(module: IRModule, form: SimdForm, target: VectorTarget, watch: Wat
     form : SimdForm
     target : VectorTarget
     watch : callable, optional
-        May write counting code before each instruction.
+        Called before each instruction; may write counting code.
 
     Raises
     ------
@@ -130,7 +130,7 @@ def vectorise(module: IRModule, form: SimdForm, target: VectorTarget, watch: Wat
 
 
 def _given_in_row(function: IRFunction, form: SimdForm) -> dict[str, LaneShape]:
-    """Return the facts about calls in a short row, where a shuffle may return another row's value to each lane."""
+    """Return the facts about calls within a short row, where a shuffle may return values from another row."""
     shuffles = {name for name in _calls(function) if name.startswith("metalnb_shuffle")}
     return positions_in_row(form) | dict.fromkeys(shuffles, VARYING)
 

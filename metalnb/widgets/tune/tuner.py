@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from metalnb import engine as engine_room
+from metalnb import engine as engine_package
 from metalnb.call.engine_arrays import residents
 from metalnb.errors import ArgumentError, EngineUnavailable, LaunchError
 
@@ -172,26 +172,26 @@ def _bound(kernel: Any, args: tuple[Any, ...], launch: dict[str, Any]) -> BoundC
 
 
 def _engines(kernel: Any, asked: Sequence[str] | None, *, held: bool) -> list[str]:
-    """Return the names of the engines to try, the kernel's own first if it is among them; a single one has no name."""
+    """Return the names of the engines to try, the kernel's own first; if that is the only one, return an empty name."""
     own = kernel.engine.name
     if asked is not None:
         if isinstance(asked, str) or not asked:
             raise ArgumentError(f'tune: engines is a list of names, like ["cuda", "cpu"]; got {asked!r}.')
-        names = list(dict.fromkeys(engine_room.named(name).name for name in asked))
+        names = list(dict.fromkeys(engine_package.named(name).name for name in asked))
         if held and names != [own]:
-            raise ArgumentError(f"tune: the arrays live on {own!r} and stay there. Pass NumPy arrays for others.")
+            raise ArgumentError(f"tune: the arrays are in the memory of {own!r}. Pass NumPy arrays for others.")
     elif held:
         names = [own]
     else:
         base = own.partition(":")[0]
-        names = [own, *(n for n in engine_room.REGISTRY if ":" not in n and n != base and _answers(n))]
+        names = [own, *(n for n in engine_package.REGISTRY if ":" not in n and n != base and _answers(n))]
     names.sort(key=lambda name: name != own)
     return names if names != [own] else [""]
 
 
 def _answers(name: str) -> bool:
     try:
-        engine_room.named(name)
+        engine_package.named(name)
     except EngineUnavailable:
         return False
     return True

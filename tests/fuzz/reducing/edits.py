@@ -1,4 +1,4 @@
-"""Edits that make LLVM's text of a function smaller: branches decided, instructions and their uses removed."""
+"""Edits that make the LLVM IR of a function smaller: branches decided, instructions and their uses removed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Run LLVM's text of one thread in two forms: in vector registers, and a thread at a time as fibers."""
+"""Run the LLVM IR of one thread in two forms: in vector registers, and a thread at a time as fibers."""
 
 from __future__ import annotations
 

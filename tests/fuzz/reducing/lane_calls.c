@@ -1,5 +1,5 @@
 // The calls that the vectoriser replaces (engine/cpu/collectives.h), for threads that are fibers: each thread's
-// position, and SIMD functions of the active lanes. Here LLVM's text of one thread runs as it is.
+// position, and SIMD functions of the active lanes. Here the LLVM IR of one thread runs as it is.
 #include "fibers.c"
 
 #define CALLED HIDDEN __attribute__((noinline))

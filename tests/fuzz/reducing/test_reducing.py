@@ -1,4 +1,4 @@
-"""The reducer of LLVM's text: it keeps a planted fault of the vectoriser, and little else."""
+"""The reducer of LLVM IR: it keeps a planted fault of the vectoriser, and little else."""
 
 from __future__ import annotations
 
@@ -101,13 +101,13 @@ def test_both_forms_write_the_same(body: str) -> None:
     assert any(memory[-launch.arguments[1].nbytes - (1 << 16) : -(1 << 16)])
 
 
-def test_what_depends_on_the_order_of_threads_is_no_fault(ask: Callable[..., Question]) -> None:
+def test_results_that_depend_on_thread_order_are_no_fault(ask: Callable[..., Question]) -> None:
     text, launch = text_of("o[i & 1] += x[i];"), Launch(ARRAYS, 64, 64)
     assert one_at_a_time(text, launch) != in_vectors(text, launch)
     assert not ask("differs")(text)
 
 
-def test_an_endless_loop_is_no_kernel(ask: Callable[..., Question]) -> None:
+def test_endless_loop_is_refused(ask: Callable[..., Question]) -> None:
     assert not ask("differs")(text_of("while (x[t] >= 0) o[i] = x[(i + 1) & 63];"))
 
 
@@ -123,7 +123,7 @@ def test_a_dropped_mask_remains_and_little_else(ask: Callable[..., Question]) ->
     assert {"store", "br", "call"} <= {made.opcode for made in entry(smallest)}
 
 
-def test_what_the_vectoriser_raises_remains(ask: Callable[..., Question], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_vectoriser_errors_propagate(ask: Callable[..., Question], monkeypatch: pytest.MonkeyPatch) -> None:
     def wrong(*_: Any) -> None:
         raise KeyError
 

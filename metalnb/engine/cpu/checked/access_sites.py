@@ -1,7 +1,7 @@
-"""Inline checks in LLVM's optimised text of a kernel in the checked build: a load's usual case needs no call.
+"""Insert inline checks into the optimised IR of the checked build, so that most loads make no call.
 
-clang's thread sanitizer puts a call before each access. Before a load it is replaced by a few instructions that handle
-the usual case: see runtime/marks.h.
+clang's thread sanitizer puts a call before each access. For a load, a few instructions that handle the usual case
+replace it: see runtime/marks.h.
 """
 
 from __future__ import annotations
@@ -65,9 +65,9 @@ declare preserve_mostcc void @metalnb_store{name}(ptr, ptr) nounwind
 
 
 def with_sites(text: str) -> str:
-    """Insert inline checks into an optimised text.
+    """Insert inline checks into optimised IR.
 
-    Also report the loads and stores whose size the thread sanitizer does not know.
+    Also report the loads and stores of sizes that the thread sanitizer does not handle.
     """
     lines: list[str] = []
     used: set[tuple[str, str]] = set()
@@ -95,7 +95,7 @@ def with_sites(text: str) -> str:
 
 
 def _range(made: IRInstruction) -> Iterator[str]:
-    """Yield the instructions that report an access whose size the thread sanitizer does not know."""
+    """Yield the instructions that report an access of a size that the thread sanitizer does not handle."""
     kind = made.type if made.opcode == "load" else made.operands[0].type
     if made.ordering or kind.kind not in {"integer", "vector"}:
         return

@@ -37,7 +37,7 @@ class CheckedBuild:
     operations : tuple of str
         The names of the floating-point operations, by the number that the runtime receives.
     own : tuple of str
-        Thread variables that are declared without a value, by their names in LLVM's text.
+        Thread variables that are declared without a value, by their names in LLVM IR.
     """
 
     library: Any
@@ -93,7 +93,7 @@ def _of(held: _Held) -> CheckedBuild:
 
 
 class _Held:
-    """A unit as a key: the same object is the same key."""
+    """A unit as a key, compared by identity."""
 
     def __init__(self, unit: Unit) -> None:
         self.unit = unit
@@ -106,7 +106,7 @@ class _Held:
 
 
 def checked_build(unit: Unit) -> CheckedBuild:
-    """Return a unit's checked build, which is made once.
+    """Return a unit's checked build, built on first use.
 
     Raises
     ------

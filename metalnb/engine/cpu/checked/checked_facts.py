@@ -1,4 +1,4 @@
-"""The results of a checked run: raw facts by position in the source, which other modules judge."""
+"""The results of a checked run: raw facts by source position, for `validation` to judge."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ KINDS = (
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """A kind of event at one position, and how often it occurred.
+    """A kind of event at one source position, and how often it occurred.
 
     Attributes
     ----------
@@ -52,7 +52,7 @@ class Fact:
     given : float
         For a conversion, the value that does not fit.
     variable : str
-        For a thread variable that was never set, its name in LLVM's text.
+        For a thread variable that was never set, its name in LLVM IR.
     values : tuple of float or int
         For a race, the value read or written, and the one that the other party read or wrote. Empty if the type is
         unknown.
@@ -134,7 +134,7 @@ class Facts:
     buffers : dict of str to Seen
         By parameter.
     events : numpy.ndarray
-        Accesses of buffers, as far as they were recorded: ``thread`` in its threadgroup, ``group``, ``what`` (an index
+        The recorded accesses of buffers: ``thread`` in its threadgroup, ``group``, ``what`` (an index
         into `names` times 4, plus 1 for a write, plus 2 for outside), ``offset`` in bytes.
     names : tuple of str
     made : callable
@@ -142,7 +142,7 @@ class Facts:
     origin : callable
         ``origin(thread, infinity)``: where such a thread computed it.
     who : callable
-        From a writer's mark to the thread in its threadgroup, the threadgroup, and the line.
+        Maps a writer's mark to the thread in its threadgroup, the threadgroup, and the line.
     """
 
     found: tuple[Fact, ...]

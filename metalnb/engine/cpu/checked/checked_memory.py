@@ -143,7 +143,7 @@ def _bytes_of(memory: Any) -> np.ndarray[Any, Any]:
 
 @dataclass(slots=True)
 class Marks:
-    """Memory for marks, and the last moment of the runs that used it: new marks have later moments."""
+    """Memory for marks, and the last moment of the runs that used it; new marks have later moments."""
 
     memory: np.ndarray[Any, Any]
     moment: int = 0

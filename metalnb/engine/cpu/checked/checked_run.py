@@ -75,7 +75,7 @@ _lock = threading.Lock()
 def run_checked(
     unit: Unit, arguments: Sequence[Any], grid: Grid, threadgroup: Grid, seconds: float,
 ) -> Facts:  # fmt: skip
-    """Run a dispatch in the checked build on copies: all of it, or as much as fits into the time.
+    """Run a dispatch in the checked build on copies, completely or as far as the time allows.
 
     Parameters
     ----------
@@ -159,7 +159,7 @@ def run_checked(
     return facts
 
 
-# ---- As much as fits into the time.
+# ---- Running within the time limit.
 
 
 def _within(build: CheckedBuild, watch: _Watch, given: bytes, worker: int, groups: int, seconds: float) -> int:

@@ -1,4 +1,4 @@
-"""Instrument LLVM's text of a kernel, before it is optimised, to record which variables a thread has set.
+"""Instrument the LLVM IR of a kernel, before it is optimised, to record which variables a thread has set.
 
 Each variable that clang leaves unset gets a shadow of the same type: all zeros at first, all ones once it has been set.
 A load of the variable tests its shadow. The optimiser sees both, so it removes the shadow of a variable that is always
@@ -20,7 +20,7 @@ _Lines = Sequence[tuple[str, IRInstruction | None]]
 _READ = frozenset({"alloca", "getelementptr", "load", "store", "call"})
 _SCALARS = frozenset({"i8", "i16", "i32", "i64", "float", "half"})
 _FILL = "llvm.memset.p0.i64"
-_UNSET = ", !annotation "  # on a store by which clang marks an unset variable
+_UNSET = ", !annotation "  # metadata of the store with which clang marks an unset variable
 _BITS = {"float": "i32", "half": "i16"}
 _OF_METAL = re.compile(r"@\"?_Z\w{0,14}5metal")  # a function of metalnb's headers
 _RUNTIME = """
@@ -38,7 +38,7 @@ done:
 
 
 def with_set_flags(text: str) -> tuple[str, tuple[str, ...]]:
-    """Return the text with shadow variables, and the variables' names by the number that the runtime receives."""
+    """Return the IR with shadow variables, and the variables' names by the number that the runtime receives."""
     names: list[str] = []
     lines: list[str] = []
     function: list[tuple[str, IRInstruction | None]] | None = None
@@ -72,7 +72,7 @@ def _function(lines: _Lines, names: list[str]) -> Iterator[str]:
 
 
 def _beside(made: IRInstruction, flag: str, number: int, i: int) -> Iterator[str]:
-    """Yield the instructions on a variable's shadow for one that uses the variable."""
+    """Yield the instructions on the shadow for an instruction that uses the variable."""
     value = 0 if _UNSET in made.metadata else -1
     if made.opcode == "getelementptr":
         yield f"  {_flag(made.result)} = {made.renamed({made.operands[0].text: flag})}{made.metadata}"

@@ -1,4 +1,4 @@
-"""Insert calls of the checked build's runtime into LLVM's text of a kernel, before it is optimised.
+"""Insert calls of the checked build's runtime into the LLVM IR of a kernel, before it is optimised.
 
 clang's sanitizers report accesses. These calls report values: each floating-point operation passes its result and its
 operands (the origin of a NaN or an infinity), each shift its count, each integer division its divisor, and some atomics
@@ -32,7 +32,7 @@ _DIVISIONS = frozenset({"sdiv", "udiv", "srem", "urem"})
 _WATCHED = frozenset({*_SYMBOLS, *_DIVISIONS, "call", "and", "atomicrmw", "br", "load"})
 _FLOATS = frozenset({"float", "half"})
 _MASK = re.compile(r"%sh[lr]\.mask\d*")
-# Atomic operations that the thread sanitizer does not know.
+# Atomic operations that the thread sanitizer does not handle.
 _MODIFIED = frozenset({"max", "umax", "min", "umin", "fadd", "fsub", "fmax", "fmin", "uinc_wrap", "udec_wrap"})
 _DECLARED = re.compile(r"^declare .*@([\w.]+)\(", re.MULTILINE)
 # Functions that find a thread's position and arguments; they read only the runtime's memory.

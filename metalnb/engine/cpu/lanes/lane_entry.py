@@ -1,4 +1,4 @@
-"""What the entry point for vector registers passes to a kernel: arguments, threadgroup memory, a thread's position.
+"""The entry point for vector registers: how it passes arguments, threadgroup memory and a thread's position.
 
 See ``entry_texts.lane_text``, ``runtime/dispatch.h`` and ``collectives.h``.
 """
@@ -63,7 +63,7 @@ class LaneEntry:
         return roots
 
     def root(self, name: str) -> Root | None:
-        """Return the memory that a value points to the beginning of; None if that is neither an argument nor a slot."""
+        """Return the memory whose start a value points to; None unless it is an argument or a slot."""
         return self._roots.get(name)
 
     def interval(self, made: IRInstruction, part: tuple[int, int], facts: LaunchFacts) -> Interval | None:

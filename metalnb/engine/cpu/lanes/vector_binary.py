@@ -26,7 +26,7 @@ __all__ = ["VectorBinary", "VectorCode", "opened"]
 
 _KEPT = 256  # kinds of dispatches
 _WHOLE = (1024, 1, 1), (256, 1, 1)  # the grid and the threadgroup of a kernel's first form
-_CHECKED = (*LINES, "-fno-finite-loops")  # an endless loop is stopped and named, not assumed never to run
+_CHECKED = (*LINES, "-fno-finite-loops")  # an endless loop is stopped and reported, instead of assumed unreachable
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +38,9 @@ class VectorCode:
     run : int
         The address of the function that runs its threadgroups.
     storage_bytes : int
-        Bytes of threadgroup memory that the kernel's variables take here.
+        Bytes of threadgroup memory that the kernel's variables take in this form.
     full : ctypes.c_uint32
-        Nonzero after a dispatch whose coroutine frames had no room.
+        Nonzero after a dispatch that ran out of memory for coroutine frames.
     library : ctypes.CDLL
         The library with the code.
     gathers : tuple of str
@@ -81,7 +81,7 @@ class VectorBinary:
     dispatched : dict
         The code of earlier dispatches, by the identity of their module, their grid and threadgroup.
     instead : ThreadBinary or None
-        The kernel one thread at a time, for dispatches whose form cannot be vectorised.
+        The kernel compiled to run one thread at a time, for dispatches whose form cannot be vectorised.
     """
 
     unit: Unit
@@ -122,7 +122,7 @@ class VectorBinary:
         NotVectorised
             With the reason why it must run one thread at a time.
         """
-        call = id(made), grid, threadgroup  # a module lives as long as this binary
+        call = id(made), grid, threadgroup  # modules live as long as this binary
         known = self.dispatched.get(call)
         if known is not None:
             return known
@@ -138,7 +138,7 @@ class VectorBinary:
         return found
 
     def write(self) -> None:
-        """Write the kernel for full SIMD-groups, which shows whether it can be vectorised, and what it needs.
+        """Vectorise the kernel for full SIMD-groups, to find whether that is possible and what the kernel needs.
 
         Raises
         ------
@@ -167,7 +167,7 @@ class VectorBinary:
 
 
 def opened(unit: Unit) -> VectorBinary:
-    """Compile a kernel to the text of one thread, and analyse it.
+    """Compile a kernel to the IR of one thread, and analyse it.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""From a unit to code in vector registers: clang's text of one thread, the vectoriser, and clang again."""
+"""Compile a unit to code in vector registers: LLVM IR of one thread, the vectoriser, and clang again."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from ..llvm_text import with_divisors
 
 __all__ = ["lanes_of", "machine", "object_of", "thread_text", "vectorised"]
 
-# No pass of clang changes loops or creates vectors, except complete unrolling, which moves thread arrays into
-# registers. The entire kernel becomes one function, because a call would leave the vector registers.
+# No pass may change loops or create vectors, except complete unrolling, which moves thread arrays into registers. The
+# entire kernel becomes one function, because a call would leave the vector registers.
 _TIDY = (
     "-fno-convergent-functions", "-funroll-loops", "-fno-vectorize", "-fno-slp-vectorize", "-mllvm",
     "-unroll-runtime=0", "-mllvm", "-unroll-allow-partial=0", "-mllvm", "-unroll-allow-peeling=0", "-mllvm",
@@ -33,12 +33,12 @@ _TIDY = (
     "-inlinehint-threshold=1000000", "-mllvm", "-disable-loop-idiom-memcpy",
 )  # fmt: skip
 _NO_DIVISION = re.compile(r"//.*|/\*[^*]*(?:\*(?!/)[^*]*)*\*/|^\s*#\s*include.*", re.MULTILINE)
-_MOST = 40_000  # arithmetic instructions, which clang compiles to vector code in some seconds
-_SHORT = 3000  # characters of a cell that is certainly not long after inlining
+_MOST = 40_000  # arithmetic instructions; clang compiles vector code of that length in a few seconds
+_SHORT = 3000  # characters; a shorter cell is never long after inlining
 _TEXT = ("-S", "-emit-llvm")
 _UNTOUCHED = ("-Xclang", "-disable-llvm-passes")
-# Scheduling again, after registers are assigned, takes up to half of a long block's time; processors that reorder
-# instructions gain nothing by it. Before that, the dependence analysis is limited to some hundred accesses in a block.
+# Scheduling again, after registers are assigned, takes up to half of a long block's time; out-of-order
+# processors gain nothing by it. Before that, dependence analysis is limited to about a hundred accesses per block.
 _SECOND = (
     "-O2", "-fno-vectorize", "-fno-slp-vectorize", "-Wno-everything", "-mllvm", "-disable-post-ra", "-mllvm",
     "-dag-maps-huge-region=200", "-mllvm", "-dag-maps-reduction-size=100",
@@ -70,7 +70,7 @@ def _machine(flags: tuple[str, ...]) -> VectorTarget:
 
 
 def thread_text(unit: Unit, *more: str, flags: tuple[str, ...] = (), most: int = _MOST) -> str:
-    """Return LLVM's text of one thread, simplified, with its loops unchanged.
+    """Return the LLVM IR of one thread, simplified, with its loops unchanged.
 
     Parameters
     ----------
@@ -99,7 +99,7 @@ def thread_text(unit: Unit, *more: str, flags: tuple[str, ...] = (), most: int =
 
 
 def divides(unit: Unit) -> bool:
-    """Return whether a unit may contain a division: integer ones must not trap, which takes a separate step."""
+    """Return whether a unit may contain a division, as integer divisions need a separate step so as not to trap."""
     return any(mark in _NO_DIVISION.sub("", text) for text in unit.texts.values() for mark in "/%")
 
 
@@ -118,7 +118,7 @@ def vectorised(
 def lanes_of(module: IRModule, made: Vectorised) -> int:
     """Return the most lanes that a kernel runs in, from its text for 32 lanes.
 
-    A kernel that waits keeps 32: fewer lanes would mean more coroutines to switch between.
+    A kernel with barriers keeps 32, as fewer lanes would mean more coroutines to switch between.
     """
     return 32 if asks_for_simdgroup(module) or waits(module) else machine().lanes_for(made.live_bits)
 
@@ -135,7 +135,7 @@ def object_of(made: Vectorised, unit: Unit, flags: tuple[str, ...] = ()) -> byte
 
 
 def _compiled(text: str, flags: tuple[str, ...], unit: Unit) -> bytes:
-    """Compile LLVM's text with clang, or return the cached result."""
+    """Compile LLVM IR with clang, or return the cached result."""
 
     def build() -> bytes:
         with cache.store().scratch() as folder:

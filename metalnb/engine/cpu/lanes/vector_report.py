@@ -1,4 +1,4 @@
-"""How a kernel runs, for its card: its lanes, its gathers by line, or why it runs one thread at a time."""
+"""Describe how a kernel runs, for its card: lanes, gathers by line, or why it runs one thread at a time."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def how_it_runs(unit: Unit) -> list[tuple[str, str]]:
 
 
 def _by_line(module: IRModule, places: tuple[str, ...]) -> str:
-    """Return how many accesses lanes make separately: ``3: line 7 (2), line 12``."""
+    """Return how many accesses are made lane by lane: ``3: line 7 (2), line 12``."""
     counted = Counter(line_in(module, place, MAIN) for place in places)
     named = [f"line {line}" + (f" ({count})" if count > 1 else "") for line, count in sorted(counted.items()) if line]
     more = ["…"] if len(named) > _SHOWN else []

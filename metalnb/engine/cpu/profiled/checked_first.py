@@ -1,4 +1,4 @@
-"""Run a dispatch once with its accesses checked, before it is counted without checks."""
+"""Run a dispatch once with checked accesses, before counting it without checks."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .copied_arguments import copied_arguments
 __all__ = ["check_accesses"]
 
 
-_engine = functools.cache(CpuEngine)  # without observers, which should not see a profile's runs
+_engine = functools.cache(CpuEngine)  # without observers, which should not see the runs of a profile
 
 
 def check_accesses(binary: VectorBinary, arguments: Sequence[Any], grid: Grid, threadgroup: Grid) -> None:

@@ -1,4 +1,4 @@
-"""A kernel in the counted build: the engine's vector text at 32 lanes, with counters, linked with counts.c."""
+"""A kernel in the counted build: the engine's vector code at 32 lanes, with counters, linked with counts.c."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ __all__ = ["CountedBuild", "counted_build"]
 
 # Without vector-combine, which splits loads of char4 and short4 into loads of components: a GPU makes one.
 _FLAGS = ("-gdwarf-4", "-gline-tables-only", "-DMETALNB_COUNTED", "-mllvm", "-disable-vector-combine")
-# Arithmetic instructions. A product of SIMD-group matrices is a call in a plain build, and some 860 instructions here.
-# 64 products in one block, 57,000 instructions, compile in some seconds; 200 of them in more than a minute.
+# Arithmetic instructions. A product of SIMD-group matrices is a call in a plain build, and about 860 instructions here.
+# 64 products in one block, 57,000 instructions, compile in a few seconds; 200 of them take more than a minute.
 _MOST = 80_000
 _loading = threading.Lock()
 
@@ -53,13 +53,13 @@ class CountedBuild:
     checked : VectorBinary
         The kernel with its accesses checked.
     code : CountingCode
-        What the library's counters mean.
+        The meaning of the library's counters.
     places : Origins
     operations : dict
         A lane's operations, by block and by line.
     registers : int
     storage_bytes, threadgroup_bytes : int
-        The size of the kernel's threadgroup variables here, and as Metal counts it.
+        The size of the kernel's threadgroup variables in this build, and as Metal counts it.
     variables : tuple of (int, int, int)
         See `Counts`.
     """
@@ -85,7 +85,7 @@ class CountedBuild:
 
 
 class _Asked:
-    """A unit and a form as a key: the same objects are the same key."""
+    """A unit and a form as a key, compared by identity."""
 
     def __init__(self, unit: Unit, form: SimdForm) -> None:
         self.unit, self.form = unit, form
@@ -98,7 +98,7 @@ class _Asked:
 
 
 def counted_build(unit: Unit, grid: Grid, threadgroup: Grid) -> CountedBuild:
-    """Return a unit's counted build for a dispatch, which is made once.
+    """Return a unit's counted build for a dispatch, built on first use.
 
     Raises
     ------
@@ -133,7 +133,7 @@ def _of(asked: _Asked) -> CountedBuild:
 
 
 def _thread_text(unit: Unit) -> str:
-    """Return the text of one thread with marks.
+    """Return the IR of one thread with marks.
 
     Raises
     ------

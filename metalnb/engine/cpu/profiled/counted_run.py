@@ -1,4 +1,4 @@
-"""Run a dispatch in the counted build, on copies: all threadgroups or as many as there is time for. Return counts."""
+"""Run a dispatch in the counted build, on copies: all threadgroups, or as many as time allows."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def run_counted(
     banks : int, optional
         The banks of threadgroup memory, 4 bytes wide each; at most 64.
     progress : callable, optional
-        Receives the elapsed fraction of the time or of the threadgroups, some 30 times a second.
+        Receives the elapsed fraction of the time or of the threadgroups, about 30 times a second.
 
     Raises
     ------
@@ -104,7 +104,7 @@ def _lines(build: CountedBuild, blocks: np.ndarray[Any, Any]) -> dict[int, LineO
 
 
 def _accesses(build: CountedBuild, sites: np.ndarray[Any, Any], numbers: list[int]) -> Iterator[AccessCount]:
-    """Yield the source's accesses, counting one that clang duplicated as one."""
+    """Yield the accesses in the source, merging those that clang duplicated."""
     together: dict[tuple[int, ...], list[Any]] = {}
     for record, access in zip(sites, build.code.accesses, strict=False):
         frame = build.places.author(access.made)

@@ -1,8 +1,8 @@
 """The counting instructions of the counted build: before each block, branch, access and barrier.
 
 A block adds to its counters if any lane is active; it may run with an empty mask. A branch whose lanes may diverge adds
-if they do. An access stores the 32 addresses and calls the runtime (runtime/counts.c). Of the kernel's values this
-reads only addresses, conditions and masks.
+if they do. An access stores the 32 addresses and calls the runtime (runtime/counts.c). This code reads
+only addresses, conditions and masks of the kernel.
 """
 
 from __future__ import annotations
@@ -87,13 +87,13 @@ class CountingCode:
             self._branch(body, made)
 
     def _read(self, body: FunctionBody, made: IRInstruction) -> int:
-        """Return the bytes that a GPU would load: of a vector, only one component if no other is used."""
+        """Return the bytes that a GPU would load: a single component of a vector if no other is used."""
         one = made.type.kind == "vector" and len(self._used.get(made.result, ())) == 1
         return body.analysis.layout.size(made.type.element if one else made.type)
 
     @property
     def globals(self) -> str:
-        """LLVM's text of the counters that the code adds to, and of the functions that it calls."""
+        """The LLVM IR of the counters that the code adds to, and of the functions that it calls."""
         count = max(1, len(self.blocks))
         return (
             f"@metalnb_blocks = global [{count} x [4 x i64]] zeroinitializer\n"

@@ -1,4 +1,4 @@
-"""Which threadgroups of a dispatch a counting worker takes next."""
+"""Distribute the threadgroups of a dispatch among counting workers."""
 
 from __future__ import annotations
 

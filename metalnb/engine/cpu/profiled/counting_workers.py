@@ -1,4 +1,4 @@
-"""The threads that count a dispatch: each has its own copy of code and counters, and takes threadgroups in pieces."""
+"""The threads that count a dispatch, each with its own copy of code and counters, taking threadgroups in pieces."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ _SUMMED = ("runs", "lanes", "sectors", "lines", "used", "passes", "least", "cont
 _SAMPLED = ("region", "mask", "cost", "sample", "group", "order")
 _BARRIER = np.dtype([("rounds", "u8"), ("spent", "u8"), ("waited", "u8"), ("groups", "u8", 32)])
 _ARENA = (1 << 20) + 1024 * (256 * 1024 + 9 * 64)  # as in runtime/dispatch.h
-_JOINED = 0.003  # seconds of work from which a second worker pays off
+_JOINED = 0.003  # seconds of work that justify a second worker
 _MOST = 8  # workers
-_GOLDEN = 0.6180339887498949  # multiples of this, modulo 1, are spread evenly, however many are taken
+_GOLDEN = 0.6180339887498949  # any number of its multiples, modulo 1, are spread evenly
 _ROW, _ROWS = 32, 128  # up to _ROW adjacent threadgroups run one after another, if there are at least _ROWS such rows
 _PADDED = 32  # marks after the last one, which the runtime reads and writes unchanged
 _PATTERNS = 2 * 128 * (LANES + 6 + 2 * LANES)  # words for the runtime's patterns of an access
@@ -204,7 +204,7 @@ class _Worker:
 
     def run(self, after_each: Callable[[], None]) -> None:
         """Count pieces until none is left."""
-        self.counters = Counters(self._build, self._given)  # by the worker's own thread: it takes time
+        self.counters = Counters(self._build, self._given)  # on the worker's own thread, as it takes time
         blocks = (ctypes.c_uint64 * self.counters.blocks.size).in_dll(self._library, "metalnb_blocks")
         ctypes.memset(blocks, 0, ctypes.sizeof(blocks))
         with toolchain.lent_region(self._given.written) as region, self._counting(region + _ARENA):
@@ -258,7 +258,7 @@ def _empty_patterns(worker: int, count: int) -> np.ndarray[Any, Any]:
 
 @functools.lru_cache(64)
 def _step(groups: int) -> int:
-    """Return a number near the golden section of another and coprime to it."""
+    """Return a number coprime to another, near its golden section."""
     step = max(1, round(groups * _GOLDEN))
     while gcd(step, groups) != 1:
         step += 1

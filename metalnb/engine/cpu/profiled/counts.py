@@ -1,4 +1,4 @@
-"""The results of a counted run: plain records, by block of LLVM's text."""
+"""The results of a counted run: plain records, by block of LLVM IR."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The operations of a thread's blocks, by the author's line: counted once, multiplied by how often the blocks ran."""
+"""Count the operations of a thread's blocks by source line, to be multiplied by how often the blocks ran."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ _OWN = ("llvm.assume", "llvm.lifetime", "llvm.experimental", "llvm.dbg", "llvm.d
 def operations_of(function: IRFunction, places: Origins) -> dict[str, dict[int, Operations]]:
     """Return a lane's operations, by block and by line.
 
-    A mathematical function (`sin`) counts as one special operation, and a SIMD function as one operation, at its
-    result: their instructions here are specific to this engine, not to GPUs.
+    A mathematical function (`sin`) counts as one special operation, and a SIMD function as one operation, as their
+    instructions in this build are specific to this engine.
     """
     used = used_components(function)
     roots = {made.result for made in function if made.word.startswith("llvm.sqrt.")}

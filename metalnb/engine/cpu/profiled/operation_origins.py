@@ -14,7 +14,7 @@ __all__ = ["Origins", "mark_of", "with_marks"]
 
 _MATHEMATICS = "/cpu/mathematics/"
 _COLLECTIVE = ("/include/metal_simdgroup", "/include/metal_quadgroup")
-_MATRIX = "/include/metal_simdgroup_matrix"  # whose products are lane operations here
+_MATRIX = "/include/metal_simdgroup_matrix"  # its products are lane operations in this build
 _MARK = re.compile(
     r"= [^@\n]*\bcall [^@\n]*?(i32|i64) @metalnb_(function|special)_u\d\d\(i\d\d (?:noundef )?([^\n)]+)\)(?: #\d+)?"
 )
@@ -25,7 +25,7 @@ _NOTHING = "0"
 
 
 def with_marks(text: str) -> str:
-    """Return LLVM's text in which no-ops mark results: adding 0 (collectives.h), and `or` with 0 (host.h).
+    """Return LLVM IR in which no-ops mark results: adding 0 (collectives.h), and `or` with 0 (host.h).
 
     The calls that kept atomic operations separate are removed. clang has already simplified the text, so none of these
     no-ops is its own.

@@ -1,7 +1,7 @@
-"""An estimate of a thread's registers: the most values alive at once in LLVM's text, in 32-bit words.
+"""Estimate a thread's registers: the most values alive at once in LLVM IR, in 32-bit words.
 
 A GPU's compiler reorders instructions, keeps uniform values in the SIMD-group's registers, and may recompute a value to
-save a register. So this is an estimate, not a compiler's figure.
+save a register. The result is an estimate, not a compiler's figure.
 """
 
 from __future__ import annotations

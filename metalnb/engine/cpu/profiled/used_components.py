@@ -1,4 +1,4 @@
-"""The used components of each vector: clang may compute four products where a kernel needs only one."""
+"""Find the used components of each vector, since clang may compute four products where a kernel needs one."""
 
 from __future__ import annotations
 

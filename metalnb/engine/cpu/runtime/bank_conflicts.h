@@ -1,15 +1,15 @@
 // Counts bank conflicts: part of counts.c.
 //
 // Threadgroup memory is divided into banks, and consecutive 4-byte words are in consecutive banks. In one pass, each
-// bank serves one word, to all lanes that access it. Lanes that access different words of one bank conflict: each word
-// takes another pass.
+// bank serves one word, to all lanes that access it. Lanes conflict if they access different words of one bank:
+// each further word takes another pass.
 #define MOST_BANKS 64
 
 /// The lanes that share a pass: all of a SIMD-group if each accesses up to 4 bytes, half of them for 8, a quarter for
 /// 16.
 static u32 lanes_of_pass(u32 size) { return size <= 4 ? LANES : size <= 8 ? LANES / 2 : LANES / 4; }
 
-/// The passes that the lanes from `first` to `end` need: as many as the bank with the most words has of these words.
+/// The passes that the lanes from `first` to `end` need: the largest number of words requested from one bank.
 static u32 bank_passes(const u64* a, u32 mask, u32 first, u32 end, u32 size) {
     u64 low = ~0ull, high = 0;
     for (u32 lane = first; lane < end; ++lane) {

@@ -25,13 +25,13 @@ static unit always;                                   // a unit that counts as r
 
 typedef struct {  // a buffer or a threadgroup variable
     u64 start, size;    // in memory, in bytes
-    u64 before, after;  // guard bytes around it, where an access out of bounds does no harm
+    u64 before, after;  // guard bytes around it, for harmless accesses out of bounds
     u32 shift;          // a unit has 2^shift bytes
-    u32 shared;         // 1 for threadgroup memory, which each threadgroup has for itself
+    u32 shared;         // 1 for threadgroup memory, of which each threadgroup has its own
     unit* units;
     u8* again;          // for each unit, 1 if it was overwritten before any thread had read it
     u64 reads, writes, strays, atomics;
-    u64 constant;       // 1 as long as no thread may write it: no marks are made
+    u64 constant;       // 1 while no thread may write it, so that it needs no marks
 } watched;
 
 typedef struct {  // a logged access; the thread is numbered within its threadgroup
@@ -41,7 +41,7 @@ typedef struct {  // a logged access; the thread is numbered within its threadgr
 } event;
 
 typedef struct {  // where a thread first computed a NaN or an infinity
-    u32 place, operation;  // operation: its number, and in the last two bits how many operands it has
+    u32 place, operation;  // operation: its number, and its operand count in the last two bits
     float made, given[3];
 } origin;
 
@@ -144,7 +144,7 @@ static finding* noted(u32 kind, u32 place, u32 other_place, u32 region_number) {
 #include "fences.h"
 #include "marks.h"
 
-/// All remaining threads are at barriers, or none remains.
+/// Called when all remaining threads are at barriers, or none remains.
 static void barrier_of(void* worker_) {
     worker* w = worker_;
     const u32 threads = w->group.size.x * w->group.size.y * w->group.size.z;
@@ -185,7 +185,7 @@ static void group_of(void* worker_, u64 index) {
     forget(worker_);
 }
 
-/// At a SIMD-group barrier: the participating threads see each other's memory.
+/// Called at a SIMD-group barrier, after which the participating threads see each other's writes.
 HIDDEN void metalnb_ordered(const u64* given, const u64* more, u64* results, u32 active) {
     const worker* w = self();
     const u64 now = passed();

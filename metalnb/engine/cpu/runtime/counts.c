@@ -108,7 +108,7 @@ static u32 distinct(const u64* a, u32 n) {
     return n ? 1 + changes : 0;
 }
 
-/// How often the most frequent of sorted addresses occurs.
+/// The number of occurrences of the most frequent of sorted addresses.
 static u32 most_at_one(const u64* a, u32 n) {
     u32 most = 0, here = 0;
     for (u32 i = 0; i < n; ++i) {
@@ -118,7 +118,7 @@ static u32 most_at_one(const u64* a, u32 n) {
     return most;
 }
 
-/// The number of memory segments of 2^shift bytes that accesses at sorted addresses fall in.
+/// The number of memory segments of 2^shift bytes that accesses at sorted addresses touch.
 static u32 pieces(const u64* a, u32 n, u32 size, u32 shift) {
     u64 next = 0;
     u32 count = 0;
@@ -233,7 +233,7 @@ static void add_up(site* s, pattern* p) {
     if (s->kind & ATOMIC) s->contended += hits * (p->lanes - p->different);
 }
 
-/// Where an access begins, and the known pattern for such a start.
+/// The start of an access, and the known pattern for such a start.
 typedef struct { u64 first, base; u32 region, mask, phase; pattern* known; } beginning;
 
 static inline beginning begins(site* s, u64 first, u32 mask) {

@@ -1,4 +1,4 @@
-// The happens-before order that fences make: part of checks.c.
+// The happens-before order that fences establish: part of checks.c.
 //
 // A thread that executes a fence and then writes an atomic publishes everything that it did before the fence, and
 // everything that was visible to it. A thread that reads that atomic and then executes a fence sees all of this. A
@@ -109,7 +109,7 @@ static void at_atomic(u64 at, u32 reads, u32 writes) {
 
 /// Whether fences have made a mark's access visible to a thread.
 static int told_of(mark m, u32 thread, u32 shared) {
-    if (lost) return 1;  // a missed finding is better than a wrong one
+    if (lost) return 1;  // prefer a missed finding to a false one
     static const known* left[1 << 14];
     u32 count = 0;
     const u64 moment = moment_of(m);

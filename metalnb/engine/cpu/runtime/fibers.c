@@ -83,7 +83,7 @@ static void converge_first(simdgroup* g) {
     g->ready |= active;
 }
 
-/// Let resting lanes run; false if there are none.
+/// Let resting lanes run; return false if there are none.
 static int woken(worker* w) {
     u32 any = 0;
     for (u32 i = 0; i < w->simdgroups; ++i) {
@@ -97,7 +97,7 @@ static int woken(worker* w) {
     return any != 0;
 }
 
-/// Choose the lane that runs next; false if all have ended.
+/// Choose the lane that runs next; return false if all have ended.
 static int chosen(worker* w) {
     for (;;) {
         simdgroup* g = w->here;
@@ -129,7 +129,7 @@ static int chosen(worker* w) {
 
 static void started(void);
 
-/// Where the chosen lane continues; a lane that has not started gets a new stack.
+/// Return where the chosen lane continues; a lane that has not started receives a new stack.
 static void* standing(worker* w) {
     simdgroup* g = w->here;
     const u32 lane = w->lane;

@@ -1,10 +1,10 @@
 // Kernels in vector registers: the kernel's object file runs an entire threadgroup on one core. SIMD-groups that wait
-// for each other are coroutines, whose frames are in the place of fibers' stacks.
+// for each other are coroutines, whose frames replace the stacks of fibers.
 #include "faults.h"
 
 HIDDEN u32 metalnb_threads(const u64* arguments, const region* r, address arena, address frames, u64 bytes);
 
-/// Set if a threadgroup did not run because there was no room for its frames.
+/// Set if a threadgroup did not run for lack of memory for its frames.
 __attribute__((visibility("default"))) u32 metalnb_full = 0;
 
 /// Run `count` threadgroups, starting at `first`, in a worker's region if the kernel needs one.

@@ -9,7 +9,7 @@
 // read this element at this moment, there is nothing to report and nothing to record.
 #pragma once
 
-typedef struct {  // laid out as the kernel's text expects
+typedef struct {  // laid out as the kernel's code expects
     u64 start, limit;  // start address, and length in access-sized elements; 0 if closed
     const u8* units;   // marks, or a placeholder where none are made
     u64 mask;          // for an element's number
@@ -94,7 +94,7 @@ static void read_unit(const watched* r, u64 i, mark mine, u32 thread, u32 size) 
     const mark reader = u->reader;
     const int past = moment_of(reader) >= group_start && moment_of(reader) < interval_start;
     if (!reader || past || own(reader, thread)) u->reader = mine;
-    else if (known == BEFORE) u->later = mine;  // two readers: other reads of this moment need no mark
+    else if (known == BEFORE) u->later = mine;  // with two readers marked, further reads at this moment need no mark
 }
 
 static void write_unit(const watched* r, u64 i, mark mine, u32 thread, u32 size) {
@@ -112,7 +112,7 @@ static void write_unit(const watched* r, u64 i, mark mine, u32 thread, u32 size)
         met(1, m, 0, place_of(mine), r, i << r->shift, size);
         met_one = 1;
     }
-    // Between two writes of the same thread clang may have removed the reads.
+    // clang may have removed a thread's reads between two of its own writes.
     if (writer && !r->shared && !met_one && !atomic && !u->reader && !is_atomic(writer) && !own(writer, thread)) {
         r->again[i] = 1;
         finding* f = noted(TWICE, place_of(mine), place_of(writer), (u32)(r - state->regions));
@@ -130,7 +130,7 @@ static inline mark marked(u32 thread, u32 atomic, address from) {
     const u32 place = place_at(from);
     return metalnb_now << 36 | (mark)thread << 26 | (mark)atomic << 25 | (place >> 25 ? 0 : place);
 }
-/// The moment from which on a unit's marks count; earlier ones belong to memory that was at this address before.
+/// The first moment whose marks are valid here; earlier marks belong to memory that had this address before.
 static inline mark oldest_of(const watched* r) { return (r->shared ? group_start : run_start + 1) << 36; }
 static inline int before_all(mark m) { return m >= group_start << 36 && m < interval_start << 36; }
 
@@ -152,7 +152,7 @@ static inline int written_quietly(const watched* r, unit* u, mark mine, u32 thre
     *u = (unit){mine, 0, 0};
     return 1;
 }
-/// The fast path of an access whose site's previous access found the region; false if it needs the slow path.
+/// The fast path, for a site whose previous access found the region; return false if the slow path is needed.
 static inline __attribute__((always_inline)) int quick(u64 at, u32 size, u32 written, address from, site* s) {
     if (!s->region || racing || state->stopped > 1) return 0;
     watched* r = &state->regions[s->region - 1];
@@ -192,7 +192,7 @@ static void astray(u64 at, u32 size, u32 written, u32 place, worker* w) {
     }
 }
 
-/// The read of an atomic operation before its write: threadgroup memory must have been written by then.
+/// The read half of an atomic operation; threadgroup memory must already have been written.
 static void read_first(u64 at, u32 size, u32 place) {
     for (u32 number = 0; number < state->count; ++number) {
         const watched* r = &state->regions[number];
@@ -203,9 +203,8 @@ static void read_first(u64 at, u32 size, u32 place) {
     }
 }
 
-/// An access of `size` bytes. Threads in marks are numbered in their threadgroup, but in findings in the grid.
-/// `natural`: the address should be a multiple of the size. `s`: the site, if it is a plain load or store in
-/// the kernel.
+/// An access of `size` bytes. Marks number a thread within its threadgroup; findings, within the grid.
+/// `natural`: the address should be a multiple of the size. `s`: the site of a plain load or store in the kernel.
 static __attribute__((noinline)) void accessed(
     u64 at, u32 size, u32 written, u32 atomic, u32 natural, address from, site* s) {
     worker* w = self();
@@ -217,7 +216,7 @@ static __attribute__((noinline)) void accessed(
     }
     if (state->stopped > 1) end(w);
     const u32 place = place_at(from);
-    static u8 guessed[256];  // a guess at an address's region, by some bits of the address
+    static u8 guessed[256];  // the likely region of an address, by some of its bits
     u8* guess = &guessed[at >> 10 & 255];
     u32 number = s && s->region ? (u32)s->region - 1 : *guess;
     for (u32 tried = 0; tried < state->count; ++tried, ++number) {

@@ -1,7 +1,7 @@
 // The process's thread pool, which runs a dispatch's threadgroups on this machine's cores.
 // The caller starts immediately and alone; it shares the rest with the workers if that is enough work. So a small
 // dispatch wakes no worker, and no dispatch waits for workers that never come (a forked process has none). A sleeping
-// thread takes some 50 microseconds to wake, as long as many dispatches run. So a worker spins for a while, waiting for
+// thread takes about 50 µs to wake, as long as many dispatches run. So a worker spins for a while, waiting for
 // the next dispatch, before it sleeps; the caller likewise spins before it sleeps until the last workers are done.
 #include "system.h"
 
@@ -65,7 +65,7 @@ static inline void pause_briefly(void) {
 #endif
 }
 
-/// Spin until a dispatch other than `seen` arrives, or for a while.
+/// Spin until a dispatch other than `seen` arrives, or until the spinning time is over.
 static void watch_for_work(u64 seen) {
     for (const u64 until = now() + WATCHED; now() < until;)
         for (int i = 0; i < 32; ++i) {
@@ -74,13 +74,13 @@ static void watch_for_work(u64 seen) {
         }
 }
 
-/// Spin until the last worker is done, or for a while.
+/// Spin until the last worker is done, or until the spinning time is over.
 static void watch_for_end(void) {
     for (const u64 until = now() + WATCHED; count_of(&joined) && now() < until;)
         for (int i = 0; i < 32 && count_of(&joined); ++i) pause_briefly();
 }
 
-/// Do pieces of the work until none is left; 0 if there is no memory for the fibers.
+/// Run pieces of the work until none is left; return 0 if there is no memory for the fibers.
 static int helped(void) {
     const place p = work.fibers ? taken(work.d) : (place){0, 0, 0};
     if (work.fibers && !p.start) return 0;
@@ -168,7 +168,7 @@ __attribute__((visibility("default"))) int metalnb_lend(const dispatch* d, place
 }
 __attribute__((visibility("default"))) void metalnb_return(const place* lent) { given_back(*lent); }
 
-/// Run a dispatch to its end; 0 if there is no memory for its fibers.
+/// Run a dispatch to its end; return 0 if there is no memory for its fibers.
 __attribute__((visibility("default"))) u64 metalnb_run(groups* run, const dispatch* d, int fibers) {
     const u64 end = (u64)d->groups.x * d->groups.y * d->groups.z;
     const place p = fibers ? taken(d) : (place){0, 0, 0};

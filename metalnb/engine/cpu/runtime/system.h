@@ -1,5 +1,5 @@
-// What the pool needs from the system: locks, threads, a clock, memory. It is declared here because the compiler comes
-// without the C library's headers.
+// The system's functions that the pool uses: locks, threads, a clock, memory. They are declared here because the
+// compiler comes without the C library's headers.
 #pragma once
 #include "dispatch.h"
 

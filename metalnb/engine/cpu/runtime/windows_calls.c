@@ -1,4 +1,4 @@
-// Functions that the compiler calls in code for Windows, and Windows' libraries lack.
+// Functions that code for Windows calls implicitly and that Windows' libraries lack.
 
 // Before a function takes more than a page of stack (its size is in rax), each page is accessed in order, since the
 // system maps a thread's next page only then. No register changes.

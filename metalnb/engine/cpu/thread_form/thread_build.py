@@ -18,9 +18,9 @@ __all__ = ["checked_object", "checks_of", "thread_object"]
 # Functions that exist only in the runtime for fibers.
 _CONVERGES = (b"metalnb_converge", b"metalnb_barrier", b"metalnb_lane", b"metalnb_storage", b"metalnb_print")
 _HINT = re.compile("barrier|simd|quad|threadgroup")
-_ATTRIBUTE = re.compile(r'\$attribute\("[^"]*"\)')  # a thread's position, which both forms have
-# No function here depends on which threads call it. clang assumes that OpenCL's functions do (`convergent`), and then
-# does not vectorise the loop.
+_ATTRIBUTE = re.compile(r'\$attribute\("[^"]*"\)')  # a thread's position, available in both forms
+# No function here depends on which threads call it. clang assumes otherwise for OpenCL's functions (`convergent`), and
+# would then not vectorise the loop.
 _APART = ("-fno-convergent-functions",)
 _PRINTED = ("-mllvm", "-print-before=loop-vectorize", "-mllvm", "-filter-print-funcs=metalnb_threads")
 
@@ -35,7 +35,7 @@ def thread_object(unit: Unit) -> tuple[bytes, bool]:
     if any(p.space == "threadgroup" for p in unit.signature.params):
         return _fibers(unit), True
     if any(_HINT.search(_ATTRIBUTE.sub("", text)) for text in texts(unit)) and _may_converge(unit):
-        code = _fibers(unit)  # a guess: if it is wrong, the kernel is compiled again
+        code = _fibers(unit)  # a guess; if it is wrong, the kernel is compiled again
         if any(name in code for name in _CONVERGES):
             return code, True
     code = _loop(unit)
@@ -43,7 +43,7 @@ def thread_object(unit: Unit) -> tuple[bytes, bool]:
 
 
 def _may_converge(unit: Unit) -> bool:
-    """Inspect the output of the first of two steps, which is cached."""
+    """Inspect the cached output of the first of two steps."""
     text = written(unit, fiber_text(unit), _FIBERS)
     return any(name in text for name in _CONVERGES)
 
@@ -70,7 +70,7 @@ def _loop(unit: Unit) -> bytes:
 
 
 def _own_memory(printed: str) -> str:
-    """Return why threads are not independent (a per-thread array stayed in memory), or an empty string."""
+    """Return why threads are not independent (a thread array stayed in memory), or an empty string."""
     _, _, code = printed.partition(DUMP)
     return "a thread's own array is in memory" if " alloca " in code else ""
 

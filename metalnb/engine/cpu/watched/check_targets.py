@@ -1,4 +1,4 @@
-"""How a checked kernel receives its arguments on the CPU, and what it calls at a fault (runtime/faults.h)."""
+"""How a checked kernel receives its arguments on the CPU, and which function it calls at a fault (runtime/faults.h)."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class LaneTarget(_GivenArguments):
     }
 
     def every(self, code: WrittenCode, holds: str) -> str:
-        """Write whether a condition is true for all threads that run this together."""
+        """Write a test that a condition holds for all threads that run together."""
         return code.op(f"call i1 @metalnb_every(i1 {holds})")
 
     def record(self, code: WrittenCode, watch: str, check: int, offset: str) -> None:

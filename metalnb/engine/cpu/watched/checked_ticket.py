@@ -23,7 +23,7 @@ class CheckedTicket:
     Attributes
     ----------
     fault_told : bool
-        Whether a wait has raised its fault: a later wait need not report it again.
+        Whether a wait has already raised the fault, so that later waits need not.
     made : tuple of str
         The buffers that the caller left out and metalnb allocated: a fault in one says how to make it larger.
     """

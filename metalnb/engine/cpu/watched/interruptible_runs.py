@@ -1,6 +1,6 @@
-"""Run dispatches that may take a while on another thread, so that Python handles signals and can stop them.
+"""Run long dispatches on another thread, so that Python handles signals and can stop them.
 
-They run one after another. A dispatch that is started after one of them waits for it first.
+They run one after another, and any dispatch started later first waits for them.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class BackgroundRun:
     Parameters
     ----------
     work : callable
-        Runs it to its end.
+        Runs the dispatch to its end.
     watch : Watch
     held : object
         Objects that must live as long as it runs.
@@ -54,7 +54,7 @@ class BackgroundRun:
         _queue.put(self)
 
     def run(self) -> None:
-        """Run it, in the thread for all such dispatches."""
+        """Run the dispatch, on the thread for all such dispatches."""
         self._began = time.perf_counter()
         try:
             self._work()
@@ -67,11 +67,11 @@ class BackgroundRun:
             self._ended.set()
 
     def stop(self, reason: str) -> None:
-        """Make it end."""
+        """Stop the dispatch."""
         self._watch.stop(reason)
 
     def wait(self) -> None:
-        """Wait until it has ended; stop it if its time is up.
+        """Wait until the dispatch has ended; stop it at its time limit.
 
         Raises
         ------
@@ -154,7 +154,7 @@ def _tell(name: str) -> None:
 
 
 def _forked() -> None:
-    """Reset the state after a fork, since the thread stays in the parent process."""
+    """Reset the state after a fork, since the thread exists only in the parent process."""
     global _queue, _lock
     _queue, _lock = queue.SimpleQueue(), threading.Lock()
     _threads.clear()

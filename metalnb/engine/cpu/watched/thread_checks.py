@@ -32,7 +32,7 @@ class ThreadChecks(KernelChecks):
     ----------
     unit : Unit
     text : str
-        One thread of it, as LLVM's text.
+        One thread of it, as LLVM IR.
 
     Raises
     ------
@@ -48,7 +48,7 @@ class ThreadChecks(KernelChecks):
         super().__init__(module, analysis, self._fiber)
 
     def text(self, made: CheckedModule) -> str:
-        """Return LLVM's text of the thread with some checks."""
+        """Return the LLVM IR of the thread with some checks."""
         function = made.module.functions[self.analysis.roots.function.name]
         return with_function(self._text, function, "\n".join(self._fiber.declared.values()))
 

@@ -72,7 +72,7 @@ class Watch:
         return bool(self._made.checks.stops)
 
     def stop(self, reason: str) -> None:
-        """Make its loops end."""
+        """Stop its loops."""
         self._reason = self._reason or reason
         ctypes.c_uint32.from_buffer(self.memory).value = 1
 

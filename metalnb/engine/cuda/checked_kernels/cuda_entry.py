@@ -1,4 +1,4 @@
-"""What the entry point for PTX passes to a kernel that will be checked: its arguments, and a thread's position.
+"""The entry point of a checked kernel in PTX: how it passes arguments and a thread's position.
 
 See ``ptx.checked_source``, ``grid_place.h`` and ``nvptx.h``.
 """
@@ -44,8 +44,8 @@ class CudaEntry:
     """
 
     function = ENTRY
-    # A thread runs some 10^8 instructions a second. If every third instruction loads a separate sector, a GPU with 320
-    # GB/s takes a second for 2^35.
+    # A thread runs about 10^8 instructions per second. If every third instruction loads a separate sector, a GPU
+    # with 320 GB/s takes a second for 2^35.
     pace = Pace(together=1 << 35, alone=1 << 26, after=1 << 34)
 
     def __init__(self, module: IRModule) -> None:
@@ -108,7 +108,7 @@ def _called(word: str, facts: LaunchFacts) -> Interval | None:
 
 
 def _refuse_hidden(made: IRInstruction) -> None:
-    """Refuse a call that takes a pointer and is not a known access."""
+    """Refuse a call with a pointer argument, unless it is a known access."""
     if made.opcode != "call" or made.word.startswith(_TAKE_POINTERS):
         return
     if any(operand.type.kind == "pointer" for operand in made.operands):

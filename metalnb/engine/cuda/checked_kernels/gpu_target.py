@@ -1,4 +1,4 @@
-"""How a checked kernel receives its arguments on a GPU, and what it does at a fault (``faults.h``)."""
+"""How a checked kernel receives its arguments on a GPU, and how it reports a fault (``faults.h``)."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from .cuda_entry import SHARED, CudaEntry
 __all__ = ["GpuTarget"]
 
 _PLACE = (0, 4, 8, 48, 52)  # offsets in `$launch`: `first`, and the width and height of `size`
-# All warps read one word, so a thread reads it only in every 256th iteration, and keeps the result. The read is
-# predicated, not branched around, so the loop keeps its shape.
+# All warps read one word, so a thread reads it only every 256 iterations and keeps the result. The read is predicated
+# rather than branched around, so that the loop keeps its shape.
 _LOOK = (
     "{ .reg .pred look; .reg .u32 part; and.b32 part, $2, 255; setp.eq.u32 look, part, 0; "
     "mov.u32 $0, $3; @look ld.volatile.global.u32 $0, [$1]; }"
@@ -30,7 +30,7 @@ class GpuTarget:
     pointer_type = "ptr addrspace(1)"
     two_loops = False
     loop_bounds = False
-    declared: ClassVar[dict[str, str]] = {}  # the text defines all functions
+    declared: ClassVar[dict[str, str]] = {}  # the module defines all functions
 
     def __init__(self, entry: CudaEntry) -> None:
         self._entry = entry
@@ -58,7 +58,7 @@ class GpuTarget:
         return code.op(f"icmp ne i32 {now}, 0")
 
     def every(self, _code: WrittenCode, holds: str) -> str:
-        """Return the condition unchanged: each thread branches for itself."""
+        """Return the condition unchanged, as each thread branches on its own."""
         return holds
 
     def record(self, code: WrittenCode, watch: str, check: int, offset: str) -> None:

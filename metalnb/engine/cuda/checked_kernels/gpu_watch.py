@@ -28,7 +28,7 @@ _RECORD = struct.Struct("8Iq")  # struct $fault of faults.h
 
 
 class WatchMemory(NamedTuple):
-    """The source of watches' memory."""
+    """Where watches get their memory."""
 
     engine: GpuMemory
     constants: Constants
@@ -87,7 +87,7 @@ class GpuWatch:
         self._starts = addresses
 
     def stop(self, reason: str) -> None:
-        """Make its loops end."""
+        """Stop its loops."""
         self._reason = self._reason or reason
         self._pair.stop()
 

@@ -1,4 +1,4 @@
-"""Dispatches in flight whose loops can be stopped: waiting for one polls it, so that signals are handled."""
+"""Dispatches in flight whose loops can be stopped. Waiting polls, so that Python handles signals."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class StoppableRun:
         self._shown = False
 
     def look(self) -> None:
-        """Stop it if its time is up."""
+        """Stop the dispatch at its time limit."""
         now = time.perf_counter()
         if self._since is None and self._begun():
             self._since = now
@@ -93,7 +93,7 @@ class StoppableRuns:
                         run.look()
                         break
                 time.sleep(0 if time.perf_counter() - start < _SOON else _LOOK)
-            except Exception:  # the driver's: the context is lost
+            except Exception:  # an error of the driver: the context is lost
                 raise
             except BaseException as error:  # noqa: BLE001  (raised once they have ended: they may still be writing)
                 interrupt = error

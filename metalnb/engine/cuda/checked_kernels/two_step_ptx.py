@@ -1,4 +1,4 @@
-"""A checked kernel as PTX: clang's text of it, the checks, and clang again."""
+"""Compile a checked kernel to PTX in two steps: to LLVM IR, which receives the checks, and to PTX."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _TIDY = (
     "-emit-llvm",
 )  # fmt: skip
 _DECLARED = re.compile(r"^declare .*@metalnb_(\w+)\(.*$", re.MULTILINE)
-_PROMISES = re.compile(r"(?:readnone|readonly|writeonly|captures\([^)]*\)) ")  # true of the original text
+_PROMISES = re.compile(r"(?:readnone|readonly|writeonly|captures\([^)]*\)) ")  # true of the original module
 _PLACES = re.compile(r",? !dbg !\d+|^!llvm\.dbg\.cu = .*$", re.MULTILINE)
 _SHARED_MEMORY = f"""define internal ptr addrspace(3) @{SHARED}(i32 %0) alwaysinline {{
   %2 = call ptr addrspace(3) asm "mov.u64 $0, metalnb_dynamic;", "=l"()
@@ -56,7 +56,7 @@ class CheckedPtx:
     capability : int
         The GPU's compute capability, 90 for 9.0.
     text : str
-        LLVM's text of the kernel without checks.
+        The kernel's LLVM IR without checks.
 
     Attributes
     ----------
@@ -108,7 +108,7 @@ def checked_ptx(unit: Unit, capability: int) -> CheckedPtx | None:
 
 
 def _defined(declared: re.Match[str]) -> str:
-    """Return the definition of a function that only the analysis should see as a call."""
+    """Return the definition of a function that appears as a call only to the analysis."""
     name = f"metalnb_{declared[1]}"
     if name == SHARED:
         return _SHARED_MEMORY

@@ -1,7 +1,7 @@
 """How the host and a running dispatch communicate: a flag that ends its loops, and a word that reports a fault.
 
-Each is in the memory of the side that polls it. Loops read the flag in the GPU's memory, as thousands of warps that
-read host memory at once take milliseconds. The host reads the word in its own memory, without a copy.
+Each is in the memory of the side that polls it. Loops read the flag in the GPU's memory, since thousands of warps
+reading host memory at once would take milliseconds. The host reads the word in its own memory, without a copy.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class WatchPair:
         self._stopped = False
 
     def stop(self) -> None:
-        """Make loops end."""
+        """Stop the loops."""
         self._stopped = True
         self._write(self.device, 1)
 

@@ -1,10 +1,10 @@
 """The engine ``metal:metalcompute``: an Apple GPU through metalcompute, or through its double.
 
-It takes units and launches as ``engine/base.py`` defines them; metalcompute's kernels, buffers and handles stay inside.
+It implements the interface in ``engine/base.py``; metalcompute's kernels, buffers and handles stay inside.
 
-metalcompute dispatches one row of full threadgroups, as large as the kernel allows. So the kernel is rewritten
-(``lowering``) to compute its position in any grid from its position in that row, and compiled again for each number of
-threads in a threadgroup, as a multiple of 32: metalcompute takes only full SIMD-groups.
+metalcompute dispatches one row of full threadgroups, as large as the kernel allows. So ``lowering``
+rewrites the kernel to compute its position in any grid from its position in that row. It is compiled once for each
+number of threads in a threadgroup, a multiple of 32, as metalcompute takes only full SIMD-groups.
 
 Idle threads must not break barriers. The threads that only pad the last SIMD-group return at the start of the kernel,
 which is safe: an Apple GPU's barrier waits for SIMD-groups, and each still has a live thread that reaches it. An
@@ -44,7 +44,7 @@ def open_engine(device: int = 0, *, module: Any = None) -> Engine:
         If there is no Metal on this machine, or no such device.
     """
     module = module or _metalcompute()
-    from .metalcompute_engine import MetalcomputeEngine  # only once it is known to be needed
+    from .metalcompute_engine import MetalcomputeEngine  # imported only when needed
 
     if device:
         count = len(module.get_devices())

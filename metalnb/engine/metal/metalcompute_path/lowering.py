@@ -1,7 +1,7 @@
-"""Rewrite a cell for metalcompute: one kernel, so that a row of full threadgroups runs any grid.
+"""Rewrite one kernel of a cell for metalcompute, so that a row of full threadgroups runs any grid.
 
-The kernel remains a kernel in the author's source, so its ``threadgroup`` variables remain legal and every line keeps
-its number. The parameter list is reduced to what metalcompute can bind, and the start of the body declares the author's
+The kernel stays in place in the author's source, so its ``threadgroup`` variables remain legal and every line keeps its
+number. The parameter list is reduced to what metalcompute can bind, and the start of the body declares the author's
 inputs as variables with their own types and names:
 
 =============================================  ===============================================================

@@ -1,4 +1,4 @@
-"""Narrow the values in a block by the conditions on the path to it."""
+"""Narrow the ranges of values in a block by the conditions on the path to it."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _TELLING = _UNDONE | {"icmp", "and", "or", "xor", "select", "pack"}
 
 
 def is_not(flag: Scalar) -> bool:
-    """Return whether a flag is the opposite of its first operand."""
+    """Return whether a flag is the negation of its first operand."""
     return flag.op == "xor" and flag.bits == 1 and flag.operands[1].is_constant and flag.operands[1].number != 0
 
 
 class ConditionRanges:
-    """The part of `Ranges` that follows from conditions."""
+    """The part of `Ranges` that uses conditions."""
 
     def __init__(self, flow: Flow) -> None:
         self._flow = flow
@@ -43,7 +43,7 @@ class ConditionRanges:
         return found
 
     def _named(self, flag: Scalar) -> set[Scalar]:
-        """Return the values that a condition may narrow: its operands, and theirs in turn."""
+        """Return the values that a condition may narrow: its operands, transitively."""
         if flag not in self._names:
             found, ahead = {flag}, [flag]
             while ahead:
@@ -55,7 +55,7 @@ class ConditionRanges:
         return self._names[flag]
 
     def _parts(self, condition: Condition) -> Iterator[Condition]:
-        """Yield the comparisons that a condition implies, or whose opposites it implies."""
+        """Yield the comparisons that a condition implies, or whose negations it implies."""
         ahead = [condition]
         while ahead:
             flag, truth, label = ahead.pop()
@@ -94,7 +94,7 @@ class ConditionRanges:
                     yield known
 
     def _moved(self, compared: Scalar, now: Interval) -> Interval:
-        """Return the range of a sum or a conversion of a value, if it is simple to find."""
+        """Return the range of a sum or conversion of a value, if it is easy to find."""
         step = self._step(compared)
         return whole(compared.bits) if step is None else now.plus(Interval(step, step))
 
@@ -105,7 +105,7 @@ class ConditionRanges:
         return made.operands[1].number * (1 if made.op == "add" else -1)
 
     def _undone(self, compared: Scalar, known: Interval, now: Interval) -> Interval | None:
-        """Return a value's range, given that of a sum or a conversion of it; None if nothing follows."""
+        """Return a value's range, given that of its sum or conversion; None if nothing follows."""
         if compared.op in {"add", "sub"}:
             step = self._step(compared)
             return None if step is None else known.minus(Interval(step, step))
@@ -118,7 +118,7 @@ class ConditionRanges:
 
 
 def _packed(flag: Scalar, *, truth: bool) -> list[tuple[Scalar, bool]]:
-    """Return the flags of a vector that is compared as a number, with each one's value: none set, or all."""
+    """Return the flags, and their value, implied by comparing a bit vector with a number: none are set, or all."""
     number, other = flag.operands
     if number.op != "pack" or not other.is_constant or number.operands[0].bits != 1:
         return []

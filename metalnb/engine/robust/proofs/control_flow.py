@@ -32,7 +32,7 @@ class Branch(NamedTuple):
 
 
 def reverse_postorder(function: IRFunction) -> list[str]:
-    """Return the labels of the reachable blocks, each after those that dominate it."""
+    """Return the labels of the reachable blocks, each after its dominators."""
     done, seen = [], {function.entry}
     stack: list[tuple[str, Iterator[str]]] = [(function.entry, iter(function.blocks[function.entry][-1].targets))]
     while stack:
@@ -153,7 +153,7 @@ class Flow:
         return first <= self._below[label][0] <= last
 
     def innermost(self, label: str) -> str:
-        """Return the header of the smallest loop around a block; an empty string for none."""
+        """Return the header of the innermost loop around a block, or an empty string."""
         return self._inner.get(label, "")
 
     def latches(self, header: str) -> list[str]:
@@ -188,7 +188,7 @@ class Flow:
     # ---- Conditions.
 
     def stop(self, headers: frozenset[str]) -> None:
-        """Assume that these loops may also leave by each of their exits for reasons that no condition describes."""
+        """Assume that these loops may leave by any exit, whatever the conditions say."""
         self.stopped = headers
         self._conditions = self._kept.setdefault(headers, {})
 

@@ -1,8 +1,8 @@
-"""The difference of two integers that are sums of the same parts: `end - first` of a thread's range of elements.
+"""Bound the difference of two integers that are sums of the same parts, like `end - first` of a thread's range.
 
 Their ranges alone do not bound it: ``g * 4`` and ``min((g + 1) * 4, n)`` may each be anything below n, yet they never
-differ by more than 4. Both are written as sums of multiples of their parts, and subtracted. Such a sum is exact modulo
-2^bits, so no step of it has to be free of wrapping.
+differ by more than 4. Both are rewritten as sums of multiples of their parts, and subtracted. Such a sum is exact
+modulo 2^bits, so intermediate wrapping is harmless.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ _SUMS = frozenset({"add", "sub", "mul", "shl", "or", "xor"})
 
 
 class Sum(NamedTuple):
-    """A number, and multiples of values."""
+    """A linear combination: a constant plus multiples of values."""
 
     constant: int
     terms: Mapping[Scalar, int]
 
     def plus(self, other: Sum, times: int = 1) -> Sum:
-        """Return it with multiples of another."""
+        """Return this sum plus a multiple of another."""
         terms = dict(self.terms)
         for value, by in other.terms.items():
             terms[value] = terms.get(value, 0) + by * times
@@ -78,7 +78,7 @@ class DifferenceRanges(ConditionRanges):
     def _unextended(
         self, one: Scalar, other: Scalar, label: str, *, unsigned: bool,
     ) -> tuple[Scalar, Scalar] | None:  # fmt: skip
-        """Return the operands of two extensions, if these extend alike; else None."""
+        """Return the operands of two extensions of the same kind, else None."""
         if one.op not in _EXTENDED or other.op not in _EXTENDED:
             return None
         inner = one.operands[0], other.operands[0]
@@ -93,7 +93,7 @@ class DifferenceRanges(ConditionRanges):
         return inner
 
     def _relations(self, one: Scalar, other: Scalar, label: str) -> Iterator[str]:
-        """Yield how two values compare, by the conditions on the path to a block."""
+        """Yield the relations between two values that the conditions on the path to a block imply."""
         for condition in self._flow.conditions(label):
             flag, truth, where = condition
             if flag.op != "icmp" or {one, other} != set(flag.operands) or not self._flow.current(flag, label):
@@ -103,7 +103,7 @@ class DifferenceRanges(ConditionRanges):
                 yield relation if flag.operands[0] is one else TURNED[relation]
 
     def _least(self, value: Scalar, label: str) -> tuple[Scalar, Scalar, bool] | None:
-        """Return the two values that a value is the minimum of, and whether unsigned; None if it is not a minimum."""
+        """Return the operands of a minimum, and whether it is unsigned; None for any other value."""
         if not value.block or not all(self._known(v, label) for v in (value, *value.operands)):
             return None
         if value.op in LEAST:
@@ -147,7 +147,7 @@ class DifferenceRanges(ConditionRanges):
         return _made(op, one, other, value.bits) or alone
 
     def _masked(self, value: Scalar, label: str, depth: int) -> Sum | None:
-        """Return a value without its low bits as a difference: ``x / 8 * 8`` as ``x - x % 8``."""
+        """Rewrite a value without its low bits as a difference: ``x / 8 * 8`` as ``x - x % 8``."""
         number, mask = value.operands
         if not mask.is_constant or not number.block or number.integer is False:
             return None
@@ -163,7 +163,7 @@ class DifferenceRanges(ConditionRanges):
         return self.sum_of(number, label, depth - 1).plus(Sum(0, {self._low[number, step]: 1}), -1)
 
     def _apart(self, one: Scalar, other: Scalar, label: str) -> bool:
-        """Return whether two integers have no bit in common: one has only low bits, which are 0 in the other."""
+        """Return whether two integers share no bits: one has only low bits, which are 0 in the other."""
         return any(
             self._seen(low, label, unsigned=True).high < power_of(high) for low, high in ((one, other), (other, one))
         )
@@ -232,7 +232,7 @@ def ordered(found: Interval, relation: str) -> Interval:
 
 
 def congruent(found: Interval, within: Interval, bits: int) -> Interval:
-    """Return the integers of a range that are in another range, modulo 2^bits."""
+    """Return the intersection of two ranges, modulo 2^bits."""
     if found.high - found.low >= whole(bits).high:
         return within
     first, last = (within.low - found.high) >> bits, -((found.low - within.high) >> bits)

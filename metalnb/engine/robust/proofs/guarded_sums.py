@@ -1,8 +1,8 @@
 """Bound a pointer by a condition on a sum of the same parts: a row's pointer plus a column.
 
 ``if (column >= 0 && column < width) … row[first * step + lane * step - padding]``: none of these parts has a tight
-bound, but their sum is the column. So the range of a compared value holds for its sum, and replaces those parts
-wherever they occur.
+bound, but their sum is the column. So the range of a compared value is recorded for its sum, and substituted wherever
+those parts occur.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class GuardedSums(WalkedLoops):
     def __init__(self, flow: Flow) -> None:
         super().__init__(flow)
         self._known_sums: dict[str, dict[_Terms, Interval]] = {}
-        self._places: dict[Scalar, int] = {}  # an order of values
+        self._places: dict[Scalar, int] = {}  # a fixed order of values
 
     def guarded(self, place: ScalarPlace, label: str) -> Interval | None:
         """Return the range of a place's offset from its root in a block, in bytes and modulo 2^64."""
@@ -80,7 +80,7 @@ class GuardedSums(WalkedLoops):
         return known.plus(self._range(rest, label))
 
     def _on_sums(self, label: str) -> Iterator[tuple[Sum, Interval]]:
-        """Yield sums with the ranges that follow from the conditions on the path to a block."""
+        """Yield sums, with the ranges implied by the conditions on the path to a block."""
         for condition in self._flow.conditions(label):
             for value in self._named(condition.flag):
                 if not value.block or not self._flow.current(value, condition.label):
@@ -95,7 +95,7 @@ class GuardedSums(WalkedLoops):
                     yield from self._fact(self.sum_of(value, label), self._at(value, label), value, label)
 
     def _on_counters(self, label: str) -> Iterator[tuple[Sum, Interval]]:
-        """Yield the distances of loop counters around a block from the values at which their loops end by equality."""
+        """Yield the distance of each enclosing loop's counter from the value at which the loop ends by equality."""
         flow = self._flow
         for header, body in flow.loops.items():
             for phi in flow.phis[header] if label in body else ():

@@ -1,7 +1,7 @@
-"""Arithmetic on ranges of integers: each is a value of some number of bits n, modulo 2^n.
+"""Interval arithmetic on n-bit integers, modulo 2^n.
 
-A range is kept as it was computed, so that ``i + 4294967295`` stays ``i - 1``. `unsigned` and `signed` give it as
-integers of either kind; a range that wraps there becomes all that the width allows.
+An interval is not reduced, so that ``i + 4294967295`` stays ``i - 1``. `unsigned` and `signed` convert it to integers
+of either kind; an interval that wraps becomes the full range of the type.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ class Interval(NamedTuple):
     high: int
 
     def joined(self, other: Interval) -> Interval:
-        """Return the smallest interval that holds both."""
+        """Return the smallest interval that contains both."""
         return Interval(min(self.low, other.low), max(self.high, other.high))
 
     def within(self, other: Interval) -> bool:
-        """Return whether another interval holds all of this one."""
+        """Return whether another interval contains this one."""
         return other.low <= self.low and self.high <= other.high
 
     def plus(self, other: Interval) -> Interval:
@@ -41,11 +41,11 @@ class Interval(NamedTuple):
         return Interval(min(corners), max(corners))
 
     def unsigned(self, bits: int) -> Interval:
-        """Return it as integers from 0 to 2^bits - 1."""
+        """Return the interval as integers from 0 to 2^bits - 1."""
         return self._view(0, 1 << bits)
 
     def signed(self, bits: int) -> Interval:
-        """Return it as integers from -2^(bits-1) to 2^(bits-1) - 1."""
+        """Return the interval as integers from -2^(bits-1) to 2^(bits-1) - 1."""
         return self._view(-(1 << bits - 1), 1 << bits)
 
     def _view(self, low: int, count: int) -> Interval:
@@ -55,7 +55,7 @@ class Interval(NamedTuple):
         return Interval(low, low + count - 1)
 
     def fitted(self, bits: int) -> Interval:
-        """Return it, or all unsigned integers if it holds as many as the width allows."""
+        """Return the interval, or the full unsigned range if it has that many integers."""
         return self if self.high - self.low < 1 << bits else whole(bits)
 
     def met(self, known: Interval, bits: int) -> Interval:
@@ -70,7 +70,7 @@ class Interval(NamedTuple):
             if low <= high:
                 found.append(Interval(low, high))
         if not found:
-            return self  # they do not intersect, so no thread gets here and any range is right
+            return self  # disjoint, so no thread gets here and any range is correct
         hull = Interval(min(f.low for f in found), max(f.high for f in found))
         return min(hull, known, key=lambda i: i.high - i.low)
 

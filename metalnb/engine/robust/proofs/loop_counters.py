@@ -1,4 +1,4 @@
-"""Counters: the step of a phi, the limit that ends its loop, and the iterations that follow from both."""
+"""Loop counters: find a phi's step and the limit that ends its loop, and bound the iterations from both."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["VIEWS", "Incoming", "LoopCounters", "Test", "View"]
 
 _Answer = TypeVar("_Answer")
 View = Callable[[Interval, int], Interval]  # `Interval.signed` or `Interval.unsigned`
-Incoming = list[tuple[Scalar, str]]  # a phi's values, each with the block that it comes from
+Incoming = list[tuple[Scalar, str]]  # a phi's values, each with its incoming block
 
 VIEWS: tuple[View, View] = (Interval.signed, Interval.unsigned)
 
@@ -34,11 +34,11 @@ class LoopCounters(DifferenceRanges):
     """The part of `Ranges` that handles counters."""
 
     def of(self, value: Scalar, label: str) -> Interval | None:
-        """Return the range of a value, where a block knows it; None when it takes too long to find."""
+        """Return the range of a value in a block; None if it takes too long to find."""
         raise NotImplementedError
 
     def asked(self, question: Callable[[], _Answer]) -> _Answer | None:
-        """Return the result of a query by this class; None when it takes too long to find."""
+        """Return the result of a nested query; None if it takes too long to find."""
         raise NotImplementedError
 
     def _steps(self, value: Scalar, again: Incoming) -> int:
@@ -109,7 +109,7 @@ class LoopCounters(DifferenceRanges):
         return None if most == math.inf else most
 
     def iterations_before(self, header: str, label: str) -> int | None:
-        """Return how many iterations may have finished when a block of a loop is reached, by one of its counters."""
+        """Bound the iterations completed when a block of a loop is reached, by one of the loop's counters."""
         flow, found = self._flow, list[int]()
         for phi in flow.phis[header] if label in flow.loops[header] else ():
             starts, again = (flow.incoming(phi, again=which) for which in (False, True))

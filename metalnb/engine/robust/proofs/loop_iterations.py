@@ -1,4 +1,4 @@
-"""Bound the iterations of a kernel's loops in one dispatch: loops that may run for long must be stoppable."""
+"""Bound the iterations of a kernel's loops in one dispatch; loops that may run long must be stoppable."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .ranges import Ranges
 __all__ = ["endless", "iterations"]
 
 _FEW = 1 << 16  # instructions of one thread in a loop and those inside it: microseconds
-_SCALED = {"lshr": 1, "udiv": 2, "shl": 1}  # the least operand that halves or doubles a counter
+_SCALED = {"lshr": 1, "udiv": 2, "shl": 1}  # the smallest operand that halves or doubles a counter
 _CONVERSIONS = frozenset({"zext", "sext", "trunc"})
 
 
@@ -34,7 +34,7 @@ def _long(flow: Flow, times: dict[str, float], threads: int, pace: Pace) -> froz
 
 
 class _Work:
-    """How many instructions one thread runs in loops."""
+    """Bounds the instructions that one thread runs in loops."""
 
     def __init__(self, flow: Flow, each: dict[str, float]) -> None:
         self._flow, self._each = flow, each
@@ -44,7 +44,7 @@ class _Work:
                 self._length[flow.innermost(label)] += len(block)
 
     def around(self, header: str) -> float:
-        """Return a loop's instructions over all iterations of the loops around it."""
+        """Return a loop's instructions over all iterations of the enclosing loops."""
         loops = self._flow.loops
         return self._length[header] * math.prod(times for h, times in self._each.items() if header in loops[h])
 
@@ -85,7 +85,7 @@ def _euclid(flow: Flow, header: str) -> float:
 
 
 def _divisor(made: Scalar) -> Scalar:
-    """Return the divisor, seen through the select that replaces 0 by 1."""
+    """Return the divisor, looking through the select that replaces 0 by 1."""
     by = made.operands[1]
     if by.op == "select" and by.operands[1].is_constant and by.operands[1].number == 1:
         return by.operands[2]
@@ -106,7 +106,7 @@ def _ends_at_zero(flow: Flow, header: str, values: set[Scalar]) -> bool:
 
 
 def _counted(ranges: Ranges, phi: Scalar, following: Incoming) -> float:
-    """Return how many values a counter can take: it is monotonic and does not wrap."""
+    """Return how many values a monotonic counter can take without wrapping."""
     most = 0.0
     for value, label in following:
         here = ranges.of(phi, label)
@@ -133,7 +133,7 @@ def _halved(ranges: Ranges, phi: Scalar, following: Incoming) -> float:
 
 
 def _least_halved(ranges: Ranges, made: Scalar, counter: Scalar, label: str) -> float:
-    """Return the least counter from which on a value is at most about half of it; infinity if there is none."""
+    """Return the smallest counter from which a value is at most about half the counter; infinity if none."""
     if _is_half(ranges, made, counter, label):
         return 1
     total, modulus = ranges.asked(lambda: ranges.sum_of(made, label)), 1 << made.bits
@@ -142,7 +142,7 @@ def _least_halved(ranges: Ranges, made: Scalar, counter: Scalar, label: str) -> 
     half = next(v for v in total.terms if v is not counter)
     if total.terms[half] % modulus != modulus - 1 or not _is_half(ranges, half, counter, label):
         return math.inf
-    return {0: 2, modulus - 1: 1}.get(total.constant % modulus, math.inf)  # the upper half, with the middle or without
+    return {0: 2, modulus - 1: 1}.get(total.constant % modulus, math.inf)  # the upper half, with or without the middle
 
 
 def _is_half(ranges: Ranges, value: Scalar, counter: Scalar, label: str) -> bool:

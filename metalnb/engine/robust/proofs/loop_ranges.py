@@ -28,7 +28,7 @@ class _Stride(NamedTuple):
     within: Interval
 
     def kept(self, found: Interval) -> Interval:
-        """Return a range with its ends moved inwards to such values."""
+        """Return a range whose ends are moved inwards to such values."""
         low = self.base + -(-(found.low - self.base) // self.step) * self.step
         high = self.base + (found.high - self.base) // self.step * self.step
         return Interval(low, high) if low <= high and found.within(self.within) else found
@@ -40,18 +40,18 @@ class LoopRanges(LoopCounters):
     def __init__(self, flow: Flow) -> None:
         super().__init__(flow)
         self._memo: dict[tuple[Scalar, str], tuple[Interval, frozenset[Scalar]]] = {}
-        self._added: list[tuple[Scalar, str]] = []  # keys added to the memo, in order
+        self._added: list[tuple[Scalar, str]] = []  # memo keys in order of insertion
         self._frames: list[set[Scalar]] = [set()]  # assumptions used by the range being computed
         self._assumed: dict[Scalar, Interval] = {}
         self._alive: dict[tuple[str, str], bool] = {}  # whether an edge may be taken
         self._strides: dict[Scalar, _Stride] = {}
 
     def _after(self, value: Scalar) -> Interval | None:
-        """Return the range of a loop's value after the loop; None if the loop is not evaluated step by step."""
+        """Return the range of a loop's value after the loop; None unless the loop is evaluated step by step."""
         raise NotImplementedError
 
     def _hull(self, sides: list[Interval], bits: int) -> Interval:
-        """Join ranges, as signed or unsigned, whichever gives the smaller result."""
+        """Join ranges as signed or unsigned, whichever result is smaller."""
         views = []
         for view in VIEWS:
             seen = [view(side, bits) for side in sides]
@@ -79,7 +79,7 @@ class LoopRanges(LoopCounters):
         return known
 
     def _possible(self, conditions: list[Condition]) -> bool:
-        """Return whether all of these may hold, judged by the ranges of their operands."""
+        """Return whether these conditions may all hold, given the ranges of their operands."""
         for flag, truth, label in (part for condition in conditions for part in self._parts(condition)):
             one, other = (self._at(value, label) for value in flag.operands)
             if not may_hold(flag.word if truth else OPPOSITE[flag.word], one, other, flag.operands[0].bits):
@@ -94,7 +94,7 @@ class LoopRanges(LoopCounters):
         if not self._flow.current(value, home):
             found = self._after(value) or found
         step = self._step(value)
-        if step is not None:  # conditions are on the first operand
+        if step is not None:  # conditions constrain the first operand
             found = self._coming(value.operands[0], label, home).plus(Interval(step, step)).fitted(value.bits)
         for condition in self._flow.tested(label, home):
             found = self._told(value, condition, found)
@@ -103,7 +103,7 @@ class LoopRanges(LoopCounters):
     # ---- A phi of a loop.
 
     def _carried(self, value: Scalar) -> Interval:
-        """Return the range of a loop phi by induction: it holds at the start, and every iteration preserves it."""
+        """Return the range of a loop phi, by induction over the iterations."""
         bits, starts = value.bits, self._flow.incoming(value, again=False)
         start, again = self._joined(starts, value.block), self._flow.incoming(value, again=True)
         step = self._steps(value, again)
@@ -128,7 +128,7 @@ class LoopRanges(LoopCounters):
         self, value: Scalar, assumed: Interval, view: View, phi: tuple[Interval, Incoming, int],
         strides: list[_Stride],
     ) -> Interval | None:  # fmt: skip
-        """Return the range that a loop keeps to, if an assumed one holds in all iterations."""
+        """Return a range that holds throughout a loop, if the assumed one holds in all iterations."""
         (start, again, step), bits, best = phi, value.bits, None
         begun = view(start, bits)
         for _ in range(2):  # the consequence of a valid assumption is valid too, and tighter
@@ -145,7 +145,7 @@ class LoopRanges(LoopCounters):
         return best
 
     def _summed(self, value: Scalar, start: Interval, again: Incoming) -> Interval | None:
-        """Return the range of a running sum: its start, plus each iteration's summand times the iterations."""
+        """Return the range of a running sum: its start plus the summand's range times the iterations."""
         low = high = 0
         for following, latch in again:
             if following.op != "add" or value not in following.operands:
@@ -181,7 +181,7 @@ class LoopRanges(LoopCounters):
     def _guesses(
         self, value: Scalar, start: Interval, again: Incoming, step: int, limits: list[tuple[Interval, Test]],
     ) -> Iterator[tuple[View, Interval]]:  # fmt: skip
-        """Yield candidate ranges of a loop: up or down from its start, to the limit of its condition or its type."""
+        """Yield candidate ranges of a loop phi: from its start up or down to the limit of the condition or the type."""
         bits = value.bits
         for limit, test in limits:
             for view in VIEWS:
@@ -228,7 +228,7 @@ class LoopRanges(LoopCounters):
             added = self._added[before:]
             del self._added[before:]
             for known in added:
-                kept = self._memo.get(known)  # None: a nested assumption has already dropped it
+                kept = self._memo.get(known)  # None if a nested assumption has already dropped it
                 if kept is not None and not kept[1].isdisjoint(ranges):
                     del self._memo[known]
                 elif kept is not None:

@@ -131,9 +131,9 @@ TURNED = {"==": "==", "!=": "!=", "u<": "u>", "u>": "u<", "u<=": "u>=", "u>=": "
 
 
 def bounded(relation: str, other: Interval, bits: int, now: Interval) -> Interval | None:
-    """Return the x for which a relation to some y of a range holds; None if it is empty or unrestricted.
+    """Return the x for which a relation to some y of a range holds; None if there are none or no restriction.
 
-    ``now`` is their known range: an inequality narrows it only at one of its ends.
+    ``now`` is the known range of x, which an inequality narrows only at one of its ends.
     """
     if relation == "==":
         return other

@@ -1,6 +1,6 @@
 """A pointer's room: the bytes before and after it in its buffer, which an access through it may use.
 
-A pointer that a loop advances has moved by the loop's iterations times the step.
+A pointer that a loop advances moves by the step in each iteration.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class PointerRooms:
         self._memo: dict[tuple[Scalar, str], Room | None] = {}
 
     def offset(self, place: ScalarPlace, label: str) -> Interval | None:
-        """Return a place's offset from its root, in bytes, as a block sees it."""
+        """Return a target's offset from its root in a block, in bytes."""
         return self._ranges.asked(lambda: self._sum(place, lambda index: self._ranges.known(index, label)))
 
     def _sum(self, place: ScalarPlace, of: Callable[[Scalar], Interval]) -> Interval:
@@ -62,7 +62,7 @@ class PointerRooms:
         return self._ranges.asked(lambda: self._ranges.guarded(place, label))
 
     def of(self, pointer: Scalar, label: str, offset: _Offset | None = None) -> Room | None:
-        """Return the room of a pointer as a block sees it; None when it is unknown."""
+        """Return the room of a pointer in a block; None if unknown."""
         place = self._roots.place_of(pointer)
         room = self._root(place.root, label)
         found = None if room is None else (offset or self.offset)(place, label)
@@ -109,7 +109,7 @@ class PointerRooms:
         return _least([self.of(pointer, label) for pointer, label in pointers])
 
     def _swapped(self, root: Scalar) -> Incoming | None:
-        """Return the pointers that a loop swaps or reassigns among; None when the loop advances the pointer."""
+        """Return the pointers that a loop rotates or reassigns; None if the loop advances the pointer."""
         starts: Incoming = []
         ahead, seen = [root], {root}
         while ahead:

@@ -1,7 +1,7 @@
-"""Which integers a value of a kernel can be in one dispatch: from the grid, the scalars, and the guards on the path.
+"""The range of each integer of a kernel in one dispatch, from the grid, the scalars and the guards on the path.
 
-These ranges prove an access to be in bounds before the dispatch starts. The host computes them once for each grid and
-sizes. An index's range follows from those of the thread's position, the caller's scalars and the loop counters, each
+These ranges prove accesses in bounds before the dispatch starts. The host computes them once per grid and sizes.
+An index's range follows from those of the thread's position, the caller's scalars and the loop counters, each
 narrowed by the conditions on the path. A value read from a buffer can be anything.
 
 Source: P. and R. Cousot, Abstract interpretation (1977).
@@ -27,7 +27,7 @@ from .walked_loops import AFTER
 __all__ = ["Ranges"]
 
 _CONVERSIONS = frozenset({"zext", "sext", "trunc"})
-_PLACES = 32  # offsets that a load from a table of scalars may have, to be considered one by one
+_PLACES = 32  # the most offsets of a load from a table of scalars that are considered one by one
 _MOST = 4000  # evaluations, six times what the library's kernels need; a kernel that needs more is checked instead
 _EACH = 1500  # evaluations for one query
 _DEEP = 60  # nested evaluations, of up to ten calls each: Python allows a thousand, less the callers' own
@@ -57,11 +57,11 @@ class Ranges(GuardedSums):
             "zext": self._converted, "sext": self._converted, "trunc": self._converted, "select": self._selected,
             "phi": self._merged, "call": self._called, "load": self._loaded,
         }  # fmt: skip
-        self._left, self._floor = _MOST, 0  # evaluations left, and where the current query must stop
+        self._left, self._floor = _MOST, 0  # evaluations left, and the count at which the current query must stop
         self.read: set[tuple[int, int, int]] = set()
 
     def of(self, value: Scalar, label: str) -> Interval | None:
-        """Return the range of a value, where a block knows it; None when it takes too long to find."""
+        """Return the range of a value in a block; None if it takes too long to find."""
         return self.asked(lambda: self._at(value, label))
 
     def known(self, value: Scalar, label: str) -> Interval:
@@ -69,7 +69,7 @@ class Ranges(GuardedSums):
         return self._at(value, label)
 
     def asked(self, question: Callable[[], _Answer]) -> _Answer | None:
-        """Return the answer to a query by this class; None when it takes too long to find."""
+        """Return the answer to a nested query; None if it takes too long to find."""
         outer, self._floor = self._floor, self._floor or max(self._left - _EACH, 1)
         try:
             return question()
@@ -101,13 +101,13 @@ class Ranges(GuardedSums):
         if key in self._open and value not in self._assumed:
             self._frames[-1].add(value)
             return whole(value.bits)
-        for phi in self._flow.carried(value):  # first: the values computed from it would recurse into it
+        for phi in self._flow.carried(value):  # first, since the values computed from it would recurse into it
             if (phi, phi.block) not in self._memo and (phi, phi.block) not in self._open and phi not in self._assumed:
                 self._at(phi, phi.block)
         self._left -= 1
         if self._left < self._floor:
             raise _TooMuch
-        entered = key not in self._open  # otherwise this evaluates the consequence of an assumption on it
+        entered = key not in self._open  # otherwise this would evaluate a consequence of an assumption about it
         self._open.add(key)
         self._frames.append(set())
         try:
@@ -173,7 +173,7 @@ class Ranges(GuardedSums):
         bits, one, other = value.bits, value.operands[0], value.operands[-1]
         a, b = self._at(one, label), self._at(other, label)
         by = other.operands[1].number if other.op == "lshr" and other.operands[0] is one else bits
-        if value.op == "sub" and 0 < by < bits:  # a scalar that is not constant has the number 0
+        if value.op == "sub" and 0 < by < bits:  # a scalar that is not constant has number 0
             a = a.unsigned(bits)
             return Interval(a.low - (a.low >> by), a.high - (a.high >> by))
         if value.op == "sub" and a.low < a.high and b.low < b.high:
@@ -211,7 +211,7 @@ class Ranges(GuardedSums):
             return whole(value.bits)
         known = self._entry.interval(made, (value.part * value.bits // 8, value.bits // 8), self._facts)
         if known is None and self._entry.one_of_them(made) and not self._walking:
-            # In the block of the call: conditions that this thread meets later do not bind the others.
+            # In the call's block: conditions that this thread meets later do not constrain other threads.
             return self._at(self._roots.values.of(made.operands[0]), value.block)
         return known or whole(value.bits)
 

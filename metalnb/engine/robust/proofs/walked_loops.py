@@ -1,6 +1,6 @@
-"""Evaluate a loop with a small, known number of iterations one iteration at a time.
+"""Evaluate a loop with few iterations, of known number, one iteration at a time.
 
-Such a loop splits a row's number into indices, one axis per iteration: ``place += y % sizes[d] * strides[d]; y /=
+A typical one splits a row's number into indices, one axis per iteration: ``place += y % sizes[d] * strides[d]; y /=
 sizes[d];``. A scalar gives the number of axes. A range that holds in all iterations cannot show that ``y`` shrinks: it
 would still have to include the whole number.
 """
@@ -15,7 +15,7 @@ from .operations import OPPOSITE, may_hold
 
 __all__ = ["AFTER", "WalkedLoops"]
 
-AFTER = ""  # no block's label: where a loop has ended
+AFTER = ""  # not a block's label: the position after a loop
 _MOST = 8  # iterations
 
 
@@ -24,7 +24,7 @@ class WalkedLoops(LoopRanges):
 
     def __init__(self, flow: Flow) -> None:
         super().__init__(flow)
-        self._walking = 0  # the number of loops being evaluated; meanwhile other threads may be in other iterations
+        self._walking = 0  # loops being evaluated; other threads may be in other iterations meanwhile
         self._ends: dict[str, dict[Scalar, Interval]] = {}
 
     def _after(self, value: Scalar) -> Interval | None:

@@ -1,5 +1,5 @@
-"""Add checks to LLVM's text: a branch around each unproven access, a stop flag in loops that may run for long.
+"""Add checks to LLVM IR: a branch around each unproven access, a stop flag in loops that may run for long.
 
-It writes instructions into a copy of a parsed function. All it knows of an engine is how that passes arguments and
-receives a fault (`check_target`).
+The instructions are written into a copy of a parsed function. `check_target` describes how an engine passes arguments
+and receives faults.
 """

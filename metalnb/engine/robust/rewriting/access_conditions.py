@@ -59,12 +59,12 @@ class ConditionWriter:
         self._roots, self._start, self._code, self._wide = roots, start, code, wide
 
     def read(self, function: IRFunction) -> None:
-        """Read the function's values again, after values have been added."""
+        """Read the function's values again after adding some."""
         self._definitions |= {made.result: made for made in function if made.result}
         self._pointers |= {made.result: made.type.text for made in function if made.type.kind == "pointer"}
 
     def condition(self, access: Access, names: Mapping[str, str]) -> AccessCondition:
-        """Write the condition of an access before it, in code where values have the new names in `names`."""
+        """Write an access's condition in front of it; `names` maps values to their new names."""
         place = self._roots.place(access.pointer)
         root = self._roots.root(place.root)
         if root is None:
@@ -75,7 +75,7 @@ class ConditionWriter:
         return AccessCondition(self.fits(here, access.size), "", here)
 
     def fits(self, place: PointerPlace, size: int) -> str:
-        """Emit the test for whether an access at a place stays inside its root, or inside one of its possible roots."""
+        """Emit a test that an access stays inside its root, or inside one of its possible roots."""
         root = self._roots.root(place.root)
         if root is None:
             start = self._code.number(self._pointers[place.root], place.root)
@@ -120,7 +120,7 @@ class ConditionWriter:
         return self._code.op(f"icmp ult i{bits} {element}, {self._limit(root, rest + size, step, bits)}")
 
     def _short(self, index: str) -> str:
-        """Return the 32-bit integer that an index extends; an empty string if there is none."""
+        """Return the 32-bit integer that an index extends, or an empty string."""
         definition = self._definitions.get(index)
         kind = definition.type if definition else None
         if definition is not None and definition.opcode in {"zext", "sext"}:
@@ -140,7 +140,7 @@ class ConditionWriter:
         return holds
 
     def inside(self, root: Root, offset: str, size: int) -> str:
-        """Emit the test for whether `size` bytes at a 64-bit offset are inside a root."""
+        """Emit a test that `size` bytes at a 64-bit offset are inside a root."""
         return self._code.op(f"icmp ult i64 {offset}, {self._limit(root, size, 1, _WIDE)}")
 
     def distance(self, root: Root, kind: str, pointer: str) -> str:

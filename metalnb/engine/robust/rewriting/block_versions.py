@@ -1,6 +1,6 @@
-"""Write a block with several checks twice: without them, for when a few tests show all accesses in bounds, and with.
+"""Write a block with several checks twice: without checks, if a few tests show all accesses in bounds, and with them.
 
-Accesses that differ by known bytes alone share one test of the range of memory that they all need (R. Gupta,
+Accesses that differ only by constant bytes share one test of the range that they all need (R. Gupta,
 "Optimizing array bound checks using flow analysis", 1993). In vector code, lanes with any access out of bounds run the
 version with checks, and the others the version without.
 """
@@ -20,8 +20,8 @@ __all__ = ["BlockVersions", "SharedTests", "is_shared"]
 _ARITHMETIC = frozenset({"add", "sub", "mul", "shl", "zext", "sext", "trunc"})
 _PURE = BINARY | CASTS | {"icmp", "fcmp", "select", "freeze", "getelementptr", "fneg"}
 _LEAST = 2  # checks per test, for a second version to pay off
-# Instructions, and instructions per check: duplicating a longer block would double clang's work and save a twentieth of
-# the run time at most.
+# Instructions, and instructions per check. Duplicating a longer block would double clang's work and save at most a
+# twentieth of the run time.
 _LONG, _FOR_EACH = 1000, 20
 
 
@@ -58,7 +58,7 @@ class BlockVersions:
     function : IRFunction
     roots : Roots
     checked : collection of Access
-        The checked accesses of the whole function, since their checks use values, too.
+        The checked accesses of the whole function, since their checks also use values.
     """
 
     def __init__(self, function: IRFunction, roots: Roots, checked: Collection[Access]) -> None:
@@ -74,7 +74,7 @@ class BlockVersions:
     def tests(
         self, block: Sequence[IRInstruction], guarded: Mapping[int, Collection[tuple[int, Access]]],
     ) -> SharedTests | None:  # fmt: skip
-        """Return the tests for two versions of a block; None if one version is better.
+        """Return the tests for two versions of a block; None if the block should stay single.
 
         Parameters
         ----------
@@ -113,5 +113,5 @@ class BlockVersions:
 
 
 def is_shared(made: IRInstruction) -> bool:
-    """Return whether a call may be a collective one: a SIMD function or a barrier, including assembly."""
+    """Return whether a call may be collective: a SIMD function, a barrier, or inline assembly."""
     return made.opcode == "call" and (not made.word.startswith("llvm.") or made.word.startswith("llvm.nvvm."))

@@ -41,7 +41,7 @@ class CheckTarget(Protocol):
 
     @property
     def two_loops(self) -> bool:
-        """Whether a loop is written twice, with and without the checks that a test before it makes unnecessary."""
+        """Whether loops are written twice, with and without the checks that a test in front makes unnecessary."""
         ...
 
     @property
@@ -51,7 +51,7 @@ class CheckTarget(Protocol):
 
     @property
     def declared(self) -> dict[str, str]:
-        """The functions that checks call and the text does not declare, each with the line that does."""
+        """Declarations, by name, of the functions that checks call and the module lacks."""
         ...
 
     def argument(self, code: WrittenCode, number: int) -> str:
@@ -59,11 +59,11 @@ class CheckTarget(Protocol):
         ...
 
     def stopped(self, code: WrittenCode, start: Started) -> str:
-        """Emit the test for whether loops must stop; return the name of an ``i1``."""
+        """Emit a test whether loops must stop; return the name of an ``i1``."""
         ...
 
     def every(self, code: WrittenCode, holds: str) -> str:
-        """Write a test that implies that a condition holds for all threads that run together."""
+        """Write a test that holds only if a condition holds for all threads that run together."""
         ...
 
     def record(self, code: WrittenCode, watch: str, check: int, offset: str) -> None:

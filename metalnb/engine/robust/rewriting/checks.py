@@ -56,7 +56,7 @@ class Checks:
         return len(self.wrong) + len(self.stops)
 
     def covers(self, other: Checks) -> bool:
-        """Return whether these include all of the other checks."""
+        """Return whether these checks include all of the others."""
         return other.wrong <= self.wrong and other.stops <= self.stops and other.wide <= self.wide
 
 
@@ -118,7 +118,7 @@ def checked(module: IRModule, analysis: Analysis, checks: Checks, target: CheckT
 
 
 def _define(function: IRFunction) -> None:
-    """Replace undefined values in phis by 0: a check and its access could see two different numbers."""
+    """Replace undefined values in phis by 0, since a check and its access could see two different numbers."""
     for made in function:
         if made.opcode == "phi" and any(operand.text in _UNDEFINED for operand in made.operands):
             made.operands = [
@@ -165,11 +165,11 @@ class _Checks:
     def _write_versions(
         self, block: Sequence[IRInstruction], guarded: Guarded, tests: SharedTests,
     ) -> None:  # fmt: skip
-        """Write a block twice: without checks, for when all of these tests hold, and with them."""
+        """Write a block twice: without checks, if all of these tests hold, and with them."""
         code, blocks, last = self._code, self._function.blocks, block[-1]
         self._write([*(made for made in block if made.opcode == "phi"), *tests.first], {}, {})
         right, checked, end = code.name(), code.name(), code.name()
-        holds = "true"  # one branch for all tests: with a branch for each, the values would have to join after each
+        holds = "true"  # one branch for all tests; separate branches would need phis after each
         for place, size in tests.stretches.values():
             one = self._target.every(code, self._conditions.fits(place, size))
             holds = one if holds == "true" else code.op(f"and i1 {holds}, {one}")
@@ -204,7 +204,7 @@ class _Checks:
     def _guard(
         self, made: IRInstruction, checks: Sequence[tuple[int, Access]], names: Mapping[str, str],
     ) -> None:  # fmt: skip
-        """Write an access under its conditions, with the names that values have in this version of a block or loop."""
+        """Write an access under its condition, with the value names of this version of a block or loop."""
         code, blocks = self._code, self._function.blocks
         code.place = made.place
         after, faults = code.name(), []

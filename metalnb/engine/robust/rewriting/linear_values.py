@@ -88,7 +88,7 @@ class LinearValues:
             known = operand.text.startswith("%") or _number(operand.text) is not None
             return Linear(operand.text, 0, operand.type.bits) if known else None
         if operand.text not in self._known:
-            self._known[operand.text] = None  # until it is found, and if it depends on itself
+            self._known[operand.text] = None  # stays if it depends on itself
             found = self._found(made)
             self._known[operand.text] = None if found is None or is_steep(found.slope) else found
         return self._known[operand.text]
@@ -111,7 +111,7 @@ class LinearValues:
         return a if factor == 1 else self._code.op(f"mul i64 {a}, {factor}")
 
     def gentle(self, slope: Slope) -> str:
-        """Return the condition that a slope is small enough for 2^31 iterations, as the text of an ``i1``."""
+        """Return an ``i1`` that tests whether a slope is small enough for 2^31 iterations."""
         if isinstance(slope, int):
             return "false" if is_steep(slope) else "true"
         return self._code.op(f"icmp ult i64 {self._code.op(f'add i64 {slope}, {_STEEP - 1}')}, {2 * _STEEP - 1}")
@@ -141,7 +141,7 @@ class LinearValues:
         return None if by is None else Linear(start, by if step.opcode == "add" else -by, phi.type.bits)
 
     def carried(self, phi: IRInstruction) -> tuple[str, str]:
-        """Return the initial value of a header's phi and the one for the next iteration; empty if there are several."""
+        """Return a header phi's initial value and its next value; empty if there are several."""
         before = {o.text for o, label in zip(phi.operands, phi.targets, strict=True) if label not in self._labels}
         following = {o.text for o, label in zip(phi.operands, phi.targets, strict=True) if label in self._labels}
         return (before.pop(), following.pop()) if len(before) == len(following) == 1 else ("", "")

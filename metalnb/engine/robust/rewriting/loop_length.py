@@ -1,4 +1,4 @@
-"""The number of iterations of a loop, computed before the loop from the comparison that ends it."""
+"""Compute a loop's number of iterations before the loop, from the comparison that ends it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class LoopLength(NamedTuple):
     Attributes
     ----------
     iterations : str
-        The number of iterations whose test does not end the loop, a 64-bit integer. The last iteration is not counted.
+        The number of iterations, as a 64-bit integer, without the last, whose test ends the loop.
     conditions : list of str
         The conditions under which that number is right.
     """

@@ -1,4 +1,4 @@
-"""Write an innermost loop twice: without the checks that a test before the loop makes unnecessary, and with them.
+"""Write an innermost loop twice: with its checks, and without those that a test before the loop makes unnecessary.
 
 Where the offset of an access is a linear function of the iteration, its first and last values bound all others
 (R. Gupta, "Optimizing array bound checks using flow analysis", 1993). The number of iterations follows from the
@@ -32,9 +32,9 @@ from .written_code import WrittenCode, come_from, lead
 __all__ = ["Guarded", "LoopVersions"]
 
 _LOOP = re.compile(r", !llvm\.loop !\d+")
-_LONG = 1000  # instructions: a longer loop is not duplicated
+_LONG = 1000  # instructions; a longer loop is not duplicated
 _SMALL = 100  # instructions
-_SHORT = 1 << 20  # instructions of all iterations: a millisecond
+_SHORT = 1 << 20  # instructions of all iterations, about a millisecond
 _WIDE = 64
 
 Guarded = dict[int, list[tuple[int, Access]]]  # by the `id` of an instruction: numbers of its checks, its accesses
@@ -46,7 +46,7 @@ class _Loop(NamedTuple):
     Attributes
     ----------
     header, before, exit, after : str
-        Its header; the only block outside that branches to the header; its only exiting block; where that leads.
+        Its header; the only outside block that branches to it; the only exiting block; that block's target.
     labels : list of str
         The labels of its blocks.
     """
@@ -59,7 +59,7 @@ class _Loop(NamedTuple):
 
 
 class _Tests(NamedTuple):
-    """What is tested before a loop.
+    """The tests before a loop.
 
     Attributes
     ----------
@@ -68,7 +68,7 @@ class _Tests(NamedTuple):
     holds : str
         The name of an ``i1``.
     short : str
-        The name of an ``i1``: the loop needs no stop flag; empty if that is not tested.
+        The name of an ``i1`` that says that the loop needs no stop flag; empty if that is not tested.
     """
 
     saved: set[int]
@@ -128,7 +128,7 @@ class LoopVersions:
     function : IRFunction
         Changed in place.
     analysis : Analysis
-        The analysis of the function as it was.
+        The analysis of the original function.
     checked : sequence of Access
         The checked accesses of the function.
     conditions : ConditionWriter
@@ -162,10 +162,10 @@ class LoopVersions:
             if loop is not None:
                 self._put(loop, guarded)
 
-    # ---- Which loops.
+    # ---- Finding loops.
 
     def _loop(self, header: str) -> _Loop | None:
-        """Return a loop that has checked accesses, one entry, one exit, and no inner loop; None for any other."""
+        """Return a loop if it has checked accesses, one entry, one exit, and no inner loop; else None."""
         flow, blocks = self.analysis.flow, self.function.blocks
         body, leaves = flow.loops[header], flow.way_out(header)
         if leaves is None or not any(a.made.block in body for a in self.checked):
@@ -181,7 +181,7 @@ class LoopVersions:
             return None
         return _Loop(header, before[0], leaves, after, [label for label in blocks if label in body])
 
-    # ---- What is tested.
+    # ---- Writing the tests.
 
     def _put(self, loop: _Loop, guarded: Guarded) -> None:
         made: dict[str, list[IRInstruction]] = {}
@@ -225,7 +225,7 @@ class LoopVersions:
         return _Tests(saved, holds, self._short(loop, length))
 
     def _short(self, loop: _Loop, length: LoopLength) -> str:
-        """Emit the test for whether a small loop with a stop flag is short, if its length is right."""
+        """Emit a test that a small loop with a stop flag is short, provided its computed length is right."""
         many = sum(len(self.function.blocks[label]) for label in loop.labels)
         if loop.header not in self.flags or many > _SMALL:
             return ""
@@ -258,7 +258,7 @@ class LoopVersions:
         return None if is_steep(slope) else _Line(root, start, slope, place.fixed, place.fixed)
 
     def _pointer(self, name: str, values: LinearValues) -> tuple[Root, str, Slope] | None:
-        """Return a pointer's root, its first offset, and what each iteration adds to that; None if any is unknown."""
+        """Return a pointer's root, its first offset, and its increment per iteration; None if any is unknown."""
         roots = self.analysis.roots
         sources, phi = roots.sources(name), values.inside.get(name)
         root = roots.root(next(iter(sources))) if len(sources) == 1 else None
@@ -284,7 +284,7 @@ class LoopVersions:
         return (root, self.conditions.distance(root, phi.type.text, start), slope) if step.root == name else None
 
     def _condition(self, length: LoopLength, values: LinearValues, lines: Sequence[tuple[bool, _Line]]) -> str:
-        """Write a condition under which all accesses of these lines are in bounds in every iteration."""
+        """Write a condition under which these accesses are in bounds in every iteration."""
         op, count = self.code.op, length.iterations
         found = [*length.conditions]
         for widening in values.widenings:
@@ -309,7 +309,7 @@ class LoopVersions:
             holds = op(f"and i1 {holds}, {one}")
         return self.target.every(self.code, holds)
 
-    # ---- The versions.
+    # ---- Writing the versions.
 
     def _write(self, loop: _Loop, gate: str, tests: _Tests, guarded: Guarded) -> None:
         code, blocks = self.code, self.function.blocks

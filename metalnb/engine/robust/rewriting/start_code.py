@@ -1,4 +1,4 @@
-"""Code at the entry of a checked function: it loads the limits and the buffers' addresses."""
+"""Write the entry code of a checked function, which loads the limits and the buffers' addresses."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["StartCode"]
 
 
 class StartCode:
-    """Entry code of a function, which computes each value once.
+    """Writes a function's entry code, computing each value once.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ class StartCode:
         return self._once(("variable", what), self._variable)
 
     def stopped(self, code: WrittenCode) -> str:
-        """Append to `code` the test whether loops must stop; return its value."""
+        """Append the check whether loops must stop to `code`, and return its result."""
         return self._target.stopped(code, self)
 
     def limit(self, limit: Limit | WorkLimit, bits: int) -> str:
@@ -86,7 +86,7 @@ class StartCode:
         return self._code.op(f"load i{bits}, {kind} {place}, align 8")
 
     def _again(self, name: str) -> str:
-        """Compute a variable's pointer again at the entry, since its definition need not dominate every access."""
+        """Recompute a variable's pointer at the entry, since its definition need not dominate every access."""
         made = self._definitions.get(name)
         if made is None or made.opcode == "alloca":
             return name

@@ -25,7 +25,7 @@ class Flag(NamedTuple):
     added : frozenset of int
         The ``id`` of each instruction that was added, the new branch among them.
     branch : IRInstruction
-        The branch as it was.
+        The original branch.
     """
 
     added: frozenset[int]
@@ -35,14 +35,14 @@ class Flag(NamedTuple):
 def put_flags(
     function: IRFunction, analysis: Analysis, headers: Collection[str], start: StartCode, code: WrittenCode,
 ) -> dict[str, Flag]:  # fmt: skip
-    """Make these loops end on the flag; return the flags that joined an exit condition, by their loops' headers.
+    """Make these loops end on the flag; return, by loop header, the flags that joined an exit condition.
 
     Parameters
     ----------
     function : IRFunction
         Changed in place.
     analysis : Analysis
-        The analysis of the function as it was.
+        The analysis of the original function.
     headers : collection of str
         The labels of the loops' headers.
     start : StartCode

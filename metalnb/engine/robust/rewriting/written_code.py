@@ -1,4 +1,4 @@
-"""New instructions for a function that was read: written as text, kept as records."""
+"""Write new instructions, as text, into a parsed function."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class WrittenCode:
     Parameters
     ----------
     prefix : str
-        The prefix of new names: clang's own are numbers.
+        The prefix of new names, which clang's numbers cannot clash with.
 
     Attributes
     ----------
@@ -88,20 +88,20 @@ class WrittenCode:
 
 
 def copied(function: IRFunction) -> tuple[IRFunction, dict[int, IRInstruction]]:
-    """Return a copy of a function, to be changed, and its instructions by the ``id`` of the originals."""
+    """Return a mutable copy of a function, and its instructions by the ``id`` of the originals."""
     twins = {id(made): made.twin() for made in function}
     blocks = {label: [twins[id(made)] for made in block] for label, block in function.blocks.items()}
     return IRFunction(function.name, function.head, function.parameters, blocks), twins
 
 
 def lead(branch: IRInstruction, label: str, other: str) -> None:
-    """Make a branch lead to another block instead of one."""
+    """Redirect a branch from one block to another."""
     branch.targets = [other if target == label else target for target in branch.targets]
     branch.text = re.sub(rf"label {re.escape(label)}(?![-\w.$])", lambda _: f"label {other}", branch.text)
 
 
 def come_from(phi: IRInstruction, ends: Mapping[str, str]) -> None:
-    """Change the blocks that a phi's values come from."""
+    """Change a phi's incoming blocks."""
     phi.targets = [ends.get(label, label) for label in phi.targets]
     pairs = (f"[ {operand.text}, {label} ]" for operand, label in zip(phi.operands, phi.targets, strict=True))
     phi.text = f"phi {phi.prefix}{phi.type} {', '.join(pairs)}"

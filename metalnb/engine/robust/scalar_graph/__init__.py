@@ -1,5 +1,5 @@
-"""A function's values as scalars, for the proofs to reason about: no vectors and no copies are left.
+"""A function's values as a graph of scalars, without vectors and copies, for the proofs.
 
-In comes a function that ``engine/llvm`` has read; out comes a graph of scalars, by the names that LLVM's text has for
-them. Nothing here depends on a dispatch, and nothing is proven here.
+The input is a function parsed by ``engine/llvm``; scalars keep their names in LLVM IR. Nothing here depends on a
+dispatch.
 """

@@ -80,7 +80,7 @@ class Operands:
 
     def __init__(self) -> None:
         self._known: dict[str, list[Scalar]] = {}
-        self._parts: dict[tuple[str, int, int], Scalar] = {}  # by value, number and bits of the part
+        self._parts: dict[tuple[str, int, int], Scalar] = {}  # keyed by value, part number, and bits of a part
         self._constants: dict[tuple[str, str], Scalar] = {}
         self.pointers: dict[Scalar, str] = {}
 
@@ -130,7 +130,7 @@ class Operands:
         return Scalar("unknown", kind)
 
     def part(self, value: Scalar, at: int, kind: IRType) -> Scalar | None:
-        """Return a load of some bits of a loaded value, counted from the lowest; None if no load gives them."""
+        """Return a load of some bits of a loaded value, counted from the lowest; None if no load yields them."""
         bits = kind.bits
         if value.op != "load" or value.made is None or not bits or bits % 8 or value.bits % bits:
             return None

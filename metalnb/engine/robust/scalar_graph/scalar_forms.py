@@ -27,7 +27,7 @@ _COPIES = frozenset({"llvm.expect", "llvm.ssa.copy", "llvm.launder.invariant.gro
 
 
 def opaque(i: IRInstruction) -> list[Scalar]:
-    """Return opaque components: known only by the instruction that defines them."""
+    """Return opaque components, known only by the instruction that defines them."""
     kind = i.type.element if i.type.kind == "vector" else i.type
     return [Scalar(i.opcode, kind, (), i, part=part) for part in range(i.type.components)]
 

@@ -1,6 +1,6 @@
 """A function's values as a graph of scalars: vectors become their components, copies their sources.
 
-Pointers and 64-bit integers are one kind here: a conversion between them is a copy. The flags that let LLVM treat a
+Pointers and 64-bit integers are treated alike, so a conversion between them is a copy. The flags that let LLVM treat a
 value as poison (``nsw``, ``inbounds``, …) are dropped, since every operation is taken modulo 2^bits. Each use of an
 undefined value is a new value.
 """
@@ -24,7 +24,7 @@ class ScalarGraph(Operands):
     ----------
     function : IRFunction
     order : iterable of str
-        Its blocks, each after those that dominate it.
+        The function's blocks, each after its dominators.
 
     Attributes
     ----------

@@ -1,7 +1,7 @@
 """Find the thread arrays to interleave: element 0 of every lane, then element 1 of every lane, ….
 
-Accesses of all lanes with the same index are then one vector in memory. It requires accesses of a single size, the
-granule, at multiples of it.
+When all lanes access the same index, they access one vector in memory. This requires that every access has the same
+size, the granule, and is aligned to it.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def interleaved(flow: ControlFlow, layout: MemoryLayout) -> dict[str, int]:
 
 
 def _granule(array: str, users: Mapping[str, list[IRInstruction]], layout: MemoryLayout) -> tuple[set[str], int]:
-    """Return the pointers into an array, and its granule or 0."""
+    """Return the pointers into an array, and its granule, or 0 if it cannot be interleaved."""
     pointers, work = {array}, [array]
     sizes: set[int] = set()
     steps: set[int] = set()
@@ -71,7 +71,7 @@ def _granule(array: str, users: Mapping[str, list[IRInstruction]], layout: Memor
 
 
 def zeroed(made: IRInstruction, pointer: str) -> int:
-    """Return how many bytes a call clears if it is a small memset to 0, otherwise 0."""
+    """Return the number of bytes that a call clears if it is a small memset to 0, else 0."""
     if not made.word.startswith("llvm.memset") or made.operands[0].text != pointer or made.operands[1].text != "0":
         return 0
     count = made.operands[2].text

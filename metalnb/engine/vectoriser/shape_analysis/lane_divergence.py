@@ -45,7 +45,7 @@ class LaneDivergence:
         return True
 
     def _spread(self, edges: Iterable[tuple[str, str]], level: str | None) -> None:
-        """Follow diverging lanes from some edges through their loop, then through those around it."""
+        """Follow diverging lanes from some edges through their loop, then through the enclosing loops."""
         flow = self._flow
         marks: dict[str, str] = {}
         exits: dict[tuple[str, str], str] = {}  # edges out of the loop, and their labels
@@ -77,7 +77,7 @@ class LaneDivergence:
             self._left(level, exits, going_on)
 
     def _left(self, level: str, exits: dict[tuple[str, str], str], going_on: set[str]) -> None:
-        """Classify the loop that lanes were followed through; lanes that leave it diverged are followed outside."""
+        """Classify a loop that lanes were followed through; follow lanes that leave it diverged."""
         if not exits or len({*exits.values(), *going_on}) == 1:
             return
         outer = self._flow.loops[level].parent

@@ -1,12 +1,12 @@
 """How a value changes from lane to lane.
 
 A value is *uniform* if it is the same in all active lanes, *strided* if it differs from each lane to the next by the
-same amount, and *varying* otherwise. A strided value is kept as lane 0's value in a scalar register; its vector is made
-where it is needed. Lane 0's value is right modulo 2^n even if lane 0 is inactive.
+same amount, and *varying* otherwise. A strided value is kept as lane 0's value in a scalar register, and its vector is
+built only where it is needed. Lane 0's value is correct modulo 2^n even if lane 0 is inactive.
 
 A 32-bit index that is widened to 64 bits stays strided only if it does not wrap within a SIMD-group. Either this is
-known (it is *tight*), from the alignment of lane 0's value or from ``nuw`` and ``nsw``, or the value has a *guard*, a
-condition that is computed with it. A value's vector is always right, its scalar only if its guards hold.
+known (the value is *tight*) from the alignment of lane 0's value or from ``nuw`` and ``nsw``, or the value has a
+*guard*, a condition computed with it. A value's vector is always correct; its scalar, only if its guards hold.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class LaneShape(NamedTuple):
     tight : int
         Whether no active lane wraps when the number is read as unsigned or signed: `UNSIGNED`, `SIGNED` or both.
     guards : frozenset of str
-        Names of the values whose guards must hold for lane 0's value to determine the others'.
+        Names of the values whose guards must hold for lane 0's value to determine the other lanes' values.
     """
 
     stride: int | None
@@ -40,12 +40,12 @@ class LaneShape(NamedTuple):
 
     @property
     def uniform(self) -> bool:
-        """Whether it is the same in all active lanes."""
+        """Whether the value is the same in all active lanes."""
         return self.stride == 0
 
     @property
     def varying(self) -> bool:
-        """Whether it needs a vector."""
+        """Whether the value needs a vector."""
         return self.stride is None
 
 

@@ -8,7 +8,7 @@ from .shape_solver import LaneShapes
 
 __all__ = ["alive_across_barriers"]
 
-# Instructions that LLVM would recompute after a coroutine's suspension; it keeps the results of all others.
+# Instructions that LLVM recomputes after a coroutine resumes; it saves the results of all others.
 _COMPUTED_ANEW = BINARY | CASTS | {"select", "fneg", "insertelement", "shufflevector", "extractelement"}
 _LAST = 1 << 30  # a phi uses its values at the end of a block
 
@@ -18,9 +18,9 @@ _Place = tuple[int, int]
 def alive_across_barriers(analysis: LaneShapes) -> frozenset[str]:
     """Return the names of the varying values that are used after a barrier that follows their definition.
 
-    A use after the loop that defines the value does not count: it reads the variable in which the value leaves the
-    loop. Nor does a value that depends only on the lane's index: LLVM folds it to a constant, and a shuffle by
-    constants to the cheapest instructions.
+    Uses after the loop that defines the value do not count, as they read the variable in which the value leaves the
+    loop. Values that depend only on the lane's index do not count either: LLVM folds them to constants, and a
+    shuffle by constants to the cheapest instructions.
     """
     flow = analysis.flow
     rank = {label: i for i, label in enumerate(flow.line())}

@@ -1,6 +1,6 @@
 """Control flow: reverse postorder, dominators, natural loops, control equivalence.
 
-A function is accepted if its flow is reducible: every cycle has one header, which dominates it.
+The flow must be reducible: every cycle has one header, which dominates it.
 """
 
 from __future__ import annotations
@@ -156,17 +156,17 @@ class ControlFlow:
                 loop.exits += [(label, t) for t in self.successors[label] if t not in loop.body]
 
     def dominates(self, a: str, b: str) -> bool:
-        """Return whether every path to b goes through a."""
+        """Return whether a dominates b: every path to b goes through a."""
         while self.number[b] > self.number[a]:
             b = self.idom[b]
         return a == b
 
     def inside_loop(self, header: str | None, label: str) -> bool:
-        """Return whether a block is in a loop; every block is in None, the function."""
+        """Return whether a block is in a loop; None stands for the whole function."""
         return header is None or label in self.loops[header].body
 
     def outer(self, label: str) -> str | None:
-        """Return the loop around a block; for a header, the loop around its loop."""
+        """Return the innermost loop around a block; for a header, the loop around its own loop."""
         return self.loops[label].parent if label in self.loops else self.inner[label]
 
     def around(self, label: str) -> Iterator[str]:
@@ -193,7 +193,7 @@ class ControlFlow:
     # ---- Control equivalence, in one iteration of a loop.
 
     def equivalent(self, label: str) -> str | None:
-        """Return the nearest dominator all of whose lanes reach a block in the same iteration, or None."""
+        """Return the nearest dominator whose lanes all reach a block in the same iteration, or None."""
         level = self.outer(label)
         after = self._postdominators(level)
         a = label
@@ -206,7 +206,7 @@ class ControlFlow:
         return None
 
     def _postdominators(self, level: str | None) -> _Tree:
-        """Return the tree of one iteration: each block is below the nearest block that all its paths pass."""
+        """Return the postdominator tree of one iteration."""
         known = self._trees.get(level)
         if known is not None:
             return known
@@ -241,7 +241,7 @@ class ControlFlow:
         return found or self._past(level, back)
 
     def _past(self, level: str | None, headers: list[str]) -> list[str]:
-        """Return where lanes that go back into these inner loops end up: at the loops' exit targets."""
+        """Return where lanes that re-enter these inner loops end up: the loops' exit targets."""
         found, entered = [], set(headers)
         while headers:
             for source, target in self.loops[headers.pop()].exits:
@@ -266,19 +266,19 @@ class _Tree:
         self._depth = {_END: 0}
 
     def add(self, label: str, targets: list[str]) -> None:
-        known = [target if target in self._above else _END for target in targets]  # _END is the weakest result
+        known = [target if target in self._above else _END for target in targets]  # _END is the root of the tree
         above = known[0]
         for target in known[1:]:
             while above != target:
                 if self._depth[above] < self._depth[target]:
-                    target = self._above[target]  # noqa: PLW2901  (two fingers that climb)
+                    target = self._above[target]  # noqa: PLW2901  (two fingers climb the tree)
                 else:
                     above = self._above[above]
         self._above[label] = above
         self._depth[label] = self._depth[above] + 1
 
     def dominates(self, a: str, b: str) -> bool:
-        """Return whether every path from b passes through a."""
+        """Return whether a postdominates b: every path from b passes through a."""
         while self._depth[b] > self._depth[a]:
             b = self._above[b]
         return a == b

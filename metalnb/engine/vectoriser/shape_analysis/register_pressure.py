@@ -1,4 +1,4 @@
-"""Count the vector registers that a kernel's values take where most are live; values that do not fit are spilled."""
+"""Estimate the register pressure of a kernel in vector registers; values that do not fit are spilled."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from .shape_solver import LaneShapes
 
 __all__ = ["live_bits"]
 
-_CONDITION = 32  # bits of a condition's lane where there are no mask registers
+_CONDITION = 32  # bits per lane of a condition, without mask registers
 
 
 def live_bits(analysis: LaneShapes, *, masks: bool) -> int:
-    """Return the bits of a thread's varying values at the point of the text where most are live.
+    """Return the bits of a thread's live varying values at the point of highest pressure.
 
     Uniform and strided values do not count, as they are scalars. Nor do pointers, which rarely stay in a register.
 
@@ -53,7 +53,7 @@ def live_bits(analysis: LaneShapes, *, masks: bool) -> int:
 
 
 def _into_phis(analysis: LaneShapes, label: str, sizes: dict[str, int]) -> set[str]:
-    """Return the values that the phis of a block's successors take from it."""
+    """Return the values that phis in a block's successors read from the block."""
     return {
         operand.text
         for target in analysis.flow.successors[label]

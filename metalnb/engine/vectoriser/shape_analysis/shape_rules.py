@@ -1,4 +1,4 @@
-"""The rules of shapes: for each opcode, from the operands' shapes to the result's."""
+"""Shape rules: for each opcode, compute the result's shape from the operands' shapes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LARGEST_STRIDE = 1 << 16  # for an index that a guard checks for wrapping
 
 @dataclass(frozen=True, slots=True)
 class ShapeFacts:
-    """The facts that hold for an entire function.
+    """Facts about an entire function.
 
     Attributes
     ----------
@@ -43,7 +43,7 @@ class ShapeFacts:
 
 
 class Known(NamedTuple):
-    """An instruction, and what is known about its operands."""
+    """An instruction and the facts about its operands."""
 
     facts: ShapeFacts
     made: IRInstruction
@@ -84,7 +84,7 @@ def _linear(known: Known, stride: int, align: int, flags: int = 0) -> LaneShape:
 
 
 def _flags(known: Known) -> int:
-    """Return the readings, unsigned or signed, in which an operation wraps in no active lane."""
+    """Return the interpretations, unsigned or signed, in which an operation wraps in no active lane."""
     flags = (UNSIGNED if "nuw" in known.made.flags else 0) | (SIGNED if "nsw" in known.made.flags else 0)
     for shape in known.shapes:
         flags &= shape.tight
@@ -156,7 +156,7 @@ def _and(known: Known) -> LaneShape:
         return VARYING
     span = span_of(a.stride, known.width)
     low = mask & (span - 1)
-    if low == span - 1:  # keeps all bits in which lanes differ
+    if low == span - 1:  # the mask keeps all bits in which lanes differ
         return LaneShape(a.stride, a.align, BOTH)
     if low & (low + 1) or a.stride % (low + 1):
         return VARYING
@@ -173,7 +173,7 @@ def _or(known: Known) -> LaneShape:
 
 
 def _above(known: Known) -> LaneShape:
-    """Return the shape of ``or`` or ``xor`` with a number without set bits where lanes differ."""
+    """Return the shape of ``or`` or ``xor`` with a number that has no bits set where lanes differ."""
     a, b = known.shapes
     other = known.constant(1)
     if not a.stride or known.made.type.kind != "integer":
@@ -222,7 +222,7 @@ def _same(known: Known) -> LaneShape:
 
 
 def _kept(known: Known, shape: LaneShape) -> LaneShape:
-    """Return a shape that is tight only by its alignment, so that widening need not look at the operands."""
+    """Return a shape that is tight by alignment alone, so that widening need not inspect the operands."""
     return shape._replace(tight=BOTH if shape.uniform or is_aligned(shape, known.width) else 0)
 
 
@@ -255,7 +255,7 @@ def _compare(known: Known) -> LaneShape:
 
 
 def steps_of(made: IRInstruction, layout: MemoryLayout) -> tuple[int, list[tuple[int, int]]]:
-    """Return a ``getelementptr`` as a constant offset, and the operand and factor of each index that is not constant.
+    """Split a ``getelementptr`` into a constant offset, and the operand and factor of each variable index.
 
     Returns
     -------
@@ -322,7 +322,7 @@ def _varying(known: Known) -> LaneShape:
 
 
 def _is_active(known: Known) -> bool:
-    """Return whether a shuffle reads the first active lane, by a ballot of the same block."""
+    """Return whether a shuffle reads the first active lane, found by a ballot in the same block."""
     definitions = known.facts.definitions
     lane = definitions.get(known.made.operands[1].text)
     if lane is None or not lane.word.startswith("llvm.cttz"):

@@ -1,4 +1,4 @@
-"""Find the shape of each value in a function: an optimistic fixed point over its flow and its divergence."""
+"""Find the shape of each value in a function: an optimistic fixed point over control flow and divergence."""
 
 from __future__ import annotations
 
@@ -67,11 +67,11 @@ class LaneShapes:
         return self._shapes.get(name, UNIFORM)
 
     def of_position(self, name: str) -> LaneShape:
-        """Return the shapes of a thread's positions, by the call that returns each."""
+        """Return the shapes of a thread's positions, by the call that returns them."""
         return self._facts.given[name]
 
     def at(self, text: str, label: str) -> LaneShape:
-        """Return an operand's shape in a block: a value that leaves a divergent loop is varying after it."""
+        """Return an operand's shape in a block; a value that leaves a divergent loop is varying after it."""
         found = self._at(text, label)
         return VARYING if found is None else found
 
@@ -95,7 +95,7 @@ class LaneShapes:
         return len(set(last.targets)) > 1 and not self.at(last.operands[0].text, label).uniform
 
     def leave_together(self, source: str, target: str) -> bool:
-        """Return whether lanes go from one block to another without leaving a loop in different iterations."""
+        """Return whether the path between two blocks leaves no divergent loop."""
         for header in self.flow.around(source):
             if target in self.flow.loops[header].body:
                 break
@@ -104,10 +104,10 @@ class LaneShapes:
         return True
 
     def arrive_together(self, source: str, target: str) -> bool:
-        """Return whether all lanes that reach a block at the same time come along a single edge, if it is this one."""
+        """Return whether lanes that take this edge to a block never arrive together with lanes from another edge."""
         return target not in self.divergence.joins and self.leave_together(source, target)
 
-    # ---- The fixed point: values start unknown and only descend: strided to varying, loops to divergent.
+    # ---- The fixed point: values start unknown and only descend, from strided to varying; loops, to divergent.
 
     def _solve(self) -> None:
         while True:
@@ -149,7 +149,7 @@ class LaneShapes:
         return RULES[made.opcode](Known(self._facts, made, shapes))
 
     def _phi(self, made: IRInstruction, label: str) -> LaneShape | None:
-        """Return a phi's shape: its values' common shape if lanes do not come from different predecessors."""
+        """Return a phi's shape: the common shape of its values unless lanes arrive from different predecessors."""
         found: LaneShape | None = None
         values = set()
         for operand, source in zip(made.operands, made.targets, strict=True):

@@ -1,4 +1,4 @@
-"""Atomic operations: lane by lane, or reduced first if all lanes update one address and the result is unused."""
+"""Atomic operations, lane by lane; reduced first if all lanes update one address and the result is unused."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def _each(body: FunctionBody, made: IRInstruction, *, used: bool) -> None:
 
 
 def _replaced(made: IRInstruction, scalars: Sequence[str]) -> str:
-    """Return an instruction's text with these operands, in the order of the text."""
+    """Return an instruction with these operands, in their order in the text."""
     text = made.text
     at = 0
     for operand, scalar in zip(made.operands, scalars, strict=True):
@@ -77,7 +77,7 @@ def _replaced(made: IRInstruction, scalars: Sequence[str]) -> str:
 
 
 def in_threadgroup(body: FunctionBody, operand: Operand) -> bool:
-    """Return whether an address is in threadgroup memory: one core runs all of a threadgroup's threads."""
+    """Return whether an address is in threadgroup memory, which only one core accesses."""
     name = operand.text
     while (definition := body.analysis.definitions.get(name)) is not None:
         if definition.opcode == "call":

@@ -1,4 +1,4 @@
-"""Barriers: a SIMD-group is a coroutine that suspends at each of them (LLVM, "Coroutines in LLVM").
+"""Barriers: a SIMD-group is a coroutine that suspends at each barrier (LLVM, "Coroutines in LLVM").
 
 All SIMD-groups of a threadgroup run to their first barrier, one after another, then each to its next. LLVM splits the
 function at the barriers and keeps the values alive across them in a frame. This is pocl's loop over work-items between
@@ -26,7 +26,7 @@ def suspend(emitter: Emitter) -> None:
 
 
 def begun(emitter: Emitter) -> None:
-    """Write a coroutine's start: its frame is the next one in ``%frames``; the coroutine ends if there is no room."""
+    """Write a coroutine's start: take the next frame in ``%frames``, or end the coroutine if none is left."""
     emitter.declare("llvm.coro.id", "token", "i32", "ptr", "ptr", "ptr")
     emitter.declare("llvm.coro.size.i64", "i64")
     emitter.declare("llvm.coro.begin", "ptr", "token", "ptr")

@@ -50,7 +50,7 @@ def in_range(body: FunctionBody, branch: IRInstruction, holds: str) -> tuple[str
 
 
 def holds_for_all(body: FunctionBody, condition: str) -> str:
-    """Return whether a check's condition holds for all active lanes and, if evenly spaced, for those between."""
+    """Return whether a check's condition holds for all active lanes, and between them if they are evenly spaced."""
     emitter = body.emitter
     if body.shape(condition).uniform:
         return body.scalar(condition)
@@ -65,9 +65,9 @@ def _failing(body: FunctionBody, holds: str) -> str:
 
 
 def _ends_fit(body: FunctionBody, condition: str) -> str:
-    """Write the test that the first and the last index are below a limit; return "" for any other condition.
+    """Test that the first and the last index are below a limit; return "" for any other condition.
 
-    The limits of checks are at most half of their type's range, so the two are not on different sides of a wrap.
+    The limits are at most half of their type's range, so neither index can have wrapped past the other.
     """
     made = body.analysis.definitions.get(condition)
     if made is None or made.opcode != "icmp" or made.word != "ult":
@@ -86,7 +86,7 @@ def _ends_fit(body: FunctionBody, condition: str) -> str:
 
 
 def record_fault(body: FunctionBody, made: IRInstruction) -> None:
-    """Record the fault of the first active lane (runtime/lanes.c). No other code here accesses that memory."""
+    """Record the fault of the first active lane (runtime/lanes.c). No other code in the kernel accesses that memory."""
     watch, check, offset = made.operands
     emitter, bits = body.emitter, f"i{body.width}"
     lane = emitter.call(f"llvm.cttz.{bits}", bits, (bits, emitter.bits(body.mask)), ("i1", "true"))

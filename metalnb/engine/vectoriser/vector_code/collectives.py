@@ -83,7 +83,7 @@ def _shuffle(body: FunctionBody, made: IRInstruction) -> None:
             body.define_scalar(made, _of_lane(body, made))
         return
     vector, lanes = body.vector(value.text, value.type), emitter.lanes(value.type)
-    # A lane that is inactive or does not exist yields the caller's own value.
+    # A shuffle from an inactive or missing lane returns the caller's own value.
     if body.shape(which.text).uniform:
         lane = body.scalar(which.text)
         exists = emitter.op(f"icmp ult i32 {lane}, {_GROUP}")
@@ -109,7 +109,7 @@ def _shuffle(body: FunctionBody, made: IRInstruction) -> None:
 
 
 def _picked(body: FunctionBody, kind: IRType, vector: str, numbers: Sequence[int]) -> str:
-    """Return each lane's value of a lane whose number is a constant, or its own."""
+    """Shuffle from a lane with a constant number; a lane whose source is inactive keeps its own value."""
     emitter = body.emitter
     picked = [number if number < _GROUP else lane for lane, number in enumerate(numbers)]
     there = emitter.shuffled(kind, vector, "poison", picked)
@@ -130,7 +130,7 @@ def _of_lane(body: FunctionBody, made: IRInstruction) -> str:
 
 
 def permuted(body: FunctionBody, kind: IRType, vector: str, lane: str) -> str:
-    """Return each lane's value of another lane, by its number modulo 32."""
+    """Return for each lane the value of another lane, by its number modulo 32."""
     emitter = body.emitter
     if kind.bits == 32:
         return _permuted_words(body, vector, lane)
@@ -159,7 +159,7 @@ def _permuted_words(body: FunctionBody, vector: str, lane: str) -> str:
 
 
 def _by_eights(body: FunctionBody, vector: str, lane: str) -> str:
-    """Pick from 8 words at a time (AVX2's ``vpermd``), then between those by the index's higher bits."""
+    """Permute 8 words at a time (AVX2's ``vpermd``), then select among the results by the index's higher bits."""
     emitter = body.emitter
     op, part = emitter.op, "<8 x i32>"
     sources, indices = (

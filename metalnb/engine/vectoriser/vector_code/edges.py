@@ -23,7 +23,7 @@ class FlowVariables:
     arriving : dict
         By block, the mask of the lanes that have reached it.
     going_on : dict
-        By a loop's header, the lanes of the next iteration: a mask, or a bit if it is all lanes or none.
+        By a loop's header, the lanes of the next iteration: a mask, or a bit if all lanes continue or none.
     phis : dict
         By a phi's name, its variables.
     """
@@ -51,7 +51,7 @@ class Edge:
 
     @property
     def _mask(self) -> str:
-        """Return the lanes that take it."""
+        """Return the mask of the lanes that take the edge."""
         if not self._known_mask:
             emitter = self._body.emitter
             mask = self._body.masks[self._source]
@@ -61,7 +61,7 @@ class Edge:
         return self._known_mask
 
     def write(self) -> None:
-        """Write the lanes that take it, and the values of the phis at its target."""
+        """Write code that records which lanes take the edge, and sets the phis at its target."""
         stores = []
         for made in self._flow.function.blocks[self._target]:
             if made.opcode != "phi":
@@ -76,13 +76,13 @@ class Edge:
             self._go_on()
         elif self._target in self._variables.arriving:
             self._arrive(self._mask)
-        for store in stores:  # after all are computed: one phi's value may be another's old value
+        for store in stores:  # only now: one phi's new value may be another's old value
             self._body.emitter.do(store)
 
     def _at_the_end(self, stores: list[str]) -> None:
-        """Write, after a branch, the values that all lanes take out of a loop in its last iteration.
+        """Write a branch that stores a loop's results only when all lanes leave it.
 
-        Selected by the condition, they would be computed and kept in registers in each iteration.
+        Selecting them by the condition would compute them and hold them in registers in every iteration.
         """
         arrives = self._target in self._variables.arriving
         if not stores and not arrives:
@@ -99,7 +99,7 @@ class Edge:
         emitter.label(no)
 
     def _arrive(self, mask: str) -> None:
-        """Add lanes to those that have reached the block."""
+        """Add lanes to the mask of those that have reached the target."""
         emitter, slot = self._body.emitter, self._variables.arriving[self._target]
         joined = emitter.either(emitter.op(f"load {emitter.mask}, ptr {slot}"), mask)
         emitter.do(f"store {emitter.mask} {joined}, ptr {slot}")
@@ -108,7 +108,7 @@ class Edge:
         """Add the lanes to the loop's next iteration."""
         emitter = self._body.emitter
         slot = self._variables.going_on[self._target]
-        # An edge out of an inner loop is taken by some lanes now and by others later.
+        # Lanes may take an edge out of an inner loop at different times.
         several = len(self._flow.loops[self._target].latches) > 1 or self._flow.inner[self._source] != self._target
         if self._target in self._body.analysis.divergence.loops:
             lanes = self._mask
@@ -127,7 +127,7 @@ class Edge:
         emitter.do(f"store i1 {taken}, ptr {slot}")
 
     def _values(self, made: IRInstruction, text: str) -> list[str]:
-        """Return the stores of a phi's values along this edge."""
+        """Return the stores that give a phi its value along this edge."""
         body, emitter, slots = self._body, self._body.emitter, self._variables.phis[made.result]
         alone = self._is_alone() or (self._leaves and self._together)
         if not body.analysis.of(made.result).varying:
@@ -147,7 +147,7 @@ class Edge:
         return found
 
     def _is_alone(self) -> bool:
-        """Return whether a phi's previous value is no longer needed, so that no blend is."""
+        """Return whether a phi's previous value is dead here, so that a plain store replaces a blend."""
         level = self._flow.inner[self._source]
         if self._back:
             return len(self._flow.loops[self._target].latches) == 1 and level == self._target

@@ -19,7 +19,7 @@ __all__ = ["FunctionBody", "KeptValue", "LaneValue"]
 class KeptValue:
     """The variables in which a value leaves a loop: a scalar, vectors, or both.
 
-    It may be uniform in the enclosing loop, and varying after that loop if lanes leave it in different iterations.
+    The value may be uniform in the enclosing loop, yet varying after it if lanes leave it in different iterations.
 
     Attributes
     ----------
@@ -37,7 +37,7 @@ class KeptValue:
 
 @dataclass(slots=True)
 class LaneValue:
-    """A value.
+    """A value of the vectorised function.
 
     Attributes
     ----------
@@ -49,7 +49,7 @@ class LaneValue:
     parts : list of str or None
         A vector for each scalar of the type; None until they are needed.
     mark : list of str or None
-        The position of its definition, so that its vector can be made there.
+        The position of its definition, where its vector can be inserted.
     """
 
     type: IRType
@@ -80,15 +80,15 @@ class FunctionBody:
     outside : dict
         The variables of values that leave a loop, by name.
     escaped : dict
-        Those values after they were read, by name and block.
+        Those values once read, by name and block.
     gathers : list of IRInstruction
-        Accesses that each lane makes separately.
+        Accesses made lane by lane.
     storage : dict of str to int
         The offset of each variable in the threadgroup's memory, by its slot's name.
     positions : dict of str to LaneValue
         The results of the calls that return a thread's position.
     rows : LaneShapes or None
-        The shapes in each short row of the lanes, where there are any (see `SimdForm`).
+        The shapes within each short row of lanes, if the form has short rows (see `SimdForm`).
     products : dict
         Both elements of each product of matrices, by its block and its operands.
     """
@@ -145,7 +145,7 @@ class FunctionBody:
         return found
 
     def _from_loop(self, text: str, found: LaneValue) -> LaneValue:
-        """Return a value that leaves a loop, from its variables."""
+        """Read a value that leaves a loop from its variables."""
         key = (text, self.current)
         known = self.escaped.get(key)
         if known is not None:
@@ -190,7 +190,7 @@ class FunctionBody:
         return self.parts(text, kind)[0]
 
     def _spread(self, found: LaneValue) -> list[str]:
-        """Make the vectors of a uniform or strided value at its definition."""
+        """Build the vectors of a uniform or strided value at its definition."""
         emitter, kind, at = self.emitter, found.type, found.mark
         if found.shape.stride:
             ramp = emitter.ramp("i64" if kind.kind == "pointer" else str(kind), found.shape.stride)
@@ -254,7 +254,7 @@ class FunctionBody:
         return {name: self.scalar(name) for name in made.names if name in self.values}
 
     def guard(self, text: str) -> str:
-        """Return the condition under which a value's scalar determines all lanes' values; an empty string for none."""
+        """Return the condition under which a value's scalar determines all lanes' values, or an empty string."""
         found = [self.guards[name] for name in sorted(self.shape(text).guards)]
         if not found:
             return ""

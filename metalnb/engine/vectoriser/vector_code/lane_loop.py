@@ -58,7 +58,7 @@ def by_lane(
 
 
 class _Column:
-    """A vector in memory, so that a lane's element can be read and written. A bool takes a byte there."""
+    """A vector in memory, whose elements lanes can read and write. A bool takes a byte there."""
 
     def __init__(self, body: FunctionBody, kind: IRType) -> None:
         self._emitter = body.emitter

@@ -1,6 +1,6 @@
-"""Addresses as sums of products, each of a constant that differs between lanes and of uniform numbers.
+"""Addresses as sums of products of per-lane constants and uniform numbers.
 
-In a kernel that works on tiles, a lane computes its row and column from its number, as in `p[lane / 8 * pitch + lane %
+In a kernel that works on tiles, a lane computes its row and column from its index, as in `p[lane / 8 * pitch + lane %
 8]`. Its distance from the start is then a known multiple of the pitch plus a known number of bytes, although the pitch
 itself is unknown.
 """
@@ -43,12 +43,12 @@ class UniformFactor(NamedTuple):
 
 
 Factors = tuple[UniformFactor, ...]
-# By the factors of each product, every lane's multiple of it, modulo 2^64. The product of no factors is 1.
+# Maps the factors of each product to every lane's multiple of it, modulo 2^64. The empty product is 1.
 LaneSum = dict[Factors, tuple[int, ...]]
 
 
 class _UnknownSum(Exception):
-    """A value is not known to be such a sum."""
+    """Raised if a value is not known to be such a sum."""
 
 
 def lane_sum(body: FunctionBody, text: str, kind: IRType) -> LaneSum | None:
@@ -67,13 +67,13 @@ def lane_sum(body: FunctionBody, text: str, kind: IRType) -> LaneSum | None:
 
 
 def lane_constants(body: FunctionBody, operand: Operand) -> tuple[int, ...] | None:
-    """Return the constant that each lane has, unsigned; None if lanes do not have constants."""
+    """Return each lane's constant, unsigned; None if a lane's value is not constant."""
     found = lane_sum(body, operand.text, operand.type)
     return None if found is None or any(found) else found.get((), (0,) * body.width)
 
 
 class _Reader:
-    """Reads one address. A number with fewer than 64 bits is unsigned, and its sum does not wrap."""
+    """Parses one address. A number with fewer than 64 bits is unsigned, and its sum does not wrap."""
 
     def __init__(self, body: FunctionBody) -> None:
         self._body = body
@@ -136,7 +136,7 @@ class _Reader:
         return {(factor,): (1,) * self._body.width}
 
     def _constants(self, operand: Operand) -> tuple[int, ...]:
-        """Return the constant that each lane has; None if lanes do not have constants."""
+        """Return each lane's constant; None if a lane's value is not constant."""
         found = self.sum_of(operand.text, operand.type)
         if any(found):
             raise _UnknownSum
@@ -160,7 +160,7 @@ class _Reader:
         return found
 
     def _by_bits(self, made: IRInstruction, bits: int) -> LaneSum:
-        """Return the result of a shift or mask of lanes' constants, added to a number without any of their bits."""
+        """Return a shift or mask of a sum whose per-lane constants share no bits with the rest."""
         given, other = made.operands
         a, b = self.sum_of(given.text, given.type), self._constants(other)
         counts = a.get((), (0,) * self._body.width)
@@ -204,7 +204,7 @@ def _signed(number: int, bits: int) -> int:
 
 
 def _apart(of: LaneSum, most: int) -> UniformFactor:
-    """Return the number to which lanes' constants, at most `most`, are added, if they share no bits."""
+    """Return the number to which per-lane constants of at most `most` are added, if they share no bits."""
     others = [(factors[0], counts) for factors, counts in of.items() if len(factors) == 1]
     if len(others) != len(of) - (() in of) or len(others) != 1:
         raise _UnknownSum

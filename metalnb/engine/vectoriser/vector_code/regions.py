@@ -1,11 +1,11 @@
 """Control flow: linearised blocks, each under its mask, nested by dominance.
 
 A block is written inside the region of its immediate dominator, after its predecessors, so that definitions precede
-uses. Its mask is that of a dominator all of whose lanes reach it, if there is one; that of its predecessor after a
-uniform branch, which stays a branch; otherwise a variable that its edges are or-ed into, and the region is skipped if
-that is empty. A loop continues while any lane does; blocks after a loop that one of its blocks dominates are written
-after the loop. Phis, the masks of leaving lanes, and values that leave a loop are variables in memory, which clang
-turns back into registers; everything else is plain SSA (linearisation: R. Karrenberg, S. Hack, "Whole-Function
+uses. Its mask is that of a dominator whose lanes all reach it, if there is one; after a uniform branch, which stays a
+branch, that of its predecessor; otherwise a variable into which its edges are or-ed, and the region is skipped if
+that is empty. A loop continues while any lane does. Blocks after a loop that are dominated by one of its blocks are
+written after the loop. Phis, the masks of leaving lanes, and values that leave a loop are variables in memory, which
+clang turns back into registers; everything else is plain SSA (linearisation: R. Karrenberg, S. Hack, "Whole-Function
 Vectorization", CGO 2011).
 
 Invariant: a block with uniform loads, calls, loops or branches never runs with an empty mask.
@@ -28,7 +28,7 @@ __all__ = ["Regions", "Watch"]
 Watch = Callable[[FunctionBody, IRInstruction], None]
 
 _LIGHT = 14  # operations that are cheaper to run under an empty mask than to jump over
-_ACCESS = 6  # operations that a vector load or store counts as
+_ACCESS = 6  # the cost of a vector load or store, in operations
 _ALWAYS_GUARDED = frozenset({"atomicrmw", "cmpxchg", "fence", "udiv", "sdiv", "urem", "srem"})
 
 
@@ -39,11 +39,11 @@ class Regions:
     ----------
     body : FunctionBody
     everyone : str
-        The mask of the existing lanes.
+        The mask of the lanes that exist.
     write : callable
         Writes one instruction.
     watch : callable or None
-        Called before each instruction except phis, including a block's last one.
+        Called before each instruction except phis, terminators included.
     waits : bool
         Whether there are barriers.
     """
@@ -58,7 +58,7 @@ class Regions:
         self._watch = watch
         self._flow = flow = body.analysis.flow
         self._equivalent = {label: flow.equivalent(label) for label in flow.order[1:]}
-        self._behind: dict[str, str] = {}  # by block, the one whose uniform branch is its only predecessor
+        self._behind: dict[str, str] = {}  # maps a block to its only predecessor, if that ends in a uniform branch
         self._kept = FlowVariables()
         self._conditions: dict[tuple[str, str], str] = {}
         self._make_variables()
@@ -105,7 +105,7 @@ class Regions:
     # ---- Regions.
 
     def _open(self, label: str) -> None:
-        """Write a block whose mask is known, and its entire region."""
+        """Write a block with a known mask, and its entire region."""
         if label in self._flow.loops:
             self._loop(label)
         else:
@@ -154,7 +154,7 @@ class Regions:
                 body.emitter.do(f"store {lanes} {held}, ptr {slot}")
 
     def _region(self, label: str) -> None:
-        """Write a region under its mask, after a branch if it must not run with an empty mask."""
+        """Write a region under its mask, behind a branch if it must not run with an empty mask."""
         body, emitter = self._body, self._body.emitter
         equivalent = self._equivalent[label]
         guard = ""
@@ -203,7 +203,7 @@ class Regions:
         return cost > _LIGHT
 
     def _sets_scalars(self, label: str) -> bool:
-        """Return whether a block sets a scalar variable, which no mask would prevent."""
+        """Return whether a block sets a scalar variable, which a mask cannot prevent."""
         analysis = self._body.analysis
         block = self._flow.function.blocks[label]
         for target in set(block[-1].targets):
@@ -215,7 +215,7 @@ class Regions:
         return any(made.result in self._body.outside and self._body.outside[made.result].scalar for made in block)
 
     def _prepare(self, labels: list[str]) -> None:
-        """Clear the variables of a region's blocks before any edge leads to them."""
+        """Clear the variables of a region's blocks before any edge reaches them."""
         emitter = self._body.emitter
         for label in labels:
             if label in self._kept.arriving:
@@ -257,7 +257,7 @@ class Regions:
             body.define_scalar(made, op(f"load {made.type}, ptr {slots[0]}"))
 
     def _keep(self, made: IRInstruction) -> None:
-        """Keep a value that leaves a loop; if other lanes have left before, only for the lanes active now."""
+        """Store a value that leaves a loop; if lanes leave in different iterations, only for the active lanes."""
         body, kept = self._body, self._body.outside[made.result]
         if kept.scalar:
             body.emitter.do(f"store {made.type} {body.values[made.result].scalar}, ptr {kept.scalar}")
@@ -277,7 +277,7 @@ class Regions:
     # ---- Edges.
 
     def _edges(self, label: str) -> None:
-        """Write the jump to where a block's lanes continue, and the values of the phis there."""
+        """Write the branch to where a block's lanes continue, and set the phis there."""
         last = self._flow.function.blocks[label][-1]
         self._body.current = label
         if last.opcode in {"ret", "unreachable"}:

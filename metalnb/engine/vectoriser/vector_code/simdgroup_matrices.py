@@ -1,9 +1,9 @@
 """Products of SIMD-group matrices (MSL 6.7). Each lane holds two elements of a matrix, adjacent in a row.
 
-An element of the product is the sum of eight products, of a row of the left matrix and a column of the right one. All
-lanes add one product at a time, in the order of the inner index, with a fused multiply-add of vectors. For each step, a
-lane's factor from the left matrix is an element of its own lane or of a close one, and those from the right matrix are
-the elements of two lanes, broadcast to all rows. So no shuffle crosses registers.
+Each element is the sum of eight products of a row of the left matrix and a column of the right one. All lanes add one
+product at a time, in the order of the inner index, with a vector fused multiply-add. At each step, a lane's factor from
+the left matrix is an element of its own lane or of a nearby one, and its factors from the right matrix are the elements
+of two lanes, broadcast to all rows, so that no shuffle crosses registers.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _HELPER = "metalnb_product"
 
 
 def _lane(row: int, pair: int) -> int:
-    """Return the lane that has a row's elements 2 `pair` and 2 `pair` + 1: Apple's layout."""
+    """Return the lane that holds a row's elements 2 `pair` and 2 `pair` + 1, in Apple's layout."""
     return (row & 4) << 2 | (pair & 2) << 2 | (row & 3) << 1 | pair & 1
 
 
@@ -35,7 +35,7 @@ _PAIRS = [lane >> 2 & 2 | lane & 1 for lane in range(_LANES)]
 
 
 def product_of_matrices(body: FunctionBody, made: IRInstruction) -> None:
-    """Write one of the two elements that a product gives a lane; the first call in a block writes both."""
+    """Write one of the two elements of a product that a lane holds; the first call in a block writes both."""
     which, *operands = made.operands
     key = (body.current, *(operand.text for operand in operands))
     found = body.products.get(key)
@@ -47,7 +47,7 @@ def product_of_matrices(body: FunctionBody, made: IRInstruction) -> None:
 
 def _product(body: FunctionBody, given: list[str]) -> tuple[str, str]:
     emitter, mask = body.emitter, body.mask
-    if mask != EVERY_LANE:  # Metal requires all lanes; the factors of an inactive lane count as 0
+    if mask != EVERY_LANE:  # Metal requires all lanes to be active; an inactive lane's factors count as 0
         factors, sums = given[:4], given[4:]
         chosen = f"select {emitter.mask} {mask}, {_VECTOR}"
         given = [*(emitter.op(f"{chosen} {x}, {_VECTOR} zeroinitializer") for x in factors), *sums]
@@ -72,7 +72,7 @@ def _written(emitter: Emitter, target: VectorTarget, given: list[str]) -> tuple[
 
 
 def _helper(outer: Emitter, target: VectorTarget) -> str:
-    """Return the text of a product as a function, for a machine on which the product takes many instructions."""
+    """Return the product as a function, for machines on which it takes many instructions."""
     emitter = Emitter(outer.width)
     emitter.declarations = outer.declarations
     first, second = _written(emitter, target, list(_GIVEN))

@@ -1,4 +1,4 @@
-"""Write LLVM's text: fresh names, marks for later insertion, variables in memory, declarations."""
+"""Write LLVM IR: fresh names, marks for later insertion, variables in memory, declarations."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _PREFIX = {"float": "f32", "double": "f64", "half": "f16", "bfloat": "bf16", "pt
 
 
 def mangled(kind: str) -> str:
-    """Return a scalar type's form in an intrinsic's name."""
+    """Return how an intrinsic's name spells a scalar type."""
     return "p0" if kind.startswith("ptr") else _PREFIX.get(kind, kind)
 
 
@@ -26,7 +26,7 @@ class Emitter:
         self._count = 0
 
     def lines(self) -> Iterator[str]:
-        """Yield the lines, the variables first."""
+        """Yield the lines, starting with the variables."""
         yield from self._slots
         for line in self._lines:
             if isinstance(line, str):
@@ -79,9 +79,9 @@ class Emitter:
         return name
 
     def address(self, slot: str) -> str:
-        """Return a variable's address for a vector of addresses, through empty assembly.
+        """Return a variable's address for use in a vector of addresses, passed through empty inline assembly.
 
-        LLVM would otherwise keep such a vector across a barrier, after which the variable may be on another stack.
+        Otherwise LLVM could keep that vector across a barrier, after which the variable may be on another stack.
         """
         return self.op(f'call ptr asm sideeffect "", "=r,0"(ptr {slot})')
 
@@ -111,7 +111,7 @@ class Emitter:
         """Return a vector with a scalar in each lane."""
         if text == "poison":
             return "poison"
-        if text in {"null", "zeroinitializer", "undef"}:  # not poison, which would spread further
+        if text in {"null", "zeroinitializer", "undef"}:  # not poison, which would spread
             return "zeroinitializer"
         if text[0] not in "%@" and "(" not in text:
             return f"splat ({kind} {text})"
@@ -126,14 +126,14 @@ class Emitter:
         bits = int(kind[1:])
         return "<" + ", ".join(f"{kind} {i * stride % (1 << bits)}" for i in range(self.width)) + ">"
 
-    # ---- Masks. They are combined by `select`, never by `and`, since an inactive lane's value may be poison.
+    # ---- Masks. `select` combines them, never `and`, since an inactive lane's value may be poison.
 
     def both(self, mask: str, condition: str) -> str:
-        """Return the lanes of a mask for which a condition holds."""
+        """Return a mask of the given lanes for which a condition holds."""
         return self.op(f"select {self.mask} {mask}, {self.mask} {condition}, {self.mask} zeroinitializer")
 
     def either(self, a: str, b: str) -> str:
-        """Return the lanes of two masks."""
+        """Return the union of two masks."""
         return self.op(f"or {self.mask} {a}, {b}")
 
     def bits(self, mask: str) -> str:
@@ -141,5 +141,5 @@ class Emitter:
         return self.op(f"bitcast {self.mask} {mask} to i{self.width}")
 
     def any(self, mask: str) -> str:
-        """Return whether a mask has any lane."""
+        """Return whether a mask is not empty."""
         return self.op(f"icmp ne i{self.width} {self.bits(mask)}, 0")

@@ -20,7 +20,7 @@ from .text_emitter import mangled
 
 __all__ = ["call"]
 
-# Intrinsics that take vectors element by element.
+# Elementwise intrinsics, which also accept vectors.
 _ELEMENTWISE = (
     "sqrt", "fma", "fmuladd", "floor", "ceil", "trunc", "rint", "nearbyint", "round", "roundeven", "fabs", "copysign",
     "minnum", "maxnum", "minimum", "maximum", "minimumnum", "maximumnum", "smin", "smax", "umin", "umax", "abs",
@@ -55,7 +55,7 @@ def call(body: FunctionBody, made: IRInstruction) -> None:
 
 
 def _fused(body: FunctionBody, made: IRInstruction) -> str:
-    """Write a fused multiply-add of scalars as one of vectors, where LLVM would call the C library."""
+    """Write a scalar fused multiply-add as a vector one, where LLVM would call the C library."""
     emitter = body.emitter
     x, y, z = (emitter.splat("float", body.scalar(operand.text)) for operand in made.operands)
     found = multiply_add(emitter, body.target, x, y, z)
@@ -105,7 +105,7 @@ def _intrinsic(body: FunctionBody, made: IRInstruction) -> None:
 
 
 def _elementwise(body: FunctionBody, made: IRInstruction, base: str, also: int = 0) -> None:
-    """Write an intrinsic on vectors; with ``also``, its name also contains its argument's type."""
+    """Write an intrinsic on vectors; with ``also``, its name contains the argument's type as well."""
     emitter, kind = body.emitter, made.type.element
     if in_float(body, base, kind):
         given = [body.parts(operand.text, operand.type) for operand in made.operands]

@@ -1,4 +1,4 @@
-"""A machine's properties for the vectoriser: the width of its registers, and what single instructions do."""
+"""The properties of a machine that the vectoriser depends on: register width, and what single instructions can do."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from .text_emitter import Emitter
 
 __all__ = ["VectorTarget", "by_register", "pin", "vector_target"]
 
-_WIDEST = 512  # bits: 8 lanes of 32 bits would leave half of such a register empty
+_WIDEST = 512  # bits; 8 lanes of 32 bits would leave half of such a register empty
 
 
 @dataclass(frozen=True, slots=True)
 class VectorTarget:
-    """A machine.
+    """The target machine.
 
     Attributes
     ----------
@@ -30,9 +30,9 @@ class VectorTarget:
     estimates : bool
         Whether it has AVX-512's estimates of 1 / x and 1 / sqrt(x), in registers of each size.
     halves : bool
-        Whether it computes with vectors of 16-bit floats: others convert them to floats and back.
+        Whether it has arithmetic on vectors of 16-bit floats; other machines convert to float and back.
     fuses : bool
-        Whether an instruction multiplies and adds, and rounds once.
+        Whether it has a fused multiply-add.
     """
 
     bits: int
@@ -45,16 +45,16 @@ class VectorTarget:
 
     @property
     def masks(self) -> bool:
-        """Whether conditions have their own registers."""
+        """Whether there are mask registers."""
         return self.register == "v"
 
     @property
     def avx2(self) -> bool:
-        """Whether it has only AVX2, which masks and permutes words of 32 and 64 bits, and nothing smaller."""
+        """Whether it has AVX2 but not AVX-512: it masks and permutes only words of 32 and 64 bits."""
         return self.bits == 256
 
     def lanes_for(self, live_bits: int) -> int:
-        """Return the best number of lanes for a kernel that may have any: 32, 16, or 8.
+        """Return the best number of lanes, 32, 16 or 8, for a kernel that may use any.
 
         If a thread's values exceed the registers, LLVM spills them; with fewer lanes each value takes fewer registers.
         With AVX2 a SHA-256 ran 2.6 times as fast in 8 lanes as in 32; but `gelu`, `exp` and an n-body kernel, up to
@@ -86,10 +86,10 @@ def vector_target(macros: str) -> VectorTarget:
 
 
 def pin(emitter: Emitter, machine: VectorTarget, kind: IRType, vector: str) -> str:
-    """Return a vector fixed at this point.
+    """Return a vector pinned at this point.
 
-    LLVM recomputes values that are live across a coroutine's suspension from operands that it keeps instead, and saves
-    a value where it is defined, which may be in a loop (CoroFrame, "rematerialization"). Empty assembly is neither
+    Across a coroutine's suspension, LLVM may save a value's operands and recompute the value, or save the value where
+    it is defined, which may be in a loop (CoroFrame, "rematerialization"). Empty assembly is neither
     recomputed nor moved, and costs nothing.
     """
     if kind.kind not in {"integer", "float"} or kind.bits not in {8, 16, 32, 64} or not vector.startswith("%"):
@@ -108,7 +108,7 @@ def pin(emitter: Emitter, machine: VectorTarget, kind: IRType, vector: str) -> s
 def by_register(
     emitter: Emitter, machine: VectorTarget, kind: str, bits: int, vector: str, one: Callable[[str, int], str],
 ) -> str:  # fmt: skip
-    """Apply a function of one register, which also receives its number of elements, to each register of a vector."""
+    """Apply a function to each register of a vector; it receives the register and its number of elements."""
     size = min(machine.bits // bits, emitter.width)
     made = [
         one(emitter.shuffled(kind, vector, "poison", range(first, first + size)), size)

@@ -19,8 +19,7 @@ _ABOVE_ONE = "splat (double 0x3FF0000000004000)"  # 1 + 2^-38
 def reciprocal_root(emitter: Emitter, target: VectorTarget, x: str) -> str:
     """Return 1 / sqrt(x) of floats, off by at most 1.05 units in the last place (measured over all significands).
 
-    For 0, infinity and NaN the estimate is the result. There the step's correction is NaN, which the comparison
-    replaces by a number.
+    For 0, infinity and NaN the estimate is the result: the correction is NaN there, and the comparison replaces it.
     """
     op, lanes = emitter.op, emitter.lanes("float")
     y = _estimated(emitter, target, "rsqrt14.ps", "float", x)

@@ -15,8 +15,8 @@ from .multiply_add import multiply_add
 
 __all__ = ["half_function", "in_float"]
 
-# Intrinsics on halves that LLVM would expand lane by lane, or into a library call for each lane, on a machine without
-# half-precision arithmetic. Computed in float and rounded to half, each has the same result; fma too, as LLVM does it.
+# Without half-precision arithmetic, LLVM would expand these intrinsics on halves lane by lane, or call a library
+# function per lane. Computed in float and rounded to half, each has the same result; LLVM computes fma this way, too.
 _WIDENED = frozenset({
     "sqrt", "fma", "floor", "ceil", "trunc", "rint", "nearbyint", "round", "roundeven", "minnum", "maxnum",
     "minimumnum", "maximumnum",
@@ -26,7 +26,7 @@ _HALF, _FLOAT = type_of("half"), type_of("float")
 
 
 def in_float(body: FunctionBody, base: str, kind: IRType) -> bool:
-    """Return whether an intrinsic is one on halves that is computed in float here."""
+    """Return whether an intrinsic operates on halves and is computed in float here."""
     return kind == _HALF and base in _WIDENED and not body.target.halves
 
 
@@ -46,7 +46,7 @@ def half_function(body: FunctionBody, base: str, operands: Sequence[str], flags:
 
 
 def _chosen_half(body: FunctionBody, relation: str, a: str, b: str) -> str:
-    """Write the maximum or minimum of two halves by comparing their bits; of a number and a NaN, the number.
+    """Write the maximum or minimum of two halves by comparing their bits; if one is NaN, the result is the other.
 
     If it were computed in float, clang's second pass would narrow it to halves again.
     """

@@ -1,6 +1,7 @@
-"""x y + z of floats, rounded once: one instruction, or a function of ours where the machine has none.
+"""Fused multiply-add of floats: one instruction, or a vector function where the machine has none.
 
-There LLVM calls the C library for each lane, and a kernel with a thousand of them takes a minute to compile.
+Without that function LLVM would call the C library for each lane, and a kernel with a thousand of them would take a
+minute to compile.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ def multiply_add(emitter: Emitter, target: VectorTarget, x: str, y: str, z: str,
 
 
 def _function(emitter: Emitter) -> str:
-    """Return the text of the function: `$h_fma` of remainders.h."""
+    """Return the function's IR: `$h_fma` of remainders.h on vectors."""
     lanes, wide, bits, mask = emitter.lanes("float"), emitter.lanes("double"), emitter.lanes("i64"), emitter.mask
     return f"""define internal {lanes} @{_NAME}({lanes} %x, {lanes} %y, {lanes} %z) #2 {{
   %a = fpext {lanes} %x to {wide}

@@ -1,4 +1,4 @@
-"""Divisions: exact integer division by way of floating point, and division by a square root."""
+"""Divisions: exact integer division through floating point, and division by a square root."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ def quotient_of(
 ) -> str:  # fmt: skip
     """Return the quotient of integers of at most 32 bits, ``sign`` being "s" or "u".
 
-    A quotient that is not an integer is at least 1 / b below the next integer, a relative distance of 1 / a. So it is
-    exact to round it to a double before truncating, and to multiply by a reciprocal that is too large by 2^-37.
+    A quotient that is not an integer is at least 1 / b below the next integer, a relative distance of 1 / a. Rounding
+    it to a double before truncating is therefore exact, as is multiplying by a reciprocal that is too large by 2^-37.
     """
     op, lanes, wide = emitter.op, emitter.lanes(kind), emitter.lanes("double")
     x, y = (op(f"{sign}itofp {lanes} {v} to {wide}") for v in (a, b))

@@ -1,8 +1,8 @@
 """Unsigned differences of 64 bits, |x - y|, written so that LLVM does not recognise them.
 
-LLVM 22 recognises them in a comparison with two subtractions, and in a maximum minus a minimum. Where a processor has
-no instruction for it, and x - y is known not to wrap in some lanes, it takes that difference as signed and returns the
-absolute value: wrong from 2^63 on (`TargetLowering::expandABD`).
+LLVM 22 recognises them in a comparison with two subtractions, and in a maximum minus a minimum. On a processor without
+an instruction for it, if x - y is known not to wrap in some lanes, LLVM treats the difference as signed and takes its
+absolute value, which is wrong from 2^63 on (`TargetLowering::expandABD`).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _Pair = tuple[tuple[Operand, Operand], bool]
 
 
 def _chosen(body: FunctionBody, made: IRInstruction) -> _Pair | None:
-    """Return x and y of ``x > y ? x - y : y - x``, and whether it is so, or with the results exchanged."""
+    """Return x and y of ``x > y ? x - y : y - x``, and whether the results are in this order or exchanged."""
     known = body.analysis.definitions
     test, one, other = (known.get(operand.text) for operand in made.operands)
     if test is None or one is None or other is None:
@@ -54,7 +54,7 @@ def _chosen(body: FunctionBody, made: IRInstruction) -> _Pair | None:
 
 
 def _from_extremes(body: FunctionBody, made: IRInstruction) -> _Pair | None:
-    """Return x and y of ``max(x, y) - min(x, y)``, and whether it is so, or the other extreme minus this one."""
+    """Return x and y of ``max(x, y) - min(x, y)``, and whether the operands are in this order or exchanged."""
     high, low = (body.analysis.definitions.get(operand.text) for operand in made.operands)
     if high is None or low is None or high.opcode != "call" or low.opcode != "call":
         return None

@@ -1,4 +1,4 @@
-"""Operations on values: one scalar instruction if the result is uniform or strided, vector instructions otherwise."""
+"""Operations: one scalar instruction if the result is uniform or strided, vector instructions otherwise."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def operate(body: FunctionBody, made: IRInstruction) -> None:
 
 
 def _strided(body: FunctionBody, made: IRInstruction) -> None:
-    """Compute lane 0's value. It must be right even if lane 0 is inactive, so it must not be poison."""
+    """Compute lane 0's value, which must be correct, and so not poison, even if lane 0 is inactive."""
     shape = body.analysis.of(made.result)
     if made.opcode in {"zext", "sext"} and not shape.guards:
         scalar = _widened(body, made.operands[0].text, made.operands[0].type, made)
@@ -53,7 +53,7 @@ def _strided(body: FunctionBody, made: IRInstruction) -> None:
 
 
 def _unflagged(body: FunctionBody, made: IRInstruction) -> str:
-    """Return an instruction's scalar text without the flags that would make poison."""
+    """Return a scalar instruction without the flags that could produce poison."""
     text = made.renamed(body.names(made))
     if made.opcode == "or" and "disjoint" in made.flags:
         text = "add" + text[2:]
@@ -66,8 +66,8 @@ def _unflagged(body: FunctionBody, made: IRInstruction) -> str:
 def _widened(body: FunctionBody, text: str, kind: IRType, cast: IRInstruction) -> str:
     """Return lane 0's value as a 64-bit number, widened where it cannot wrap.
 
-    If ``nuw`` or ``nsw`` promise that no active lane wraps, an inactive lane 0 still may: then the operands are widened
-    in place of the result.
+    ``nuw`` and ``nsw`` promise that no active lane wraps, but an inactive lane 0 may; then the operands are widened
+    instead of the result.
     """
     shape = body.shape(text)
     definition = body.analysis.definitions.get(text)
@@ -93,7 +93,7 @@ def _no_wrap(body: FunctionBody, made: IRInstruction, stride: int) -> str:
 
 
 def _vectors(body: FunctionBody, made: IRInstruction) -> list[str]:
-    """Compute a guarded value's vector from its operands' vectors, which is right whether or not the guards hold."""
+    """Compute a guarded value's vector from its operands' vectors, correct whether or not the guards hold."""
     emitter = body.emitter
     if made.opcode in BINARY:
         a, b = (body.vector(o.text, o.type) for o in made.operands)
@@ -278,7 +278,7 @@ def _shuffle_mask(text: str, count: int) -> list[int | None]:
 
 
 def field_span(layout: MemoryLayout, kind: IRType, indices: tuple[int, ...]) -> tuple[int, int]:
-    """Return a field's range of an aggregate's scalars: the first, and how many."""
+    """Return a field's range among an aggregate's scalars: the first, and the number of them."""
     first = 0
     for index in indices:
         whole = layout.resolved(kind)

@@ -9,7 +9,7 @@ from ..function_body import FunctionBody
 
 __all__ = ["address"]
 
-_SCALED = frozenset({1, 2, 4, 8})  # bytes by which a gather instruction can multiply an index
+_SCALED = frozenset({1, 2, 4, 8})  # scale factors of a gather instruction, in bytes
 
 
 def address(body: FunctionBody, made: IRInstruction) -> None:
@@ -48,7 +48,7 @@ def _scalar(body: FunctionBody, made: IRInstruction, scale: int) -> str:
 
 
 def _vector(body: FunctionBody, made: IRInstruction, scale: int) -> str:
-    """Return all lanes' addresses; if possible as a scalar base and a vector of indices, which suits gathers."""
+    """Return all lanes' addresses, if possible as a scalar base plus a vector of indices, which suits gathers."""
     op, lanes = body.emitter.op, body.emitter.lanes
     offset, steps = steps_of(made, body.analysis.layout)
     base = made.operands[0]
@@ -74,7 +74,7 @@ def _vector(body: FunctionBody, made: IRInstruction, scale: int) -> str:
 def _indexed(body: FunctionBody, made: IRInstruction, which: int, size: int, offset: int) -> str:
     """Return a scalar base with one vector of indices.
 
-    A gather instruction's index is signed, so for 32 unsigned bits 2^31 is moved from the index to the base.
+    A gather's index is signed, so for an unsigned 32-bit index 2^31 moves from the index to the base.
     """
     op, lanes = body.emitter.op, body.emitter.lanes
     operand = made.operands[which]

@@ -1,8 +1,8 @@
-"""Memory accesses under a mask, in the machine's best form.
+"""Memory accesses under a mask, in the fastest form that the machine has.
 
-AVX-512 masks every access. On other machines LLVM writes a branch per lane for accesses that cannot be masked, which
-takes seconds to compile and is slow. There an inactive lane of a gather or scatter accesses dummy memory, and a stretch
-of memory is accessed at once if all lanes are active, otherwise lane by lane in a function.
+AVX-512 masks every access. Elsewhere LLVM expands an access that cannot be masked into a branch per lane, which is slow
+and takes seconds to compile. So on other machines an inactive lane of a gather or scatter accesses dummy memory, and a
+stretch of memory is accessed at once if all lanes are active, and otherwise lane by lane in a function.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _NOWHERE, _COPY = "metalnb_nowhere", "metalnb_copy_lanes"
 _WORDS = (4, 8)  # bytes of elements that AVX2 masks
 _MOST_LANES = 32
 
-# The memory that inactive lanes read; and a copy of active lanes' elements, whose first bytes are `step` bytes apart.
+# Memory for inactive lanes to read, and a function that copies active lanes' elements, `step` bytes apart.
 _HELPERS = {
     _NOWHERE: f"@{_NOWHERE} = internal constant [8 x i64] zeroinitializer, align 64",
     _COPY: f"""define internal void @{_COPY}(ptr %to, ptr %from, i32 %mask, i64 %step, i64 %bytes) #2 {{
@@ -63,7 +63,7 @@ class Stretch:
     Attributes
     ----------
     step, count : int
-        The elements from lane to lane, and the number of them that a lane has.
+        The distance from lane to lane, and the elements per lane.
     size, alignment : int
         Bytes of an element.
     """
@@ -184,7 +184,7 @@ def store_stretch(body: FunctionBody, element: str, vector: str, pointer: str, s
 
 
 def _wide_mask(body: FunctionBody, stretch: Stretch) -> str:
-    """Return the mask of a stretch of memory, repeated for each lane's elements."""
+    """Return the mask of a stretch of memory, with each lane's bit repeated for its elements."""
     if stretch.step == 1:
         return body.mask
     picked = [lane if i < stretch.count else body.width for lane in range(body.width) for i in range(stretch.step)]
@@ -202,7 +202,7 @@ def all_active(body: FunctionBody) -> str:
 
 
 def _unmasked_load(body: FunctionBody, element: str, pointer: str, stretch: Stretch) -> str:
-    """Load all lanes' stretch, but nothing after the last lane's elements, which may not be mapped."""
+    """Load a stretch for all lanes, but nothing past the last lane's elements, which may not be mapped."""
     emitter = body.emitter
     size, beyond = emitter.width * stretch.step, stretch.step - stretch.count
     if not beyond:

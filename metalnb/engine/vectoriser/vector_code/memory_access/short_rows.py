@@ -1,8 +1,8 @@
 """Addresses with a constant stride in each short row of a SIMD-group, but not from row to row.
 
-In a threadgroup of 16 x 16 threads a SIMD-group has two rows of 16 lanes. What `LaneShapes` finds for 16 lanes that are
-neighbours along x holds for each of them. An inactive lane's address is arbitrary, so a row's first lane determines the
-row only if all lanes are active.
+In a threadgroup of 16 x 16 threads a SIMD-group has two rows of 16 lanes. The shapes that `LaneShapes` finds for 16
+neighbours along x hold in each row. An inactive lane's address is arbitrary, so a row's first lane determines the row
+only if all lanes are active.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class RowAddresses:
                 self.condition = body.emitter.op(f"and i1 {self.condition}, {held}")
 
     def _guard(self, name: str) -> list[str]:
-        """Return, for each row, whether an index does not wrap in it before it is widened, tested at the row's ends."""
+        """Return, per row, the condition that an index does not wrap before it is widened, tested at the row's ends."""
         body, op = self._body, self._body.emitter.op
         assert body.rows is not None  # noqa: S101
         made = body.analysis.definitions[name]
@@ -60,7 +60,7 @@ class RowAddresses:
         return held
 
     def of_lane(self, lane: int) -> str:
-        """Return a lane's address, from its row's first one."""
+        """Return a lane's address, from the first address in its row."""
         op, first = self._body.emitter.op, lane // self._row * self._row
         found = op(f"extractelement {self._body.emitter.lanes('ptr')} {self._vector}, i64 {first}")
         return op(f"getelementptr i8, ptr {found}, i64 {(lane - first) * self.stride}") if lane > first else found
@@ -98,7 +98,7 @@ class RowAddresses:
 
 
 def row_addresses(body: FunctionBody, pointer: str, kind: IRType, strides: Sequence[int] = ()) -> RowAddresses | None:
-    """Return the addresses of an access by rows; None if a better form is known, or no constant stride.
+    """Return the addresses of an access by rows; None if there is a better form or no constant stride.
 
     Parameters
     ----------

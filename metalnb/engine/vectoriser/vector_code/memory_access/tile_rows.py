@@ -1,4 +1,4 @@
-"""Accesses of a tile: the lanes' elements are in a few rows, each of which is contiguous.
+"""Accesses of a tile, in which the lanes' elements form a few contiguous rows.
 
 A SIMD-group's matrix (MSL 6.7) has eight rows of eight elements, and its pitch is uniform but unknown. If each lane's
 position in the matrix is a constant, each row is loaded as one vector, and a shuffle moves the elements to their lanes.
@@ -27,7 +27,7 @@ class _Row(NamedTuple):
     ----------
     lanes, places : tuple of int
     start : int
-        Constant bytes from the base; the products come on top.
+        Constant offset from the base in bytes, to which the products are added.
     """
 
     lanes: tuple[int, ...]
@@ -55,9 +55,9 @@ class TileRows:
     count : int
         Adjacent elements per lane.
     sum : dict
-        All lanes' addresses.
+        The addresses of all lanes, as a sum.
     base : tuple of UniformFactor
-        The pointer among them.
+        The pointer in the sum.
     """
 
     rows: list[_Row]
@@ -107,7 +107,7 @@ class TileRows:
 
     @property
     def order(self) -> list[int] | None:
-        """The lanes in the order of their elements in the rows; None if lanes share an element."""
+        """The lanes, ordered by their elements in the rows; None if lanes share an element."""
         order = [lane for row in self.rows for _, lane in sorted(zip(row.places, row.lanes, strict=True))]
         return order if len(order) * self.count == len(self.rows) * self.length else None
 

@@ -14,8 +14,8 @@ from .tile_rows import TileRows, tile_rows
 
 __all__ = ["clear", "last_active", "load", "store"]
 
-_MOST_INTERLEAVED = 4  # elements from lane to lane; lanes that are further apart are not read as one stretch
-_LINE = 64  # bytes of a cache line: a vector that begins at one can be stored past the caches
+_MOST_INTERLEAVED = 4  # elements from lane to lane; lanes further apart are not read as one stretch
+_LINE = 64  # bytes of a cache line; aligned vectors can use non-temporal stores
 
 
 class _Access:
@@ -60,7 +60,7 @@ class _Access:
 
     @property
     def words(self) -> list[range]:
-        """The components that a lane accesses at once: those that make a word of 64 or 32 bits, else a single one."""
+        """The components that a lane accesses at once: those of a word of 64 or 32 bits, else a single one."""
         found, first = [], 0
         while first < self.count:
             left = self.count - first
@@ -113,7 +113,7 @@ def load(body: FunctionBody, made: IRInstruction) -> None:
 
 
 def _either_loaded(access: _Access, made: IRInstruction, guard: str, fast: Callable[[], list[str]]) -> None:
-    """Write a load that is better than a gather if a guard holds."""
+    """Write a load that uses a faster form than a gather if a guard holds."""
     body, emitter = access.body, access.body.emitter
     lanes = emitter.lanes(access.element)
     slots = [emitter.slot(lanes) for _ in range(access.count)]
@@ -206,7 +206,7 @@ def _stored_by_rows(access: _Access, tile: TileRows, order: list[int], parts: li
 
 
 def _store_last(access: _Access, parts: list[str]) -> None:
-    """Store all lanes to one address: the last active lane's value remains."""
+    """Store all lanes to one address; the last active lane's value remains."""
     body, emitter = access.body, access.body.emitter
     pointer = body.scalar(access.pointer.text)
     for i, part in enumerate(parts):
@@ -252,13 +252,13 @@ def _in_whole_lines(access: _Access, pointer: str) -> str:
 
 
 def _streamed(access: _Access, pointer: str, vector: str) -> None:
-    """Store past the caches: a line that is written completely need not be read first."""
+    """Write a non-temporal store, as a line that is written completely need not be read first."""
     lanes, alignment = access.body.emitter.lanes(access.element), min(_LINE, access.size * access.body.width)
     access.body.emitter.do(f"store {lanes} {vector}, ptr {pointer}, align {alignment}, !nontemporal !{{i32 1}}")
 
 
 def _woven(access: _Access, parts: list[str], step: int) -> str:
-    """Return the lanes' components in the order of memory, in which it is `step` elements from lane to lane."""
+    """Return the lanes' components in memory order, with lanes `step` elements apart."""
     emitter, width, element = access.body.emitter, access.body.width, access.element
     if step == 1:
         return parts[0]

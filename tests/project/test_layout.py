@@ -1,4 +1,4 @@
-"""The tree can be read by its names: folders that state their purpose, few files in each, unique names."""
+"""The layout of the tree: each folder states its purpose and holds few files, and names are unique."""
 
 import ast
 import re
@@ -9,7 +9,7 @@ import pytest
 from test_imports import ROOT, modules
 
 MODULES = modules(ROOT / "metalnb")
-ROOMS = sorted(name for name in MODULES if name.split(".")[-1] == "__init__")
+PACKAGES = sorted(name for name in MODULES if name.split(".")[-1] == "__init__")
 # metalcompute's own API has these names, and its double must have them too.
 FORCED = {"Device", "Function", "Kernel"}
 MOST = 15  # files of Python in a folder; MSL's headers, the library's Metal and the puzzles' solutions are data
@@ -19,33 +19,33 @@ def tree(name: str) -> ast.Module:
     return ast.parse(MODULES[name].read_text("utf-8"))
 
 
-@pytest.mark.parametrize("room", ROOMS)
-def test_a_room_says_what_it_is_for(room: str) -> None:
+@pytest.mark.parametrize("package", PACKAGES)
+def test_package_docstring_starts_with_a_sentence(package: str) -> None:
     """A one-line sentence, and optional details below it. Words are not counted, which would reward filler."""
-    first, *more = (ast.get_docstring(tree(room)) or "").split("\n")
+    first, *more = (ast.get_docstring(tree(package)) or "").split("\n")
     assert first.endswith("."), first
     assert not more or (more[0] == "" and more[1]), more
 
 
-def test_every_folder_of_code_is_a_room() -> None:
+def test_every_folder_of_code_is_a_package() -> None:
     folders = {path.parent for path in MODULES.values()}
     assert [folder for folder in folders if not (folder / "__init__.py").exists()] == []
 
 
-def test_no_folder_is_full() -> None:
+def test_no_folder_has_too_many_files() -> None:
     ours = [*MODULES.values(), *Path(ROOT, "tests").rglob("*.py")]
     files = Counter(str(path.parent.relative_to(ROOT)) for path in ours if path.name != "__init__.py")
     files["tests/msl"] = 0  # a file per chapter of the specification, and shared ones
     assert {folder: count for folder, count in files.items() if count > MOST} == {}
 
 
-def test_no_two_modules_have_one_name() -> None:
+def test_module_names_are_unique() -> None:
     own = {name.removesuffix(".__init__") for name in MODULES} - {"__init__", "__main__"}
     names = Counter(name.split(".")[-1] for name in own)
     assert [name for name, count in names.items() if count > 1] == []
 
 
-def test_no_two_classes_have_one_name() -> None:
+def test_class_names_are_unique() -> None:
     names = Counter(
         node.name
         for name in MODULES
@@ -55,14 +55,14 @@ def test_no_two_classes_have_one_name() -> None:
     assert [name for name, count in names.items() if count > 1 and name not in FORCED] == []
 
 
-def test_the_rooms_are_those_of_the_contributors_guide() -> None:
+def test_contributing_lists_every_package() -> None:
     """Each folder at the top of the package has its line in CONTRIBUTING.md."""
     listed = Path(ROOT, "CONTRIBUTING.md").read_text("utf-8").partition("## The layout")[2].partition("tests/")[0]
-    rooms = {name.split(".")[0] for name in ROOMS} - {"__init__"}
-    assert [room for room in sorted(rooms) if f"{room}/" not in listed] == []
+    packages = {name.split(".")[0] for name in PACKAGES} - {"__init__"}
+    assert [name for name in sorted(packages) if f"{name}/" not in listed] == []
 
 
-def test_the_page_of_the_architecture_names_files_that_exist() -> None:
+def test_architecture_page_names_existing_files() -> None:
     page = Path(ROOT, "docs", "architecture.md").read_text("utf-8")
     files = {f"/metalnb/{'/'.join(name.split('.'))}.py" for name in MODULES}
     files |= {f"/metalnb/{path.relative_to(ROOT / 'metalnb').as_posix()}" for path in (ROOT / "metalnb").rglob("*.h")}
