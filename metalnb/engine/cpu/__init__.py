@@ -5,8 +5,8 @@ vector registers. What it cannot vectorise runs a thread at a time (``thread_for
 threads, or, with barriers, SIMD functions or checks, as fibers, one for each thread. ``entry_texts`` writes each form,
 the MSL headers build on ``host.h`` here, ``toolchain`` compiles, links and loads, and ``runtime`` is C: ``lanes.c``,
 ``loops.c`` or ``fibers.c`` goes into each kernel's library, ``pool.c`` into the process. ``iteration_ends`` and
-``call_sites`` determine the order in which fibers converge. ``watched`` is the host's side of a checked dispatch;
-``checked``, ``profiled`` and ``traced_run`` run a dispatch for `validate`, `profile` and `trace`.
+``call_sites`` determine the order in which fibers converge. ``cpu_checks`` is the host's side of a checked dispatch;
+``validated``, ``profiled`` and ``traced_run`` run a dispatch for `validate`, `profile` and `trace`.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ from .vector_code.atomics import atomic
 from .vector_code.barrier_suspension import begun, ended
 from .vector_code.function_body import FunctionBody, LaneValue
 from .vector_code.memory_access.vector_memory import load, store
-from .vector_code.regions import Regions, Watch
+from .vector_code.regions import Regions, Visit
 from .vector_code.text_emitter import Emitter
 from .vector_code.vector_calls import call
 from .vector_code.vector_target import VectorTarget
@@ -81,7 +81,7 @@ def waits(module: IRModule) -> bool:
     return "metalnb_barrier" in _calls(module.functions[ENTRY])
 
 
-def vectorise(module: IRModule, form: SimdForm, target: VectorTarget, watch: Watch | None = None) -> Vectorised:
+def vectorise(module: IRModule, form: SimdForm, target: VectorTarget, visit: Visit | None = None) -> Vectorised:
     """Return a kernel's text in one form.
 
     Parameters
@@ -90,7 +90,7 @@ def vectorise(module: IRModule, form: SimdForm, target: VectorTarget, watch: Wat
         With the function ``metalnb_thread``.
     form : SimdForm
     target : VectorTarget
-    watch : callable, optional
+    visit : callable, optional
         May write counting code before each instruction.
 
     Raises
@@ -119,7 +119,7 @@ def vectorise(module: IRModule, form: SimdForm, target: VectorTarget, watch: Wat
     coroutine = waits(module)
     _begin(body, function, form, coroutine=coroutine)
     everyone = "splat (i1 true)" if form.full else "%mask"
-    Regions(body, everyone, _write, watch, waits=coroutine).write()
+    Regions(body, everyone, _write, visit, waits=coroutine).write()
     if coroutine:
         ended(emitter)
     else:

@@ -1,4 +1,4 @@
-"""Make loops that may run for long test the watch in each iteration and end when its first word is not 0.
+"""Make loops that may run for long test the stop flag in each iteration and end when it is not 0.
 
 If every iteration passes one of the loop's exits, the flag joins that exit's condition and the loop keeps its shape.
 Otherwise the back edge goes through a block that may return.

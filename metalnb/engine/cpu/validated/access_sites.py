@@ -1,4 +1,4 @@
-"""Inline checks in LLVM's optimised text of a kernel in the checked build: a load's usual case needs no call.
+"""Inline checks in LLVM's optimised text of a kernel in the validated build: a load's usual case needs no call.
 
 clang's thread sanitizer puts a call before each access. Before a load it is replaced by a few instructions that handle
 the usual case: see runtime/marks.h.

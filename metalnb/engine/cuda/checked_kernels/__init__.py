@@ -1,6 +1,0 @@
-"""Checked kernels on a GPU: clang's text with the checks of engine/robust in it, and their dispatches.
-
-``cuda_entry`` describes what the entry point passes on, ``gpu_target`` what a check calls, and ``two_step_ptx``
-compiles both to PTX. ``gpu_watch`` has the input and the results of a checked dispatch, ``stoppable_runs`` stops loops,
-and a ``gpu_ticket`` waits for a dispatch.
-"""
