@@ -11,9 +11,9 @@ from ..llvm.llvm_types import type_of
 from .group_driver import driver
 from .not_vectorised import NotVectorised
 from .shape_analysis.interleaving import interleaved
+from .shape_analysis.lane_flow import LaneFlow
 from .shape_analysis.lane_shapes import UNIFORM, VARYING, LaneShape
 from .shape_analysis.lifetimes import alive_across_barriers
-from .shape_analysis.reducible_flow import ControlFlow
 from .shape_analysis.register_pressure import live_bits
 from .shape_analysis.shape_solver import LaneShapes
 from .simd_forms import SimdForm, positions, positions_in_row
@@ -103,7 +103,7 @@ def vectorise(module: IRModule, form: SimdForm, target: VectorTarget, visit: Vis
         other = next(name for name in module.functions if name != ENTRY)
         message = f"a call of {other}, which is not inlined"
         raise NotVectorised(message)
-    flow = ControlFlow(function)
+    flow = LaneFlow(function)
     layout = module.layout
     own = sum(layout.size(made.element) for made in function if made.opcode == "alloca" and made.element)
     if own > _MOST_OWN:

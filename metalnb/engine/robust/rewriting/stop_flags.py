@@ -52,13 +52,13 @@ def put_flags(
     for header in sorted(headers):
         exit_block = analysis.flow.way_out(header)
         if exit_block is not None:
-            joined[header] = _fold(function.blocks[exit_block], analysis.flow.loops[header], start, code)
+            joined[header] = _fold(function.blocks[exit_block], analysis.flow.loops[header].body, start, code)
             continue
         if not leave:
             leave = code.name()
             code.block(function.blocks, leave)
             code.do("ret void")
-        for latch in analysis.flow.latches(header):
+        for latch in analysis.flow.loops[header].latches:
             _open(function, header, latch, leave, start, code)
     return joined
 
