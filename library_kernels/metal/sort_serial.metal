@@ -17,10 +17,11 @@ inline void move_keys(device const U* keys, device U* sorted, device const uint*
                       threadgroup uint* next, uint begin, uint end, uint shift, bool first) {
     for (uint i = begin; i < end; ++i) {
         const U key = keys[i];
+        const uint index = !INDEXED || first ? i : from[i];
         const uint digit = digit_of(key, shift), place = next[digit];
         next[digit] = place + 1;
         sorted[place] = key;
-        if (INDEXED) to[place] = first ? i : from[i];
+        if (INDEXED) to[place] = index;
     }
 }
 

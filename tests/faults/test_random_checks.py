@@ -23,7 +23,7 @@ from faults.test_random_proofs import _content, _number, _placed
 from faults.text_interpreter import Interpreter, Pointer, TooLong
 
 import metalnb as mnb
-from metalnb.engine.cpu.cpu_checks.check_targets import LaneTarget
+from metalnb.engine.cpu.cpu_checks.check_targets import FiberTarget, LaneTarget
 from metalnb.engine.cpu.lanes.lane_entry import LaneEntry
 from metalnb.engine.cpu.lanes.vector_build import thread_text
 from metalnb.engine.llvm.instructions import IRInstruction, IRModule
@@ -70,6 +70,9 @@ RUNS = (
 DO = (
     "x += b[j];", "a[j] = x + j;", "x ^= h[j * 2 + 1];", "x += b[63 - j];", "a[j + 1] = b[j];", "x += b[h[j] & 127];",
     "a[uint(j) * 4 + 2] += b[j];", "x += b[long(j) - 8];", "x += h[n + j];",
+    # Indices of which a part is the same in all iterations.
+    "x += b[w + (h[j] & 63)];", "a[long(s) * 2 + (b[j] & 31) + 1] = j;", "a[w + (h[j] & 63) + 1] = x;",
+    "x += h[n + b[j]];",
 )  # fmt: skip
 SIZES = (256, 256, 1 << 17, 4, 4)
 _BOUNDS = 4 * 19  # bytes of them, in b
@@ -100,7 +103,7 @@ class Addresses(Interpreter):
             holds = self._value(i.operands[0])
             self.passed += holds
             return holds
-        if i.word == "metalnb_fault":
+        if i.word in {"metalnb_fault", "metalnb_faulted"}:
             self.faults += 1
             return None
         return super()._called(i)
@@ -120,16 +123,16 @@ def ended(thread: Interpreter) -> bool:
 
 
 class Case:
-    """A kernel with all checks, and its memory in a launch."""
+    """A kernel with all checks, for vector registers or a thread at a time, and its memory in a launch."""
 
-    def __init__(self, module: IRModule, facts: LaunchFacts, scalars: int) -> None:
+    def __init__(self, module: IRModule, facts: LaunchFacts, scalars: int, *, lanes: bool = True) -> None:
         self.module, self.facts = module, facts
         self.analysis = Analysis(module, LaneEntry(module))
-        given = self.analysis.roots.function.parameters[0].text
+        given, region = (parameter.text for parameter in self.analysis.roots.function.parameters)
+        target = LaneTarget(given, scalars) if lanes else FiberTarget((given, region, "0"), scalars)
         everything = self.analysis.everything
-        self.made: CheckedModule = checked(
-            module, self.analysis, Checks(everything.wrong, everything.stops), LaneTarget(given, scalars),
-        )  # fmt: skip
+        checks = Checks(everything.wrong, everything.stops)
+        self.made: CheckedModule = checked(module, self.analysis, checks, target)
         self.scalars = scalars
 
     def memory(self, rng: random.Random) -> dict[str, bytearray]:
@@ -198,7 +201,7 @@ def check(seed: str, kind: str, body: str = "") -> Counter[str]:
             sizes, scalars, count = (rng.choice((4096, 64 << 10)), 4, 4 * 128 * 5), {1: data()}, 3
         else:
             sizes, scalars, count = SIZES, {3: data(), 4: data()}, 5
-        case = Case(module, LaunchFacts(grid, group, sizes, scalars), count)
+        case = Case(module, LaunchFacts(grid, group, sizes, scalars), count, lanes=rng.random() < 0.5)
         try:
             faults, passed = case.run(rng)
         except AssertionError as error:

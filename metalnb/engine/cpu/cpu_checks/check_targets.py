@@ -33,6 +33,7 @@ class _GivenArguments:
 class LaneTarget(_GivenArguments):
     """One thread of a kernel for vector registers: the vectoriser provides the thread's index."""
 
+    loop_bounds = False
     declared: ClassVar[dict[str, str]] = {
         "metalnb_fault": "declare void @metalnb_fault(ptr, i32, i64)",
         "metalnb_every": "declare i1 @metalnb_every(i1)",
@@ -58,6 +59,7 @@ class FiberTarget(_GivenArguments):
         The number of the kernel's own arguments.
     """
 
+    loop_bounds = True
     declared: ClassVar[dict[str, str]] = {
         "metalnb_faulted": "declare hidden void @metalnb_faulted(ptr, ptr, i32, i64, i32) "
         "cold nounwind memory(inaccessiblemem: readwrite)",

@@ -29,6 +29,7 @@ class GpuTarget:
 
     pointer_type = "ptr addrspace(1)"
     two_loops = False
+    loop_bounds = False
     declared: ClassVar[dict[str, str]] = {}  # the text defines all functions
 
     def __init__(self, entry: CudaEntry) -> None:

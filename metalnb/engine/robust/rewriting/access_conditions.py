@@ -84,6 +84,19 @@ class ConditionWriter:
             return self._index_fits(root, place, size)
         return self.inside(root, self.offset(place), size)
 
+    def bounded(self, root: Root, place: PointerPlace, size: int, term: tuple[str, int]) -> str:
+        """Emit a test under which an access is in bounds, at a place plus an index times its step.
+
+        If the place without the index is out of bounds, the test fails.
+        """
+        op, (index, step) = self._code.op, term
+        limit = self._limit(root, place.fixed + size, 1, _WIDE)
+        start = self.offset(PointerPlace(place.root, 0, place.terms))
+        many = op(f"select i1 {op(f'icmp ult i64 {start}, {limit}')}, i64 {op(f'sub i64 {limit}, {start}')}, i64 0")
+        if step > 1:
+            many = op(f"udiv i64 {op(f'add i64 {many}, {step - 1}')}, {step}")
+        return op(f"icmp ult i64 {self._long(index)}, {many}")
+
     def offset(self, place: PointerPlace) -> str:
         """Write the offset of a place from its root, in bytes."""
         total = str(place.fixed)

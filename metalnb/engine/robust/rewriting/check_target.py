@@ -45,6 +45,11 @@ class CheckTarget(Protocol):
         ...
 
     @property
+    def loop_bounds(self) -> bool:
+        """Whether an index is first compared with a bound that is computed before its loop."""
+        ...
+
+    @property
     def declared(self) -> dict[str, str]:
         """The functions that checks call and the text does not declare, each with the line that does."""
         ...

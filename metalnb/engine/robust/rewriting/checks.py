@@ -17,9 +17,11 @@ from ...llvm.instructions import IRFunction, IRInstruction, IRModule, Operand
 from ...llvm.llvm_types import IRType
 from ..accesses import Access
 from ..kernel_analysis import Analysis
+from ..memory_roots import PointerPlace
 from .access_conditions import AccessCondition, ConditionWriter
 from .block_versions import BlockVersions, SharedTests
 from .check_target import CheckTarget
+from .loop_bounds import LoopBounds
 from .loop_versions import Guarded, LoopVersions
 from .size_limits import Limit, WorkLimit
 from .start_code import StartCode
@@ -105,7 +107,8 @@ def checked(module: IRModule, analysis: Analysis, checks: Checks, target: CheckT
         loops.put(guarded)
     conditions.read(function)
     versions = BlockVersions(function, analysis.roots, found)
-    _Checks(function, start, code, conditions, target, versions, loops.names).put(guarded)
+    bounds = LoopBounds(analysis) if target.loop_bounds else None
+    _Checks(function, start, code, conditions, target, versions, loops.names, bounds).put(guarded)
     start.finish()
     made = replace(
         module, functions={**module.functions, function.name: function},
@@ -129,10 +132,10 @@ class _Checks:
 
     def __init__(
         self, function: IRFunction, start: StartCode, code: WrittenCode, conditions: ConditionWriter,
-        target: CheckTarget, versions: BlockVersions, names: Mapping[str, Mapping[str, str]],
+        target: CheckTarget, versions: BlockVersions, names: Mapping[str, Mapping[str, str]], bounds: LoopBounds | None,
     ) -> None:  # fmt: skip
         self._function, self._start, self._code, self._conditions = function, start, code, conditions
-        self._target, self._versions, self._names = target, versions, names
+        self._target, self._versions, self._names, self._bounds = target, versions, names, bounds
 
     def put(self, guarded: Guarded) -> None:
         """Split the blocks at these accesses, by the ``id`` of their instructions."""
@@ -206,8 +209,9 @@ class _Checks:
         code.place = made.place
         after, faults = code.name(), []
         for site, access in checks:
-            condition = self._conditions.condition(access, names)
             inside, fault = code.name(), code.name()
+            self._leave_if_bounded(access, names, inside)
+            condition = self._conditions.condition(access, names)
             code.check(condition.holds, inside, fault)
             code.block(blocks, fault)
             self._target.record(code, self._start.records, site, self._where(condition))
@@ -222,6 +226,19 @@ class _Checks:
             zeros = "".join(f", [ {_zero(made.type)}, {fault} ]" for fault in faults)
             code.op(f"phi {made.type} [ {made.result}, {inside} ]{zeros}", result)
         code.place = ""
+
+    def _leave_if_bounded(self, access: Access, names: Mapping[str, str], inside: str) -> None:
+        """Branch to the access if its index is below a bound that the loop does not change."""
+        found = self._bounds.split(access) if self._bounds else None
+        if found is None:
+            return
+        root, place, (index, step) = found
+        terms = tuple((names.get(term, term), by) for term, by in place.terms)
+        same = PointerPlace(place.root, place.fixed, terms)
+        exact = self._code.name()
+        holds = self._conditions.bounded(root, same, access.size, (names.get(index, index), step))
+        self._code.check(holds, inside, exact)
+        self._code.block(self._function.blocks, exact)
 
     def _where(self, condition: AccessCondition) -> str:
         """Write the access's part of a fault record: the offset from its root, or its address."""

@@ -1,0 +1,50 @@
+"""Compare the one index of an access that varies in a loop with a bound that does not: half the work of a check.
+
+`base + index * step` is in bounds if `index` is at most `(limit - base) / step`, which clang computes before the loop.
+Only where this test fails, the exact check follows.
+"""
+
+from __future__ import annotations
+
+import functools
+
+from ..accesses import Access
+from ..kernel_analysis import Analysis
+from ..memory_roots import PointerPlace, Root
+
+__all__ = ["LoopBounds"]
+
+
+class LoopBounds:
+    """Finds such accesses.
+
+    Parameters
+    ----------
+    analysis : Analysis
+    """
+
+    def __init__(self, analysis: Analysis) -> None:
+        self._roots, self._flow = analysis.roots, analysis.flow
+        self._computed = functools.cache(self._values)
+
+    def split(self, access: Access) -> tuple[Root, PointerPlace, tuple[str, int]] | None:
+        """Return an access's root, its place without the one index that its innermost loop changes, and that index.
+
+        None if there is no loop, the root is unknown, or the loop changes no index, several, or the only one.
+        """
+        place, label = self._roots.place(access.pointer), access.made.block
+        header = self._flow.inner.get(label) if self._flow.irreducible is None else None
+        root = self._roots.root(place.root)
+        if header is None or place.fixed < 0 or root is None:
+            return None
+        inside = self._computed(header)
+        varying = [term for term in place.terms if term[0] in inside]
+        if len(varying) != 1 or len(place.terms) == 1 or varying[0][1] <= 0:
+            return None
+        same = tuple(term for term in place.terms if term[0] not in inside)
+        return root, PointerPlace(place.root, place.fixed, same), varying[0]
+
+    def _values(self, header: str) -> frozenset[str]:
+        """Return the values that are computed inside a loop."""
+        body, blocks = self._flow.loops[header].body, self._flow.blocks
+        return frozenset(made.result for label in body for made in blocks[label] if made.result)
