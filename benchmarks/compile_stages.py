@@ -20,10 +20,10 @@ from report import Row
 import metalnb as mnb
 from metalnb.engine import engine_choice as engines
 from metalnb.engine.cpu import ir_build, toolchain
+from metalnb.engine.cpu.cpu_checks import thread_checks
 from metalnb.engine.cpu.lanes import vector_build
 from metalnb.engine.cpu.lanes.vector_binary import opened
 from metalnb.engine.cpu.thread_form import thread_build
-from metalnb.engine.cpu.watched import thread_checks
 from metalnb.engine.unit import Unit
 from metalnb.engine.vectoriser.not_vectorised import NotVectorised
 

@@ -87,7 +87,7 @@ def validated(program: Any) -> str:
     except mnb.MetalnbError as error:
         return str(error)
     said = [f"line {f.line}, {f.operation}" for f in found.findings]
-    return f"by {found.by or 'the checked build'}: {'; '.join(said) or 'nothing found'}"
+    return f"by {found.by or 'the validated build'}: {'; '.join(said) or 'nothing found'}"
 
 
 def lent(program: Any) -> str:

@@ -321,7 +321,7 @@ class Kernel:
         return Dispatch(self, binary, arguments, sizes, group, outputs, (*held, *made), not alone, timeout, left_out)
 
     def check(self, /, *args: Any, expected: Any, **options: Any) -> Any:
-        """Run a watched call and compare its outputs with ``expected``; short for `validate` with these arguments.
+        """Run a validated call and compare its outputs with ``expected``; short for `validate` with these arguments.
 
         Examples
         --------

@@ -48,7 +48,7 @@ def access_diagram(puzzle: Puzzle, kernel: Kernel) -> AccessDiagram:
     Raises
     ------
     EngineUnavailable
-        Where the checked build does not run: outside Linux.
+        Where the validated build does not run: outside Linux.
     """
     inputs = puzzle.given(np.random.default_rng(0), puzzle.shown)
     out = np.zeros(np.asarray(puzzle.spec(**inputs)).shape, puzzle.dtype)

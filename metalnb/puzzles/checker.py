@@ -143,7 +143,7 @@ def _trial(puzzle: Puzzle, kernel: Kernel, inputs: dict[str, Any], n: int) -> st
 
 
 def _watched(dispatch: Dispatch) -> Validation | None:
-    """Run a call in the watched build; None if that cannot be done."""
+    """Run a call in the validated build; None if that cannot be done."""
     try:
         return watch(dispatch)
     except EngineUnavailable:

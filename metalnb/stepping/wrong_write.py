@@ -14,7 +14,7 @@ from metalnb.errors import ArgumentError
 from metalnb.timing.units import trimmed
 from metalnb.validation.access_report import Difference, Validation
 from metalnb.validation.expected_outputs import named_arrays
-from metalnb.validation.watched_call import SECONDS, judged
+from metalnb.validation.validated_call import SECONDS, judged
 
 from .trace_record import TraceAim, TraceMemory, TraceStep
 from .variable_values import shown

@@ -1,4 +1,4 @@
-"""The record of a watched call: how it used its buffers, and its errors."""
+"""The record of a validated call: how it used its buffers, and its errors."""
 
 from __future__ import annotations
 
@@ -223,7 +223,7 @@ class Validation(Rendered):
     tried : tuple of str
         The other sizes that were tried.
     by : str
-        The tool that watched instead of the checked build: then no accesses are counted, and the findings are its
+        The tool that watched instead of the validated build: then no accesses are counted, and the findings are its
         reports.
     """
 

@@ -1,6 +1,6 @@
-"""Repeat a call on its device, under the device's own validation, and judge it like a watched call.
+"""Repeat a call on its device, under the device's own validation, and judge it like a validated call.
 
-It reveals less than the checked build of the engine `cpu`, which sees each access, but runs where that does not.
+It reveals less than the validated build of the engine `cpu`, which sees each access, but runs where that does not.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from metalnb.engine.base import Bytes, Pointed
 from metalnb.errors import Diagnostic
 
 from .access_report import Finding, Validation
-from .watched_call import Outcome, judged
+from .validated_call import Outcome, judged
 
 __all__ = ["BY", "device_judged"]
 
@@ -58,7 +58,7 @@ class DeviceOutcome:
 
 
 def device_judged(dispatch: Dispatch, seconds: float) -> tuple[Validation, Outcome]:
-    """Run a call under its engine's own validation, or in the checked build if the engine has none.
+    """Run a call under its engine's own validation, or in the validated build if the engine has none.
 
     Raises
     ------

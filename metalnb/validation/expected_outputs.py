@@ -14,7 +14,7 @@ from metalnb.call.kernel import Dispatch, Kernel
 from metalnb.errors import ArgumentError, MetalnbError
 
 from .access_report import Difference, Validation
-from .watched_call import Outcome, Watcher
+from .validated_call import Outcome, Watcher
 
 __all__ = ["compared", "named_arrays"]
 
@@ -27,7 +27,7 @@ def compared(
     kernel: Kernel, args: tuple[Any, ...], call: Mapping[str, Any], expected: Any, seconds: float,
     tolerances: tuple[float | None, float | None], run: Watcher,
 ) -> Validation:  # fmt: skip
-    """Run a watched call, and compare its outputs with the expected ones; parameters as for `validate`.
+    """Run a validated call, and compare its outputs with the expected ones; parameters as for `validate`.
 
     `tolerances` is its ``rtol`` and ``atol``, and ``run`` makes a call watched.
 

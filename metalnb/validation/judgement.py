@@ -1,4 +1,4 @@
-"""Turn the raw facts of a checked run into findings: faults and notes, each with its position in the cell."""
+"""Turn the raw facts of a validated run into findings: faults and notes, each with its position in the cell."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from metalnb.engine.base import Bytes, Grid
-from metalnb.engine.cpu.checked.checked_facts import Fact, Facts, Origin, Seen
 from metalnb.engine.cpu.debug_lines import Line
+from metalnb.engine.cpu.validated.validation_facts import Fact, Facts, Origin, Seen
 from metalnb.engine.unit import Unit
 from metalnb.msl.signature import Param
 
@@ -26,7 +26,7 @@ _UNSET = {"f4": 0xFFFFFFFF, "f2": 0xFFFF}  # the fill pattern of uninitialised v
 
 
 class Judge:
-    """Judges one checked run.
+    """Judges one validated run.
 
     Parameters
     ----------

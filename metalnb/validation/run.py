@@ -11,7 +11,7 @@ from metalnb.errors import ArgumentError
 from .access_report import Validation
 from .device_run import device_judged
 from .expected_outputs import compared
-from .watched_call import SECONDS, Watcher, judged
+from .validated_call import SECONDS, Watcher, judged
 
 __all__ = ["validate"]
 
@@ -47,7 +47,7 @@ def validate(
     Parameters
     ----------
     kernel : Kernel
-        For any engine that shares Python's memory; the checked build of the engine ``cpu`` runs it.
+        For any engine that shares Python's memory; the validated build of the engine ``cpu`` runs it.
     *args, **call
         As for a call of the kernel. The arrays are not changed.
     expected : callable, array, tuple or dict of arrays, optional
@@ -75,7 +75,7 @@ def validate(
         As for a call of the kernel, except that arrays too short for the grid are accepted, and accesses beyond them
         are reported.
     EngineUnavailable
-        Where neither the checked build, which needs Linux, nor shader validation runs.
+        Where neither the validated build, which needs Linux, nor shader validation runs.
 
     Examples
     --------

@@ -13,10 +13,10 @@ import pytest
 import metalnb as mnb
 from metalnb.engine.clang.long_text import arithmetic_of, flags_for_length, flags_for_vectors, with_functions
 from metalnb.engine.cpu import toolchain
+from metalnb.engine.cpu.cpu_checks.thread_checks import thread_checks
 from metalnb.engine.cpu.entry_texts import fiber_text, loop_text
 from metalnb.engine.cpu.ir_build import written
 from metalnb.engine.cpu.lanes import vector_build
-from metalnb.engine.cpu.watched.thread_checks import thread_checks
 from metalnb.engine.llvm.llvm_reader import read
 from metalnb.engine.robust.rewriting.checks import Checks
 from metalnb.engine.vectoriser.simd_forms import form_for

@@ -9,11 +9,11 @@ import pytest
 import metalnb as mnb
 from metalnb import engine as engines
 from metalnb import puzzles
-from metalnb.engine.cpu.checked.checked_run import run_checked
+from metalnb.engine.cpu.validated.validated_run import run_validated
 from metalnb.validation.access_report import NOTES
 from metalnb.validation.judgement import Judge
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the checked build runs under Linux")
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the validated build runs under Linux")
 
 HEAD = "#include <metal_stdlib>\nusing namespace metal;\n"
 INPUTS = """device float* x, device float* o, device atomic_uint* n, uint i [[thread_position_in_grid]],
@@ -563,7 +563,7 @@ def test_a_learners_mistake_is_found(name: str, old: str, new: str, kind: str) -
 
 
 class _Watch:
-    """Repeats each of the engine's dispatches in the checked build before starting it."""
+    """Repeats each of the engine's dispatches in the validated build before starting it."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.seen: list[tuple[str, Any]] = []
@@ -572,7 +572,7 @@ class _Watch:
 
         def watched(own: Any, binary: Any, arguments: Any, grid: Any, threadgroup: Any) -> Any:
             if 0 not in grid:
-                facts = run_checked(binary.unit, arguments, grid, threadgroup, 60.0)
+                facts = run_validated(binary.unit, arguments, grid, threadgroup, 60.0)
                 before = {
                     p.name: np.frombuffer(a, np.uint8).copy()
                     for p, a in zip(binary.unit.signature.params, arguments, strict=True)

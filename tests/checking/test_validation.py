@@ -10,11 +10,11 @@ from interrupts import interrupted
 
 import metalnb as mnb
 from metalnb import engine as engines
-from metalnb.engine.cpu.checked import checked_run
+from metalnb.engine.cpu.validated import validated_run
 from metalnb.validation import run
 from metalnb.validation.twin import twin_of
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the checked build runs under Linux")
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the validated build runs under Linux")
 
 CELL = """
 #include <metal_stdlib>
@@ -216,7 +216,7 @@ def test_size_changes_nothing_but_the_log(program: mnb.Program, n: int) -> None:
 
 
 def test_skipped_work_is_reported(program: mnb.Program, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(checked_run, "_ACCESSES", 1 << 16)
+    monkeypatch.setattr(validated_run, "_ACCESSES", 1 << 16)
     n = 1 << 18
     seen = mnb.validate(program.next, np.zeros(n, np.float32), threadgroup=64)
     assert 0 < seen.left_out < n // 64

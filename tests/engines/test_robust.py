@@ -16,7 +16,7 @@ from checked_engines import ENGINES
 import metalnb as mnb
 from metalnb import engine as engines
 from metalnb.engine.cpu import cpu_engine
-from metalnb.engine.cpu.watched import thread_checks
+from metalnb.engine.cpu.cpu_checks import thread_checks
 from metalnb.engine.vectoriser.not_vectorised import NotVectorised
 
 HEAD = """#include <metal_stdlib>
@@ -37,7 +37,7 @@ EXTENT = 64
 MARGIN = 256
 
 
-def watched(ticket: Any) -> bool:
+def is_checked(ticket: Any) -> bool:
     """Return whether a dispatch is checked."""
     return hasattr(ticket, "fault_told")
 
@@ -354,7 +354,7 @@ kernel void f(device const float* x, device float* y, constant uint& n, uint i [
     for n, beyond in ((1000, False), (1001, True)):
         ticket = kernel.prepare(x, y, n, grid=1024).launch()
         assert ticket is not None
-        assert watched(ticket) is beyond
+        assert is_checked(ticket) is beyond
         if beyond:
             with pytest.raises(mnb.KernelFault) as found:
                 ticket.wait()

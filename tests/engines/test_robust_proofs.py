@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import metalnb as mnb
-from metalnb.engine.cpu.watched.checked_ticket import CheckedTicket
+from metalnb.engine.cpu.cpu_checks.checked_ticket import CheckedTicket
 from metalnb.engine.robust.proofs.differences import congruent
 from metalnb.engine.robust.proofs.intervals import Interval
 from metalnb.engine.robust.proofs.operations import OPPOSITE, bounded

@@ -14,7 +14,7 @@ from metalnb.engine.cpu.cpu_engine import EndedTicket
 pytestmark = pytest.mark.filterwarnings("ignore:.*this loop cannot end")
 
 
-def watched(ticket: object) -> bool:
+def is_checked(ticket: object) -> bool:
     return hasattr(ticket, "fault_told")
 
 
@@ -143,7 +143,7 @@ kernel void product(device const float* a, device const float* b, device float* 
     ticket = kernel.prepare(a, a, out, 64).launch()
     assert ticket is not None
     ticket.wait()
-    assert not watched(ticket)
+    assert not is_checked(ticket)
     assert np.allclose(out, a @ a, rtol=1e-5)
 
 
@@ -152,11 +152,11 @@ def test_finished_dispatches_do_not_delay_others(engine: str) -> None:
     x, plus = np.zeros(64, np.float32), "kernel void g(device float* x) { x[0] = 1; }"
     kept = mnb.compile(text, engine=engine).f.prepare(x).launch()
     other = mnb.compile(plus, engine=engine, checked=False).g.prepare(np.zeros(1, np.float32), grid=1)
-    assert watched(kept)
+    assert is_checked(kept)
     end = time.monotonic() + 300
     while kept.elapsed() is None and time.monotonic() < end:
         time.sleep(0.01)
-    assert not watched(other.launch())
+    assert not is_checked(other.launch())
 
 
 def test_a_long_loop_of_one_thread_can_be_stopped(engine: str) -> None:

@@ -23,11 +23,11 @@ from faults.random_kernels import HEAD, kernel_text
 from test_robust import EXTENT, MARGIN, arguments
 
 import metalnb as mnb
-from metalnb.engine.cpu.watched import watch
-from metalnb.engine.cuda.checked_kernels import gpu_watch
+from metalnb.engine.cpu.cpu_checks import checked_dispatch
+from metalnb.engine.cuda.cuda_checks import gpu_dispatch
 
 TOGETHER = 4  # kernels per program
-EXPLAINED = {"cpu": watch, "cuda": gpu_watch}
+EXPLAINED = {"cpu": checked_dispatch, "cuda": gpu_dispatch}
 MEMORY = {"t": 32 * 4}
 
 

@@ -23,9 +23,9 @@ from faults.test_random_proofs import _content, _number, _placed
 from faults.text_interpreter import Interpreter, Pointer, TooLong
 
 import metalnb as mnb
+from metalnb.engine.cpu.cpu_checks.check_targets import FiberTarget, LaneTarget
 from metalnb.engine.cpu.lanes.lane_entry import LaneEntry
 from metalnb.engine.cpu.lanes.vector_build import thread_text
-from metalnb.engine.cpu.watched.check_targets import FiberTarget, LaneTarget
 from metalnb.engine.llvm.instructions import IRInstruction, IRModule
 from metalnb.engine.llvm.llvm_reader import read
 from metalnb.engine.llvm.llvm_types import IRType
@@ -148,7 +148,7 @@ class Case:
         return found
 
     def watch(self, memory: dict[str, bytearray]) -> dict[str, bytearray]:
-        """Add the limits, and the watch."""
+        """Add the limits, and the records of faults."""
         words = limit_words(self.made.limits, self.facts.sizes, math.prod(self.facts.grid))
         return memory | {str(self.scalars): bytearray(words or bytes(8)), str(self.scalars + 1): bytearray(4096)}
 

@@ -83,8 +83,8 @@ class Checked:
             if made.block in flow.loops:
                 self.times[made.block] += 1
                 assert self.times[made.block] <= self.most[made.block], (made.block, self.most[made.block])
-            for header, body in flow.loops.items():
-                if made.block not in body:
+            for header, loop in flow.loops.items():
+                if made.block not in loop.body:
                     self.times[header] = 0
 
     def size(self, root: str) -> int:

@@ -21,7 +21,7 @@ from gpu.test_ptx import assembler
 
 import metalnb as mnb
 from metalnb.engine.clang.entry_point import ENTRY
-from metalnb.engine.cuda.checked_kernels.two_step_ptx import CheckedPtx, checked_ptx
+from metalnb.engine.cuda.cuda_checks.two_step_ptx import CheckedPtx, checked_ptx
 from metalnb.engine.cuda.launch_record import LaunchRecord, launches
 from metalnb.engine.robust.rewriting.checks import CheckedModule, Checks
 from metalnb.msl.rewrite.scan import scan
@@ -176,14 +176,14 @@ def test_a_kernel_with_a_mistake_is_an_error_alone() -> None:
         checked_ptx(unit, 90)
 
 
-def test_a_checked_kernel_is_given_a_watch_behind_its_launch() -> None:
+def test_a_checked_kernel_is_given_three_addresses_behind_its_launch() -> None:
     text = "kernel void k(device float* x, threadgroup float* t [[threadgroup(0)]]) {}"
     signature = mnb.compile(text).k.unit.signature
     (one,) = launches((1, 1, 100), (1, 1, 100), cut=False)
     record = LaunchRecord(signature, checked=True)
     record.write(1, 3)
     record.stand(one.place)
-    record.watch(5, 6, 7)
+    record.checks(5, 6, 7)
     assert len(record._pointers) == 6
     given = [bytes(record._bytes)[-24:]]
     assert np.frombuffer(given[0], np.uint64).tolist() == [5, 6, 7]

@@ -22,7 +22,7 @@ from metalnb.magics.session import Session
 
 pytestmark = [
     pytest.mark.usefixtures("engine"),
-    pytest.mark.skipif(sys.platform != "linux", reason="the double's validation is the checked build, under Linux"),
+    pytest.mark.skipif(sys.platform != "linux", reason="the double's validation is the validated build, under Linux"),
 ]
 
 STEPS = """kernel void steps(device const float* x, device float* out, uint i [[thread_position_in_grid]]) {
@@ -117,7 +117,7 @@ def test_without_both_the_note_says_what_is_needed(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     older(monkeypatch)
-    monkeypatch.setattr("metalnb.engine.cpu.checked.checked_run.sys", SimpleNamespace(platform="darwin"))
+    monkeypatch.setattr("metalnb.engine.cpu.validated.validated_run.sys", SimpleNamespace(platform="darwin"))
     x, out = arrays()
     checked(STEPS)(x, out, grid=39)
     said = "steps is not checked: mnb.validate and %%metal --check run under Linux, and with engine 'metal' on macOS 15"

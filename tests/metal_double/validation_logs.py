@@ -1,4 +1,4 @@
-"""The double's shader validation: accesses beyond buffers, as metalnb's checked build finds them."""
+"""The double's shader validation: accesses beyond buffers, as metalnb's validated build finds them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from metalnb.engine.cpu.checked.checked_run import run_checked
+from metalnb.engine.cpu.validated.validated_run import run_validated
 from metalnb.engine.unit import Unit
 from metalnb.validation.access_report import Finding
 from metalnb.validation.judgement import Judge
@@ -49,9 +49,9 @@ class MTLFunctionLog(ObjCObject):
 
 
 def logged(unit: Unit, arguments: list[Any], grid: Any, group: Any) -> list[MTLFunctionLog]:
-    """Run a dispatch on copies in the checked build; return the log entries."""
+    """Run a dispatch on copies in the validated build; return the log entries."""
     copies = [a if a is None or isinstance(a, int) else np.array(a) for a in arguments]
-    facts = run_checked(unit, copies, grid, group, 10.0)
+    facts = run_validated(unit, copies, grid, group, 10.0)
     before = {
         p.name: a for p, a in zip(unit.signature.params, copies, strict=True) if isinstance(a, np.ndarray)
     }  # fmt: skip

@@ -91,7 +91,7 @@ def test_faults(run: Cell) -> None:
     assert stopped.value.line == at["endless"]
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="the checked build runs under Linux")
+@pytest.mark.skipif(sys.platform != "linux", reason="the validated build runs under Linux")
 def test_validation(run: Cell, capsys: pytest.CaptureFixture[str]) -> None:
     kernel, at = run()
     seen = mnb.validate(kernel, x, o, 1, 0)

@@ -540,7 +540,7 @@ STEPS = """kernel void steps(device const float* x, device float* out, uint i [[
 @pytest.fixture
 def checked() -> None:
     if sys.platform != "linux":
-        pytest.skip("the checked build runs under Linux")
+        pytest.skip("the validated build runs under Linux")
 
 
 @pytest.mark.usefixtures("checked")

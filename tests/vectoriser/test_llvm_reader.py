@@ -9,7 +9,7 @@ from metalnb.engine.llvm.instructions import IRInstruction
 from metalnb.engine.llvm.llvm_lines import lines_of
 from metalnb.engine.llvm.llvm_reader import read
 from metalnb.engine.llvm.llvm_types import MemoryLayout, UnreadText, type_of
-from metalnb.engine.vectoriser.shape_analysis.reducible_flow import ControlFlow
+from metalnb.engine.vectoriser.shape_analysis.lane_flow import LaneFlow
 
 
 @pytest.mark.parametrize("line", [
@@ -125,7 +125,7 @@ f:
   ret void
 }
 """
-    flow = ControlFlow(read(text).functions["metalnb_thread"])
+    flow = LaneFlow(read(text).functions["metalnb_thread"])
     assert {label: flow.equivalent(label) for label in ("%b", "%c", "%e", "%f")} == {
         "%b": "%a", "%c": None, "%e": "%a", "%f": "%2",
     }  # fmt: skip

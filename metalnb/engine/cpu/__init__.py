@@ -5,8 +5,8 @@ registers. A kernel that cannot be vectorised runs a thread at a time (``thread_
 threads, or, with barriers, SIMD functions or checks, as one fiber per thread. ``entry_texts`` writes each form,
 ``host.h`` defines the primitives of the MSL headers, ``toolchain`` compiles, links and loads, and ``runtime`` is C:
 ``lanes.c``, ``loops.c`` or ``fibers.c`` goes into each kernel's library, ``pool.c`` into the process.
-``iteration_ends`` and ``call_sites`` determine the order in which fibers converge. ``watched`` is the host's side of a
-checked dispatch; ``checked``, ``profiled`` and ``traced_run`` run a dispatch for `validate`, `profile` and `trace`.
+``iteration_ends`` and ``call_sites`` determine the order in which fibers converge. ``cpu_checks`` is the host's side of
+a checked dispatch; ``validated``, ``profiled`` and ``traced_run`` run a dispatch for `validate`, `profile` and `trace`.
 """
 
 from __future__ import annotations

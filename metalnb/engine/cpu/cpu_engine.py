@@ -23,11 +23,11 @@ from ..time_limits import current_limit
 from ..unit import Unit
 from ..vectoriser.not_vectorised import NotVectorised
 from . import toolchain
+from .cpu_checks.checked_dispatch import CheckedDispatch
+from .cpu_checks.checked_ticket import CheckedTicket
+from .cpu_checks.interruptible_runs import BackgroundRun, in_order
 from .entry_texts import fiber_text
 from .lanes.vector_binary import VectorBinary, VectorCode, opened
-from .watched.checked_ticket import CheckedTicket
-from .watched.interruptible_runs import BackgroundRun, in_order
-from .watched.watch import Watch
 
 if TYPE_CHECKING:
     from ..robust.rewriting.checks import CheckedModule
@@ -168,18 +168,19 @@ def _started(
         words, elapsed = dispatch(*launch, static), Stopwatch()
         in_order(run, words, elapsed)
         return EndedTicket(elapsed)
-    return _watched(run, launch, static, Watch(binary.unit, binary.checks.analysis, made, launch, _address))
+    return _checked(run, launch, static, CheckedDispatch(binary.unit, binary.checks.analysis, made, launch, _address))
 
 
-def _watched(run: _Run, launch: _Launch, static: int, watch: Watch) -> CheckedTicket:
+def _checked(run: _Run, launch: _Launch, static: int, dispatched: CheckedDispatch) -> CheckedTicket:
     """Run a checked dispatch, on another thread if it may run long."""
     arguments, grid, threadgroup = launch
-    words, elapsed = dispatch((*arguments, watch.limits, watch.memory), grid, threadgroup, static), Stopwatch()
-    if not watch.stoppable:
+    extended = *arguments, dispatched.limits, dispatched.memory
+    words, elapsed = dispatch(extended, grid, threadgroup, static), Stopwatch()
+    if not dispatched.stoppable:
         in_order(run, words, elapsed)
-        return CheckedTicket(elapsed, watch, None)
-    begun = BackgroundRun(lambda: run(words, elapsed), watch, arguments, current_limit())
-    return CheckedTicket(elapsed, watch, begun)
+        return CheckedTicket(elapsed, dispatched, None)
+    begun = BackgroundRun(lambda: run(words, elapsed), dispatched, arguments, current_limit())
+    return CheckedTicket(elapsed, dispatched, begun)
 
 
 def _run_threads(binary: ThreadBinary, code: ThreadCode, words: bytes, elapsed: Stopwatch) -> None:

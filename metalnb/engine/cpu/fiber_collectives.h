@@ -30,13 +30,13 @@ $RULE(rotate) {
     }
 }
 inline __attribute__((convergent)) void $simd_barrier(metal::uint) {
-#ifdef METALNB_CHECKED
+#ifdef METALNB_VALIDATED
     metalnb_converge(0, 0, metalnb_ordered);
 #else
     metalnb_converge(0, 0, $by_nothing);
 #endif
 }
-#ifdef METALNB_CHECKED
+#ifdef METALNB_VALIDATED
 extern "C" __attribute__((visibility("hidden"))) void metalnb_reads_lane(metal::uint lane, metal::uint active);
 #define $reads_lane(lane) metalnb_reads_lane(lane, $simd_ballot(true))
 #endif

@@ -18,8 +18,8 @@
 #include "mathematics/remainders.h"
 #include "mathematics/roots.h"
 #pragma clang attribute pop
-#ifdef METALNB_CHECKED
-#include "mathematics/watched.h"
+#ifdef METALNB_VALIDATED
+#include "mathematics/validated.h"
 #define $math(name) $c_##name
 #elif defined(METALNB_COUNTED)
 // The counted build (profiled/counted_build.py) passes each function's result through a marker that returns it unchanged.
@@ -32,7 +32,7 @@ template <class T> inline T $special_result(T x) {
 #else
 #define $math(name) $h_##name
 #endif
-#if !defined(METALNB_CHECKED) && !defined(METALNB_LANES) && !defined(__FMA__) && !defined(__aarch64__)
+#if !defined(METALNB_VALIDATED) && !defined(METALNB_LANES) && !defined(__FMA__) && !defined(__aarch64__)
 #define $fused $h_fma
 #endif
 #ifdef METALNB_COUNTED
@@ -72,7 +72,7 @@ __attribute__((convergent, visibility("hidden"))) metal::ulong metalnb_converge(
 struct $printed { metal::ulong value[4]; metal::uint kind, lanes; };  // kind: 0 float, 1 signed, 2 unsigned, 3 pointer
 extern "C" __attribute__((visibility("hidden"))) void metalnb_print(
     metal::ulong format, metal::uint count, const $printed* given);
-#ifdef METALNB_CHECKED
+#ifdef METALNB_VALIDATED
 extern "C" {
 // Makes writes of a SIMD-group's threads visible to each other.
 __attribute__((visibility("hidden"))) void metalnb_ordered(
@@ -107,7 +107,7 @@ enum { $device_scope = 1, $threadgroup_scope = 2, $simdgroup_scope = 3 };
 enum { $acquire_release = 0x8, $sequential = 0x10, $threadgroup_memory = 0x100, $device_memory = 0x200 };
 inline __attribute__((convergent)) void $threadgroup_barrier(metal::uint) { metalnb_barrier(); }
 inline void $memory_fence(metal::uint scope, metal::uint semantics) {
-#ifdef METALNB_CHECKED
+#ifdef METALNB_VALIDATED
     metalnb_fence(scope, semantics & $threadgroup_memory, semantics & $device_memory);
 #endif
     if (scope == $device_scope) __atomic_thread_fence(__ATOMIC_SEQ_CST);

@@ -1,4 +1,4 @@
-"""Reserved addresses for the checked and the traced build, backed by memory only where accessed. Linux only."""
+"""Reserved addresses for the validated and the traced build, backed by memory only where accessed. Linux only."""
 
 from __future__ import annotations
 

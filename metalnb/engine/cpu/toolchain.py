@@ -97,7 +97,7 @@ def kernel_library(code: bytes, way: str, cell: str = "") -> tuple[ctypes.CDLL, 
     Parameters
     ----------
     code : bytes
-    way : {"loops", "fibers", "checks"}
+    way : {"loops", "fibers", "validation"}
     cell : str
         The cell's source, except for loops.
 

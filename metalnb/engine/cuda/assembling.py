@@ -14,8 +14,8 @@ from ..clang.driver import at_kernel
 from ..clang.entry_point import ENTRY
 from ..robust.rewriting.checks import CheckedModule
 from ..unit import Unit
-from .checked_kernels.checked_binary import CheckedBinary
-from .checked_kernels.two_step_ptx import checked_ptx
+from .cuda_checks.checked_binary import CheckedBinary
+from .cuda_checks.two_step_ptx import checked_ptx
 from .launch_record import LaunchRecord
 from .nvidia_driver import LOADING, Gpu
 from .ptx import bounded, cannot_tell, ptx
@@ -45,7 +45,7 @@ class CudaBinary:
     cut : bool
         See `ptx.cannot_tell`.
     checked : bool
-        Whether it has checks; a launch then passes it a watch, and it accepts threadgroups of either shape.
+        Whether it has checks; a launch then passes three more addresses, and its threadgroups may have either shape.
     functions : dict
         By the largest threadgroup they were assembled for, and whether it is launched as a row.
     records : list of LaunchRecord

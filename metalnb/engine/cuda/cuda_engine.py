@@ -16,12 +16,12 @@ from ..staging import DeviceMemory, Result, Staging
 from ..time_limits import current_limit
 from ..unit import Unit
 from .assembling import Assembler, CudaBinary
-from .checked_kernels.checked_binary import CheckedBinary
-from .checked_kernels.gpu_ticket import GpuTicket
-from .checked_kernels.gpu_watch import GpuWatch, WatchMemory
-from .checked_kernels.stoppable_runs import StoppableRun, StoppableRuns
-from .checked_kernels.watch_words import WatchWords
 from .constants import Constants
+from .cuda_checks.checked_binary import CheckedBinary
+from .cuda_checks.gpu_dispatch import DispatchMemory, GpuDispatch
+from .cuda_checks.gpu_ticket import GpuTicket
+from .cuda_checks.host_signals import HostSignals
+from .cuda_checks.stoppable_runs import StoppableRun, StoppableRuns
 from .gpu_memory import GpuMemory, own_address
 from .launch_record import LaunchRecord, Planned, launches
 from .nvidia_driver import Gpu
@@ -61,7 +61,7 @@ class CudaEngine(GpuMemory, Observable):
         self._constants = Constants(gpu)
         self._staging = Staging(self)
         self._assembler = Assembler(gpu)
-        self._watches = WatchMemory(self, self._constants, WatchWords(gpu))
+        self._check_memory = DispatchMemory(self, self._constants, HostSignals(gpu))
         self._runs = StoppableRuns()
         gpu.settle = self._runs.finish
 
@@ -122,34 +122,34 @@ class CudaEngine(GpuMemory, Observable):
         made = binary.module_for(arguments, grid, threadgroup)
         form = self._assembler.form(binary, made)
         if made.checks:
-            watch = self._watch(binary, made, (arguments, grid, threadgroup))
-            return self._start_checked(form, watch, arguments, grid, threadgroup)
+            dispatched = self._dispatch(binary, made, (arguments, grid, threadgroup))
+            return self._start_checked(form, dispatched, arguments, grid, threadgroup)
         start = self._start if self.observers else self.launch
         return start(form, arguments, grid, threadgroup)
 
-    def _watch(
+    def _dispatch(
         self, binary: CheckedBinary, made: CheckedModule, launch: tuple[Sequence[Any], Grid, Grid]
-    ) -> GpuWatch:
+    ) -> GpuDispatch:
         with self._gpu:
-            return GpuWatch(binary.unit, binary.built.checks.analysis, made, launch, self._watches)
+            return GpuDispatch(binary.unit, binary.built.checks.analysis, made, launch, self._check_memory)
 
     def _start_checked(
-        self, form: CudaBinary, watch: GpuWatch, arguments: Sequence[Any], grid: Grid, threadgroup: Grid
+        self, form: CudaBinary, dispatched: GpuDispatch, arguments: Sequence[Any], grid: Grid, threadgroup: Grid
     ) -> GpuTicket:
         """Start a dispatch that may access memory out of bounds or never end."""
         events = self._events
         with self._gpu:
             values, dynamic, results, _held = self._bind(form, arguments)
-            watch.place([0 if type(a) is int else v for a, v in zip(arguments, values, strict=True)])
+            dispatched.place([0 if type(a) is int else v for a, v in zip(arguments, values, strict=True)])
             begun = events.record(timed=True)
-            self._enqueue(form, values, dynamic, grid, threadgroup, watch)
+            self._enqueue(form, values, dynamic, grid, threadgroup, dispatched)
             span = Span(events, begun, events.record(timed=True))
         settle = self._gpu.settle
-        if watch.stoppable:
-            run = StoppableRun(watch, span.has_begun, span.has_ended, current_limit())
+        if dispatched.stoppable:
+            run = StoppableRun(dispatched, span.has_begun, span.has_ended, current_limit())
             self._runs.add(run)
             settle = functools.partial(self._runs.wait, run)
-        ticket = GpuTicket(watch, span, results, self._staging, settle)
+        ticket = GpuTicket(dispatched, span, results, self._staging, settle)
         self._staging.expect(ticket)
         return ticket
 
@@ -176,32 +176,32 @@ class CudaEngine(GpuMemory, Observable):
         self, binary: CudaBinary | CheckedBinary, arguments: Sequence[Any], grid: Grid, threadgroup: Grid, count: int,
     ) -> list[float]:  # fmt: skip
         """Run a dispatch ``count`` times back to back; return the seconds of each by the GPU's clock."""
-        watch = None
+        dispatched = None
         if isinstance(binary, CheckedBinary):
             made = binary.module_for(arguments, grid, threadgroup)
-            watch = self._watch(binary, made, (arguments, grid, threadgroup)) if made.checks else None
+            dispatched = self._dispatch(binary, made, (arguments, grid, threadgroup)) if made.checks else None
             binary = self._assembler.form(binary, made)
-        seconds = self._timed(binary, arguments, grid, threadgroup, count, watch)
-        fault = watch.fault() if watch is not None else None
+        seconds = self._timed(binary, arguments, grid, threadgroup, count, dispatched)
+        fault = dispatched.fault() if dispatched is not None else None
         if fault is not None:
             raise fault
         return seconds
 
     def _timed(
         self, binary: CudaBinary, arguments: Sequence[Any], grid: Grid, threadgroup: Grid, count: int,
-        watch: GpuWatch | None,
+        dispatched: GpuDispatch | None,
     ) -> list[float]:  # fmt: skip
         with self._gpu:
             values, dynamic, results, _held = self._bind(binary, arguments)
-            if watch is not None:
-                watch.place([0 if type(a) is int else v for a, v in zip(arguments, values, strict=True)])
+            if dispatched is not None:
+                dispatched.place([0 if type(a) is int else v for a, v in zip(arguments, values, strict=True)])
             seconds: list[float] = []
             for first in range(0, count, _BATCH):
                 spans = []
                 with self._events.gate():
                     for _ in range(min(_BATCH, count - first)):
                         begun = self._events.record(timed=True)
-                        self._enqueue(binary, values, dynamic, grid, threadgroup, watch)
+                        self._enqueue(binary, values, dynamic, grid, threadgroup, dispatched)
                         spans.append(Span(self._events, begun, self._events.record(timed=True)))
                 for span in spans:
                     span.wait(binary.name)
@@ -212,7 +212,7 @@ class CudaEngine(GpuMemory, Observable):
 
     def _enqueue(
         self, binary: CudaBinary, values: list[int], dynamic: int, grid: Grid, threadgroup: Grid,
-        watch: GpuWatch | None = None,
+        dispatched: GpuDispatch | None = None,
     ) -> None:  # fmt: skip
         try:
             record = binary.records.pop()
@@ -224,8 +224,8 @@ class CudaEngine(GpuMemory, Observable):
             planned = record.planned.get(key) or self._plan(binary, record, *key)
             record.recent = *key, planned
         record.write(*values)
-        if watch is not None:
-            record.watch(*watch.addresses)
+        if dispatched is not None:
+            record.checks(*dispatched.addresses)
         for launch, place in planned:
             if place is not record.place:
                 record.stand(place)

@@ -19,7 +19,7 @@ __all__ = ["DriverLaunch", "LaunchRecord", "Planned", "launches"]
 Planned = tuple[Callable[[], int], bytes]  # a complete driver call, and its place in the grid
 
 _PLACE = struct.Struct("16I")  # struct $launch of grid_place.h
-_WATCH = struct.Struct("3Q")  # limits, faults, flag
+_CHECKS = struct.Struct("3Q")  # limits, faults, flag
 _MOST = 65535  # blocks along y and z
 _LAYERS = 64  # threads along z in a block
 
@@ -58,7 +58,7 @@ class LaunchRecord:
     ----------
     place : bytes
         The place currently in the record.
-    watch : callable
+    checks : callable
         Writes a checked kernel's additional parameters: three addresses.
     write : callable
         Writes the parameters: an address or an offset each.
@@ -68,7 +68,7 @@ class LaunchRecord:
         The last of these, with its key: reused without a lookup when a dispatch passes the same tuples.
     """
 
-    __slots__ = ("_behind", "_bytes", "_pointers", "place", "planned", "recent", "watch", "write")
+    __slots__ = ("_behind", "_bytes", "_pointers", "checks", "place", "planned", "recent", "write")
 
     def __init__(self, signature: Signature, *, checked: bool = False) -> None:
         text, size, places = "=", 0, []
@@ -81,11 +81,11 @@ class LaunchRecord:
         places.append(size + -size % 4)
         values = struct.Struct(text + "x" * (-size % 4))
         behind = values.size + _PLACE.size
-        behind += -behind % _WATCH.size if checked else 0
-        self._bytes = bytearray(behind + (_WATCH.size if checked else 0))
+        behind += -behind % _CHECKS.size if checked else 0
+        self._bytes = bytearray(behind + (_CHECKS.size if checked else 0))
         places += range(behind, len(self._bytes), 8)
         self.write = functools.partial(values.pack_into, self._bytes, 0)
-        self.watch = functools.partial(_WATCH.pack_into, self._bytes, behind)
+        self.checks = functools.partial(_CHECKS.pack_into, self._bytes, behind)
         self.place = b""
         self.planned: dict[tuple[Grid, Grid, int], tuple[Planned, ...]] = {}
         self.recent: tuple[Grid | None, Grid | None, int, tuple[Planned, ...]] = (None, None, 0, ())

@@ -6,7 +6,7 @@
 #include "entry_point.h"
 #include "grid_place.h"
 #ifdef $CHECKED
-#include "checked_kernels/faults.h"
+#include "cuda_checks/faults.h"
 #endif
 
 // Always false, though the compiler cannot know it: no threadgroup has 4 GiB of memory. See loop_exits.py.

@@ -143,7 +143,7 @@ def _place(unit: Unit, module: IRModule, analysis: Analysis, access: Access) -> 
 def _loop_place(unit: Unit, module: IRModule, analysis: Analysis, header: str) -> SourceLocation | None:
     """Return a loop's source location: that of its back edge, as the header may hold part of its condition."""
     blocks = analysis.roots.function.blocks
-    ends = [blocks[latch][-1] for latch in analysis.flow.latches(header)]
+    ends = [blocks[latch][-1] for latch in analysis.flow.loops[header].latches]
     places = (location_in(module, made.place, _owner(unit)) for made in (*ends, *blocks[header]) if made.place)
     return next((place for place in places if place), None)
 

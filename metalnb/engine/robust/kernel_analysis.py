@@ -11,7 +11,7 @@ from .accesses import Access, accesses
 from .entry_protocol import EntryPoint
 from .launch_facts import LaunchFacts
 from .memory_roots import Roots
-from .proofs.control_flow import Flow
+from .proofs.guarded_flow import GuardedFlow
 from .proofs.loop_iterations import endless
 from .proofs.pointer_rooms import PointerRooms
 from .proofs.ranges import Ranges
@@ -77,9 +77,9 @@ class Analysis:
         return not (root.op == "parameter" and root.word in self.entry.own) and not self.roots.leads_elsewhere(pointer)
 
     @functools.cached_property
-    def flow(self) -> Flow:
+    def flow(self) -> GuardedFlow:
         """The entry point's control flow."""
-        return Flow(self._function, self.roots.order, self.roots.values)
+        return GuardedFlow(self._function, self.roots.values)
 
     def proof(self, facts: LaunchFacts) -> Proof:
         """Find the accesses that are in bounds regardless of the data that the kernel reads."""
@@ -99,7 +99,7 @@ class Analysis:
         label = access.made.block
         if label not in self.flow.blocks:
             return True  # never reached
-        if not self.flow.reducible:
+        if self.flow.irreducible is not None:
             return False
         pointer = self.roots.values.named(access.pointer)
         found = (rooms.of(pointer, label, how) for how in (None, rooms.guarded))

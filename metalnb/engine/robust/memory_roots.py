@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from ..llvm.constant_values import constants_of, memory_of
+from ..llvm.control_flow import reverse_postorder
 from ..llvm.instructions import IRFunction, IRInstruction, IRModule
 from ..llvm.llvm_types import MemoryLayout, UnreadText, split_type
 from .entry_protocol import EntryPoint, Root
-from .proofs.control_flow import reverse_postorder
 from .scalar_graph.operand_scalars import Scalar
 from .scalar_graph.ssa_values import ScalarGraph
 

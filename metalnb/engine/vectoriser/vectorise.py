@@ -11,9 +11,9 @@ from ..llvm.llvm_types import type_of
 from .group_driver import driver
 from .not_vectorised import NotVectorised
 from .shape_analysis.interleaving import interleaved
+from .shape_analysis.lane_flow import LaneFlow
 from .shape_analysis.lane_shapes import UNIFORM, VARYING, LaneShape
 from .shape_analysis.lifetimes import alive_across_barriers
-from .shape_analysis.reducible_flow import ControlFlow
 from .shape_analysis.register_pressure import live_bits
 from .shape_analysis.shape_solver import LaneShapes
 from .simd_forms import SimdForm, positions, positions_in_row
@@ -23,7 +23,7 @@ from .vector_code.atomics import atomic
 from .vector_code.barrier_suspension import begun, ended
 from .vector_code.function_body import FunctionBody, LaneValue
 from .vector_code.memory_access.vector_memory import load, store
-from .vector_code.regions import Regions, Watch
+from .vector_code.regions import Regions, Visit
 from .vector_code.text_emitter import Emitter
 from .vector_code.vector_calls import call
 from .vector_code.vector_target import VectorTarget
@@ -81,7 +81,7 @@ def waits(module: IRModule) -> bool:
     return "metalnb_barrier" in _calls(module.functions[ENTRY])
 
 
-def vectorise(module: IRModule, form: SimdForm, target: VectorTarget, watch: Watch | None = None) -> Vectorised:
+def vectorise(module: IRModule, form: SimdForm, target: VectorTarget, visit: Visit | None = None) -> Vectorised:
     """Return a kernel's IR in one form.
 
     Parameters
@@ -90,7 +90,7 @@ def vectorise(module: IRModule, form: SimdForm, target: VectorTarget, watch: Wat
         With the function ``metalnb_thread``.
     form : SimdForm
     target : VectorTarget
-    watch : callable, optional
+    visit : callable, optional
         Called before each instruction; may write counting code.
 
     Raises
@@ -103,7 +103,7 @@ def vectorise(module: IRModule, form: SimdForm, target: VectorTarget, watch: Wat
         other = next(name for name in module.functions if name != ENTRY)
         message = f"a call of {other}, which is not inlined"
         raise NotVectorised(message)
-    flow = ControlFlow(function)
+    flow = LaneFlow(function)
     layout = module.layout
     own = sum(layout.size(made.element) for made in function if made.opcode == "alloca" and made.element)
     if own > _MOST_OWN:
@@ -119,7 +119,7 @@ def vectorise(module: IRModule, form: SimdForm, target: VectorTarget, watch: Wat
     coroutine = waits(module)
     _begin(body, function, form, coroutine=coroutine)
     everyone = "splat (i1 true)" if form.full else "%mask"
-    Regions(body, everyone, _write, watch, waits=coroutine).write()
+    Regions(body, everyone, _write, visit, waits=coroutine).write()
     if coroutine:
         ended(emitter)
     else:

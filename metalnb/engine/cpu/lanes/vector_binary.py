@@ -18,7 +18,7 @@ from ...vectoriser.not_vectorised import NotVectorised
 from ...vectoriser.simd_forms import SimdForm, form_for
 from ...vectoriser.vectorise import Vectorised, asks_for_simdgroup, waits
 from .. import toolchain
-from ..watched.lane_checks import LaneChecks
+from ..cpu_checks.lane_checks import LaneChecks
 from . import vector_build
 from .vector_report import LINES, how_it_runs
 

@@ -14,7 +14,7 @@ from ...llvm.instructions import IRModule
 from ...unit import Unit
 from ...vectoriser.not_vectorised import NotVectorised
 from ...vectoriser.simd_forms import SimdForm
-from ...vectoriser.vector_code.regions import Watch
+from ...vectoriser.vector_code.regions import Visit
 from ...vectoriser.vector_code.vector_target import VectorTarget, vector_target
 from ...vectoriser.vectorise import Vectorised, asks_for_simdgroup, vectorise, waits
 from .. import toolchain
@@ -104,15 +104,15 @@ def divides(unit: Unit) -> bool:
 
 
 def vectorised(
-    module: IRModule, form: SimdForm, flags: tuple[str, ...] = (), watch: Watch | None = None,
+    module: IRModule, form: SimdForm, flags: tuple[str, ...] = (), visit: Visit | None = None,
 ) -> Vectorised:  # fmt: skip
-    """Return a kernel's text in a form, for a machine; ``watch``: see `vectorise`.
+    """Return a kernel's text in a form, for a machine; ``visit``: see `vectorise`.
 
     Raises
     ------
     NotVectorised
     """
-    return vectorise(module, form, machine(flags), watch)
+    return vectorise(module, form, machine(flags), visit)
 
 
 def lanes_of(module: IRModule, made: Vectorised) -> int:

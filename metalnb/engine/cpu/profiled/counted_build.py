@@ -121,7 +121,7 @@ def _of(asked: _Asked) -> CountedBuild:
     operations = operations_of(function, places)
     work = {label: sum(o.total for o in lines.values()) for label, lines in operations.items()}
     code = CountingCode(function, work, waits=waits(module))
-    made = vector_build.vectorised(module, asked.form, watch=code)
+    made = vector_build.vectorised(module, asked.form, visit=code)
     _with_private(operations, code, places)
     text = f"{made.text}\n{code.globals}"
     linked = toolchain.linked_lanes(vector_build.object_of(replace(made, text=text), asked.unit), "counts")

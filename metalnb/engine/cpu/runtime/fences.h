@@ -1,4 +1,4 @@
-// The happens-before order that fences establish: part of checks.c.
+// The happens-before order that fences establish: part of validation.c.
 //
 // A thread that executes a fence and then writes an atomic publishes everything that it did before the fence, and
 // everything that was visible to it. A thread that reads that atomic and then executes a fence sees all of this. A

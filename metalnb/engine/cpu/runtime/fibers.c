@@ -34,8 +34,8 @@ typedef struct {
     simdgroup all[SIMDGROUPS];
 } worker;
 
-// Used by the checked build (checks.c).
-#ifndef CHECKED
+// Used by the validated build (validation.c).
+#ifndef INSTRUMENTED
 #define AT_BARRIER(worker)
 #define AT_START(worker, index)
 #define GAP 0

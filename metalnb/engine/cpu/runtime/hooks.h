@@ -1,4 +1,4 @@
-// The functions that the checked build calls: part of checks.c.
+// The functions that the validated build calls: part of validation.c.
 #pragma once
 
 // ---- Called by clang's thread sanitizer.
@@ -133,7 +133,7 @@ HIDDEN void metalnb_reads_lane(u32 lane, u32 active) {
     if (f) f->other = least(LANES, size.x * size.y * size.z - w->here->first);  // the lanes of this SIMD-group
 }
 
-// ---- Inserted by watched_code.py, with inline tests whether there is anything to report.
+// ---- Inserted by validating_code.py, with inline tests whether there is anything to report.
 
 /// Called in loops when the time is up. Reports a thread that runs many more iterations while no other thread can run.
 #define MANY (1u << 20)

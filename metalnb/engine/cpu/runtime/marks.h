@@ -1,4 +1,4 @@
-// Records which thread accessed which element: part of checks.c.
+// Records which thread accessed which element: part of validation.c.
 //
 // Two accesses race if at least one is a write, they aren't both atomic, and nothing orders them. A barrier of their
 // threadgroup or SIMD-group orders two threads, or fences with an atomic between them (fences.h). Only such fences

@@ -1,6 +1,6 @@
 // The traced build: fibers that log each statement before they run it, with the values of the variables in scope, and
 // each access of watched memory. One threadgroup runs, on one core.
-#define CHECKED
+#define INSTRUMENTED
 #define AT_BARRIER(w) ++epoch
 #define AT_START(w, i)
 #define GAP 64

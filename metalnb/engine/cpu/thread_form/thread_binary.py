@@ -11,8 +11,8 @@ from ...base import Grid
 from ...robust.rewriting.checks import CheckedModule, Checks
 from ...unit import Unit
 from .. import toolchain
+from ..cpu_checks.thread_checks import ThreadChecks
 from ..lanes.vector_report import how_it_runs
-from ..watched.thread_checks import ThreadChecks
 from .thread_build import checked_object, checks_of, thread_object
 
 __all__ = ["ThreadBinary", "ThreadCode", "thread_binary"]

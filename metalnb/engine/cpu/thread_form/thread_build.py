@@ -9,9 +9,9 @@ from ...clang.long_text import with_functions
 from ...robust.rewriting.checks import CheckedModule
 from ...unit import Unit
 from .. import toolchain
+from ..cpu_checks.thread_checks import ThreadChecks, thread_checks
 from ..entry_texts import fiber_text, loop_text
 from ..ir_build import assembled, compiled, texts, written
-from ..watched.thread_checks import ThreadChecks, thread_checks
 
 __all__ = ["checked_object", "checks_of", "thread_object"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..scalar_graph.operand_scalars import Scalar
-from .control_flow import Condition, Flow
+from .guarded_flow import Condition, GuardedFlow
 from .intervals import Interval, whole
 from .operations import OPPOSITE, TURNED, bounded
 
@@ -23,7 +23,7 @@ def is_not(flag: Scalar) -> bool:
 class ConditionRanges:
     """The part of `Ranges` that uses conditions."""
 
-    def __init__(self, flow: Flow) -> None:
+    def __init__(self, flow: GuardedFlow) -> None:
         self._flow = flow
         self._names: dict[Scalar, set[Scalar]] = {}
 

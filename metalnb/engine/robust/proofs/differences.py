@@ -13,7 +13,7 @@ from typing import NamedTuple
 from ...llvm.llvm_types import type_of
 from ..scalar_graph.operand_scalars import Scalar
 from .condition_ranges import ConditionRanges
-from .control_flow import Flow
+from .guarded_flow import GuardedFlow
 from .intervals import Interval, whole
 from .operations import LEAST, OPPOSITE, TURNED
 
@@ -48,7 +48,7 @@ def every(bits: int, *, unsigned: bool) -> Interval:
 class DifferenceRanges(ConditionRanges):
     """The part of `Ranges` that compares two values by their parts."""
 
-    def __init__(self, flow: Flow) -> None:
+    def __init__(self, flow: GuardedFlow) -> None:
         super().__init__(flow)
         self._flags: dict[Scalar, Scalar] = {}  # conditions as 1 or 0, by the select that uses them
         self._low: dict[tuple[Scalar, int], Scalar] = {}  # remainders of values by a power of two

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping
 
 from ..memory_roots import ScalarPlace
 from ..scalar_graph.operand_scalars import Scalar
-from .control_flow import Flow
 from .differences import Sum, congruent
+from .guarded_flow import GuardedFlow
 from .intervals import Interval
 from .walked_loops import WalkedLoops
 
@@ -25,7 +25,7 @@ _Terms = tuple[tuple[Scalar, int], ...]
 class GuardedSums(WalkedLoops):
     """The part of `Ranges` that bounds sums by the conditions on them."""
 
-    def __init__(self, flow: Flow) -> None:
+    def __init__(self, flow: GuardedFlow) -> None:
         super().__init__(flow)
         self._known_sums: dict[str, dict[_Terms, Interval]] = {}
         self._places: dict[Scalar, int] = {}  # a fixed order of values
@@ -97,13 +97,13 @@ class GuardedSums(WalkedLoops):
     def _on_counters(self, label: str) -> Iterator[tuple[Sum, Interval]]:
         """Yield the distance of each enclosing loop's counter from the value at which the loop ends by equality."""
         flow = self._flow
-        for header, body in flow.loops.items():
-            for phi in flow.phis[header] if label in body else ():
+        for header, loop in flow.loops.items():
+            for phi in flow.phis[header] if label in loop.body else ():
                 if not phi.integer or not self._known(phi, label):
                     continue
                 starts, again = (flow.incoming(phi, again=which) for which in (False, True))
                 for test in self._tests(phi, again) if self._steps(phi, again) == 1 else ():
-                    if test.relation == "!=" and test.following and test.other.block not in body:
+                    if test.relation == "!=" and test.following and test.other.block not in loop.body:
                         way = self._way(starts, test.other, 1, unsigned=True)
                         if way.low >= 1 and self._known(test.other, label):
                             apart = self.sum_of(phi, label).plus(self.sum_of(test.other, label), -1)

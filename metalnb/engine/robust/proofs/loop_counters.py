@@ -48,10 +48,10 @@ class LoopCounters(DifferenceRanges):
 
     def _tests(self, value: Scalar, again: Incoming) -> Iterator[Test]:
         """Yield the conditions on a counter, or on its next value, under which its loop continues."""
-        flow, body, following = self._flow, self._flow.loops[value.block], {v for v, _ in again}
-        for label in flow.exits[value.block]:
+        flow, body, following = self._flow, self._flow.loops[value.block].body, {v for v, _ in again}
+        for label in flow.exiting(value.block):
             branch = flow.branch(label)
-            if branch is None or not all(flow.above(latch, label) for _, latch in again):
+            if branch is None or not all(flow.dominates(label, latch) for _, latch in again):
                 continue
             stays = branch.yes in body
             if branch.flag.op != "icmp" or stays == (branch.no in body) or not flow.current(branch.flag, label):
@@ -67,7 +67,7 @@ class LoopCounters(DifferenceRanges):
         """Return the limits that end a counter's loop by equality."""
         found = []
         for test in self._tests(value, again):
-            outside = test.other.block not in self._flow.loops[value.block]
+            outside = test.other.block not in self._flow.loops[value.block].body
             if test.relation == "!=" and (outside or test.other.op == "load"):
                 limit = self._at(test.other, test.label)
                 if outside or limit.low == limit.high:  # the same in each iteration
@@ -91,7 +91,7 @@ class LoopCounters(DifferenceRanges):
         starts, again = (flow.incoming(counter, again=which) for which in (False, True))
         step, most = self._steps(counter, again), math.inf
         for test in self._tests(counter, again) if step else ():
-            if test.other.block in flow.loops[counter.block] or test.relation == "==":
+            if test.other.block in flow.loops[counter.block].body or test.relation == "==":
                 continue
             for unsigned in (True, False):
                 running = [self.of(counter, latch) for _, latch in again]
@@ -111,7 +111,7 @@ class LoopCounters(DifferenceRanges):
     def iterations_before(self, header: str, label: str) -> int | None:
         """Bound the iterations completed when a block of a loop is reached, by one of the loop's counters."""
         flow, found = self._flow, list[int]()
-        for phi in flow.phis[header] if label in flow.loops[header] else ():
+        for phi in flow.phis[header] if label in flow.loops[header].body else ():
             starts, again = (flow.incoming(phi, again=which) for which in (False, True))
             step = self._steps(phi, again) if phi.integer else 0
             if not step:

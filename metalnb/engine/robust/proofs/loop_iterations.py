@@ -6,7 +6,7 @@ import math
 
 from ..entry_protocol import Pace
 from ..scalar_graph.operand_scalars import Scalar
-from .control_flow import Flow
+from .guarded_flow import GuardedFlow
 from .intervals import Interval
 from .loop_counters import Incoming
 from .ranges import Ranges
@@ -18,7 +18,7 @@ _SCALED = {"lshr": 1, "udiv": 2, "shl": 1}  # the smallest operand that halves o
 _CONVERSIONS = frozenset({"zext", "sext", "trunc"})
 
 
-def endless(flow: Flow, ranges: Ranges, threads: int, pace: Pace) -> frozenset[str]:
+def endless(flow: GuardedFlow, ranges: Ranges, threads: int, pace: Pace) -> frozenset[str]:
     """Return the headers of the loops that must be stoppable, given the number of threads."""
     times = {header: iterations(flow, ranges, header) for header in flow.loops}
     if not _long(flow, times, threads, pace):
@@ -26,7 +26,7 @@ def endless(flow: Flow, ranges: Ranges, threads: int, pace: Pace) -> frozenset[s
     return _long(flow, {header: n for header, n in times.items() if header in ranges.reached}, threads, pace)
 
 
-def _long(flow: Flow, times: dict[str, float], threads: int, pace: Pace) -> frozenset[str]:
+def _long(flow: GuardedFlow, times: dict[str, float], threads: int, pace: Pace) -> frozenset[str]:
     work = _Work(flow, times)
     if all(work.around(header) <= min(pace.alone, pace.together / threads) for header in times):
         return frozenset()
@@ -36,30 +36,31 @@ def _long(flow: Flow, times: dict[str, float], threads: int, pace: Pace) -> froz
 class _Work:
     """Bounds the instructions that one thread runs in loops."""
 
-    def __init__(self, flow: Flow, each: dict[str, float]) -> None:
+    def __init__(self, flow: GuardedFlow, each: dict[str, float]) -> None:
         self._flow, self._each = flow, each
         self._length: dict[str, int] = dict.fromkeys(flow.loops, 0)  # instructions, without inner loops'
         for label, block in flow.blocks.items():
-            if flow.innermost(label):
-                self._length[flow.innermost(label)] += len(block)
+            header = flow.inner[label]
+            if header is not None:
+                self._length[header] += len(block)
 
     def around(self, header: str) -> float:
         """Return a loop's instructions over all iterations of the enclosing loops."""
         loops = self._flow.loops
-        return self._length[header] * math.prod(times for h, times in self._each.items() if header in loops[h])
+        return self._length[header] * math.prod(times for h, times in self._each.items() if header in loops[h].body)
 
     def inside(self, header: str) -> float:
         """Return the instructions of a loop and of all loops inside it, each time it is reached."""
-        body = self._flow.loops[header]
+        body = self._flow.loops[header].body
         inner = [h for h in self._each if h in body]
         return sum(
-            self._length[h] * math.prod(self._each[o] for o in inner if h in self._flow.loops[o]) for h in inner
+            self._length[h] * math.prod(self._each[o] for o in inner if h in self._flow.loops[o].body) for h in inner
         )  # fmt: skip
 
 
-def iterations(flow: Flow, ranges: Ranges, header: str) -> float:
+def iterations(flow: GuardedFlow, ranges: Ranges, header: str) -> float:
     """Return a bound on a loop's iterations, each time it is reached; infinity if there is none."""
-    if not flow.reducible:
+    if flow.irreducible is not None:
         return math.inf
     found = _euclid(flow, header)
     for phi in flow.phis[header]:
@@ -70,7 +71,7 @@ def iterations(flow: Flow, ranges: Ranges, header: str) -> float:
     return found
 
 
-def _euclid(flow: Flow, header: str) -> float:
+def _euclid(flow: GuardedFlow, header: str) -> float:
     """Bound Euclid's loop, `a, b = b, a % b` until b is 0: two iterations at least halve b."""
     for b in flow.phis[header]:
         given = {value for value, _ in flow.incoming(b, again=True)}
@@ -92,15 +93,16 @@ def _divisor(made: Scalar) -> Scalar:
     return by
 
 
-def _ends_at_zero(flow: Flow, header: str, values: set[Scalar]) -> bool:
-    for label in flow.exits[header]:
+def _ends_at_zero(flow: GuardedFlow, header: str, values: set[Scalar]) -> bool:
+    for label in flow.exiting(header):
         branch = flow.branch(label)
         if branch is None or branch.flag.op != "icmp" or branch.flag.word not in {"==", "!="}:
             continue
         value, zero = branch.flag.operands
         if value in values and zero.is_constant and not zero.number:
             end = branch.yes if branch.flag.word == "==" else branch.no
-            if end not in flow.loops[header] and all(flow.above(latch, label) for latch in flow.latches(header)):
+            loop = flow.loops[header]
+            if end not in loop.body and all(flow.dominates(label, latch) for latch in loop.latches):
                 return True
     return False
 

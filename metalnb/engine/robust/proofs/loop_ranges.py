@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from ..scalar_graph.operand_scalars import Scalar
-from .control_flow import Condition, Flow
 from .differences import every
+from .guarded_flow import Condition, GuardedFlow
 from .intervals import Interval, whole
 from .loop_counters import VIEWS, Incoming, LoopCounters, Test, View
 from .operations import OPPOSITE, may_hold
@@ -37,7 +37,7 @@ class _Stride(NamedTuple):
 class LoopRanges(LoopCounters):
     """The part of `Ranges` that handles loops."""
 
-    def __init__(self, flow: Flow) -> None:
+    def __init__(self, flow: GuardedFlow) -> None:
         super().__init__(flow)
         self._memo: dict[tuple[Scalar, str], tuple[Interval, frozenset[Scalar]]] = {}
         self._added: list[tuple[Scalar, str]] = []  # memo keys in order of insertion
@@ -89,7 +89,7 @@ class LoopRanges(LoopCounters):
     def _coming(self, value: Scalar, label: str, home: str) -> Interval:
         """Return the range of a value on the edge from one block to another."""
         found = self._at(value, label)
-        if len(self._flow.targets(label)) < 2 or not value.integer:
+        if len(self._flow.successors[label]) < 2 or not value.integer:
             return found
         if not self._flow.current(value, home):
             found = self._after(value) or found
@@ -167,7 +167,7 @@ class LoopRanges(LoopCounters):
                 begun, last, following = view(start, bits), view(limit, bits), test.following
                 way = Interval(last.low - begun.high, 0) if step > 0 else Interval(begun.low - last.high, 0)
                 both = begun.low < begun.high and last.low < last.high  # otherwise the difference adds nothing
-                if way.low < following and both and test.other.block not in self._flow.loops[home]:
+                if way.low < following and both and test.other.block not in self._flow.loops[home].body:
                     way = self._way(starts, test.other, step, unsigned=view is Interval.unsigned)
                 if way.low < following:
                     continue

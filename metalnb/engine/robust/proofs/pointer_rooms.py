@@ -11,7 +11,7 @@ from typing import NamedTuple
 from ..launch_facts import LaunchFacts
 from ..memory_roots import Roots, ScalarPlace
 from ..scalar_graph.operand_scalars import Scalar
-from .control_flow import Condition, Flow
+from .guarded_flow import Condition, GuardedFlow
 from .intervals import Interval
 from .loop_counters import Incoming
 from .ranges import Ranges
@@ -43,7 +43,7 @@ class Room(NamedTuple):
 class PointerRooms:
     """The rooms of a function's pointers, for one dispatch."""
 
-    def __init__(self, flow: Flow, roots: Roots, facts: LaunchFacts, ranges: Ranges) -> None:
+    def __init__(self, flow: GuardedFlow, roots: Roots, facts: LaunchFacts, ranges: Ranges) -> None:
         self._flow, self._roots, self._facts, self._ranges = flow, roots, facts, ranges
         self._memo: dict[tuple[Scalar, str], Room | None] = {}
 

@@ -18,7 +18,7 @@ from ..entry_protocol import EntryPoint
 from ..launch_facts import LaunchFacts
 from ..memory_roots import Roots, ScalarPlace
 from ..scalar_graph.operand_scalars import Scalar
-from .control_flow import Condition, Flow
+from .guarded_flow import Condition, GuardedFlow
 from .guarded_sums import GuardedSums
 from .intervals import Interval, whole
 from .operations import ARITHMETIC
@@ -48,7 +48,7 @@ class Ranges(GuardedSums):
         The scalars that the results depend on, besides the grid: argument, first byte and number of bytes.
     """
 
-    def __init__(self, flow: Flow, roots: Roots, entry: EntryPoint, facts: LaunchFacts) -> None:
+    def __init__(self, flow: GuardedFlow, roots: Roots, entry: EntryPoint, facts: LaunchFacts) -> None:
         super().__init__(flow)
         self._roots, self._entry, self._facts = roots, entry, facts
         self._spoilt = False
@@ -148,7 +148,7 @@ class Ranges(GuardedSums):
         ahead, seen = [self._flow.entry], {self._flow.entry}
         while ahead:
             block = ahead.pop()
-            new = [t for t in self._flow.targets(block) if t not in seen and self._leads(block, t)]
+            new = [t for t in self._flow.successors[block] if t not in seen and self._leads(block, t)]
             seen.update(new)
             ahead += new
         return seen
@@ -202,7 +202,7 @@ class Ranges(GuardedSums):
         if not value.integer or not value.operands:
             return whole(value.bits)
         if value.block in self._flow.loops:
-            return self._carried(value) if self._flow.reducible else whole(value.bits)
+            return self._carried(value) if self._flow.irreducible is None else whole(value.bits)
         return self._joined(list(zip(value.operands, value.labels, strict=True)), value.block)
 
     def _called(self, value: Scalar, _: str) -> Interval:

@@ -8,7 +8,7 @@ would still have to include the whole number.
 from __future__ import annotations
 
 from ..scalar_graph.operand_scalars import Scalar
-from .control_flow import Flow
+from .guarded_flow import GuardedFlow
 from .intervals import Interval
 from .loop_ranges import LoopRanges
 from .operations import OPPOSITE, may_hold
@@ -22,14 +22,14 @@ _MOST = 8  # iterations
 class WalkedLoops(LoopRanges):
     """The part of `Ranges` that evaluates short loops one iteration at a time."""
 
-    def __init__(self, flow: Flow) -> None:
+    def __init__(self, flow: GuardedFlow) -> None:
         super().__init__(flow)
         self._walking = 0  # loops being evaluated; other threads may be in other iterations meanwhile
         self._ends: dict[str, dict[Scalar, Interval]] = {}
 
     def _after(self, value: Scalar) -> Interval | None:
         """Return the range of a loop's value after the loop; None if the loop cannot be evaluated step by step."""
-        header = self._flow.innermost(value.block)
+        header = next(self._flow.around(value.block))
         phis = [phi for phi in self._flow.phis[header] if phi.integer]
         if header in self._flow.stopped or not self._assumed.keys().isdisjoint(phis):
             return None
@@ -63,7 +63,7 @@ class WalkedLoops(LoopRanges):
         branch = self._flow.branch(end) if end is not None else None
         if end is None or branch is None:
             return {}
-        stays = branch.yes in self._flow.loops[header]
+        stays = branch.yes in self._flow.loops[header].body
         now = self._entering(phis, again=False)
         for _ in range(_MOST + 1):
             with self._assuming(now):

@@ -13,8 +13,8 @@ class Started(Protocol):
     """What the entry code of a checked function provides."""
 
     @property
-    def watch(self) -> str:
-        """The pointer to the watch."""
+    def records(self) -> str:
+        """The pointer to the records of faults."""
         ...
 
     def variable(self, what: str) -> str:
@@ -26,7 +26,7 @@ class CheckTarget(Protocol):
     """How an engine passes arguments to a kernel, and how a kernel reports a fault.
 
     After the kernel's own arguments come two more: the limits, words of 64 bits that the kernel only reads, and the
-    watch, in which faults are recorded.
+    records of faults.
     """
 
     @property
@@ -36,7 +36,7 @@ class CheckTarget(Protocol):
 
     @property
     def pointer_type(self) -> str:
-        """The type of the pointers to the limits and the watch."""
+        """The type of the pointers to the limits and the records."""
         ...
 
     @property
@@ -66,14 +66,14 @@ class CheckTarget(Protocol):
         """Write a test that holds only if a condition holds for all threads that run together."""
         ...
 
-    def record(self, code: WrittenCode, watch: str, check: int, offset: str) -> None:
+    def record(self, code: WrittenCode, records: str, check: int, offset: str) -> None:
         """Write the call that records a fault.
 
         Parameters
         ----------
         code : WrittenCode
-        watch : str
-            The pointer to the watch.
+        records : str
+            The pointer to the records of faults.
         check : int
             The number of the check.
         offset : str

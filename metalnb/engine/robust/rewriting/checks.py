@@ -214,7 +214,7 @@ class _Checks:
             condition = self._conditions.condition(access, names)
             code.check(condition.holds, inside, fault)
             code.block(blocks, fault)
-            self._target.record(code, self._start.watch, site, self._where(condition))
+            self._target.record(code, self._start.records, site, self._where(condition))
             code.do(f"br label {after}")
             faults.append(fault)
             code.block(blocks, inside)

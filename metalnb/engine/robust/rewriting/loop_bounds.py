@@ -33,9 +33,9 @@ class LoopBounds:
         None if there is no loop, the root is unknown, or the loop changes no index, several, or the only one.
         """
         place, label = self._roots.place(access.pointer), access.made.block
-        header = self._flow.innermost(label) if self._flow.reducible and label in self._flow.blocks else ""
+        header = self._flow.inner.get(label) if self._flow.irreducible is None else None
         root = self._roots.root(place.root)
-        if not header or place.fixed < 0 or root is None:
+        if header is None or place.fixed < 0 or root is None:
             return None
         inside = self._computed(header)
         varying = [term for term in place.terms if term[0] in inside]
@@ -46,5 +46,5 @@ class LoopBounds:
 
     def _values(self, header: str) -> frozenset[str]:
         """Return the values that are computed inside a loop."""
-        blocks = self._roots.function.blocks
-        return frozenset(made.result for label in self._flow.loops[header] for made in blocks[label] if made.result)
+        body, blocks = self._flow.loops[header].body, self._flow.blocks
+        return frozenset(made.result for label in body for made in blocks[label] if made.result)

@@ -157,7 +157,7 @@ class LoopVersions:
     def put(self, guarded: Guarded) -> None:
         """Write the versions, and add the checks of their accesses to `guarded`."""
         flow = self.analysis.flow
-        for header in sorted(flow.loops) if flow.reducible else ():
+        for header in sorted(flow.loops) if flow.irreducible is None else ():
             loop = self._loop(header)
             if loop is not None:
                 self._put(loop, guarded)
@@ -167,10 +167,10 @@ class LoopVersions:
     def _loop(self, header: str) -> _Loop | None:
         """Return a loop if it has checked accesses, one entry, one exit, and no inner loop; else None."""
         flow, blocks = self.analysis.flow, self.function.blocks
-        body, leaves = flow.loops[header], flow.way_out(header)
+        body, leaves = flow.loops[header].body, flow.way_out(header)
         if leaves is None or not any(a.made.block in body for a in self.checked):
             return None
-        if any(flow.innermost(label) != header for label in body) or not body <= set(blocks):
+        if any(flow.inner[label] != header for label in body) or not body <= set(blocks):
             return None
         before = [label for label, block in blocks.items() if label not in body and header in block[-1].targets]
         after = next(target for target in blocks[leaves][-1].targets if target not in body)  # or another loop's test
@@ -236,7 +236,7 @@ class LoopVersions:
     def _is_after(self, label: str, leaves: str, following: str) -> bool:
         """Return whether a block is reached only after the loop's test has passed."""
         flow = self.analysis.flow
-        return flow.before[following] == [leaves] and flow.above(label, following)
+        return flow.predecessors[following] == [leaves] and flow.dominates(following, label)
 
     def _line(self, place: PointerPlace, values: LinearValues) -> _Line | None:
         roots = self.analysis.roots

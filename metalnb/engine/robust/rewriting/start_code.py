@@ -37,8 +37,8 @@ class StartCode:
         self._known: dict[object, str] = {}
 
     @property
-    def watch(self) -> str:
-        """The name of the pointer to the watch."""
+    def records(self) -> str:
+        """The name of the pointer to the records of faults."""
         return self._pointer(self._target.count + 1)
 
     def address(self, root: Root) -> str:

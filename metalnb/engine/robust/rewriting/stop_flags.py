@@ -1,4 +1,4 @@
-"""Make loops that may run for long test the watch in each iteration and end when its first word is not 0.
+"""Make loops that may run for long test the stop flag in each iteration and end when it is not 0.
 
 If every iteration passes one of the loop's exits, the flag joins that exit's condition and the loop keeps its shape.
 Otherwise the back edge goes through a block that may return.
@@ -52,13 +52,13 @@ def put_flags(
     for header in sorted(headers):
         exit_block = analysis.flow.way_out(header)
         if exit_block is not None:
-            joined[header] = _fold(function.blocks[exit_block], analysis.flow.loops[header], start, code)
+            joined[header] = _fold(function.blocks[exit_block], analysis.flow.loops[header].body, start, code)
             continue
         if not leave:
             leave = code.name()
             code.block(function.blocks, leave)
             code.do("ret void")
-        for latch in analysis.flow.latches(header):
+        for latch in analysis.flow.loops[header].latches:
             _open(function, header, latch, leave, start, code)
     return joined
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from ...llvm.instructions import IRInstruction
 from ...llvm.llvm_types import MemoryLayout
-from .reducible_flow import ControlFlow
+from .lane_flow import LaneFlow
 from .shape_rules import steps_of
 
 __all__ = ["DROPPED", "interleaved", "zeroed"]
@@ -21,7 +21,7 @@ DROPPED = (
 _MOST_ZEROED = 1024  # bytes that a memset may clear by stores
 
 
-def interleaved(flow: ControlFlow, layout: MemoryLayout) -> dict[str, int]:
+def interleaved(flow: LaneFlow, layout: MemoryLayout) -> dict[str, int]:
     """Return the granules in bytes, by the name of each array and of each pointer into one."""
     users: dict[str, list[IRInstruction]] = {}
     arrays = []

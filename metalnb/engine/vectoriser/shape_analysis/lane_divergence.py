@@ -12,7 +12,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterable
 
-from .reducible_flow import ControlFlow
+from .lane_flow import LaneFlow
 
 __all__ = ["LaneDivergence"]
 
@@ -30,7 +30,7 @@ class LaneDivergence:
         Headers of divergent loops.
     """
 
-    def __init__(self, flow: ControlFlow) -> None:
+    def __init__(self, flow: LaneFlow) -> None:
         self._flow = flow
         self.branches: set[str] = set()
         self.joins: set[str] = set()

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from ...llvm.instructions import IRInstruction
 from ...llvm.llvm_types import MemoryLayout
 from .lane_divergence import LaneDivergence
+from .lane_flow import LaneFlow
 from .lane_shapes import BOTH, UNIFORM, VARYING, LaneShape, is_aligned, twos
-from .reducible_flow import ControlFlow
 from .shape_rules import RULES, Known, ShapeFacts
 
 __all__ = ["LaneShapes"]
@@ -22,7 +22,7 @@ class LaneShapes:
 
     Parameters
     ----------
-    flow : ControlFlow
+    flow : LaneFlow
     layout : MemoryLayout
     width : int
         The number of lanes.
@@ -35,7 +35,7 @@ class LaneShapes:
     """
 
     def __init__(
-        self, flow: ControlFlow, layout: MemoryLayout, width: int, given: Mapping[str, LaneShape],
+        self, flow: LaneFlow, layout: MemoryLayout, width: int, given: Mapping[str, LaneShape],
         interleaved: Mapping[str, int], pure: frozenset[str],
     ) -> None:  # fmt: skip
         self.flow = flow

@@ -23,9 +23,9 @@ from .edges import Edge, FlowVariables
 from .function_body import FunctionBody, KeptValue
 from .vector_target import pin
 
-__all__ = ["Regions", "Watch"]
+__all__ = ["Regions", "Visit"]
 
-Watch = Callable[[FunctionBody, IRInstruction], None]
+Visit = Callable[[FunctionBody, IRInstruction], None]
 
 _LIGHT = 14  # operations that are cheaper to run under an empty mask than to jump over
 _ACCESS = 6  # the cost of a vector load or store, in operations
@@ -42,20 +42,20 @@ class Regions:
         The mask of the lanes that exist.
     write : callable
         Writes one instruction.
-    watch : callable or None
+    visit : callable or None
         Called before each instruction except phis, terminators included.
     waits : bool
         Whether there are barriers.
     """
 
     def __init__(
-        self, body: FunctionBody, everyone: str, write: Watch, watch: Watch | None = None, *, waits: bool,
+        self, body: FunctionBody, everyone: str, write: Visit, visit: Visit | None = None, *, waits: bool,
     ) -> None:  # fmt: skip
         self._waits = waits
         self._body = body
         self._everyone = everyone
         self._write = write
-        self._watch = watch
+        self._visit = visit
         self._flow = flow = body.analysis.flow
         self._equivalent = {label: flow.equivalent(label) for label in flow.order[1:]}
         self._behind: dict[str, str] = {}  # maps a block to its only predecessor, if that ends in a uniform branch
@@ -236,8 +236,8 @@ class Regions:
         for made in phis:
             self._phi(made)
         for made in block:
-            if self._watch and made.opcode != "phi":
-                self._watch(body, made)
+            if self._visit and made.opcode != "phi":
+                self._visit(body, made)
             if made.opcode != "phi" and not made.ends:
                 self._write(body, made)
             if made.result in body.outside:

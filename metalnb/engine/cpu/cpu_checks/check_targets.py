@@ -26,8 +26,8 @@ class _GivenArguments:
         return code.op(f"inttoptr i64 {code.op(f'load i64, ptr {at}, align 8')} to ptr")
 
     def stopped(self, code: WrittenCode, start: Started) -> str:
-        """Emit the test for whether loops must stop, which reads the watch's first word."""
-        return code.op(f"icmp ne i32 {code.op(f'load volatile i32, ptr {start.watch}, align 8')}, 0")
+        """Emit the test for whether loops must stop, which reads the records' first word."""
+        return code.op(f"icmp ne i32 {code.op(f'load volatile i32, ptr {start.records}, align 8')}, 0")
 
 
 class LaneTarget(_GivenArguments):
@@ -43,9 +43,9 @@ class LaneTarget(_GivenArguments):
         """Write a test that a condition holds for all threads that run together."""
         return code.op(f"call i1 @metalnb_every(i1 {holds})")
 
-    def record(self, code: WrittenCode, watch: str, check: int, offset: str) -> None:
+    def record(self, code: WrittenCode, records: str, check: int, offset: str) -> None:
         """Write the call that records a fault."""
-        code.do(f"call void @metalnb_fault(ptr {watch}, i32 {check}, i64 {offset})")
+        code.do(f"call void @metalnb_fault(ptr {records}, i32 {check}, i64 {offset})")
 
 
 class FiberTarget(_GivenArguments):
@@ -73,7 +73,7 @@ class FiberTarget(_GivenArguments):
         """Return the condition unchanged: this thread runs on its own."""
         return holds
 
-    def record(self, code: WrittenCode, watch: str, check: int, offset: str) -> None:
+    def record(self, code: WrittenCode, records: str, check: int, offset: str) -> None:
         """Write the call that records a fault."""
         thread = f"i32 {check}, i64 {offset}, i32 {self._index}"
-        code.do(f"call void @metalnb_faulted(ptr {watch}, ptr {self._region}, {thread})")
+        code.do(f"call void @metalnb_faulted(ptr {records}, ptr {self._region}, {thread})")

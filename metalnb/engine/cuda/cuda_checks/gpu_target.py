@@ -61,12 +61,12 @@ class GpuTarget:
         """Return the condition unchanged, as each thread branches on its own."""
         return holds
 
-    def record(self, code: WrittenCode, watch: str, check: int, offset: str) -> None:
+    def record(self, code: WrittenCode, records: str, check: int, offset: str) -> None:
         """Write the call that records a fault."""
         words = [
             code.op(f"load i32, ptr {code.op(f'getelementptr i8, ptr {self._entry.launch}, i64 {at}')}, align 4")
             for at in _PLACE
         ]
         place = ", ".join(f"i32 {word}" for word in words)
-        pointers = f"{self.pointer_type} {watch}, {self.pointer_type} {self._entry.flag}"
+        pointers = f"{self.pointer_type} {records}, {self.pointer_type} {self._entry.flag}"
         code.do(f"call void @metalnb_fault({pointers}, i32 {check}, i64 {offset}, {place})")

@@ -1,4 +1,4 @@
-"""Insert inline checks into the optimised IR of the checked build, so that most loads make no call.
+"""Insert inline checks into the optimised IR of the validated build, so that most loads make no call.
 
 clang's thread sanitizer puts a call before each access. For a load, a few instructions that handle the usual case
 replace it: see runtime/marks.h.

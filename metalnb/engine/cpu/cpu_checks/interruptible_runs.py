@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from .watch import Watch
+from .checked_dispatch import CheckedDispatch
 
 __all__ = ["BackgroundRun", "in_order"]
 
@@ -33,15 +33,15 @@ class BackgroundRun:
     ----------
     work : callable
         Runs the dispatch to its end.
-    watch : Watch
+    dispatch : CheckedDispatch
     held : object
         Objects that must live as long as it runs.
     limit : float or None
         Its time limit in seconds.
     """
 
-    def __init__(self, work: Callable[[], None], watch: Watch, held: object, limit: float | None) -> None:
-        self._work, self._watch, self._held, self._limit = work, watch, held, limit
+    def __init__(self, work: Callable[[], None], dispatch: CheckedDispatch, held: object, limit: float | None) -> None:
+        self._work, self._dispatch, self._held, self._limit = work, dispatch, held, limit
         self._ended = threading.Event()
         self._began = 0.0
         self._error: BaseException | None = None
@@ -68,7 +68,7 @@ class BackgroundRun:
 
     def stop(self, reason: str) -> None:
         """Stop the dispatch."""
-        self._watch.stop(reason)
+        self._dispatch.stop(reason)
 
     def wait(self) -> None:
         """Wait until the dispatch has ended; stop it at its time limit.
@@ -91,7 +91,7 @@ class BackgroundRun:
                     left = None
                 if passed > _SHOWN and not shown:
                     shown = True
-                    _tell(self._watch.name)
+                    _tell(self._dispatch.name)
             except BaseException as error:  # noqa: BLE001  (raised once the dispatch has ended, as it may be writing)
                 interrupt = error
                 _stop_up_to(self, "by an interrupt")

@@ -1,4 +1,4 @@
-"""A kernel in the checked build: compiled in steps, instrumented in between, and linked with checks.c."""
+"""A kernel in the validated build: compiled in steps, instrumented in between, and linked with validation.c."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from ..ir_build import assembled
 from ..llvm_text import with_divisors
 from .access_sites import with_sites
 from .own_variables import with_set_flags
-from .watched_code import WatchedCode, watched
+from .validating_code import ValidatingCode, with_calls
 
-__all__ = ["CheckedBuild", "checked_build"]
+__all__ = ["ValidatedBuild", "validated_build"]
 
 
 @dataclass(frozen=True, slots=True)
-class CheckedBuild:
+class ValidatedBuild:
     """A kernel whose accesses are watched.
 
     Attributes
@@ -55,7 +55,7 @@ _SANITIZED = (
 # An array at the end of a struct has its declared length, as kernels have no flexible array members. Unset variables
 # contain a NaN with known bits (runtime/hooks.h), and names are kept because they identify shifts.
 _FIRST = (
-    "-DMETALNB_CHECKED", "-O1", *_SANITIZED, *toolchain.ORDERED, "-ftrivial-auto-var-init=pattern",
+    "-DMETALNB_VALIDATED", "-O1", *_SANITIZED, *toolchain.ORDERED, "-ftrivial-auto-var-init=pattern",
     "-fstrict-flex-arrays=3",
     "-fno-discard-value-names", "-Xclang", "-disable-llvm-passes", "-S", "-emit-llvm",
 )  # fmt: skip
@@ -70,12 +70,12 @@ _VARIABLES = 4096
 
 
 @functools.lru_cache(64)
-def _of(held: _Held) -> CheckedBuild:
+def _of(held: _Held) -> ValidatedBuild:
     unit = held.unit
     text = driver.compiled(unit, fiber_text(unit), toolchain.TARGET(), *_FIRST)
     flagged, own = with_set_flags(text.decode())
-    code = watched(flagged)
-    library, file = toolchain.kernel_library(_object(code, unit), "checks", unit.cell.edited.text)
+    code = with_calls(flagged)
+    library, file = toolchain.kernel_library(_object(code, unit), "validation", unit.cell.edited.text)
     library.metalnb_prepare.restype = library.metalnb_slots.restype = ctypes.c_uint32
     library.metalnb_arena_of.restype = ctypes.c_uint64
     library.metalnb_arena_of.argtypes = (ctypes.c_uint64,)
@@ -89,7 +89,7 @@ def _of(held: _Held) -> CheckedBuild:
         offset, size, alignment, number = raw[4 * i : 4 * i + 4]
         kind, name = names[number] if number < len(names) else ("", "threadgroup memory")
         variables.append((name, kind, offset, size, alignment))
-    return CheckedBuild(library, DebugLines(file), static, tuple(variables), code.operations, own)
+    return ValidatedBuild(library, DebugLines(file), static, tuple(variables), code.operations, own)
 
 
 class _Held:
@@ -105,8 +105,8 @@ class _Held:
         return isinstance(other, _Held) and other.unit is self.unit
 
 
-def checked_build(unit: Unit) -> CheckedBuild:
-    """Return a unit's checked build, built on first use.
+def validated_build(unit: Unit) -> ValidatedBuild:
+    """Return a unit's validated build, built on first use.
 
     Raises
     ------
@@ -115,6 +115,6 @@ def checked_build(unit: Unit) -> CheckedBuild:
     return _of(_Held(unit))
 
 
-def _object(code: WatchedCode, unit: Unit) -> bytes:
+def _object(code: ValidatingCode, unit: Unit) -> bytes:
     optimised = assembled(with_divisors(code.text), _SECOND, unit).decode()
     return assembled(with_sites(optimised), _LAST, unit)

@@ -1,4 +1,4 @@
-"""Insert calls of the checked build's runtime into the LLVM IR of a kernel, before it is optimised.
+"""Insert calls of the validated build's runtime into the LLVM IR of a kernel, before it is optimised.
 
 clang's sanitizers report accesses. These calls report values: each floating-point operation passes its result and its
 operands (the origin of a NaN or an infinity), each shift its count, each integer division its divisor, and some atomics
@@ -17,10 +17,10 @@ from ...llvm.instructions import IRInstruction, Operand
 from ...llvm.llvm_lines import lines_of
 from ...llvm.llvm_types import IRType
 
-__all__ = ["WatchedCode", "watched"]
+__all__ = ["ValidatingCode", "with_calls"]
 
 
-class WatchedCode(NamedTuple):
+class ValidatingCode(NamedTuple):
     """A text, and the names of its floating-point operations, by the number that the runtime receives."""
 
     text: str
@@ -91,7 +91,7 @@ done:
 """
 
 
-def watched(text: str) -> WatchedCode:
+def with_calls(text: str) -> ValidatingCode:
     """Insert the calls."""
     declared = set(_DECLARED.findall(text))
     operations: dict[str, int] = {}
@@ -107,7 +107,7 @@ def watched(text: str) -> WatchedCode:
         lines += _before(made, fresh)
         lines.append(f"{line}, !nosanitize !{{}}" if ours and made.opcode == "load" else line)
         lines += _behind(made, declared, operations, fresh)
-    return WatchedCode("\n".join(lines) + _RUNTIME, tuple(operations))
+    return ValidatingCode("\n".join(lines) + _RUNTIME, tuple(operations))
 
 
 def _before(made: IRInstruction, fresh: Iterator[str]) -> Iterator[str]:

@@ -13,7 +13,7 @@ from typing import Any
 
 from ..nvidia_driver import Gpu
 
-__all__ = ["WatchPair", "WatchWords"]
+__all__ = ["HostSignals", "SignalPair"]
 
 _FLAG = struct.Struct("IxxxxQ")  # struct $flag of faults.h
 _APART = 64  # bytes between pairs
@@ -21,7 +21,7 @@ _PAGE = 4096
 _NON_BLOCKING = 1  # CU_STREAM_NON_BLOCKING: does not wait for the dispatches' stream
 
 
-class WatchPair:
+class SignalPair:
     """A flag in the GPU's memory, and a word in the host's that a kernel sets when it has recorded a fault.
 
     Parameters
@@ -61,7 +61,7 @@ class WatchPair:
             self._stopped = False
 
 
-class WatchWords:
+class HostSignals:
     """A pool of unused pairs. They are never freed: an abandoned kernel may still be running.
 
     Parameters
@@ -71,18 +71,18 @@ class WatchWords:
 
     def __init__(self, gpu: Gpu) -> None:
         self._gpu = gpu
-        self._free: list[WatchPair] = []
+        self._free: list[SignalPair] = []
         self._beside: Any = None  # the stream for writes while dispatches run
         self._lock = threading.Lock()
 
-    def take(self) -> WatchPair:
+    def take(self) -> SignalPair:
         """Return a pair, both words 0."""
         with self._lock:
             if not self._free:
                 self._more()
             return self._free.pop()
 
-    def give_back(self, pair: WatchPair) -> None:
+    def give_back(self, pair: SignalPair) -> None:
         """Keep a pair for another dispatch, now that its own has ended."""
         pair.clear()
         with self._lock:
@@ -102,7 +102,7 @@ class WatchWords:
             take(api.cuMemcpyHtoDAsync(flags, ctypes.addressof(words), _PAGE, self._beside))
             take(api.cuStreamSynchronize(self._beside))
         ctypes.memset(host, 0, _PAGE)
-        self._free += [WatchPair(host + at, flags + at, self._write) for at in range(0, _PAGE, _APART)]
+        self._free += [SignalPair(host + at, flags + at, self._write) for at in range(0, _PAGE, _APART)]
 
     def _write(self, address: int, word: int) -> None:
         api, take = self._gpu.api, self._gpu.take

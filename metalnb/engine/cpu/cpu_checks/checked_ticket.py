@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from ...observation import Stopwatch
 from ...robust.rewriting.checks import Checks
+from .checked_dispatch import CheckedDispatch
 from .interruptible_runs import BackgroundRun
-from .watch import Watch
 
 __all__ = ["CheckedTicket"]
 
@@ -16,7 +16,7 @@ class CheckedTicket:
     Parameters
     ----------
     elapsed : Stopwatch
-    watch : Watch
+    dispatch : CheckedDispatch
     run : BackgroundRun or None
         None if it has ended.
 
@@ -28,16 +28,16 @@ class CheckedTicket:
         The buffers that the caller left out and metalnb allocated: a fault in one says how to make it larger.
     """
 
-    def __init__(self, elapsed: Stopwatch, watch: Watch, run: BackgroundRun | None) -> None:
+    def __init__(self, elapsed: Stopwatch, dispatch: CheckedDispatch, run: BackgroundRun | None) -> None:
         self.elapsed = elapsed
         self.fault_told = False
         self.made: tuple[str, ...] = ()
-        self._watch, self._run = watch, run
+        self._dispatch, self._run = dispatch, run
 
     @property
     def checks(self) -> Checks:
         """The checks of this dispatch."""
-        return self._watch.checks
+        return self._dispatch.checks
 
     def wait(self) -> None:
         """Wait, with the GIL released.
@@ -51,7 +51,7 @@ class CheckedTicket:
         """
         if self._run is not None:
             self._run.wait()
-        fault = self._watch.fault()
+        fault = self._dispatch.fault()
         if fault is not None:
             self.fault_told = True
             raise fault.left_out(self.made)

@@ -9,7 +9,7 @@ from metalnb.errors import KernelFault
 
 from ...staging import Result, Staging
 from ..stream_events import Span
-from .gpu_watch import GpuWatch
+from .gpu_dispatch import GpuDispatch
 
 __all__ = ["GpuTicket"]
 
@@ -19,7 +19,7 @@ class GpuTicket:
 
     Parameters
     ----------
-    watch : GpuWatch
+    dispatch : GpuDispatch
     elapsed : Span
     results : list of Result
         Results still to be copied back.
@@ -38,12 +38,12 @@ class GpuTicket:
     done = False
 
     def __init__(
-        self, watch: GpuWatch, elapsed: Span, results: list[Result], staging: Staging, settle: Callable[[], None],
+        self, dispatch: GpuDispatch, elapsed: Span, results: list[Result], staging: Staging, settle: Callable[[], None],
     ) -> None:  # fmt: skip
         self.elapsed, self.results = elapsed, results
         self.fault_told = False
         self.made: tuple[str, ...] = ()
-        self._watch, self._staging, self._settle = watch, staging, settle
+        self._dispatch, self._staging, self._settle = dispatch, staging, settle
         self._fault: KernelFault | None = None
         self._ended = False
         self._lock = threading.RLock()
@@ -63,8 +63,8 @@ class GpuTicket:
                 self._settle()
                 self._ended = True
                 results, self.results = self.results, []
-                self.elapsed.wait(self._watch.name)
-                self._fault = self._watch.fault()
+                self.elapsed.wait(self._dispatch.name)
+                self._fault = self._dispatch.fault()
                 self._staging.fetch(results)
         if self._fault is not None:
             self.fault_told = True

@@ -1,11 +1,11 @@
-// The checked build. The threads are fibers; clang's thread sanitizer reports each of their accesses, its other
-// sanitizers report indices and conversions, and watched_code.py values, shifts and loops. Threadgroups run one after
+// The validated build. The threads are fibers; clang's thread sanitizer reports each of their accesses, its other
+// sanitizers report indices and conversions, and validating_code.py values, shifts and loops. Threadgroups run one after
 // another, on one core.
 //
 // Time is counted in moments: a new one begins with each threadgroup, after each barrier of a threadgroup or a
 // SIMD-group, and after each fence. Each unit of watched memory records its last writer, and two threads that have read
 // it since (marks.h).
-#define CHECKED
+#define INSTRUMENTED
 #define AT_BARRIER(w) barrier_of(w)
 #define AT_START(w, i) group_of(w, i)
 #define GAP 4096  // between threadgroup variables
@@ -58,7 +58,7 @@ typedef struct {
 typedef struct { u32 moment, group; } beginning;  // when a threadgroup began
 
 #define FINDINGS 256
-typedef struct {  // the watched regions, and memory for the findings: checked_run.py fills it
+typedef struct {  // the watched regions, and memory for the findings: validated_run.py fills it
     watched* regions;
     finding* findings;
     event* events;

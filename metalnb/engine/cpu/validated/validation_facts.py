@@ -1,4 +1,4 @@
-"""The results of a checked run: raw facts by source position, for `validation` to judge."""
+"""The results of a validated run: raw facts by source position, for `validation` to judge."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..debug_lines import Line
 
 __all__ = ["KINDS", "Fact", "Facts", "Origin", "Seen"]
 
-# As in runtime/checks.c.
+# As in runtime/validation.c.
 KINDS = (
     "beyond", "race", "never written", "barrier", "wild", "array index", "conversion", "shift", "misaligned",
     "written twice", "endless", "own never written", "never set", "division",
@@ -123,7 +123,7 @@ class Seen:
 
 @dataclass(frozen=True, slots=True, weakref_slot=True)
 class Facts:
-    """The results of a checked dispatch.
+    """The results of a validated dispatch.
 
     Attributes
     ----------

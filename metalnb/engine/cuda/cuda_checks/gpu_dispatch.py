@@ -20,22 +20,22 @@ from ...robust.rewriting.size_limits import limit_words
 from ...unit import Unit
 from ..constants import Constants
 from ..gpu_memory import GpuMemory
-from .watch_words import WatchWords
+from .host_signals import HostSignals
 
-__all__ = ["GpuWatch", "WatchMemory"]
+__all__ = ["DispatchMemory", "GpuDispatch"]
 
 _RECORD = struct.Struct("8Iq")  # struct $fault of faults.h
 
 
-class WatchMemory(NamedTuple):
-    """Where watches get their memory."""
+class DispatchMemory(NamedTuple):
+    """Where checked dispatches get their memory."""
 
     engine: GpuMemory
     constants: Constants
-    words: WatchWords
+    words: HostSignals
 
 
-class GpuWatch:
+class GpuDispatch:
     """A checked dispatch.
 
     Parameters
@@ -46,7 +46,7 @@ class GpuWatch:
         The kernel that it runs.
     launch : tuple
         Arguments, grid and threadgroup.
-    memory : WatchMemory
+    memory : DispatchMemory
 
     Attributes
     ----------
@@ -56,7 +56,7 @@ class GpuWatch:
 
     def __init__(
         self, unit: Unit, analysis: Analysis, made: CheckedModule, launch: tuple[Sequence[Any], Grid, Grid],
-        memory: WatchMemory,
+        memory: DispatchMemory,
     ) -> None:  # fmt: skip
         arguments, grid, self._threadgroup = launch
         self._unit, self._analysis, self._made = unit, analysis, made

@@ -1,4 +1,4 @@
-"""Repeat a call in the checked build of the engine `cpu`, on copies, and judge it."""
+"""Repeat a call in the validated build of the engine `cpu`, on copies, and judge it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from metalnb.arrays.stream import synchronize
 from metalnb.call.kernel import Dispatch
 from metalnb.engine.base import Bytes, Grid
-from metalnb.engine.cpu.checked.checked_run import run_checked
+from metalnb.engine.cpu.validated.validated_run import run_validated
 from metalnb.errors import ArgumentError
 
 from .access_report import Log, Validation, WatchedBuffer
@@ -45,12 +45,12 @@ Watcher = Callable[[Dispatch, float], tuple[Validation, Outcome]]
 
 
 def watch(dispatch: Dispatch, seconds: float = SECONDS) -> Validation:
-    """Run a watched call."""
+    """Run a validated call."""
     return judged(dispatch, seconds)[0]
 
 
 def judged(dispatch: Dispatch, seconds: float) -> tuple[Validation, Judge]:
-    """Run a watched call; also return the judge, which knows the contents of memory and their writers."""
+    """Run a validated call; also return the judge, which knows the contents of memory and their writers."""
     kernel, grid, threadgroup = dispatch.kernel, dispatch.grid, dispatch.threadgroup
     if dispatch.residents and not kernel.engine.caps.shared:
         message = (
@@ -66,7 +66,7 @@ def judged(dispatch: Dispatch, seconds: float) -> tuple[Validation, Judge]:
         for p, a in zip(signature.params, dispatch.arguments, strict=True)
         if a is not None and not isinstance(a, int)
     }
-    facts = run_checked(kernel.unit, dispatch.arguments, grid, threadgroup, seconds)
+    facts = run_validated(kernel.unit, dispatch.arguments, grid, threadgroup, seconds)
     x, y, z = (-(-g // t) for g, t in zip(grid, threadgroup, strict=True))
     left_out = x * y * z - facts.groups
     judge = Judge(kernel.unit, grid, threadgroup, facts, before, complete=not left_out)

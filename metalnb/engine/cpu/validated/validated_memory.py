@@ -1,4 +1,4 @@
-"""The memory of a checked run: copies of the arrays, and marks that record which thread accessed which element."""
+"""The memory of a validated run: copies of the arrays, and marks that record which thread accessed which element."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ from metalnb.msl.signature import Param
 
 from ...unit import Unit
 from ..reserved_memory import reserved
-from .checked_build import CheckedBuild
+from .validated_build import ValidatedBuild
 
 __all__ = [
-    "Copy", "Marks", "Part", "WatchedRegion", "copied", "given_regions", "keep_marks", "marks_for", "variable_regions",
+    "Copy", "Marks", "Part", "ValidatedRegion", "copied", "given_regions", "keep_marks", "marks_for",
+    "variable_regions",
 ]  # fmt: skip
 
 _UNIT = np.dtype([("writer", "u8"), ("reader", "u8"), ("later", "u8")])
@@ -50,7 +51,7 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class WatchedRegion:
+class ValidatedRegion:
     """A buffer, several overlapping buffers, or a threadgroup variable.
 
     Attributes
@@ -98,7 +99,7 @@ class _ZonedMemory:
         try:
             self.memory = reserved(before + size + after)
         except (OSError, ValueError) as error:
-            message = f"no addresses for a checked run: {before + after >> 30} GiB for an array ({error})"
+            message = f"no addresses for a validated run: {before + after >> 30} GiB for an array ({error})"
             raise KernelFault(message) from error
         self.array = np.frombuffer(self.memory, np.uint8)[before : before + size]
         if size >= 1 << 21 and hasattr(mmap, "MADV_HUGEPAGE"):  # only on Linux
@@ -166,7 +167,9 @@ def keep_marks(marks: Marks, user: object) -> None:
         weakref.finalize(user, _spare.append, marks).atexit = False
 
 
-def given_regions(unit: Unit, copies: Sequence[Copy | int | None], arena: int, static: int) -> Iterator[WatchedRegion]:
+def given_regions(
+    unit: Unit, copies: Sequence[Copy | int | None], arena: int, static: int,
+) -> Iterator[ValidatedRegion]:  # fmt: skip
     """Yield the memory regions of the arguments."""
     at = arena + (static + 15) // 16 * 16
     params = dict(enumerate(unit.signature.params))
@@ -175,26 +178,26 @@ def given_regions(unit: Unit, copies: Sequence[Copy | int | None], arena: int, s
     for i, copy in enumerate(copies):
         if isinstance(copy, int):
             part = _part(params[i], 0, copy)
-            yield WatchedRegion((part,), at, copy, _unit_of(params[i]), shared=True)
+            yield ValidatedRegion((part,), at, copy, _unit_of(params[i]), shared=True)
             at += -(-copy // 16) * 16
         elif isinstance(copy, Copy) and id(copy.whole) not in seen:
             seen.add(id(copy.whole))
             whole = copy.whole
             within = {k: c for k, c in given.items() if c.whole is whole}
             units = [_unit_of(params[k]) | c.start for k, c in within.items()]
-            yield WatchedRegion(
+            yield ValidatedRegion(
                 tuple(_part(params[k], c.start, c.array.size) for k, c in within.items()),
                 whole.array.__array_interface__["data"][0], whole.array.size, min(u & -u for u in units), shared=False,
                 zones=whole.zones,
             )  # fmt: skip
 
 
-def variable_regions(build: CheckedBuild, arena: int) -> Iterator[WatchedRegion]:
+def variable_regions(build: ValidatedBuild, arena: int) -> Iterator[ValidatedRegion]:
     """Yield the threadgroup variables that a kernel declares."""
     for name, kind, offset, size, alignment in build.variables:
         layout = layout_of(kind.removeprefix("atomic_"))
         part = Part(name, 0, size, layout.size if layout else alignment, _scalar(layout))
-        yield WatchedRegion((part,), arena + offset, size, min(alignment, 4), shared=True)
+        yield ValidatedRegion((part,), arena + offset, size, min(alignment, 4), shared=True)
 
 
 def _part(param: Param, start: int, size: int) -> Part:

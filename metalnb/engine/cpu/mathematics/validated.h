@@ -1,5 +1,5 @@
-// The mathematics of the checked build, in which a function that may return NaN or infinity must stay a call by name
-// (checked/watched_code.py): the C library's functions, and our own where it has none.
+// The mathematics of the validated build, in which a function that may return NaN or infinity must stay a call by name
+// (validated/validating_code.py): the C library's functions, and our own where it has none.
 #pragma once
 #include "logarithms.h"
 

@@ -1,4 +1,4 @@
-"""Run a dispatch in the checked build: watch every access, run one threadgroup at a time, return raw facts."""
+"""Run a dispatch in the validated build: watch every access, run one threadgroup at a time, return raw facts."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from ...unit import Unit
 from ..cpu_engine import dispatch
 from ..debug_lines import DebugLines, Line
 from ..reserved_memory import worker_region
-from .checked_build import CheckedBuild, checked_build
-from .checked_facts import KINDS, Fact, Facts, Origin, Seen
-from .checked_memory import (
+from .validated_build import ValidatedBuild, validated_build
+from .validated_memory import (
     Copy,
-    WatchedRegion,
+    ValidatedRegion,
     copied,
     given_regions,
     keep_marks,
     marks_for,
     variable_regions,
 )
+from .validation_facts import KINDS, Fact, Facts, Origin, Seen
 
-__all__ = ["run_checked"]
+__all__ = ["run_validated"]
 
 _MOST = 256
 _EVENTS = 1 << 16  # buffer accesses recorded individually
@@ -72,10 +72,10 @@ class _Watch(ctypes.Structure):
 _lock = threading.Lock()
 
 
-def run_checked(
+def run_validated(
     unit: Unit, arguments: Sequence[Any], grid: Grid, threadgroup: Grid, seconds: float,
 ) -> Facts:  # fmt: skip
-    """Run a dispatch in the checked build on copies, completely or as far as the time allows.
+    """Run a dispatch in the validated build on copies, completely or as far as the time allows.
 
     Parameters
     ----------
@@ -88,7 +88,7 @@ def run_checked(
     Raises
     ------
     EngineUnavailable
-        Where the checked build does not run: it reads Linux's object files.
+        Where the validated build does not run: it reads Linux's object files.
     """
     if sys.platform != "linux":
         message = (
@@ -96,7 +96,7 @@ def run_checked(
             f"{sys.platform}: run the cell without them"
         )
         raise EngineUnavailable(message)
-    build = checked_build(unit)
+    build = validated_build(unit)
     with _lock:
         worker = worker_region()
         arena = build.library.metalnb_arena_of(worker)
@@ -162,7 +162,7 @@ def run_checked(
 # ---- Running within the time limit.
 
 
-def _within(build: CheckedBuild, watch: _Watch, given: bytes, worker: int, groups: int, seconds: float) -> int:
+def _within(build: ValidatedBuild, watch: _Watch, given: bytes, worker: int, groups: int, seconds: float) -> int:
     """Run threadgroups on another thread, so that Ctrl-C works; return how many finished."""
     deadline = time.perf_counter() + seconds
     done, given_up = 0, False
@@ -178,7 +178,7 @@ def _within(build: CheckedBuild, watch: _Watch, given: bytes, worker: int, group
                     return
                 done += count
 
-    runner = threading.Thread(target=run, name="metalnb-checked", daemon=True)
+    runner = threading.Thread(target=run, name="metalnb-validated", daemon=True)
     try:
         runner.start()
         while runner.is_alive():
@@ -233,7 +233,7 @@ def _chunks(first: int, count: int) -> Iterator[tuple[int, int]]:
         yield start, min(size, first + count - start)
 
 
-def _name_parts(events: np.ndarray[Any, Any], regions: list[WatchedRegion]) -> None:
+def _name_parts(events: np.ndarray[Any, Any], regions: list[ValidatedRegion]) -> None:
     """Replace regions in events by parts, numbered across all regions, with offsets from the part's start."""
     numbers, offsets, written = events["what"] >> 2, events["offset"].copy(), (events["what"] & 1).astype(bool)
     first = 0
@@ -247,7 +247,7 @@ def _name_parts(events: np.ndarray[Any, Any], regions: list[WatchedRegion]) -> N
         first += len(region.parts)
 
 
-def _fact(f: Any, regions: list[WatchedRegion], lines: DebugLines, unit: Unit, own: tuple[str, ...]) -> Fact:
+def _fact(f: Any, regions: list[ValidatedRegion], lines: DebugLines, unit: Unit, own: tuple[str, ...]) -> Fact:
     region = None if f["region"] == _NONE else regions[f["region"]]
     part = region.part(int(f["offset"]), written=bool(f["written"])) if region else None
     other = int(f["other_place"])
@@ -261,7 +261,7 @@ def _fact(f: Any, regions: list[WatchedRegion], lines: DebugLines, unit: Unit, o
     )  # fmt: skip
 
 
-def _values(f: Any, region: WatchedRegion, scalar: str) -> tuple[Any, ...]:
+def _values(f: Any, region: ValidatedRegion, scalar: str) -> tuple[Any, ...]:
     """Return the two values of a race: the one that this thread read or wrote, and the other thread's."""
     if KINDS[f["kind"]] != "race" or not scalar:
         return ()

@@ -1,6 +1,6 @@
-"""The LLVM IR of the checked build, edited: forms that occur in few kernels."""
+"""The LLVM IR of the validated build, edited: forms that occur in few kernels."""
 
-from metalnb.engine.cpu.checked.access_sites import with_sites
+from metalnb.engine.cpu.validated.access_sites import with_sites
 
 ACCESSES = """define void @f(ptr %p, <3 x float> %v) {
   call void @__tsan_read4(ptr getelementptr inbounds (i8, ptr @table, i64 4)), !dbg !7

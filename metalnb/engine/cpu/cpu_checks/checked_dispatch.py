@@ -18,13 +18,13 @@ from ...robust.rewriting.checks import CheckedModule, Checks
 from ...robust.rewriting.size_limits import limit_words
 from ...unit import Unit
 
-__all__ = ["Watch"]
+__all__ = ["CheckedDispatch"]
 
 _STOP = 8  # bytes before the records
 _RECORD = struct.Struct("6Iq")  # `fault_record` in runtime/faults.h
 
 
-class Watch:
+class CheckedDispatch:
     """A checked dispatch.
 
     Parameters

@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable
 
-from .gpu_watch import GpuWatch
+from .gpu_dispatch import GpuDispatch
 
 __all__ = ["StoppableRun", "StoppableRuns"]
 
@@ -21,7 +21,7 @@ class StoppableRun:
 
     Parameters
     ----------
-    watch : GpuWatch
+    dispatch : GpuDispatch
     begun, ended : callable
         Return whether it has begun, and whether it has ended.
     limit : float or None
@@ -29,9 +29,9 @@ class StoppableRun:
     """
 
     def __init__(
-        self, watch: GpuWatch, begun: Callable[[], bool], ended: Callable[[], bool], limit: float | None,
+        self, dispatch: GpuDispatch, begun: Callable[[], bool], ended: Callable[[], bool], limit: float | None,
     ) -> None:  # fmt: skip
-        self.watch, self.ended, self._begun, self._limit = watch, ended, begun, limit
+        self.dispatch, self.ended, self._begun, self._limit = dispatch, ended, begun, limit
         self._since: float | None = None
         self._shown = False
 
@@ -42,10 +42,10 @@ class StoppableRun:
             self._since = now
         passed = 0.0 if self._since is None else now - self._since
         if self._limit is not None and passed > self._limit:
-            self.watch.stop(f"after {self._limit:.1f} s")
+            self.dispatch.stop(f"after {self._limit:.1f} s")
         if passed > _SHOWN and not self._shown:
             self._shown = True
-            _tell(self.watch.name)
+            _tell(self.dispatch.name)
 
 
 class StoppableRuns:
@@ -107,7 +107,7 @@ class StoppableRuns:
         """Stop dispatches up to one, or all of them."""
         for run in self._runs:
             if not run.ended():
-                run.watch.stop(reason)
+                run.dispatch.stop(reason)
             if run is last:
                 return
 
