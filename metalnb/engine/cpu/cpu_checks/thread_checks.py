@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ...clang.inlining import INLINE_ALL
 from ...llvm.llvm_reader import read
 from ...llvm.llvm_types import UnreadText
 from ...llvm.llvm_writer import with_function
@@ -20,8 +21,7 @@ __all__ = ["ThreadChecks", "thread_checks"]
 
 # Everything is inlined into one function, so that pointers can be followed.
 _TIDY = (
-    "-O1", "-mllvm", "-inline-threshold=1000000", "-mllvm", "-inlinehint-threshold=1000000",
-    "-fno-vectorize", "-fno-slp-vectorize", "-S", "-emit-llvm",
+    "-O1", *INLINE_ALL, "-fno-vectorize", "-fno-slp-vectorize", "-S", "-emit-llvm",
 )  # fmt: skip
 
 

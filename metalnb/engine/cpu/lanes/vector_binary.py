@@ -181,5 +181,8 @@ def opened(unit: Unit) -> VectorBinary:
     simd = asks_for_simdgroup(module)
     memory = "metalnb_storage" in module.declarations or any(p.space == "threadgroup" for p in unit.signature.params)
     barriers = waits(module)
-    checks = LaneChecks(unit, module) if unit.checked else None
+    try:
+        checks = LaneChecks(unit, module) if unit.checked else None
+    except ValueError as reason:
+        raise NotVectorised(str(reason)) from reason
     return VectorBinary(unit, module, simd, barriers, barriers or memory, checks)

@@ -9,6 +9,7 @@ from metalnb import cache
 
 from ...clang import driver
 from ...clang.driver import Refused, Target
+from ...clang.inlining import INLINE_ALL
 from ...clang.long_text import arithmetic_of, flags_for_vectors
 from ...llvm.instructions import IRModule
 from ...unit import Unit
@@ -29,8 +30,7 @@ __all__ = ["lanes_of", "machine", "object_of", "thread_text", "vectorised"]
 _TIDY = (
     "-fno-convergent-functions", "-funroll-loops", "-fno-vectorize", "-fno-slp-vectorize", "-mllvm",
     "-unroll-runtime=0", "-mllvm", "-unroll-allow-partial=0", "-mllvm", "-unroll-allow-peeling=0", "-mllvm",
-    "-unroll-allow-loop-nests-peeling=0", "-mllvm", "-inline-threshold=1000000", "-mllvm",
-    "-inlinehint-threshold=1000000", "-mllvm", "-disable-loop-idiom-memcpy",
+    "-unroll-allow-loop-nests-peeling=0", "-mllvm", "-disable-loop-idiom-memcpy", *INLINE_ALL,
 )  # fmt: skip
 _NO_DIVISION = re.compile(r"//.*|/\*[^*]*(?:\*(?!/)[^*]*)*\*/|^\s*#\s*include.*", re.MULTILINE)
 _MOST = 40_000  # arithmetic instructions; clang compiles vector code of that length in a few seconds

@@ -10,6 +10,7 @@ from metalnb.errors import CompileError
 
 from ...clang import driver
 from ...clang.driver import Refused
+from ...clang.inlining import INLINE_ALL
 from ...clang.loop_exits import made_with_ways_back
 from ...llvm.llvm_reader import read
 from ...llvm.llvm_types import UnreadText
@@ -32,9 +33,8 @@ _TIDY = (
     "-fno-slp-vectorize",
     *(word for flag in (
         "-unroll-runtime=0", "-unroll-allow-partial=0", "-unroll-allow-peeling=0", "-unroll-allow-loop-nests-peeling=0",
-        "-inline-threshold=1000000", "-inlinehint-threshold=1000000",
     ) for word in ("-mllvm", flag)),
-    "-emit-llvm",
+    *INLINE_ALL, "-emit-llvm",
 )  # fmt: skip
 _DECLARED = re.compile(r"^declare .*@metalnb_(\w+)\(.*$", re.MULTILINE)
 _PROMISES = re.compile(r"(?:readnone|readonly|writeonly|captures\([^)]*\)) ")  # true of the original module
