@@ -28,7 +28,8 @@ def test_unvectorised_kernels_say_why(body: str, reason: str) -> None:
 
 def test_calls_in_code_that_rarely_runs_are_inlined() -> None:
     both = "max(ushort4(k, i, 3, k), ushort4(i, 4, k, 9)) + max(ushort4(i, k, 7, i), ushort4(2, i, 1, k))"
-    rare = kernel(f"ushort k = x[i]; if (__builtin_expect(k == 7, 0)) {{ ushort4 v = {both}; k = v.x + v.w; }} o[i] = k;")
+    rare = kernel(f"ushort k = x[i]; if (__builtin_expect(k == 7, 0)) {{ ushort4 v = {both}; k = v.x + v.w; }} "
+                  "o[i] = k;")
     assert not isinstance(engines.named("cpu").compile(rare.unit), ThreadBinary)
     out = np.zeros(40, np.float32)
     rare(np.arange(40, dtype=np.float32), out, grid=40)
