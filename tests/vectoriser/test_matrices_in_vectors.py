@@ -177,6 +177,7 @@ TILES = {  # where lanes read, and where they write
 }
 
 
+@pytest.mark.long(every=4)  # each tile, each size and each target, in some of their combinations
 @pytest.mark.parametrize("kind", ["uchar", "uint", "ulong"])
 @pytest.mark.parametrize("name", TILES)
 def test_lanes_of_a_tile_read_and_write_whole_rows(name: str, kind: str) -> None:
