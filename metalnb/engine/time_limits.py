@@ -5,6 +5,7 @@ The limit in force when a dispatch starts applies to it, even if it is waited fo
 
 from __future__ import annotations
 
+import sys
 import threading
 from typing import TYPE_CHECKING, Any, Self
 
@@ -14,7 +15,9 @@ if TYPE_CHECKING:
     from .base import Engine
     from .unit import Unit
 
-__all__ = ["call_limit", "check_limit", "current_limit", "timeout"]
+__all__ = ["LONG", "call_limit", "check_limit", "current_limit", "show_long_run", "timeout"]
+
+LONG = 5.0  # seconds after which a notebook shows that a dispatch is still running
 
 _default: list[float | None] = [None]
 _own = threading.local()
@@ -95,3 +98,9 @@ def current_limit() -> float | None:
     """Return the time limit in seconds of a dispatch started now; None for no limit."""
     own: Any = getattr(_own, "seconds", None)
     return _default[0] if own is None else own
+
+
+def show_long_run(name: str) -> None:
+    """Show in a notebook that a dispatch is still running, and that the notebook does not hang."""
+    if "IPython" in sys.modules and sys.modules["IPython"].get_ipython() is not None:
+        print(f"{name}: still running, {LONG:.0f} s (interrupt the kernel to stop it)", file=sys.stderr)  # noqa: T201

@@ -10,6 +10,7 @@ import metalnb as mnb
 from metalnb.engine.cpu import toolchain
 from metalnb.engine.cpu.lanes import vector_build
 from metalnb.engine.llvm.llvm_reader import read
+from metalnb.engine.vectoriser.lane_count import most_lanes
 from metalnb.engine.vectoriser.simd_forms import form_for
 from metalnb.engine.vectoriser.vector_code.vector_target import vector_target
 from metalnb.engine.vectoriser.vectorise import asks_for_simdgroup, vectorise
@@ -155,7 +156,7 @@ def test_values_that_are_live_at_once_decide_on_the_lanes(values: int, lanes: di
     module = read(vector_build.thread_text(made.unit))
     live = vectorise(module, form, vector_build.machine()).live_bits
     assert 32 * values <= live <= 32 * (values + 3)  # the sum too
-    assert {name: target.lanes_for(live) for name, target in _TARGETS.items()} == lanes
+    assert {name: most_lanes(live, target, together=False) for name, target in _TARGETS.items()} == lanes
     x = np.random.default_rng(4).random((77, values), np.float32)
     out = np.zeros(77, np.float32)
     made(x, out, grid=77, threadgroup=48)

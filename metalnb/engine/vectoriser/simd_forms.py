@@ -11,11 +11,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from .lane_count import SIMDGROUP, lanes_for_rows
 from .shape_analysis.lane_shapes import BOTH, LaneShape
 
 __all__ = ["SimdForm", "form_for", "positions", "positions_in_row"]
 
-_GROUP = 32
 _LEAST = 8  # least number of lanes worth a vector
 _SHORT = (16, 8)  # threads in a row that is part of a SIMD-group
 
@@ -54,7 +54,7 @@ class SimdForm:
 Grid = tuple[int, int, int]
 
 
-def form_for(grid: Grid, threadgroup: Grid, *, simd: bool, most: int = _GROUP) -> SimdForm:
+def form_for(grid: Grid, threadgroup: Grid, *, simd: bool, most: int = SIMDGROUP) -> SimdForm:
     """Return the fastest form for a dispatch.
 
     Parameters
@@ -70,27 +70,20 @@ def form_for(grid: Grid, threadgroup: Grid, *, simd: bool, most: int = _GROUP) -
     sizes = {x, grid[0] % x or x}
     line = y == z == 1
     if simd:
-        width = _GROUP
-        rows = line or all(size % _GROUP == 0 for size in sizes)
+        width = SIMDGROUP
+        rows = line or all(size % SIMDGROUP == 0 for size in sizes)
     else:
-        width = min(_width(x), most)
+        width = min(lanes_for_rows(x), most)
         rows = line or x >= _LEAST
     if not rows:
         whole = all(g % t == 0 for g, t in zip(grid, threadgroup, strict=True))
-        width = _GROUP if simd else most
+        width = SIMDGROUP if simd else most
         row = next((r for r in _SHORT if r < width and all(size % r == 0 for size in sizes)), 0)
         full = whole and x * y * z % width == 0
         return SimdForm(width, flat=True, full=full, grid_even=False, index_even=True, row=row)
     full = all(size % width == 0 for size in sizes)
     even = x % width == 0 or grid[0] <= x  # with one threadgroup along x, its first thread is the grid's
     return SimdForm(width, flat=False, full=full, grid_even=even, index_even=line or full)
-
-
-def _width(x: int) -> int:
-    """Return the best number of lanes for rows of this length."""
-    if x > _GROUP and x % _GROUP:
-        return next((w for w in (16, 8) if x % w == 0), _GROUP)
-    return next((w for w in (8, 16) if x <= w), _GROUP if x == _GROUP or x % 8 else 8) if x <= _GROUP else _GROUP
 
 
 def positions(form: SimdForm) -> dict[str, LaneShape]:

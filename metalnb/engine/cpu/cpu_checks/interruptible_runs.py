@@ -8,17 +8,16 @@ from __future__ import annotations
 import atexit
 import os
 import queue
-import sys
 import threading
 import time
 from collections.abc import Callable
 from typing import Any
 
+from ...time_limits import LONG, show_long_run
 from .checked_dispatch import CheckedDispatch
 
 __all__ = ["BackgroundRun", "in_order"]
 
-_SHOWN = 5.0  # seconds after which a notebook shows a message
 _LOOK = 0.05  # seconds between checks of the clock
 _queue: queue.SimpleQueue[BackgroundRun] = queue.SimpleQueue()
 _under_way: list[BackgroundRun] = []
@@ -89,9 +88,9 @@ class BackgroundRun:
                 if left is not None and left <= 0:
                     self.stop(f"after {self._limit:.1f} s")
                     left = None
-                if passed > _SHOWN and not shown:
+                if passed > LONG and not shown:
                     shown = True
-                    _tell(self._dispatch.name)
+                    show_long_run(self._dispatch.name)
             except BaseException as error:  # noqa: BLE001  (raised once the dispatch has ended, as it may be writing)
                 interrupt = error
                 _stop_up_to(self, "by an interrupt")
@@ -145,12 +144,6 @@ def _stop_up_to(last: BackgroundRun | None, reason: str) -> None:
 def _run_all() -> None:
     while True:
         _queue.get().run()
-
-
-def _tell(name: str) -> None:
-    """Show that a dispatch is still running and the notebook does not hang."""
-    if "IPython" in sys.modules and sys.modules["IPython"].get_ipython() is not None:
-        print(f"{name}: still running, {_SHOWN:.0f} s (interrupt the kernel to stop it)", file=sys.stderr)  # noqa: T201
 
 
 def _forked() -> None:

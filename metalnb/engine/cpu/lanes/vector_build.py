@@ -13,6 +13,7 @@ from ...clang.inlining import INLINE_ALL
 from ...clang.long_text import arithmetic_of, flags_for_vectors
 from ...llvm.instructions import IRModule
 from ...unit import Unit
+from ...vectoriser.lane_count import most_lanes
 from ...vectoriser.not_vectorised import NotVectorised
 from ...vectoriser.simd_forms import SimdForm
 from ...vectoriser.vector_code.regions import Visit
@@ -116,11 +117,8 @@ def vectorised(
 
 
 def lanes_of(module: IRModule, made: Vectorised) -> int:
-    """Return the most lanes that a kernel runs in, from its text for 32 lanes.
-
-    A kernel with barriers keeps 32, as fewer lanes would mean more coroutines to switch between.
-    """
-    return 32 if asks_for_simdgroup(module) or waits(module) else machine().lanes_for(made.live_bits)
+    """Return the most lanes that a kernel runs in, from its code for 32 lanes."""
+    return most_lanes(made.live_bits, machine(), together=asks_for_simdgroup(module) or waits(module))
 
 
 def object_of(made: Vectorised, unit: Unit, flags: tuple[str, ...] = ()) -> bytes:

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import atexit
-import sys
 import threading
 import time
 from collections.abc import Callable
 
+from ...time_limits import LONG, show_long_run
 from .gpu_dispatch import GpuDispatch
 
 __all__ = ["StoppableRun", "StoppableRuns"]
 
-_SHOWN = 5.0  # seconds after which a notebook shows a message
 _SOON, _LOOK = 1e-3, 1e-3  # seconds of polling without a pause, and the pause after that
 
 
@@ -43,9 +42,9 @@ class StoppableRun:
         passed = 0.0 if self._since is None else now - self._since
         if self._limit is not None and passed > self._limit:
             self.dispatch.stop(f"after {self._limit:.1f} s")
-        if passed > _SHOWN and not self._shown:
+        if passed > LONG and not self._shown:
             self._shown = True
-            _tell(self.dispatch.name)
+            show_long_run(self.dispatch.name)
 
 
 class StoppableRuns:
@@ -110,9 +109,3 @@ class StoppableRuns:
                 run.dispatch.stop(reason)
             if run is last:
                 return
-
-
-def _tell(name: str) -> None:
-    """Show that a dispatch is still running and the notebook does not hang."""
-    if "IPython" in sys.modules and sys.modules["IPython"].get_ipython() is not None:
-        print(f"{name}: still running, {_SHOWN:.0f} s (interrupt the kernel to stop it)", file=sys.stderr)  # noqa: T201

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from ...llvm.llvm_types import IRType
 from .text_emitter import Emitter
 
-__all__ = ["VectorTarget", "by_register", "pin", "vector_target"]
+__all__ = ["WIDEST", "VectorTarget", "by_register", "pin", "vector_target"]
 
-_WIDEST = 512  # bits; 8 lanes of 32 bits would leave half of such a register empty
+WIDEST = 512  # bits; 8 lanes of 32 bits would leave half of such a register empty
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,29 +53,12 @@ class VectorTarget:
         """Whether it has AVX2 but not AVX-512: it masks and permutes only words of 32 and 64 bits."""
         return self.bits == 256
 
-    def lanes_for(self, live_bits: int) -> int:
-        """Return the best number of lanes, 32, 16 or 8, for a kernel that may use any.
-
-        If a thread's values exceed the registers, LLVM spills them; with fewer lanes each value takes fewer registers.
-        With AVX2 a SHA-256 ran 2.6 times as fast in 8 lanes as in 32; but `gelu`, `exp` and an n-body kernel, up to
-        twice too large for 16 lanes, ran no slower in 16 than in 8.
-
-        Parameters
-        ----------
-        live_bits : int
-            See `register_pressure.live_bits`.
-        """
-        room = self.bits * self.registers
-        if 32 * live_bits < room:
-            return 32
-        return 16 if 16 * live_bits < 2 * room or self.bits == _WIDEST else 8
-
 
 def vector_target(macros: str) -> VectorTarget:
     """Return the machine that clang's predefined macros describe."""
     if "__AVX512BW__" in macros:
         return VectorTarget(
-            _WIDEST, "v", 32, permutes=True, estimates="__AVX512VL__" in macros, halves="__AVX512FP16__" in macros,
+            WIDEST, "v", 32, permutes=True, estimates="__AVX512VL__" in macros, halves="__AVX512FP16__" in macros,
             fuses="__FMA__" in macros,
         )  # fmt: skip
     if "__AVX2__" in macros:
