@@ -11,9 +11,9 @@ from .accesses import Access, accesses
 from .entry_protocol import EntryPoint
 from .launch_facts import LaunchFacts
 from .memory_roots import Roots
+from .proofs.bounds_proofs import PointerRooms
 from .proofs.guarded_flow import GuardedFlow
 from .proofs.loop_iterations import endless
-from .proofs.pointer_rooms import PointerRooms
 from .proofs.ranges import Ranges
 
 __all__ = ["Analysis", "Proof"]
@@ -91,11 +91,11 @@ class Analysis:
             flow.stop(stops)
             again = Ranges(flow, self.roots, self.entry, facts)
         rooms = PointerRooms(flow, self.roots, facts, again)
-        unproven = [a for a in self.accesses if not self._right(a, rooms)]
+        unproven = [a for a in self.accesses if not self._in_bounds(a, rooms)]
         wrong = frozenset(a.number for a in unproven if a.made.block in again.reached)
         return Proof(wrong, stops, tuple(sorted(ranges.read | again.read)))
 
-    def _right(self, access: Access, rooms: PointerRooms) -> bool:
+    def _in_bounds(self, access: Access, rooms: PointerRooms) -> bool:
         label = access.made.block
         if label not in self.flow.blocks:
             return True  # never reached
