@@ -28,7 +28,7 @@ Shape = tuple[int, ...]
 
 _FLOAT = np.dtype(np.float32)
 _WINDOW = struct.Struct("<10I2i2I")  # as in tile_loads.h
-_MOST = 1 << 26  # bytes of images that are laid out at once
+_MOST = 1 << 26  # lay out at most this many bytes of images at once
 
 
 class _Part(NamedTuple):

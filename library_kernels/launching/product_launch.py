@@ -37,12 +37,12 @@ Make = Callable[..., ProductPlan]
 
 _BYTE = np.dtype(np.uint8)
 _FLOAT = np.dtype(np.float32)
-_WIDENED = 1 << 24  # multiplications from which the conversion pays off
-_OFTEN = 512  # columns of B from which a large A should first be made contiguous
+_WIDENED = 1 << 24  # from this many multiplications, the conversion pays off
+_OFTEN = 512  # from this many columns of B, a large A is made contiguous first
 _PLANS = 1024
-_FORMS = ("matrix_pipes", "matrix_tiles", "tiles")  # files with kernels of tiles, by their names
+_FORMS = ("matrix_pipes", "matrix_tiles", "tiles")  # the files whose kernels compute tiles
 _FILES = (("dot", "dots.metal"), ("columns", "columns.metal"))
-_LARGE = 1024  # a larger plan is not kept: it takes much memory, and little time compared with its products
+_LARGE = 1024  # larger plans are not kept: they take much memory, and little time compared with the products
 
 
 class CompiledProduct(NamedTuple):
@@ -104,7 +104,7 @@ def dot_products(a: Array, b: Array, batch: Shape) -> Array:
     Returns
     -------
     Array (*batch)
-        As of `product`.
+        As for `product`.
     """
     out = empty(batch, a.dtype, a.engine)
     if not out.size or not a.shape[-1]:

@@ -1,4 +1,4 @@
-"""Losses: an array's distance from its target, per element, or as their mean or sum."""
+"""Losses: an array's distance from its target, per element, averaged or summed."""
 
 from __future__ import annotations
 

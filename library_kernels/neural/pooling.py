@@ -26,11 +26,11 @@ from .convolution import tuple_of
 
 __all__ = ["adaptive_avg_pool2d", "avg_pool1d", "avg_pool2d", "max_pool1d", "max_pool2d"]
 
-_NARROW = 16  # adjacent positions that do not fill a SIMD-group, and
-_TOGETHER = 1024  # … positions that are worth one
-_WINDOW = 64  # elements of a window that a GPU loads at once
+_NARROW = 16  # this many adjacent positions do not fill a SIMD-group, and
+_TOGETHER = 1024  # … from this many positions, one pays off
+_WINDOW = 64  # a GPU loads this many elements of a window at once
 _WINDOWED = struct.Struct("<11If2IQ")
-_THREADS = 256  # threads of a threadgroup on a GPU
+_THREADS = 256  # threads in a threadgroup on a GPU
 
 
 def _pooled(  # noqa: PLR0913

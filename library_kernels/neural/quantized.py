@@ -31,13 +31,13 @@ Host = np.ndarray[Any, Any]
 _UINT = np.dtype(np.uint32)
 _TOLD = struct.Struct("<4Q4I")
 _OFFSET = struct.Struct("<Q")
-_FEW = 8  # most vectors that are multiplied with packed weights; for more, the weights are unpacked first
-_BUSY = 12  # SIMD-groups, of a GPU's 64, that suffice to reach its memory bandwidth
-_VECTOR = 16  # most bytes that a lane reads at once
+_FEW = 8  # for more vectors than this, the weights are unpacked before the product
+_BUSY = 12  # of a GPU's 64 SIMD-groups, this many reach its memory bandwidth
+_VECTOR = 16  # a lane reads at most this many bytes at once
 _SIDE = 16  # rows of two matrices, one above the other
-_FULL = 15  # SIMD-groups of a processor that have enough loads of 16 bytes in flight
-_STEP = 512  # bits of a row that a SIMD-group takes at once
-_LAUNCHES = 512  # plans that are kept
+_FULL = 15  # this many SIMD-groups of a processor have enough loads of 16 bytes in flight
+_STEP = 512  # a SIMD-group takes this many bits of a row at once
+_LAUNCHES = 512  # plans to keep
 
 
 class Parts(NamedTuple):
@@ -312,14 +312,14 @@ def quantized_matmul(x: Array, words: Array, scales: Array, minima: Array | None
 
 
 class _Known(NamedTuple):
-    """The dispatch for arrays of some forms, which needs no copies of them, on an engine with these properties."""
+    """The dispatch for arrays that need no copies, by their forms and the engine's properties."""
 
     caps: Caps
     launch: Launch
     shape: tuple[int, ...]
 
     def started(self, given: tuple[Array, ...]) -> Array:
-        """Start it; without minima, the scales take their place."""
+        """Start the dispatch; without minima, the scales take their place."""
         x = given[0]
         out = empty(self.shape, x.dtype, x.engine)
         self.launch.start_on((*given[:3], given[-1], out))

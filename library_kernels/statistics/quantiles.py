@@ -1,7 +1,7 @@
 """Medians and quantiles: a sort along the axes, two gathers and an interpolation.
 
-The sort takes most of the time. Selecting one position would access less, but a radix sort takes a few passes over
-memory for any order, and several quantiles share it.
+The sort takes most of the time. Selecting one position would read less, but a radix sort takes only a few passes
+over memory for any order, and several quantiles share it.
 """
 
 from __future__ import annotations

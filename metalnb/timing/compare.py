@@ -252,7 +252,7 @@ def _rounds(jobs: Sequence[Job], clocked: Mapping[int, Job]) -> tuple[list[list[
 
 
 def _order(turn: int, count: int) -> list[int]:
-    """Return the order of a round: alternately forward and backward; with several, each starts with another one."""
+    """Return the order of a round: alternately forward and backward, starting with each callable in turn."""
     first = turn // 2 % count if count > 2 else 0
     order = [(first + n) % count for n in range(count)]
     return order[:: -1 if turn % 2 else 1]

@@ -33,7 +33,7 @@ _LONGEST = 1000  # dispatches in a batch
 _SURE = 20 * BATCH  # longer than any other program holds the processor at a time
 _FLUSHED = 1 << 28  # bytes written at most to fill the caches
 _COLD = 5  # dispatches with cold caches
-OWN = "metalnb"  # the cell of the kernels that measure: what watches dispatches leaves them out
+OWN = "metalnb"  # the cell of the measuring kernels: whatever watches dispatches ignores them
 _EMPTY = "kernel void metalnb_empty() {}\n"
 _TOUCH = "kernel void metalnb_touch(device uint* x, uint i [[thread_position_in_grid]]) { x[i] += 1; }\n"
 

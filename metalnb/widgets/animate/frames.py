@@ -34,7 +34,7 @@ class Frames:
     painter : Painter
     brush : Brush or None
     steps : int
-        Steps of a frame.
+        Steps per frame.
     apart : int
         Frames between two pictures of the strip, if the kernel is fast enough.
 
@@ -45,7 +45,7 @@ class Frames:
     count : int
         Frames since the start, or the last `reset`.
     steps : int
-        Of a frame.
+        Steps per frame.
     settings : dict of Knob to number
         Scalars from the next step on.
     finite : bool

@@ -40,7 +40,7 @@ class DispatchRecorder:
     rows : dict of DispatchKind to KernelStats
         By kernel and sizes, in the order in which they first ran: each row has the figures of one kind of call.
     wanted : str
-        What a kernel's name must hold for its rows to be shown.
+        Only rows of kernels whose names contain this are shown.
     pinned : list of DispatchKind
         Rows that are shown first, however little time they took.
     total : int

@@ -21,7 +21,7 @@ from ..threadgroup_choices import all_groups
 __all__ = ["Trial", "failure", "order", "resolved", "trials"]
 
 _MOST = 4096  # configurations
-_USUAL = 256  # threads in a threadgroup: those of about as many are tried first
+_USUAL = 256  # threads: threadgroups of about this size are tried first
 
 
 @dataclass(frozen=True, slots=True)
