@@ -23,7 +23,7 @@ __all__ = [
 
 _NEVER: Any = object()  # in place of the dispatch after which a window was filled
 _LEAST = 256
-_KEPT = 1 << 30  # bytes of free blocks that are kept for the next array
+_KEPT = 1 << 30  # keep at most this many bytes of free blocks for later arrays
 
 
 class MemoryInfo(NamedTuple):

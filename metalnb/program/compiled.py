@@ -215,8 +215,8 @@ def compile(
     checked : bool, optional
         Whether a read beyond the end of a buffer or an array returns 0, a write there is skipped, and the first such
         access is raised as a `KernelFault`; loops can then be stopped. It costs nothing if a launch is proven to stay
-        in bounds, and some time otherwise. True by default, unless ``METALNB_CHECKED=0`` is set in the environment. Engines
-        ``cpu`` and ``cuda``.
+        in bounds, and some time otherwise. True by default, unless ``METALNB_CHECKED=0`` is set in the environment.
+        Engines ``cpu`` and ``cuda``.
 
     Returns
     -------

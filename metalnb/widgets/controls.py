@@ -17,7 +17,7 @@ __all__ = [
 
 _STYLE = {"description_width": "96px"}
 _WIDE = {"width": "auto"}
-_COARSE, _FINE = 100, 1000  # steps of the arrow keys across a slider's range
+_COARSE, _FINE = 100, 1000  # steps of an arrow key across a slider's range
 _FRAME = 100  # milliseconds per step of a slider that plays
 
 

@@ -136,8 +136,8 @@ def _said(timing: Timing) -> str:
     return found.sentence if found.bound != "unknown" else ""
 
 
-_FEW = 20  # times that make a histogram
-_DRAWN = 60  # times in a line
+_FEW = 20  # fewest times for a histogram
+_DRAWN = 60  # most times in a line
 
 
 def distribution(timing: Timing) -> str:

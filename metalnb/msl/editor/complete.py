@@ -24,7 +24,7 @@ from .draft import Draft, TypedPart, read_draft
 
 __all__ = ["Completion", "complete"]
 
-SECONDS = 3.0  # for the parser; the first answer of a process takes 0.3
+SECONDS = 3.0  # the parser's time limit; the first answer of a process takes 0.3
 
 # clang's cursor kinds, and how a completer shows them.
 _KINDS = {
@@ -36,7 +36,7 @@ _KINDS = {
 _CLASSES = {2, 3, 4, 31}
 _VARIABLES = {9, 10}
 _TYPED_TEXT = 1  # CXCompletionChunk_TypedText
-_AVAILABLE = {0, 1}  # deprecated too
+_AVAILABLE = {0, 1}  # deprecated names, too
 _LOCAL = 34  # clang's priority for declarations in the function itself
 _SWIZZLE = re.compile(r"[xyzw]{1,4}|[rgba]{1,4}")
 _RUNS = {run[i:j] for run in ("xyzw", "rgba") for i in range(4) for j in range(i + 1, 5)}

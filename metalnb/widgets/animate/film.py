@@ -17,9 +17,9 @@ from metalnb.errors import ArgumentError
 
 __all__ = ["Filmstrip", "enlarged", "gif", "mp4", "strip_html"]
 
-_LEAST = 256  # pixels that a smaller frame is enlarged to, by a whole factor
+_LEAST = 256  # smaller frames are enlarged to this many pixels, by a whole factor
 _PICTURES = 6  # pictures in a strip
-_THUMB = 180  # pixels of one's longer side, at most
+_THUMB = 180  # most pixels of a picture's longer side
 
 
 class Filmstrip:

@@ -18,9 +18,9 @@ from .simulation import Simulation
 
 __all__ = ["Frames"]
 
-_RECENT = 30  # frames that the times are computed from
-_PICTURES, _LIMIT = 6, 2.0  # in the strip before the first play, and seconds that it may take
-_POINTS = 4096  # points of strokes that wait to be drawn
+_RECENT = 30  # the times are computed from this many frames
+_PICTURES, _LIMIT = 6, 2.0  # pictures in the strip before the first play, and the seconds that it may take
+_POINTS = 4096  # most points of strokes waiting to be drawn
 
 
 class Frames:

@@ -18,7 +18,7 @@ from ..scalars import Knob, turned
 
 __all__ = ["Simulation", "swapped"]
 
-_TAKES_ON = {"update", ""}  # uses of an array that a step may take on in place
+_TAKES_ON = {"update", ""}  # with these uses of an array, a step may continue from its own results in place
 
 
 class Simulation:

@@ -1,4 +1,4 @@
-"""The display of a monitor: a row for each kind of dispatch with a small plot of its times, and the latest dispatches."""
+"""The display of a monitor: a row with a small plot for each kind of dispatch, and the latest dispatches."""
 
 from __future__ import annotations
 

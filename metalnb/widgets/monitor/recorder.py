@@ -26,9 +26,9 @@ from .dispatch_log import DispatchKind, DispatchRecord, KernelStats
 
 __all__ = ["DispatchRecorder"]
 
-_EVERY = 0.25  # seconds between two updates
-_BUDGET = 0.008  # seconds of an update while cells run, which need the interpreter
-_CHUNK = 64  # dispatches between two checks of the clock
+_EVERY = 0.25  # seconds between updates
+_BUDGET = 0.008  # most seconds per update while cells run, since they need the interpreter
+_CHUNK = 64  # dispatches between checks of the clock
 _WAITING = 10_000  # running dispatches that are tracked; a dispatch that is never waited for has no time
 
 

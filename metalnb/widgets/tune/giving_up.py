@@ -16,7 +16,7 @@ __all__ = ["engine_given_up", "hopeless"]
 
 _HOPELESS, _LONG = 10, 0.02  # one run is enough at this many times the best time, but not below these seconds
 _SURE = 1.0  # seconds; in a first run this long, copies and a late compilation are a small part
-_RUNS = 3  # configurations given up before the rest of their engine is given up
+_RUNS = 3  # after giving up this many configurations, give up the rest of their engine
 
 
 def hopeless(

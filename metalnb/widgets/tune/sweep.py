@@ -33,7 +33,7 @@ _FINALISTS = 3  # measured again at the end, alternating with the baseline
 _NEAR = 1.5  # configurations that take more than this times the best are not measured again
 _ROUNDS = 2
 _SECONDS = 0.08  # per measurement
-_DUEL, _TURN = 1.5, 0.02  # seconds: of the whole comparison with the baseline, and of one measurement in it
+_DUEL, _TURN = 1.5, 0.02  # seconds for the comparison with the baseline, and for each measurement in it
 _LEAST, _TURNS = 6, 15  # measurements in it; an interval needs six
 
 
