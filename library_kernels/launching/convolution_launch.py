@@ -46,7 +46,7 @@ def convolved(x: Array, weight: Array, bias: Array | None, over: Windows, groups
     ----------
     x : Array (N, C, H, W) or (N, C, W)
     weight : Array (O, C / groups, h, w) or (O, C / groups, w)
-        Of x's dtype and engine, as is `bias`.
+        With x's dtype and engine, as is `bias`.
     bias : Array (O,) or None
     over : Windows
         Windows that fit into the padded images.

@@ -59,7 +59,7 @@ def product(a: Array, b: Array, batch: Shape) -> Array:
     ----------
     a : Array (…, M, K)
     b : Array (…, K, N)
-        Of a's dtype and engine.
+        With a's dtype and engine.
     batch : tuple of int
         What the leading axes broadcast to.
 
@@ -86,7 +86,7 @@ def product(a: Array, b: Array, batch: Shape) -> Array:
 
 
 def _worth_widening(a: Array, b: Array, steps: int, least: int) -> bool:
-    """Return whether to convert 16-bit floats to float first: block by block a CPU takes up to 1.9 times as long."""
+    """Return whether to convert 16-bit floats to float first: converting by block takes a CPU up to 1.9 times as long."""
     large = steps >= _WIDENED and least >= LANES
     return large and a.itemsize == 2 and is_float(a.dtype) and a.engine.caps.serial and not (a.repeats or b.repeats)
 

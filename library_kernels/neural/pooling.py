@@ -167,7 +167,7 @@ def max_pool2d(
     Returns
     -------
     Array
-        Of x's dtype.
+        With x's dtype.
 
     Raises
     ------
@@ -223,7 +223,7 @@ def _adaptive(x: Any, size: Any) -> Any:
     tolerance={"float32": 6.0, "float16": 0.52, "bfloat16": 0.51},
     size=_size)  # fmt: skip
 def adaptive_avg_pool2d(x: Array, output_size: Any, /) -> Array:
-    """Return means of windows so that images get a given size: x (N, C, H, W) or (C, H, W).
+    """Return means of windows, as many as make images of a given size: x (N, C, H, W) or (C, H, W).
 
     Raises
     ------

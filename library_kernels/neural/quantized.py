@@ -131,7 +131,7 @@ def quantize(w: Array, /, bits: Literal[4, 8] = 4, *, symmetric: bool = False) -
     Parameters
     ----------
     w : Array (…, N, K)
-        Of floats; K is a multiple of 32. For a layer's weights K is the input features, as in `linear`.
+        Floating-point; K is a multiple of 32. For a layer's weights K is the input features, as in `linear`.
     bits : {4, 8}
     symmetric : bool
         Whether to omit the minima: 0 stays 0 and less is stored, but the steps are coarser.
@@ -141,16 +141,16 @@ def quantize(w: Array, /, bits: Literal[4, 8] = 4, *, symmetric: bool = False) -
     words : Array (…, N, bits * K / 32) of uint32
         The first element of a word is in its lowest bits.
     scales : Array (…, N, K / 32)
-        Of w's dtype.
+        With w's dtype.
     minima : Array (…, N, K / 32)
         Unless symmetric. A block of 32 with a NaN or an infinity becomes NaN.
 
     Raises
     ------
     TypeError
-        For an array that is not of floats.
+        If the array is not floating-point.
     ValueError
-        For another number of bits, or if K is not a multiple of 32.
+        For an unsupported number of bits, or if K is not a multiple of 32.
     """
     w = _float("quantize", w, "w.astype(mnb.float32)")
     if bits not in {4, 8}:
@@ -209,7 +209,7 @@ def dequantize(words: Array, scales: Array, minima: Array | None = None, /, *, d
     TypeError
         For words that are not uint32, and for scales, minima or a dtype that are not floats.
     ValueError
-        For shapes that are not those of one array of 4 or 8 bits.
+        For shapes that do not belong to one array of 4 or 8 bits.
     """
     parts = _taken("dequantize", words, scales, minima)
     kind = parts.scales.dtype if dtype is None else as_dtype(dtype)
@@ -264,7 +264,7 @@ def quantized_matmul(x: Array, words: Array, scales: Array, minima: Array | None
     Parameters
     ----------
     x : Array (…, K)
-        Of floats.
+        Floating-point.
     words, scales, minima : Array
         The result of `quantize` for weights (N, K), a row for each output feature.
 

@@ -35,7 +35,7 @@ def split(count: int, least: int, parts: int, multiple: int = 1) -> Split:
 
 
 def split_rows(count: int, rows: int, multiple: int, device: Device) -> Split:
-    """Split `rows` rows of `count` elements into stretches of a multiple of `multiple`; a GPU has its own multiple."""
+    """Split `rows` rows of `count` elements into stretches, multiples of `multiple`; on a GPU another multiple."""
     parts = -(-device.rounds * device.simd_groups // rows) if rows < device.simd_groups else 1
     return split(count, device.stretch, parts, _RUN if device.waits else multiple)
 

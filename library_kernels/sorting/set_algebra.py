@@ -46,7 +46,7 @@ def isin(x1: Any, x2: Any, /, *, invert: bool = False) -> Array:
     Returns
     -------
     Array
-        bool, of x1's shape. NaN is in no array.
+        bool, with x1's shape. NaN is in no array.
     """
     first = x1 if isinstance(x1, Array) else None
     device = first.device if first is not None else x2.device if isinstance(x2, Array) else None

@@ -251,7 +251,7 @@ def digitize(x: Array, bins: Any, /, right: bool = False) -> Array:
     Returns
     -------
     Array
-        int64, of x's shape.
+        int64, with x's shape.
 
     Raises
     ------

@@ -140,7 +140,7 @@ class DeviceBlock(Block):
 
 
 class Lease:
-    """Another library's hold on a block's memory, which NumPy keeps as its array's base as long as it needs it."""
+    """Keeps a block's memory alive for another library: NumPy has it as its array's base as long as it needs it."""
 
     __slots__ = ("__array_interface__", "_block")
 

@@ -78,7 +78,7 @@ class Protocols(Core):
         interface = dict(self.read().__array_interface__)
         if self.size:  # a buffer, not an address: the consumer keeps it alive
             whole = np.asarray(Lease(self.block, {**self.block.host.__array_interface__, "version": 3}))
-            self.block.settle()  # dispatches started before the hold was counted
+            self.block.settle()  # dispatches that started before this viewer was counted
             interface |= {"data": whole, "offset": self.offset}
         return interface
 

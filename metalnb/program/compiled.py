@@ -211,7 +211,7 @@ def compile(
     msl : str, optional
         The version of the language that the source must conform to, "2.3" to "3.2": ``__METAL_VERSION__`` has its
         value, and newer features are errors. By default the newest that the engine has: "2.3" on
-        ``metal:metalcompute``, on ``metal`` that of this macOS, "3.2" elsewhere.
+        ``metal:metalcompute``, this macOS's version on ``metal``, "3.2" elsewhere.
     checked : bool, optional
         Whether a read beyond the end of a buffer or an array returns 0, a write there is skipped, and the first such
         access is raised as a `KernelFault`; loops can then be stopped. It costs nothing if a launch is proven to stay

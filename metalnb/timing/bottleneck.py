@@ -24,7 +24,7 @@ _PARTLY = 4  # arrays below this many last-level caches may partly be cached fro
 
 @dataclass(frozen=True, slots=True)
 class Bottleneck:
-    """What holds a kernel back.
+    """What limits a kernel.
 
     Attributes
     ----------

@@ -79,7 +79,7 @@ _CSS = (
 
 
 def styles() -> str:
-    """Return the style element that the widgets' HTML needs in addition to that of every frame."""
+    """Return the style element that the widgets' HTML needs besides the frame's."""
     return f'<style scoped="">{_CSS}</style>'
 
 
@@ -90,7 +90,7 @@ def card(head: str, body: str) -> str:
 
 
 def error(text: str) -> str:
-    """Render an error, in the place of a result."""
+    """Render an error instead of a result."""
     return f'<pre class="metalnb-error">{escape(text)}</pre>'
 
 

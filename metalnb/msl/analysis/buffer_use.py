@@ -1,4 +1,4 @@
-"""How a kernel uses each of its buffers, by its own code: reads it, writes it, or both.
+"""How a kernel's code uses each of its buffers: reads it, writes it, or both.
 
 This is for counting the bytes that a dispatch must move, so it ignores which elements are accessed and which branches
 are taken. A buffer whose address escapes (to a helper that may write through it) is reported as unknown.

@@ -54,7 +54,7 @@ def hopeless(
 
 
 def engine_given_up(trials: Sequence[Trial], engine: str) -> bool:
-    """Return whether to skip an engine's remaining configurations: all that ran were given up."""
+    """Return whether to skip an engine's remaining configurations, since all that ran were given up."""
     ran = [t for t in trials if t.engine == engine and t.timing]
     lost = sum(t.seconds or 0.0 for t in ran)
     return bool(ran) and all(t.once for t in ran) and (len(ran) >= _RUNS or lost >= _SURE)
