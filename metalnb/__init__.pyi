@@ -218,15 +218,15 @@ def add(x1: _Operand, x2: _Operand, /, *, out: Array | None = None) -> Array:
 
 @_op
 def all(x: _ArrayLike, /, axis: _Axis | None = None, *, keepdims: _bool = False) -> Array:
-    """Whether no element is zero, as bool; parameters as for `sum`. True without elements. NaN is not zero."""
+    """Return whether no element is zero, as bool; parameters as for `sum`. True without elements. NaN is not zero."""
 
 @_op
 def allclose(x1: Any, x2: Any, /, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: _bool = False) -> Array:
-    """Whether all elements are close, as a 0-d array of bool; parameters as for `isclose`."""
+    """Return whether all elements are close, as a 0-d array of bool; parameters as for `isclose`."""
 
 @_op
 def any(x: _ArrayLike, /, axis: _Axis | None = None, *, keepdims: _bool = False) -> Array:
-    """Whether any element is not zero, as bool; parameters as for `sum`. False without elements. NaN is not zero."""
+    """Return whether any element is not zero, as bool; parameters as for `sum`. False without elements. NaN is not 0."""
 
 @_op
 def append(x: _ArrayLike, values: Any, /, axis: int | None = None) -> Array:
@@ -321,7 +321,7 @@ def argwhere(x: _ArrayLike, /) -> Array:
 
 @_op
 def array_equal(x1: _ArrayLike, x2: _ArrayLike, /, *, equal_nan: _bool = False) -> Array:
-    """Whether two arrays have the same shape and equal elements, as a 0-d array of bool.
+    """Return whether two arrays have the same shape and equal elements, as a 0-d array of bool.
 
     Parameters
     ----------
@@ -2151,7 +2151,7 @@ def intersect1d(x1: _ArrayLike, x2: _ArrayLike, /) -> Array:
 
 @_op
 def isclose(x1: Any, x2: Any, /, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: _bool = False) -> Array:
-    """Whether elements are close: |x1 - x2| <= atol + rtol |x2|, computed in float32; equal infinities are close.
+    """Return whether elements are close: |x1 - x2| <= atol + rtol |x2| in float32; equal infinities are close.
 
     Parameters
     ----------
@@ -2191,7 +2191,7 @@ def isfinite(x: _Operand, /, *, out: Array | None = None) -> Array:
 
 @_op
 def isin(x1: Any, x2: Any, /, *, invert: _bool = False) -> Array:
-    """Whether each element is in another array.
+    """Return whether each element is in another array.
 
     Parameters
     ----------

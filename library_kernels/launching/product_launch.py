@@ -86,7 +86,7 @@ def product(a: Array, b: Array, batch: Shape) -> Array:
 
 
 def _worth_widening(a: Array, b: Array, steps: int, least: int) -> bool:
-    """Return whether to convert 16-bit floats to float first: doing so by block takes up to 1.9 times as long on a CPU."""
+    """Return whether to convert 16-bit floats to float first: by block it takes a CPU up to 1.9 times as long."""
     large = steps >= _WIDENED and least >= LANES
     return large and a.itemsize == 2 and is_float(a.dtype) and a.engine.caps.serial and not (a.repeats or b.repeats)
 

@@ -32,7 +32,7 @@ def _isin(x: Any, other: Any, *, invert: bool = False) -> Any:
 @op("sets", reference=_isin, dtypes=ALL, kernels=_FILES, flops=0, numpy=(np.isin,),
     cite="Python array API standard 2025.12, ``isin``")  # fmt: skip
 def isin(x1: Any, x2: Any, /, *, invert: bool = False) -> Array:
-    """Whether each element is in another array.
+    """Return whether each element is in another array.
 
     Parameters
     ----------

@@ -61,7 +61,7 @@ class Program(Mapping[str, Kernel]):
 
     @property
     def name(self) -> str:
-        """How diagnostics name the text."""
+        """The text's name in diagnostics."""
         return self.recipe.name
 
     @property

@@ -31,7 +31,7 @@ class Brush:
     value, other : number or sequence
         The value to draw, and the one that erases it: the smallest number of the array, or its first pixel.
     radius : float
-        In elements.
+        The radius, in elements.
     low, high : float
         The numbers at the start.
     """

@@ -131,7 +131,7 @@ def swapped(asks: str, call: BoundCall, swap: Any) -> list[tuple[int, int]]:
     Parameters
     ----------
     asks : str
-        For messages.
+        The caller's name, for messages.
     call : BoundCall
     swap : pair of str, sequence of such pairs, or None
         None takes the output that the call left out, and the one array like it that the kernel only reads.
