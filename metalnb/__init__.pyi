@@ -218,7 +218,7 @@ def add(x1: _Operand, x2: _Operand, /, *, out: Array | None = None) -> Array:
 
 @_op
 def all(x: _ArrayLike, /, axis: _Axis | None = None, *, keepdims: _bool = False) -> Array:
-    """Return whether no element is zero, as bool; parameters as for `sum`. True without elements. NaN is not zero."""
+    """Return whether no element is zero, as bool; parameters as for `sum`. True without elements. NaN is nonzero."""
 
 @_op
 def allclose(x1: Any, x2: Any, /, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: _bool = False) -> Array:
@@ -226,7 +226,7 @@ def allclose(x1: Any, x2: Any, /, rtol: float = 1e-05, atol: float = 1e-08, equa
 
 @_op
 def any(x: _ArrayLike, /, axis: _Axis | None = None, *, keepdims: _bool = False) -> Array:
-    """Return whether any element is not zero, as bool; parameters as for `sum`. False without elements. NaN is not 0."""
+    """Return whether any element is nonzero, as bool; parameters as for `sum`. False without elements. NaN is nonzero."""
 
 @_op
 def append(x: _ArrayLike, values: Any, /, axis: int | None = None) -> Array:
