@@ -226,7 +226,7 @@ def allclose(x1: Any, x2: Any, /, rtol: float = 1e-05, atol: float = 1e-08, equa
 
 @_op
 def any(x: _ArrayLike, /, axis: _Axis | None = None, *, keepdims: _bool = False) -> Array:
-    """Return whether any element is nonzero, as bool; parameters as for `sum`. False without elements. NaN is nonzero."""
+    """Return whether any element is nonzero, as bool; parameters as for `sum`. False without elements. NaN is not 0."""
 
 @_op
 def append(x: _ArrayLike, values: Any, /, axis: int | None = None) -> Array:

@@ -134,7 +134,7 @@ def _vote(who: str, functor: str, x: Any, axis: Any, *, keepdims: bool, nothing:
 
 @op("reduction", reference=np.any, dtypes=ALL, kernels=_FILE, numpy=(np.any,))
 def any(x: Array, /, axis: Any = None, *, keepdims: bool = False) -> Array:
-    """Return whether any element is nonzero, as bool; parameters as for `sum`. False without elements. NaN is nonzero."""
+    """Return whether any element is nonzero, as bool; parameters as for `sum`. False without elements. NaN is not 0."""
     return _vote("any", "Any", x, axis, keepdims=keepdims, nothing=False)
 
 
