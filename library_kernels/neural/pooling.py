@@ -26,7 +26,7 @@ from .convolution import tuple_of
 
 __all__ = ["adaptive_avg_pool2d", "avg_pool1d", "avg_pool2d", "max_pool1d", "max_pool2d"]
 
-_NARROW = 16  # this many adjacent positions do not fill a SIMD-group, and
+_NARROW = 16  # fewer adjacent positions do not fill a SIMD-group;
 _TOGETHER = 1024  # … from this many positions, one pays off
 _WINDOW = 64  # a GPU loads this many elements of a window at once
 _WINDOWED = struct.Struct("<11If2IQ")

@@ -22,7 +22,7 @@ inline float $less_multiple(float x, float n, float y) {
     return float(double(x) - double(n) * double(y));
 #endif
 }
-/// The remainder of one magnitude by another: subtracts multiples 2^28 k of the latter, largest first, while there are any.
+/// The remainder of one magnitude by another: subtracts multiples 2^28 k of the latter, largest first, while any fit.
 /// Each quotient has 28 bits, so that all products and differences are exact; since it is rounded, the rest may be
 /// negative.
 inline float $far_remainder(float size, float of) {
