@@ -1,4 +1,4 @@
-"""What an array's operators and methods call: ops, and a few functions that are not ops.
+"""The functions that an array's operators and methods call: ops, and a few others.
 
 `metalnb.arrays.implementations` is filled from here.
 """

@@ -187,7 +187,7 @@ arccosh = acosh
 
 @_op
 def adaptive_avg_pool2d(x: _ArrayLike, output_size: int | Sequence[int], /) -> Array:
-    """Return means of windows so that images get a given size: x (N, C, H, W) or (C, H, W).
+    """Return means of windows, as many as make images of a given size: x (N, C, H, W) or (C, H, W).
 
     Raises
     ------
@@ -218,15 +218,15 @@ def add(x1: _Operand, x2: _Operand, /, *, out: Array | None = None) -> Array:
 
 @_op
 def all(x: _ArrayLike, /, axis: _Axis | None = None, *, keepdims: _bool = False) -> Array:
-    """Whether no element is zero, as bool; parameters as for `sum`. True without elements. NaN is not zero."""
+    """Return whether no element is zero, as bool; parameters as for `sum`. True without elements. NaN is nonzero."""
 
 @_op
 def allclose(x1: Any, x2: Any, /, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: _bool = False) -> Array:
-    """Whether all elements are close, as a 0-d array of bool; parameters as for `isclose`."""
+    """Return whether all elements are close, as a 0-d array of bool; parameters as for `isclose`."""
 
 @_op
 def any(x: _ArrayLike, /, axis: _Axis | None = None, *, keepdims: _bool = False) -> Array:
-    """Whether any element is not zero, as bool; parameters as for `sum`. False without elements. NaN is not zero."""
+    """Return whether any element is nonzero, as bool; parameters as for `sum`. False without elements. NaN is not 0."""
 
 @_op
 def append(x: _ArrayLike, values: Any, /, axis: int | None = None) -> Array:
@@ -312,7 +312,7 @@ def argsort(x: _ArrayLike, /, axis: int | None = -1, *, descending: _bool = Fals
     Returns
     -------
     Array
-        int64, of x's shape: ``take_along_axis(x, argsort(x), axis=-1)`` is sorted.
+        int64, with x's shape: ``take_along_axis(x, argsort(x), axis=-1)`` is sorted.
     """
 
 @_op
@@ -321,7 +321,7 @@ def argwhere(x: _ArrayLike, /) -> Array:
 
 @_op
 def array_equal(x1: _ArrayLike, x2: _ArrayLike, /, *, equal_nan: _bool = False) -> Array:
-    """Whether two arrays have the same shape and equal elements, as a 0-d array of bool.
+    """Return whether two arrays have the same shape and equal elements, as a 0-d array of bool.
 
     Parameters
     ----------
@@ -493,7 +493,7 @@ def average(
     axis : int, optional
         By default all axes.
     weights : Array, optional
-        Of x's shape, or as long as the axis; by default all are 1.
+        With x's shape, or as long as the axis; by default all are 1.
     returned : bool
         Whether to return Σ w, too.
     keepdims : bool
@@ -558,7 +558,7 @@ def batch_norm(
     Parameters
     ----------
     x : Array (N, C, …)
-        Of floats.
+        Floating-point.
     running_mean, running_var : Array (C,), or None
         The statistics of each channel; used if not training, and moved towards the batch's by `momentum` if training.
     weight, bias : Array (C,), optional
@@ -569,7 +569,7 @@ def batch_norm(
     Returns
     -------
     Array
-        Of x's shape and dtype; computed in float32.
+        With x's shape and dtype; computed in float32.
 
     Raises
     ------
@@ -1073,7 +1073,7 @@ def cummax(x: _ArrayLike, /, axis: int | None = None) -> Array:
     Returns
     -------
     Array
-        Of x's dtype.
+        With x's dtype.
     """
 
 @_op
@@ -1177,7 +1177,7 @@ def dequantize(
     TypeError
         For words that are not uint32, and for scales, minima or a dtype that are not floats.
     ValueError
-        For shapes that are not those of one array of 4 or 8 bits.
+        For shapes that do not belong to one array of 4 or 8 bits.
     """
 
 @_op
@@ -1187,7 +1187,7 @@ def diag(x: _ArrayLike, /, k: int = 0) -> Array:
     Raises
     ------
     ValueError
-        For other than one or two axes.
+        Unless there are one or two axes.
     """
 
 @_op
@@ -1258,7 +1258,7 @@ def digitize(x: _ArrayLike, bins: Any, /, right: _bool = False) -> Array:
     Returns
     -------
     Array
-        int64, of x's shape.
+        int64, with x's shape.
 
     Raises
     ------
@@ -1303,19 +1303,19 @@ def dropout(x: _ArrayLike, /, p: float = 0.5, *, training: _bool = True, generat
     Parameters
     ----------
     x : Array
-        Of floats, if training.
+        Floating-point, if training.
     p : float
         Between 0 and 1.
     training : bool
     generator : metalnb.random.Generator, optional
-        By default the one of `metalnb.random`, which `metalnb.random.seed` restarts.
+        By default that of `metalnb.random`, which `metalnb.random.seed` restarts.
 
     Raises
     ------
     ValueError
         If p is not between 0 and 1.
     TypeError
-        For an x that is not of floats, if training.
+        If x is not floating-point, when training.
     """
 
 @_op
@@ -1387,7 +1387,7 @@ def embedding(indices: _ArrayLike, weight: _ArrayLike, /) -> Array:
     IndexError
         If an index is out of bounds.
     ValueError
-        For a table of other than two axes.
+        Unless the table has two axes.
     """
 
 @_op
@@ -1763,7 +1763,7 @@ def gelu(x: _ArrayLike, /, approximate: Literal['none', 'tanh'] = 'none', *, out
     Returns
     -------
     Array
-        Of x's shape and dtype.
+        With x's shape and dtype.
 
     References
     ----------
@@ -1796,7 +1796,7 @@ def glu(x: _ArrayLike, /, axis: int = -1) -> Array:
     Parameters
     ----------
     x : Array
-        Of floats.
+        Floating-point.
     axis : int
         The axis, of even length.
 
@@ -1868,7 +1868,7 @@ def group_norm(
     Parameters
     ----------
     x : Array (N, C, …)
-        Of floats.
+        Floating-point.
     num_groups : int
         The number of groups of channels.
     weight, bias : Array (C,), optional
@@ -2137,7 +2137,7 @@ def interp(
     Returns
     -------
     Array
-        float32, of x's shape. NaN for NaN.
+        float32, with x's shape. NaN for NaN.
 
     Raises
     ------
@@ -2151,7 +2151,7 @@ def intersect1d(x1: _ArrayLike, x2: _ArrayLike, /) -> Array:
 
 @_op
 def isclose(x1: Any, x2: Any, /, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: _bool = False) -> Array:
-    """Whether elements are close: |x1 - x2| <= atol + rtol |x2|, computed in float32; equal infinities are close.
+    """Return whether elements are close: |x1 - x2| <= atol + rtol |x2| in float32; equal infinities are close.
 
     Parameters
     ----------
@@ -2191,7 +2191,7 @@ def isfinite(x: _Operand, /, *, out: Array | None = None) -> Array:
 
 @_op
 def isin(x1: Any, x2: Any, /, *, invert: _bool = False) -> Array:
-    """Whether each element is in another array.
+    """Return whether each element is in another array.
 
     Parameters
     ----------
@@ -2205,7 +2205,7 @@ def isin(x1: Any, x2: Any, /, *, invert: _bool = False) -> Array:
     Returns
     -------
     Array
-        bool, of x1's shape. NaN is in no array.
+        bool, with x1's shape. NaN is in no array.
     """
 
 @_op
@@ -2287,7 +2287,7 @@ def layer_norm(
     Parameters
     ----------
     x : Array
-        Shape (…, N), of floats. Each row of N is normalised.
+        Shape (…, N), floating-point. Each row of N is normalised.
     weight, bias : Array, optional
         Shape (N,).
     eps : float
@@ -2295,7 +2295,7 @@ def layer_norm(
     Returns
     -------
     Array
-        Of x's shape and dtype; computed in float32.
+        With x's shape and dtype; computed in float32.
     """
 
 @_op
@@ -2803,7 +2803,7 @@ def max_pool2d(
     Returns
     -------
     Array
-        Of x's dtype.
+        With x's dtype.
 
     Raises
     ------
@@ -2960,7 +2960,7 @@ def mse_loss(x: _ArrayLike, target: _ArrayLike, /, *, reduction: str = 'mean') -
     Raises
     ------
     ValueError
-        For different shapes, and for another reduction.
+        For different shapes, or an unknown reduction.
     """
 
 @_op
@@ -2997,7 +2997,7 @@ def nan_to_num(x: _ArrayLike, /, nan: float = 0.0, posinf: float | None = None, 
     Returns
     -------
     Array
-        Of x's shape and dtype.
+        With x's shape and dtype.
     """
 
 @_op
@@ -3247,7 +3247,7 @@ def one_hot(x: _ArrayLike, /, num_classes: int = -1) -> Array:
     x : Array of integers
         0 or more.
     num_classes : int
-        The length of the rows; by default one more than the largest number, which is waited for.
+        The length of the rows; by default one more than the largest number, which the call waits for.
 
     Raises
     ------
@@ -3409,7 +3409,7 @@ def prelu(x: _ArrayLike, weight: _ArrayLike, /) -> Array:
     Raises
     ------
     ValueError
-        For another number of weights.
+        If there is another number of weights.
     """
 
 @_op
@@ -3504,7 +3504,7 @@ def quantize(w: _ArrayLike, /, bits: Literal[4, 8] = 4, *, symmetric: _bool = Fa
     Parameters
     ----------
     w : Array (…, N, K)
-        Of floats; K is a multiple of 32. For a layer's weights K is the input features, as in `linear`.
+        Floating-point; K is a multiple of 32. For a layer's weights K is the input features, as in `linear`.
     bits : {4, 8}
     symmetric : bool
         Whether to omit the minima: 0 stays 0 and less is stored, but the steps are coarser.
@@ -3514,16 +3514,16 @@ def quantize(w: _ArrayLike, /, bits: Literal[4, 8] = 4, *, symmetric: _bool = Fa
     words : Array (…, N, bits * K / 32) of uint32
         The first element of a word is in its lowest bits.
     scales : Array (…, N, K / 32)
-        Of w's dtype.
+        With w's dtype.
     minima : Array (…, N, K / 32)
         Unless symmetric. A block of 32 with a NaN or an infinity becomes NaN.
 
     Raises
     ------
     TypeError
-        For an array that is not of floats.
+        If the array is not floating-point.
     ValueError
-        For another number of bits, or if K is not a multiple of 32.
+        For an unsupported number of bits, or if K is not a multiple of 32.
     """
 
 @_op
@@ -3539,7 +3539,7 @@ def quantized_matmul(
     Parameters
     ----------
     x : Array (…, K)
-        Of floats.
+        Floating-point.
     words, scales, minima : Array
         The result of `quantize` for weights (N, K), a row for each output feature.
 
@@ -3732,7 +3732,7 @@ def rms_norm(x: _ArrayLike, weight: _ArrayLike | None = None, /, *, eps: float =
     Parameters
     ----------
     x : Array
-        Shape (…, N), of floats. Each row of N is normalised.
+        Shape (…, N), floating-point. Each row of N is normalised.
     weight : Array, optional
         Shape (N,).
     eps : float
@@ -3740,7 +3740,7 @@ def rms_norm(x: _ArrayLike, weight: _ArrayLike | None = None, /, *, eps: float =
     Returns
     -------
     Array
-        Of x's shape and dtype; computed in float32.
+        With x's shape and dtype; computed in float32.
     """
 
 @_op
@@ -3768,7 +3768,7 @@ def rope(x: _ArrayLike, /, *, base: float = 10000.0, offset: int = 0, interleave
     Parameters
     ----------
     x : Array (…, L, E)
-        Of floats; E is even. Row i is at position i + offset.
+        Floating-point; E is even. Row i is at position i + offset.
     base : float
         Pair j of E/2 rotates by base^(-2j/E) per row.
     offset : int
@@ -3779,7 +3779,7 @@ def rope(x: _ArrayLike, /, *, base: float = 10000.0, offset: int = 0, interleave
     Returns
     -------
     Array
-        Of x's shape and dtype. The angles are computed in float64 and kept for the next call; cosines and sines have
+        With x's shape and dtype. The angles are computed in float64 and kept for the next call; cosines and sines have
         x's dtype.
 
     Raises
@@ -3860,7 +3860,7 @@ def scaled_dot_product_attention(
     query : Array (…, L, E)
     key : Array (…, S, E)
     value : Array (…, S, V)
-        Of floats. The leading axes broadcast.
+        Floating-point. The leading axes broadcast.
     attn_mask : Array, optional
         Broadcast to (…, L, S): bool, true where a query attends to a key; or floats, added to the scores.
     is_causal : bool
@@ -3936,7 +3936,7 @@ def searchsorted(
     Returns
     -------
     Array
-        int64, of x2's shape.
+        int64, with x2's shape.
 
     Raises
     ------
@@ -4111,7 +4111,7 @@ def softmax(x: _ArrayLike, /, axis: int = -1) -> Array:
     Parameters
     ----------
     x : Array
-        Of floats; integers are converted to float32.
+        Floating-point; integers are converted to float32.
     axis : int
         By default the last.
 
@@ -4203,7 +4203,7 @@ def sort(x: _ArrayLike, /, axis: int | None = -1, *, descending: _bool = False, 
     Returns
     -------
     Array
-        Of x's shape and dtype. NaN is larger than every number, as in NumPy; -0.0 equals 0.0.
+        With x's shape and dtype. NaN is larger than every number, as in NumPy; -0.0 equals 0.0.
 
     Notes
     -----
@@ -4709,7 +4709,7 @@ def vector_norm(x: _ArrayLike, /, *, axis: _Axis | None = None, keepdims: _bool 
     Parameters
     ----------
     x : Array
-        Of floats. Integers are converted to float32.
+        Floating-point. Integers are converted to float32.
     axis : int or tuple of int, optional
         By default all axes.
     keepdims : bool

@@ -108,7 +108,7 @@ def diag(x: Array, /, k: int = 0) -> Array:
     Raises
     ------
     ValueError
-        For other than one or two axes.
+        Unless there are one or two axes.
     """
     x = as_array("diag", x)
     if x.ndim == 2:

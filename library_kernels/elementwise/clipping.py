@@ -46,7 +46,7 @@ def nan_to_num(x: Array, /, nan: float = 0.0, posinf: float | None = None, negin
     Returns
     -------
     Array
-        Of x's shape and dtype.
+        With x's shape and dtype.
     """
     x = as_array("nan_to_num", x)
     if not is_float(x.dtype):

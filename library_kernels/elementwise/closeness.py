@@ -39,7 +39,7 @@ def _isclose(x: Any, y: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: 
 @op("elementwise", reference=_isclose, dtypes=ALL, parts=(_PLAIN, _WITH_NAN), flops=4, numpy=(np.isclose,),
     cite="NumPy, ``isclose``")  # fmt: skip
 def isclose(x1: Any, x2: Any, /, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Array:
-    """Whether elements are close: |x1 - x2| <= atol + rtol |x2|, computed in float32; equal infinities are close.
+    """Return whether elements are close: |x1 - x2| <= atol + rtol |x2| in float32; equal infinities are close.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ def _allclose(x: Any, y: Any, **options: Any) -> Any:
 
 @op("elementwise", reference=_allclose, dtypes=ALL, parts=(_PLAIN, _WITH_NAN), flops=4, cite="NumPy, ``allclose``")
 def allclose(x1: Any, x2: Any, /, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Array:
-    """Whether all elements are close, as a 0-d array of bool; parameters as for `isclose`."""
+    """Return whether all elements are close, as a 0-d array of bool; parameters as for `isclose`."""
     found: Array = basic_reductions.all(isclose(x1, x2, rtol, atol, equal_nan))
     return found
 
@@ -76,7 +76,7 @@ def _array_equal(x: Any, y: Any, *, equal_nan: bool = False) -> Any:
 
 @op("elementwise", reference=_array_equal, dtypes=ALL, kernels=("reduce.metal",), cite="NumPy, ``array_equal``")
 def array_equal(x1: Array, x2: Array, /, *, equal_nan: bool = False) -> Array:
-    """Whether two arrays have the same shape and equal elements, as a 0-d array of bool.
+    """Return whether two arrays have the same shape and equal elements, as a 0-d array of bool.
 
     Parameters
     ----------

@@ -18,8 +18,8 @@ from .op_info import OpInfo
 __all__ = ["elementwise", "free_names"]
 
 _LIMITS = re.compile(r"(FLT|HALF|BFLT|S?CHAR|UCHAR|U?SHRT|U?INT|U?LONG)_[A-Z0-9_]+")  # MSL 6.5, and <metal_limits>
-_MOST = 5  # operands that a Walk has room for, besides the result
-_HEAD = 3  # lines of the source before a preamble
+_MOST = 5  # a Walk has room for this many operands and the result
+_HEAD = 3  # the source has this many lines before a preamble
 
 
 def elementwise(  # noqa: PLR0913  (all properties of an op)
@@ -57,9 +57,9 @@ def elementwise(  # noqa: PLR0913  (all properties of an op)
     math : {"precise", "fast"}, optional
         As for `metalnb.compile`.
     reference : callable, optional
-        The same function in NumPy, which receives float64, and
+        The same function in NumPy, for tests; it receives float64.
     ulp : float, optional
-        the error allowed for float32 relative to it, in units in the last place; both are for tests.
+        The error that tests allow for float32, relative to the reference, in units in the last place.
     **parameters : float
         Scalars in the expression, with their defaults; a call may pass other values, by name or after the arrays.
 
@@ -164,7 +164,7 @@ def _read(op: Elementwise, kinds: str) -> None:
         op.program(as_dtype(LOOPS[kinds[0]][0]), engines.named(None))
     except CompileError as error:
         placed = [p for d in error.diagnostics if (p := _placed(d, op.formula, kinds)) is not None]
-        once = {(p.file, p.line, p.column): p for p in reversed(placed)}  # each loop repeats it
+        once = {(p.file, p.line, p.column): p for p in reversed(placed)}  # every loop repeats the error
         raise CompileError(list(reversed(once.values())) or error.diagnostics) from None
 
 

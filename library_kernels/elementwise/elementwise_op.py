@@ -110,7 +110,7 @@ class Elementwise(Op):
         plan = self._plans.get(key)
         if plan is None:
             return self._planned(key, operands, values)
-        launch, _, _, result, shape, size, pool, form, scalars = plan  # one attribute alone takes as long
+        launch, _, _, result, shape, size, pool, form, scalars = plan  # looking up a single attribute takes as long
         if scalars or launch is None:
             return self._start(plan, operands, plan.fresh(), values)
         made = Array(pool.take(size), result, shape, None, 0, form)

@@ -46,7 +46,7 @@ def interp(
     Returns
     -------
     Array
-        float32, of x's shape. NaN for NaN.
+        float32, with x's shape. NaN for NaN.
 
     Raises
     ------

@@ -13,7 +13,7 @@ from .elementwise_text import LOOPS, Formula
 
 __all__ = ["OpInfo", "row_of"]
 
-_HALVES = {"float16": 2.0**-13, "bfloat16": 2.0**-16}  # an ulp of float32, in ulp of these
+_HALVES = {"float16": 2.0**-13, "bfloat16": 2.0**-16}  # one ulp of float32, in ulps of each dtype
 
 
 @dataclass(frozen=True)

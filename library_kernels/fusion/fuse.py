@@ -92,7 +92,7 @@ class Fused:
 
     @property
     def _told(self) -> str:
-        """What the last call ran, as text; an empty string before the first call."""
+        """The Metal of the last call as a string, empty before the first call."""
         if self._last is None:
             return ""
         count = len(self._last.kernels)

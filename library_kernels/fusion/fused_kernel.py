@@ -163,7 +163,7 @@ def _result(last: Reduced) -> DType:
 
 
 def _monoid(last: Reduced) -> Monoid:
-    """Return the monoid of a reduced result, which is that of the op of the same name."""
+    """Return the monoid of a reduced result: the same as of the op with this name."""
     dtype, result = last.dtype, _result(last)
     if last.how in {"max", "min"}:
         acc = "float" if is_float(dtype) else tag(dtype)

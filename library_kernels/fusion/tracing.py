@@ -157,7 +157,7 @@ class Traced(TracedOperators):
     needs : frozenset of str
         The arguments that it uses.
     weak : bool
-        Whether it is a number, of which only the kind matters in promotion.
+        Whether it is a number: only its kind matters in promotion.
     """
 
     __slots__ = ("dtype", "needs", "text", "trace", "weak")

@@ -2,5 +2,5 @@
 
 Input: arrays whose shapes and dtypes are checked, and a plan. Output: the arrays that the started kernels fill;
 nothing is waited for. ``launcher.Launch`` starts every planned kernel, ``programs`` compiles all of them, and
-``copying`` has the copies that everything else uses. Ops are declared in the layer above, and are unknown here.
+``copying`` makes the copies for everything else. Ops are declared in the layer above; nothing here knows them.
 """

@@ -22,7 +22,7 @@ __all__ = ["arg_reduced"]
 DType = np.dtype[Any]
 
 _PLANS = 4096
-_MANY = 32  # stretches of a column that are too many for one thread
+_MANY = 32  # more stretches of a column are too many for one thread
 _UINT = np.dtype(np.uint64)
 
 

@@ -19,8 +19,8 @@ from .reduction_launch import tag
 __all__ = ["attended"]
 
 _FLOAT = np.dtype(np.float32)
-_LAUNCHES = 512  # plans that are kept
-_WORD = 16  # rows must be a multiple of this many bytes to be read in such units
+_LAUNCHES = 512  # plans to keep
+_WORD = 16  # rows are read in units of this many bytes if their size is a multiple of it
 
 
 def attended(

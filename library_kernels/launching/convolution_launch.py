@@ -28,7 +28,7 @@ Shape = tuple[int, ...]
 
 _FLOAT = np.dtype(np.float32)
 _WINDOW = struct.Struct("<10I2i2I")  # as in tile_loads.h
-_MOST = 1 << 26  # bytes of images that are laid out at once
+_MOST = 1 << 26  # lay out at most this many bytes of images at once
 
 
 class _Part(NamedTuple):
@@ -46,7 +46,7 @@ def convolved(x: Array, weight: Array, bias: Array | None, over: Windows, groups
     ----------
     x : Array (N, C, H, W) or (N, C, W)
     weight : Array (O, C / groups, h, w) or (O, C / groups, w)
-        Of x's dtype and engine, as is `bias`.
+        With x's dtype and engine, as is `bias`.
     bias : Array (O,) or None
     over : Windows
         Windows that fit into the padded images.

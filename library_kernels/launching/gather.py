@@ -22,7 +22,7 @@ __all__ = ["check", "gather", "indices_of", "short"]
 _INT64 = np.dtype(np.int64)
 _NONE = 0xFFFFFFFF
 _MOST = 1 << 32
-_SEVERAL, _THREADS = 8, 256  # elements per thread of take_several, and its threadgroup
+_SEVERAL, _THREADS = 8, 256  # take_several: elements per thread, threads per threadgroup
 
 
 def indices_of(who: str, indices: Any, engine: Engine) -> Array:

@@ -29,12 +29,12 @@ _FLOAT = np.dtype(np.float32)
 _SHARES = "#include <metalnb/softmax.metal>"  # has Share and LogShare
 _SOFTMAX = struct.Struct("<3q5I4x")
 _NORM = struct.Struct("<2q3If")
-_CACHED = 65536  # most elements of a row that stay in cache for the second pass
-_KEPT = 16384  # … with its exponentials
-_COLUMNS = 8192  # adjacent columns that are worth a SIMD-group
+_CACHED = 65536  # a row of up to this many elements stays in cache for the second pass
+_KEPT = 16384  # … if its exponentials must stay, too
+_COLUMNS = 8192  # from this many adjacent columns, a SIMD-group pays off
 _NORMS = ("layer_norm", "rms_norm", "layer_norm_shared", "rms_norm_shared", "group_norm")
-_LAUNCHES = 512  # launches that are kept
-_MANY = 64  # SIMD-groups from which each gets its own row, however long
+_LAUNCHES = 512  # launches to keep
+_MANY = 64  # from this many SIMD-groups, each takes an entire row, however long
 
 
 def _floats(who: str, x: Any) -> Array:

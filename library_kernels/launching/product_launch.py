@@ -37,12 +37,12 @@ Make = Callable[..., ProductPlan]
 
 _BYTE = np.dtype(np.uint8)
 _FLOAT = np.dtype(np.float32)
-_WIDENED = 1 << 24  # multiplications from which the conversion pays off
-_OFTEN = 512  # columns of B from which a large A should first be made contiguous
+_WIDENED = 1 << 24  # from this many multiplications, the conversion pays off
+_OFTEN = 512  # from this many columns of B, a large A is made contiguous first
 _PLANS = 1024
-_FORMS = ("matrix_pipes", "matrix_tiles", "tiles")  # files with kernels of tiles, by their names
+_FORMS = ("matrix_pipes", "matrix_tiles", "tiles")  # the files whose kernels compute tiles
 _FILES = (("dot", "dots.metal"), ("columns", "columns.metal"))
-_LARGE = 1024  # a larger plan is not kept: it takes much memory, and little time compared with its products
+_LARGE = 1024  # larger plans are not kept: they take much memory, and little time compared with the products
 
 
 class CompiledProduct(NamedTuple):
@@ -59,7 +59,7 @@ def product(a: Array, b: Array, batch: Shape) -> Array:
     ----------
     a : Array (…, M, K)
     b : Array (…, K, N)
-        Of a's dtype and engine.
+        With a's dtype and engine.
     batch : tuple of int
         What the leading axes broadcast to.
 
@@ -86,7 +86,7 @@ def product(a: Array, b: Array, batch: Shape) -> Array:
 
 
 def _worth_widening(a: Array, b: Array, steps: int, least: int) -> bool:
-    """Return whether to convert 16-bit floats to float first: block by block a CPU takes up to 1.9 times as long."""
+    """Return whether to convert 16-bit floats to float first: by block it takes a CPU up to 1.9 times as long."""
     large = steps >= _WIDENED and least >= LANES
     return large and a.itemsize == 2 and is_float(a.dtype) and a.engine.caps.serial and not (a.repeats or b.repeats)
 
@@ -104,7 +104,7 @@ def dot_products(a: Array, b: Array, batch: Shape) -> Array:
     Returns
     -------
     Array (*batch)
-        As of `product`.
+        As for `product`.
     """
     out = empty(batch, a.dtype, a.engine)
     if not out.size or not a.shape[-1]:

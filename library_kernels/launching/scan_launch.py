@@ -23,7 +23,7 @@ __all__ = ["scanned"]
 DType = np.dtype[Any]
 
 _PLANS = 4096
-_MANY = 256  # totals of a column that are too many for one thread
+_MANY = 256  # more totals of a column are too many for one thread
 
 
 def scanned(x: Array, axis: int, monoid: Monoid, result: DType, *, initial: bool) -> Array:

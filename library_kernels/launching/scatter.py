@@ -35,7 +35,7 @@ def scatter(who: str, x: Array, indices: Array, values: Array, *, add: bool = Fa
     indices : Array
         int64, of any shape.
     values : Array
-        Of x's dtype, contiguous: ``(indices.size, …)``, or ``(1, …)`` for all of them.
+        With x's dtype, contiguous: ``(indices.size, …)``, or ``(1, …)`` for all of them.
     add : bool
     axis : int
         The number of the axis in an error.

@@ -21,7 +21,7 @@ from .matrix_products import matmul, tensordot
 __all__ = ["dot", "einsum", "inner", "kron", "trace"]
 
 _MULTIPLY = BY_NAME["multiply"]
-_SPARE = [chr(c) for c in range(0x4E00, 0x4E00 + 64)]  # letters for an ellipsis's axes
+_SPARE = [chr(c) for c in range(0x4E00, 0x4E00 + 64)]  # letters for the axes of an ellipsis
 
 
 class _Term(NamedTuple):

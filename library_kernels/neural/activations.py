@@ -97,7 +97,7 @@ def gelu(x: Array, /, approximate: Literal["none", "tanh"] = "none", *, out: Arr
     Returns
     -------
     Array
-        Of x's shape and dtype.
+        With x's shape and dtype.
 
     References
     ----------

@@ -59,7 +59,7 @@ def _reference(q: Any, k: Any, v: Any, attn_mask: Any = None, *, is_causal: bool
 
 
 def _size(*given: Any) -> Any:
-    """Return the size of an error, which is that of the values."""
+    """Return the scale of an error: the size of the values."""
     return np.maximum(np.abs(given[-1]), np.abs(given[2]).max(initial=1.0))
 
 
@@ -81,7 +81,7 @@ def scaled_dot_product_attention(
     query : Array (…, L, E)
     key : Array (…, S, E)
     value : Array (…, S, V)
-        Of floats. The leading axes broadcast.
+        Floating-point. The leading axes broadcast.
     attn_mask : Array, optional
         Broadcast to (…, L, S): bool, true where a query attends to a key; or floats, added to the scores.
     is_causal : bool
@@ -206,7 +206,7 @@ def rope(x: Array, /, *, base: float = 10000.0, offset: int = 0, interleaved: bo
     Parameters
     ----------
     x : Array (…, L, E)
-        Of floats; E is even. Row i is at position i + offset.
+        Floating-point; E is even. Row i is at position i + offset.
     base : float
         Pair j of E/2 rotates by base^(-2j/E) per row.
     offset : int
@@ -217,7 +217,7 @@ def rope(x: Array, /, *, base: float = 10000.0, offset: int = 0, interleaved: bo
     Returns
     -------
     Array
-        Of x's shape and dtype. The angles are computed in float64 and kept for the next call; cosines and sines have
+        With x's shape and dtype. The angles are computed in float64 and kept for the next call; cosines and sines have
         x's dtype.
 
     Raises

@@ -28,7 +28,7 @@ __all__ = ["conv1d", "conv2d", "padded", "tuple_of", "windows"]
 
 Shape = tuple[int, ...]
 
-_MOST = 1 << 28  # bytes of windows that are laid out at once
+_MOST = 1 << 28  # lay out at most this many bytes of windows at once
 
 
 class _Convolution(Op):

@@ -21,19 +21,19 @@ def dropout(x: Array, /, p: float = 0.5, *, training: bool = True, generator: Ge
     Parameters
     ----------
     x : Array
-        Of floats, if training.
+        Floating-point, if training.
     p : float
         Between 0 and 1.
     training : bool
     generator : metalnb.random.Generator, optional
-        By default the one of `metalnb.random`, which `metalnb.random.seed` restarts.
+        By default that of `metalnb.random`, which `metalnb.random.seed` restarts.
 
     Raises
     ------
     ValueError
         If p is not between 0 and 1.
     TypeError
-        For an x that is not of floats, if training.
+        If x is not floating-point, when training.
     """
     x = as_array("dropout", x)
     if not 0 <= p <= 1:

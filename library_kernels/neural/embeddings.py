@@ -37,7 +37,7 @@ def embedding(indices: Array, weight: Array, /) -> Array:
     IndexError
         If an index is out of bounds.
     ValueError
-        For a table of other than two axes.
+        Unless the table has two axes.
     """
     table = as_array("embedding", weight)
     if table.ndim != 2:
@@ -60,7 +60,7 @@ def one_hot(x: Array, /, num_classes: int = -1) -> Array:
     x : Array of integers
         0 or more.
     num_classes : int
-        The length of the rows; by default one more than the largest number, which is waited for.
+        The length of the rows; by default one more than the largest number, which the call waits for.
 
     Raises
     ------

@@ -46,7 +46,7 @@ def glu(x: Array, /, axis: int = -1) -> Array:
     Parameters
     ----------
     x : Array
-        Of floats.
+        Floating-point.
     axis : int
         The axis, of even length.
 
@@ -88,7 +88,7 @@ def prelu(x: Array, weight: Array, /) -> Array:
     Raises
     ------
     ValueError
-        For another number of weights.
+        If there is another number of weights.
     """
     x, weight = as_array("prelu", x), as_array("prelu", weight)
     channels = x.shape[1] if x.ndim > 1 else 1

@@ -1,4 +1,4 @@
-"""Losses: an array's distance from its target, per element, or as their mean or sum."""
+"""Losses: an array's distance from its target, per element, averaged or summed."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def mse_loss(x: Array, target: Array, /, *, reduction: str = "mean") -> Array:
     Raises
     ------
     ValueError
-        For different shapes, and for another reduction.
+        For different shapes, or an unknown reduction.
     """
     return _elementwise("mse_loss", _SQUARES, x, target, reduction)
 

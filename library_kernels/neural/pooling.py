@@ -26,11 +26,11 @@ from .convolution import tuple_of
 
 __all__ = ["adaptive_avg_pool2d", "avg_pool1d", "avg_pool2d", "max_pool1d", "max_pool2d"]
 
-_NARROW = 16  # adjacent positions that do not fill a SIMD-group, and
-_TOGETHER = 1024  # … positions that are worth one
-_WINDOW = 64  # elements of a window that a GPU loads at once
+_NARROW = 16  # fewer adjacent positions do not fill a SIMD-group;
+_TOGETHER = 1024  # … from this many positions, one pays off
+_WINDOW = 64  # a GPU loads this many elements of a window at once
 _WINDOWED = struct.Struct("<11If2IQ")
-_THREADS = 256  # threads of a threadgroup on a GPU
+_THREADS = 256  # threads in a threadgroup on a GPU
 
 
 def _pooled(  # noqa: PLR0913
@@ -167,7 +167,7 @@ def max_pool2d(
     Returns
     -------
     Array
-        Of x's dtype.
+        With x's dtype.
 
     Raises
     ------
@@ -223,7 +223,7 @@ def _adaptive(x: Any, size: Any) -> Any:
     tolerance={"float32": 6.0, "float16": 0.52, "bfloat16": 0.51},
     size=_size)  # fmt: skip
 def adaptive_avg_pool2d(x: Array, output_size: Any, /) -> Array:
-    """Return means of windows so that images get a given size: x (N, C, H, W) or (C, H, W).
+    """Return means of windows, as many as make images of a given size: x (N, C, H, W) or (C, H, W).
 
     Raises
     ------

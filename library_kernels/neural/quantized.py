@@ -31,13 +31,13 @@ Host = np.ndarray[Any, Any]
 _UINT = np.dtype(np.uint32)
 _TOLD = struct.Struct("<4Q4I")
 _OFFSET = struct.Struct("<Q")
-_FEW = 8  # most vectors that are multiplied with packed weights; for more, the weights are unpacked first
-_BUSY = 12  # SIMD-groups, of a GPU's 64, that suffice to reach its memory bandwidth
-_VECTOR = 16  # most bytes that a lane reads at once
+_FEW = 8  # for more vectors than this, the weights are unpacked before the product
+_BUSY = 12  # of a GPU's 64 SIMD-groups, this many reach its memory bandwidth
+_VECTOR = 16  # a lane reads at most this many bytes at once
 _SIDE = 16  # rows of two matrices, one above the other
-_FULL = 15  # SIMD-groups of a processor that have enough loads of 16 bytes in flight
-_STEP = 512  # bits of a row that a SIMD-group takes at once
-_LAUNCHES = 512  # plans that are kept
+_FULL = 15  # this many SIMD-groups of a processor have enough loads of 16 bytes in flight
+_STEP = 512  # a SIMD-group takes this many bits of a row at once
+_LAUNCHES = 512  # plans to keep
 
 
 class Parts(NamedTuple):
@@ -131,7 +131,7 @@ def quantize(w: Array, /, bits: Literal[4, 8] = 4, *, symmetric: bool = False) -
     Parameters
     ----------
     w : Array (…, N, K)
-        Of floats; K is a multiple of 32. For a layer's weights K is the input features, as in `linear`.
+        Floating-point; K is a multiple of 32. For a layer's weights K is the input features, as in `linear`.
     bits : {4, 8}
     symmetric : bool
         Whether to omit the minima: 0 stays 0 and less is stored, but the steps are coarser.
@@ -141,16 +141,16 @@ def quantize(w: Array, /, bits: Literal[4, 8] = 4, *, symmetric: bool = False) -
     words : Array (…, N, bits * K / 32) of uint32
         The first element of a word is in its lowest bits.
     scales : Array (…, N, K / 32)
-        Of w's dtype.
+        With w's dtype.
     minima : Array (…, N, K / 32)
         Unless symmetric. A block of 32 with a NaN or an infinity becomes NaN.
 
     Raises
     ------
     TypeError
-        For an array that is not of floats.
+        If the array is not floating-point.
     ValueError
-        For another number of bits, or if K is not a multiple of 32.
+        For an unsupported number of bits, or if K is not a multiple of 32.
     """
     w = _float("quantize", w, "w.astype(mnb.float32)")
     if bits not in {4, 8}:
@@ -209,7 +209,7 @@ def dequantize(words: Array, scales: Array, minima: Array | None = None, /, *, d
     TypeError
         For words that are not uint32, and for scales, minima or a dtype that are not floats.
     ValueError
-        For shapes that are not those of one array of 4 or 8 bits.
+        For shapes that do not belong to one array of 4 or 8 bits.
     """
     parts = _taken("dequantize", words, scales, minima)
     kind = parts.scales.dtype if dtype is None else as_dtype(dtype)
@@ -264,7 +264,7 @@ def quantized_matmul(x: Array, words: Array, scales: Array, minima: Array | None
     Parameters
     ----------
     x : Array (…, K)
-        Of floats.
+        Floating-point.
     words, scales, minima : Array
         The result of `quantize` for weights (N, K), a row for each output feature.
 
@@ -312,14 +312,14 @@ def quantized_matmul(x: Array, words: Array, scales: Array, minima: Array | None
 
 
 class _Known(NamedTuple):
-    """The dispatch for arrays of some forms, which needs no copies of them, on an engine with these properties."""
+    """The dispatch for arrays that need no copies, by their forms and the engine's properties."""
 
     caps: Caps
     launch: Launch
     shape: tuple[int, ...]
 
     def started(self, given: tuple[Array, ...]) -> Array:
-        """Start it; without minima, the scales take their place."""
+        """Start the dispatch; without minima, the scales take their place."""
         x = given[0]
         out = empty(self.shape, x.dtype, x.engine)
         self.launch.start_on((*given[:3], given[-1], out))

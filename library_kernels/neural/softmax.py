@@ -43,7 +43,7 @@ def softmax(x: Array, /, axis: int = -1) -> Array:
     Parameters
     ----------
     x : Array
-        Of floats; integers are converted to float32.
+        Floating-point; integers are converted to float32.
     axis : int
         By default the last.
 

@@ -78,7 +78,7 @@ def batch_norm(
     Parameters
     ----------
     x : Array (N, C, …)
-        Of floats.
+        Floating-point.
     running_mean, running_var : Array (C,), or None
         The statistics of each channel; used if not training, and moved towards the batch's by `momentum` if training.
     weight, bias : Array (C,), optional
@@ -89,7 +89,7 @@ def batch_norm(
     Returns
     -------
     Array
-        Of x's shape and dtype; computed in float32.
+        With x's shape and dtype; computed in float32.
 
     Raises
     ------
@@ -145,7 +145,7 @@ def group_norm(
     Parameters
     ----------
     x : Array (N, C, …)
-        Of floats.
+        Floating-point.
     num_groups : int
         The number of groups of channels.
     weight, bias : Array (C,), optional

@@ -45,7 +45,7 @@ def layer_norm(x: Array, weight: Array | None = None, bias: Array | None = None,
     Parameters
     ----------
     x : Array
-        Shape (…, N), of floats. Each row of N is normalised.
+        Shape (…, N), floating-point. Each row of N is normalised.
     weight, bias : Array, optional
         Shape (N,).
     eps : float
@@ -53,7 +53,7 @@ def layer_norm(x: Array, weight: Array | None = None, bias: Array | None = None,
     Returns
     -------
     Array
-        Of x's shape and dtype; computed in float32.
+        With x's shape and dtype; computed in float32.
     """
     return normalized("layer_norm", "layer_norm", x, weight, bias, eps)
 
@@ -66,7 +66,7 @@ def rms_norm(x: Array, weight: Array | None = None, /, *, eps: float = 1e-5) -> 
     Parameters
     ----------
     x : Array
-        Shape (…, N), of floats. Each row of N is normalised.
+        Shape (…, N), floating-point. Each row of N is normalised.
     weight : Array, optional
         Shape (N,).
     eps : float
@@ -74,6 +74,6 @@ def rms_norm(x: Array, weight: Array | None = None, /, *, eps: float = 1e-5) -> 
     Returns
     -------
     Array
-        Of x's shape and dtype; computed in float32.
+        With x's shape and dtype; computed in float32.
     """
     return normalized("rms_norm", "rms_norm", x, weight, None, eps)

@@ -32,7 +32,7 @@ def vector_norm(x: Array, /, *, axis: Any = None, keepdims: bool = False, ord: f
     Parameters
     ----------
     x : Array
-        Of floats. Integers are converted to float32.
+        Floating-point. Integers are converted to float32.
     axis : int or tuple of int, optional
         By default all axes.
     keepdims : bool

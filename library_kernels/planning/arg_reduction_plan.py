@@ -13,8 +13,8 @@ from .row_splits import FEW_TERMS, TILE_BYTES, split, split_columns, split_down,
 __all__ = ["ArgReductionPlan", "plan_arg_reduction"]
 
 _PLANS = 4096
-_BLOCK = 128  # a stretch is a multiple of what a SIMD-group goes through at once, as in argreduce.metal
-_ALONE = 1024  # elements that one thread goes through if there are few columns
+_BLOCK = 128  # a SIMD-group takes this many at once, as in argreduce.metal; a stretch is a multiple
+_ALONE = 1024  # one thread takes this many elements if there are few columns
 
 
 class ArgReductionPlan(NamedTuple):

@@ -15,17 +15,17 @@ from .packed_record import Record, record
 
 __all__ = ["AttentionShape", "AttentionStep", "plan_attention"]
 
-_MOST = 256  # numbers of a query or of a value that the kernels for GPUs take, of both together those for a CPU
+_MOST = 256  # most numbers in a query or a value on a GPU, and in both together on a CPU
 _RECORD = struct.Struct("<5Q8If4x")
-_MEMORY = 32768  # threadgroup memory for tiles of keys and of values
-_TILES = (64, 48, 32, 16)  # keys of a tile
-_RING = 3  # tiles of keys and values, as in attention_matrices.metal
-_FEW, _LONG = 8, 256  # queries that share keys, and keys, from which on parts of the keys repay a second kernel
+_MEMORY = 32768  # bytes of threadgroup memory for tiles of keys and values
+_TILES = (64, 48, 32, 16)  # keys per tile
+_RING = 3  # tiles in the ring, as in attention_matrices.metal
+_FEW, _LONG = 8, 256  # if at most this many queries share at least this many keys, parts repay a second kernel
 _BUSY = 16  # SIMD-groups that keep a few cores busy
-_PART, _SIDES = 64, 8  # keys that are worth a part; numbers of a key that a lane takes
-_SMALL = 64  # keys from which on rounded weights are as good as exact ones, and a tile is worth filling
-_WIDE_ENOUGH = 64  # numbers of a row up to which there are registers for 32 queries of a SIMD-group
-_SIDE = 64  # queries and keys of a tile of attention_tiles.metal
+_PART, _SIDES = 64, 8  # fewest keys in a part; numbers of a key per lane
+_SMALL = 64  # from this many keys, rounded weights are as good as exact ones, and a tile pays off
+_WIDE_ENOUGH = 64  # up to this many numbers in a row, a SIMD-group has registers for 32 queries
+_SIDE = 64  # queries and keys per tile in attention_tiles.metal
 
 
 class AttentionShape(NamedTuple):
@@ -42,7 +42,7 @@ class AttentionShape(NamedTuple):
     kind : {"float", "half", "bfloat16"}
     masked, causal : bool
     mask_pitch : int
-        From one head's mask to the next.
+        The distance from one head's mask to the next.
     starts : tuple of 4 int
         The offsets of q, k, v and the mask in their memory, in elements.
     scale : float
@@ -71,7 +71,7 @@ class AttentionStep(NamedTuple):
     Attributes
     ----------
     file, template : str
-        Of the kernel.
+        Those of the kernel.
     arguments : str
         The memory of its first buffers: q, k, v, m the mask, o the result, p the parts.
     packed : numpy.ndarray

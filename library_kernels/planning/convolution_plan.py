@@ -22,19 +22,19 @@ _LAYOUT = struct.Struct("<q12I")
 _CONVOLUTION = struct.Struct("<6q8I")
 _CHANNELS = struct.Struct("<4q16I")
 _DEPTHWISE = struct.Struct("<3Q4I2i8I")
-_HELD = 56  # elements of the image that a thread holds at most, and
-_PLACES = (4, 2, 1)  # … how many positions of a column it computes from them
-_FEW, _ROWS = 16, 4  # larger windows are worth laying out, fewer rows not worth going through
-_WASTED = 8  # at most one of this many sums may be wasted on wider panels
-_LAID = 4096  # elements that a SIMD-group lays out
-_LARGE, _SMALL = 12, 8  # outputs of a SIMD-group, and
-_DEEP = 512  # … the products of each from which on the larger number pays
-_LARGEST = 1 << 31  # elements of a group's image that the kernels count
+_HELD = 56  # a thread holds at most this many elements of the image, and
+_PLACES = (4, 2, 1)  # … computes this many positions of a column from them
+_FEW, _ROWS = 16, 4  # laying out pays off for larger windows; going through rows does not for fewer
+_WASTED = 8  # wider panels may waste at most one in this many sums
+_LAID = 4096  # elements that one SIMD-group lays out
+_LARGE, _SMALL = 12, 8  # outputs per SIMD-group: the larger number pays off
+_DEEP = 512  # … from this many products per output
+_LARGEST = 1 << 31  # the kernels can count this many elements in a group's image
 
 Shape = tuple[int, ...]
 
-# The outputs that a SIMD-group sums, and of how many panels: together they fill a processor's registers.
-FORMS = {12: (1,), 4: (2, 1), 2: (4, 1), 1: (8, 2)}  # 12: or 8, which the same kernel does
+# The number of outputs that a SIMD-group sums, and of how many panels: together they fill a processor's registers.
+FORMS = {12: (1,), 4: (2, 1), 2: (4, 1), 1: (8, 2)}  # the kernel for 12 also does 8
 
 
 class Windows(NamedTuple):
@@ -120,7 +120,7 @@ class _Axis(NamedTuple):
 
     phases: tuple[int, ...]  # the phases that a window reads
     starts: tuple[tuple[int, int], ...]  # for each element of a window, its phase and its offset there
-    full: int  # elements of a phase that windows reach
+    full: int  # the number of a phase's elements that windows reach
     least: int  # fewer if the next row's zeros serve as padding
 
 

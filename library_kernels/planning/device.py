@@ -14,12 +14,12 @@ __all__ = [
     "takes_rows", "threads_for_row",
 ]  # fmt: skip
 
-LANES = 32  # threads of a SIMD-group
-FAR = 96 << 20  # bytes of operands that rarely stay in any cache until the next kernel
+LANES = 32  # threads in a SIMD-group
+FAR = 96 << 20  # operands of this many bytes rarely stay in a cache until the next kernel
 NEVER = 1 << 62
-_SHARED = 1024  # elements of a row that justify a threadgroup, if loads are slow
-_LONE = 65536  # elements of a row up to which one threadgroup is better than another dispatch
-_THREADS = 256  # in a threadgroup whose threads work independently
+_SHARED = 1024  # from this many elements, a row justifies a threadgroup, if loads are slow
+_LONE = 65536  # up to this many elements in a row, one threadgroup is faster than another dispatch
+_THREADS = 256  # in a threadgroup of independent threads
 
 
 class Device(NamedTuple):
@@ -70,9 +70,9 @@ class Device(NamedTuple):
 
 
 CORES = Device(512, 16384, 64, 128, 256, 64)  # a CPU, as measured; also a GPU without known properties
-_CROWD = 32  # SIMD-groups of a threadgroup on a CPU: with 8, rows of 8 elements took 8 to 14 % longer
-_RESIDENT = 64  # SIMD-groups that a GPU's processor holds at once,
-_TILES = 24  # and those with a tile of columns each in threadgroup memory
+_CROWD = 32  # SIMD-groups in a threadgroup on a CPU: with 8, rows of 8 elements took 8 to 14 % longer
+_RESIDENT = 64  # a GPU's processor holds this many SIMD-groups at once,
+_TILES = 24  # … and this many with a tile of columns each in threadgroup memory
 
 
 def device_of(caps: Caps) -> Device:

@@ -24,11 +24,11 @@ __all__ = [
 
 RANK = 8
 _OPERANDS = 6
-_NARROW = 16  # an innermost axis shorter than this is exchanged for a longer one, whose elements may be far apart
+_NARROW = 16  # a shorter innermost axis is exchanged for a longer one, even if its elements are far apart
 _TILE, _TILE_ROWS = 32, 8  # TILE and ROWS of transpose.metal
 _SEVERAL = 4  # SEVERAL of elementwise.h
-_GROUP = 256  # threads of a threadgroup of several elements
-_TURNED = 16  # a matrix with a shorter side does not fill a tile
+_GROUP = 256  # threads in a threadgroup if each takes several elements
+_TURNED = 16  # a shorter side of a matrix does not fill a tile
 _FORMAT = struct.Struct(f"{_OPERANDS * (1 + RANK)}q{RANK + 1}I4x")
 
 Shape = tuple[int, ...]

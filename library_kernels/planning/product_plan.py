@@ -29,19 +29,19 @@ Starts = np.ndarray[Any, np.dtype[np.int64]]
 
 ROWS = 6  # rows that matmul_panels computes at once
 FEW = 4  # rows that matmul_few and dots take
-EACH = 8  # dot products that a SIMD-group of pair_dots makes
+EACH = 8  # dot products that a SIMD-group of pair_dots computes
 A, B, C = 0, 1, 2  # indices of a plan's memory; scratch buffers follow
 
 # Where one method becomes slower than another on a two-core AVX-512 CPU; the result is right either way.
-SMALL = 1 << 19  # bytes of B that stay in cache, and bytes of …
-CLOSE = 1 << 9  # … one row of it, so that a panel is read in place
-SKINNY = 48  # rows that do not repay packing
-DOT = 64  # terms of a dot product that repay the sum over lanes
-MANY = 256  # dot products that keep every SIMD-group busy
-BLOCK = 16  # panels of rows that stay in cache while all of B is read
+SMALL = 1 << 19  # a B of at most this many bytes stays in cache, and …
+CLOSE = 1 << 9  # … rows of at most this many are close enough to read a panel in place
+SKINNY = 48  # up to this many rows, packing does not pay off
+DOT = 64  # from this many terms, a dot product repays the sum over lanes
+MANY = 256  # this many dot products keep every SIMD-group busy
+BLOCK = 16  # this many panels of rows stay in cache while all of B is read
 TALL, ENOUGH = 32, 64  # a SIMD-group computes TALL * ROWS rows of two panels; fewer, if that gives fewer than ENOUGH
 GROUPS, LEAST = 64, 1024  # K is split to keep GROUPS SIMD-groups busy, into parts of at least LEAST
-STRIP, DEEP = 256, 4096  # K is split for parts of B, or of A and B, to stay in cache while they are used
+STRIP, DEEP = 256, 4096  # K is split so that parts of B, or of A and B, stay in cache while in use
 
 
 class Tile(NamedTuple):
@@ -57,12 +57,12 @@ class Tile(NamedTuple):
 TILES = (Tile("", 128, 128, 256, 0.5), Tile("small_", 64, 128, 128, 0))
 MATRIX_TILES = (Tile("large_", 128, 256, 256, 1), Tile("", 128, 128, 128, 0.5), Tile("small_", 64, 128, 128, 0))
 PIPES = (Tile("", 128, 128, 128, 0.5), Tile("small_", 64, 128, 128, 0))  # matrices with several strips in flight
-TILE_TERMS = 256  # products of an element that are worth a separate part of K
-FEW_LINES = 16  # rows or columns that are not worth a tile
-SPAN = 128  # rows of B that are worth a threadgroup of columns.metal,
-COLUMN_THREADS = 256  # how many threads it has,
-COLUMN_GROUPS = 8  # and how many of them for each of a GPU's places fill it
-STRIPS = {2: 32, 4: 8}  # how deep a strip of a tile is, by the bytes of an element
+TILE_TERMS = 256  # a part of K has at least this many products per element
+FEW_LINES = 16  # a tile does not pay off for this few rows or columns
+SPAN = 128  # a threadgroup of columns.metal has at least this many rows of B,
+COLUMN_THREADS = 256  # … and this many threads;
+COLUMN_GROUPS = 8  # … this many threadgroups for each of a GPU's places fill the GPU
+STRIPS = {2: 32, 4: 8}  # the depth of a tile's strip, by the bytes of an element
 
 # A dtype's name in the kernels, and its accumulator's bytes where that is another. A signed integer is treated as
 # unsigned: the bits of a product are the same.
@@ -134,13 +134,13 @@ class Matrices(NamedTuple):
     row, column : int
         The strides from one row, and from one column, to the next.
     starts : numpy.ndarray of int64
-        Where each one starts.
+        The start of each.
     order : numpy.ndarray of int64
         The matrix that each product of the batch uses.
     panel : int
         The stride from one panel of 32 columns to the next.
     aligned : bool
-        Whether the memory starts where a vector of four may.
+        Whether the memory is aligned for vectors of four.
     """
 
     place: int
@@ -279,7 +279,7 @@ def _pairs(a: Matrices, b: Matrices) -> Starts:
 
 
 class _Planner:
-    """Gathers the steps of a product of matrices."""
+    """Collects the steps of a product of matrices."""
 
     def __init__(self, dtype: str, device: Device = CORES) -> None:
         self.device = device

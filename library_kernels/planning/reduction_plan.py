@@ -20,9 +20,9 @@ __all__ = [
     "plan_reduction",
 ]
 
-_BLOCK = 4096  # a stretch is a multiple of what a SIMD-group adds up before it joins the total
-_ALONE = 512  # reductions from which a thread goes through more than a few elements by itself
-_LAID_OUT = 1024  # columns to which narrow rows are laid end to end
+_BLOCK = 4096  # a SIMD-group adds up this many elements before it updates the total; a stretch is a multiple
+_ALONE = 512  # from this many reductions, a thread takes more than a few elements by itself
+_LAID_OUT = 1024  # narrow rows are laid end to end up to this many columns
 
 _FORMAT = struct.Struct("<4q7If")
 
@@ -79,7 +79,7 @@ def plan_reduction(
     size : int
         Bytes of a total.
     scale : float
-        The number that `finish` gets.
+        The number passed to `finish`.
     device : Device
     own : bool
         Whether each reduction has its own value for `load`.
@@ -160,7 +160,7 @@ def _form(kept: list[Axis], gone: Axis, offset: int) -> _Form | None:
         return None
     length, pitch = (outer[0].length, outer[0].stride) if outer else (1, 0)
     if inner is None and gone.stride != 1 and gone.length > FEW_TERMS:
-        return None  # elements far apart: one SIMD-group would gather them one by one
+        return None  # the elements are far apart: a SIMD-group would gather them one by one
     return _Form(offset, length, pitch, gone.length, gone.stride, inner.length if inner else 1)
 
 
@@ -186,7 +186,7 @@ Made = tuple[ReductionStep, _Form | None]
 
 
 def _along(form: _Form, scale: float, device: Device, *, own: bool) -> Made:
-    """Rows: each is split into stretches."""
+    """Reduce rows, each split into stretches."""
     if takes_rows(form.length, form.outer, device):
         whole = Split(form.length, form.length, 1)
         packed = _packed(form._replace(pitch=form.outer_pitch), whole, scale, about=int(own))
@@ -200,7 +200,7 @@ def _along(form: _Form, scale: float, device: Device, *, own: bool) -> Made:
 
 
 def _sideways(form: _Form, size: int, scale: float, device: Device, *, own: bool) -> Made | None:
-    """Columns: tiles of them go down stretches of rows. Contiguous narrow rows are treated as one wide row."""
+    """Reduce columns, a tile of them per stretch of rows. Contiguous narrow rows are treated as one wide row."""
     together = _LAID_OUT // form.width
     if not own and together > 1 and form.pitch == form.width and form.length >= 4 * together:
         count = -(-form.length // together)

@@ -13,7 +13,7 @@ def reshaped(shape: Shape, strides: Shape, to: Shape, itemsize: int) -> Shape | 
     """Return the strides of a view in another shape with the same number of elements; None if a copy is needed.
 
     Axes of both shapes are paired into groups with the same number of elements; within a group the given axes must be
-    contiguous with each other. Source: the idea is that of NumPy's ``reshape``, "Internal memory layout of an ndarray".
+    contiguous with each other. Source: the idea is from NumPy's ``reshape``, "Internal memory layout of an ndarray".
     """
     if 0 in to:
         return _spread((), to, itemsize)

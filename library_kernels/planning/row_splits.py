@@ -11,10 +11,10 @@ from .device import LANES, Device
 
 __all__ = ["FEW_TERMS", "TILE_BYTES", "Split", "split", "split_columns", "split_down", "split_rows"]
 
-TILE_BYTES = 8192  # threadgroup memory for a tile of columns, as in reduce.metal
-FEW_TERMS = 32  # elements that a thread reduces by itself rather than a SIMD-group
-_RUN = 512  # elements of a row that a SIMD-group has in flight if loads are slow, as in scan.metal
-_DOWN = 64  # elements of a column that are worth a thread if loads are slow
+TILE_BYTES = 8192  # bytes of threadgroup memory for a tile of columns, as in reduce.metal
+FEW_TERMS = 32  # up to this many elements are reduced by one thread instead of a SIMD-group
+_RUN = 512  # a SIMD-group has this many elements of a row in flight if loads are slow, as in scan.metal
+_DOWN = 64  # from this many elements of a column, a thread pays off if loads are slow
 
 
 class Split(NamedTuple):
@@ -35,7 +35,7 @@ def split(count: int, least: int, parts: int, multiple: int = 1) -> Split:
 
 
 def split_rows(count: int, rows: int, multiple: int, device: Device) -> Split:
-    """Split `rows` rows of `count` elements into stretches of a multiple of `multiple`; a GPU has its own multiple."""
+    """Split `rows` rows of `count` elements into stretches, multiples of `multiple`; on a GPU another multiple."""
     parts = -(-device.rounds * device.simd_groups // rows) if rows < device.simd_groups else 1
     return split(count, device.stretch, parts, _RUN if device.waits else multiple)
 

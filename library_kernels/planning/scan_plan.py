@@ -15,8 +15,8 @@ from .row_splits import TILE_BYTES, split_columns, split_down, split_rows
 __all__ = ["ScanPlan", "plan_scan", "threads_of_totals"]
 
 _PLANS = 4096
-_BLOCK = 128  # a stretch is a multiple of what a SIMD-group goes through at once, as in scan.metal
-_FEW = 512  # totals that a SIMD-group scans at once
+_BLOCK = 128  # a SIMD-group takes this many at once, as in scan.metal; a stretch is a multiple
+_FEW = 512  # a SIMD-group scans this many totals at once
 _FORMAT = struct.Struct("<4q6I")
 
 

@@ -134,13 +134,13 @@ def _vote(who: str, functor: str, x: Any, axis: Any, *, keepdims: bool, nothing:
 
 @op("reduction", reference=np.any, dtypes=ALL, kernels=_FILE, numpy=(np.any,))
 def any(x: Array, /, axis: Any = None, *, keepdims: bool = False) -> Array:
-    """Whether any element is not zero, as bool; parameters as for `sum`. False without elements. NaN is not zero."""
+    """Return whether any element is nonzero, as bool; parameters as for `sum`. False without elements. NaN is not 0."""
     return _vote("any", "Any", x, axis, keepdims=keepdims, nothing=False)
 
 
 @op("reduction", reference=np.all, dtypes=ALL, kernels=_FILE, numpy=(np.all,))
 def all(x: Array, /, axis: Any = None, *, keepdims: bool = False) -> Array:
-    """Whether no element is zero, as bool; parameters as for `sum`. True without elements. NaN is not zero."""
+    """Return whether no element is zero, as bool; parameters as for `sum`. True without elements. NaN is nonzero."""
     return _vote("all", "All", x, axis, keepdims=keepdims, nothing=True)
 
 

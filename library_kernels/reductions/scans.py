@@ -137,7 +137,7 @@ def cummax(x: Array, /, axis: int | None = None) -> Array:
     Returns
     -------
     Array
-        Of x's dtype.
+        With x's dtype.
     """
     return _running_extreme("cummax", "RunningMaximum", x, axis)
 

@@ -2,5 +2,5 @@
 
 Input: an op of the table. Output: NumPy arrays and options, as `Sample`. Only tests and benchmarks import this
 folder; no other part of the package does. Elementwise ops need no samples here: they follow from the op's row. Any
-other op has an entry in the ``SAMPLES`` of one of these files, and one in ``BENCH`` if it is to be timed.
+other op has an entry in the ``SAMPLES`` of one of these files, and one in ``BENCH`` if it should be timed.
 """

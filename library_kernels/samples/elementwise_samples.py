@@ -20,7 +20,7 @@ _SIZES = (0, 1, 31, 32, 33, 255, 256, 257, 1023, 1024, 1025)
 _SHAPE = (37, 65)
 _DOMAIN = (-10.0, 10.0)  # unless a row states another
 _SCALARS = {"b": True, "i": 3, "f": 0.75}
-_BROADCAST = {"bool", "float32", "int32"}  # each takes another kernel to compile: for all dtypes that would be minutes
+_BROADCAST = {"bool", "float32", "int32"}  # each dtype takes another kernel, and compiling all of them takes minutes
 
 
 def edges(dtype: DType) -> Host:

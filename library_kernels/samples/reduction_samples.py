@@ -50,7 +50,7 @@ def _intricate(make: Made, matrix: Host) -> Iterator[Sample]:
 
 
 def positive(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
-    """Return numbers whose sum does not cancel; integers of any size, which wrap."""
+    """Return numbers whose sum does not cancel, or integers of any size, which wrap."""
     return shaped(dtype, lambda n: _between(rng, dtype, n, 0.5, 1.5))
 
 

@@ -23,7 +23,7 @@ def _filled(rng: np.random.Generator, shape: Shape, dtype: str) -> np.ndarray[An
 
 
 def cases(*given: tuple[Any, ...]) -> Callable[[np.random.Generator, str], Iterator[Sample]]:
-    """Return samples, each from a shape, the arguments after the array, and the options in a dictionary at the end."""
+    """Return samples, each from a shape, the arguments after the array, and a final dictionary of options."""
 
     def samples(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
         for shape, *rest in given:

@@ -25,7 +25,7 @@ def _values(rng: np.random.Generator, dtype: str, n: int, low: float = 0.5, high
 
 
 def _holes(low: float, high: float, *, empty: bool = True, single: bool = True) -> Samples:
-    """Yield numbers of which one in five is NaN, and rows of only NaN."""
+    """Yield numbers with NaN in one of five places, and rows of only NaN."""
 
     def samples(rng: np.random.Generator, dtype: str) -> Iterator[Sample]:
         kind = as_dtype(dtype)

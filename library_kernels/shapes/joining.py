@@ -22,8 +22,8 @@ from .array_views import reshape
 
 __all__ = ["concat", "stack"]
 
-_MOST = 2**32  # threads along one axis of a grid
-_TOGETHER = {2, 3, 4}  # arrays that interleave.metal takes at once
+_MOST = 2**32  # most threads along one axis of a grid
+_TOGETHER = {2, 3, 4}  # the numbers of arrays that interleave.metal joins
 
 
 @op(

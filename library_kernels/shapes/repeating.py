@@ -19,7 +19,7 @@ from .array_views import broadcast_to, expand_dims, reshape
 
 __all__ = ["repeat", "tile"]
 
-_MOST = 2**32  # threads along one axis of a grid
+_MOST = 2**32  # most threads along one axis of a grid
 
 
 @op(

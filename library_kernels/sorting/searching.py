@@ -44,7 +44,7 @@ def searchsorted(
     Returns
     -------
     Array
-        int64, of x2's shape.
+        int64, with x2's shape.
 
     Raises
     ------

@@ -32,7 +32,7 @@ def _isin(x: Any, other: Any, *, invert: bool = False) -> Any:
 @op("sets", reference=_isin, dtypes=ALL, kernels=_FILES, flops=0, numpy=(np.isin,),
     cite="Python array API standard 2025.12, ``isin``")  # fmt: skip
 def isin(x1: Any, x2: Any, /, *, invert: bool = False) -> Array:
-    """Whether each element is in another array.
+    """Return whether each element is in another array.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ def isin(x1: Any, x2: Any, /, *, invert: bool = False) -> Array:
     Returns
     -------
     Array
-        bool, of x1's shape. NaN is in no array.
+        bool, with x1's shape. NaN is in no array.
     """
     first = x1 if isinstance(x1, Array) else None
     device = first.device if first is not None else x2.device if isinstance(x2, Array) else None

@@ -68,7 +68,7 @@ def sort(  # `stable` is the array API's
     Returns
     -------
     Array
-        Of x's shape and dtype. NaN is larger than every number, as in NumPy; -0.0 equals 0.0.
+        With x's shape and dtype. NaN is larger than every number, as in NumPy; -0.0 equals 0.0.
 
     Notes
     -----
@@ -97,7 +97,7 @@ def argsort(  # `stable` is the array API's
     Returns
     -------
     Array
-        int64, of x's shape: ``take_along_axis(x, argsort(x), axis=-1)`` is sorted.
+        int64, with x's shape: ``take_along_axis(x, argsort(x), axis=-1)`` is sorted.
     """
     rows, axis = _turned("argsort", x, axis)
     found = sorted_rows(rows, indexed=True, descending=descending).indices

@@ -28,7 +28,7 @@ __all__ = [
 _KERNELS = ("search.metal", "sort.metal", "sort_serial.metal", "radix.h", "order.h")
 _VALUES = ("search.metal", "thin_serial.metal", *_KERNELS[1:])
 _INT64, _UINT32 = np.dtype(np.int64), np.dtype(np.uint32)
-_LITTLE, _MOST = 1 << 17, 1 << 31  # from this many elements it pays off to drop duplicates before the sort
+_LITTLE, _MOST = 1 << 17, 1 << 31  # between these lengths, dropping duplicates before the sort may pay off
 _SAMPLES, _SAMPLE = 16, 4096  # tiles sampled for an estimate, and elements per tile
 _TILE = 1 << 18
 

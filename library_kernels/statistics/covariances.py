@@ -46,7 +46,7 @@ def average(
     axis : int, optional
         By default all axes.
     weights : Array, optional
-        Of x's shape, or as long as the axis; by default all are 1.
+        With x's shape, or as long as the axis; by default all are 1.
     returned : bool
         Whether to return Σ w, too.
     keepdims : bool

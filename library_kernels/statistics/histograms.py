@@ -30,8 +30,8 @@ __all__ = ["bincount", "digitize", "histogram", "histogram_bin_edges"]
 Host = np.ndarray[Any, Any]
 
 _FLOAT, _INT64, _UINT32 = np.dtype(np.float32), np.dtype(np.int64), np.dtype(np.uint32)
-_COUNTERS, _THREADS, _LEAST = 1 << 22, 4096, 1 << 12  # counters of all rows; threads; numbers that are worth a thread
-_CORES = 64  # threads that suffice if each is a core
+_COUNTERS, _THREADS, _LEAST = 1 << 22, 4096, 1 << 12  # counters in all rows; threads; fewest numbers per thread
+_CORES = 64  # threads, if each is a core
 
 
 def _rows(x: Array, bins: int) -> tuple[Array, dict[str, Any]]:
@@ -251,7 +251,7 @@ def digitize(x: Array, bins: Any, /, right: bool = False) -> Array:
     Returns
     -------
     Array
-        int64, of x's shape.
+        int64, with x's shape.
 
     Raises
     ------

@@ -31,8 +31,8 @@ _FLOAT = np.dtype(np.float32)
 _FILE = ("reduce.metal",)
 _SPREADS = ("reduce.metal", "spread.metal")
 _TOLD = struct.Struct("<Q4If4x")  # as in spread.metal
-_THREADS = 256  # threads of a threadgroup of spread.metal
-_HELD = (4, 16)  # elements that one of its threads has
+_THREADS = 256  # threads in a threadgroup of spread.metal
+_HELD = (4, 16)  # elements per thread
 _CHUNK = 12  # bytes of a chunk's record
 _SPREAD = {"float32": 10.0, "float16": 0.6, "bfloat16": 0.52}
 

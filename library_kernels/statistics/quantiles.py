@@ -1,7 +1,7 @@
 """Medians and quantiles: a sort along the axes, two gathers and an interpolation.
 
-The sort takes most of the time. Selecting one position would access less, but a radix sort takes a few passes over
-memory for any order, and several quantiles share it.
+The sort takes most of the time. Selecting one position would read less, but a radix sort takes only a few passes
+over memory for any order, and several quantiles share it.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def _quiet(function: Any) -> Any:
 
 
 def _size(x: Any, *rest: Any) -> Any:
-    """Return the size of an interpolation's error, which is that of the elements."""
+    """Return the scale of an interpolation's error: the size of the elements."""
     finite = np.where(np.isfinite(x), np.abs(x), 0)
     return np.maximum(np.abs(rest[-1]), np.max(finite, initial=0.0))
 
@@ -114,7 +114,7 @@ def _quantile(who: str, x: Any, q: Any, axis: Any, method: str, *, keepdims: boo
     low, high, part = (np.broadcast_to(f, (*shape, shares.size)) for f in found)
     low, high = (take_along_axis(rows, asarray(i.astype(np.int64), device=x.device)) for i in (low, high))
     made = _between(low, high, asarray(part.astype(np.float32), device=x.device))
-    last = rows[..., -1:]  # if there is a NaN, the last
+    last = rows[..., -1:]  # if there is a NaN, it is last
     missing = asarray(there[..., None] == 0, device=x.device) if skip_nan else _ISNAN(last)
     made = _WHERE(missing, math.nan, made)
     made = made.viewed(np.moveaxis(made.host, -1, 0))

@@ -1,7 +1,7 @@
 """Arrays on an engine: memory, views, and the protocols of NumPy and of other libraries.
 
-Input: data, or shapes to allocate, and an engine. Output: `Array`, and dispatches started in order (``stream``), for
-which reading an array waits. Nothing is computed here, and no kernel is known: an operator or a method looks up its
+Input: data, or shapes to allocate, and an engine. Output: `Array`, and dispatches started in order (``stream``);
+reading an array waits for them. Nothing here computes or knows a kernel: an operator or a method looks up its
 function in ``implementations``, which is filled from above. Of the layers below, only the engine's protocol is used.
 
 promotion.py, dtype_info.py

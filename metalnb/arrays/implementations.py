@@ -1,6 +1,6 @@
 """The functions behind an array's operators and methods, by name: filled from above, as arrays do not import kernels.
 
-``implementations["add"]`` is what ``a + b`` calls. The names are those of the ops, and the few others that
+``implementations["add"]`` is what ``a + b`` calls. The names are the ops' names, and the few others that
 `library_kernels.array_methods` lists. ``metalnb/__init__.py`` sets `Implementations.find`; the kernel library is
 loaded by the first look-up, not by ``import metalnb``.
 """

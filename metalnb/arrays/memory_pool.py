@@ -23,7 +23,7 @@ __all__ = [
 
 _NEVER: Any = object()  # in place of the dispatch after which a window was filled
 _LEAST = 256
-_KEPT = 1 << 30  # bytes of free blocks that are kept for the next array
+_KEPT = 1 << 30  # keep at most this many bytes of free blocks for later arrays
 
 
 class MemoryInfo(NamedTuple):
@@ -140,7 +140,7 @@ class DeviceBlock(Block):
 
 
 class Lease:
-    """Another library's hold on a block's memory, which NumPy keeps as its array's base as long as it needs it."""
+    """Keeps a block's memory alive for another library: NumPy has it as its array's base as long as it needs it."""
 
     __slots__ = ("__array_interface__", "_block")
 

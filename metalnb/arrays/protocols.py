@@ -71,14 +71,14 @@ class Protocols(Core):
     def __array_interface__(self) -> dict[str, Any]:
         """NumPy's array interface, version 3: this memory, kept alive for as long as it is used.
 
-        Device memory has none, nor has bfloat16: ``__array__`` copies the former and names the latter.
+        Neither device memory nor bfloat16 has one: ``__array__`` copies the former and names the latter.
         """
         if not self.engine.caps.shared or self.dtype.kind == "V":
             raise AttributeError(f"an array of {self.dtype} on {self.device!r} has no __array_interface__")
         interface = dict(self.read().__array_interface__)
         if self.size:  # a buffer, not an address: the consumer keeps it alive
             whole = np.asarray(Lease(self.block, {**self.block.host.__array_interface__, "version": 3}))
-            self.block.settle()  # dispatches started before the hold was counted
+            self.block.settle()  # dispatches that started before this viewer was counted
             interface |= {"data": whole, "offset": self.offset}
         return interface
 

@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 __all__ = ["clear_cache", "start", "synchronize"]
 
-_MOST = 64  # dispatches in flight at once: the memory that they use cannot be freed before they are done
+_MOST = 64  # most dispatches in flight: the memory that they use cannot be freed before they are done
 
 _under_way: defaultdict[str, deque[Ticket]] = defaultdict(deque)
-_lock = threading.Lock()  # so that a block's ticket is that of the last dispatch started
+_lock = threading.Lock()  # so that a block has the ticket of the last dispatch started
 
 
 def start(

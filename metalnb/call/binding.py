@@ -183,7 +183,7 @@ class Slot:
             record = f"{self.kernel}.program.dtype({self.param.type.name!r})"
             as_it_is = f", or pass {name}.view({record})" if given.itemsize == self.dtype.itemsize else ""
             return f"Make it with dtype {record}{as_it_is}"
-        # Memory of bytes, and NumPy's bits of a bfloat, are often meant as they are: converting would lose them.
+        # Bytes, and a bfloat's bits in NumPy, are often passed as raw memory: a conversion would lose them.
         raw = self.dtype.kind in "iu" and self.dtype.itemsize == 1 < given.itemsize
         packed = self.dtype.kind in "iu" and given.kind in "iu" and given.itemsize == 1 < self.dtype.itemsize
         bits = self.dtype.kind not in "?biufc" and given.kind in "iu" and given.itemsize == self.dtype.itemsize

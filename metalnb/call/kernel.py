@@ -120,7 +120,7 @@ class Kernel:
         A buffer that the kernel may write can be left out: it is then allocated and returned.
     grid : int or tuple of int, optional
         Total threads, x first (Metal's ``dispatchThreads``). By default the shape of the first writable array
-        given, else of the first array; the last axis is x.
+        passed, else of the first array; the last axis is x.
     groups : int or tuple of int, optional
         In place of ``grid``: the number of threadgroups, all of full size (Metal's ``dispatchThreadgroups``).
     threadgroup : int or tuple of int, optional

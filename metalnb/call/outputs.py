@@ -32,7 +32,7 @@ def make_outputs(
     bound : list
         The memory for each slot; a None, for an omitted buffer, is filled in.
     shape : tuple of int
-        In elements, for the outputs that ``shapes`` does not name.
+        The shape, in elements, of the outputs that ``shapes`` does not name.
     shapes : mapping of str to shape
     held : tuple of Resident
         The call's arrays on the engine; if there are any, the outputs are such arrays too, except for records.

@@ -1,4 +1,4 @@
-"""What a notebook shows: records as text, and as HTML with the same content, in one frame.
+"""Render records for a notebook: as text, and as HTML with the same content, in one frame.
 
 Input: records and texts. Output: text, HTML and MIME bundles. Nothing here computes, measures or depends on an engine.
 The HTML is readable by its structure alone (GitHub removes styles), takes JupyterLab's own colours where they exist,

@@ -1,4 +1,4 @@
-"""The card of a kernel, and of a program: as text, and as HTML that says the same."""
+"""The card of a kernel, and of a program: as text, and as HTML with the same content."""
 
 from __future__ import annotations
 
@@ -18,34 +18,34 @@ from .text_table import Table, columns, html_table
 
 __all__ = ["Card", "bundle", "cards_html", "cards_text", "folded"]
 
-_LINES = 500  # lines of a cell's source that its card repeats
-_THREADS = 1024  # threads that Metal allows in a threadgroup
+_LINES = 500  # lines of the cell's source that its card repeats
+_THREADS = 1024  # the most threads that Metal allows in a threadgroup
 _FULL = 4  # kernels of a program that get a card each; more are shown as a table
 
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """What a kernel's card shows.
+    """The contents of a kernel's card.
 
     Attributes
     ----------
     signature : Signature
     reflection : Reflection
-        Of its cell, for the fields of structs.
+        That of its cell, for the fields of structs.
     engine, device, math : str
     constants : mapping of str to value
         The function constants it was compiled with.
     absent : frozenset of str
         Parameters that a function constant removes.
     threadgroup_bytes : int
-        What the kernel declares; 0 for none, or if not known yet.
+        The bytes that the kernel declares; 0 for none, or if not known yet.
     threadgroup_limit : int
     pointers : bool
-        Whether a struct's pointers can be given.
+        Whether a caller can pass a struct's pointers.
     threads : int
-        The most of a threadgroup that the compiled kernel runs with; 0 if not known yet.
+        The most threads per threadgroup that the compiled kernel supports; 0 if not known yet.
     more : tuple of (str, str)
-        Further facts that the engine tells of the compiled kernel, each with its label.
+        Further facts that the engine reports about the compiled kernel, each with its label.
     source : str
         The cell's text.
     """
@@ -150,7 +150,7 @@ def _returned(param: Param) -> bool:
 
 
 def _grid(signature: Signature, arrays: Sequence[Param]) -> str:
-    """Return the grid that a call needs, as text; empty where it is read off the arrays."""
+    """Return the grid that a call needs, as text; empty if it follows from the arrays."""
     width = max((i.width for i in signature.inputs if i.attribute == "thread_position_in_grid"), default=1)
     if width > 1:
         return f"({', '.join(['64'] * width)})"

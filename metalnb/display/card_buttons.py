@@ -1,7 +1,7 @@
 """The buttons at a card's foot, each of which inserts the cell for a next step with the kernel.
 
-The page's side is the JupyterLab extension, which puts the cell below and runs it. Where there is no such extension
-the buttons are not shown, and a page that strips styles shows nothing of them either: their words are the style's.
+The page's side is the JupyterLab extension, which puts the cell below and runs it. Without the
+extension the buttons are hidden; a page that strips styles shows nothing either, since their words are in the styles.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def buttons(name: str, call: str) -> str:
     Parameters
     ----------
     name : str
-        The kernel's, as Python has it.
+        The kernel's name in Python.
     call : str
         A call to start from, if the notebook has none yet.
     """

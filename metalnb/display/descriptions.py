@@ -1,4 +1,4 @@
-"""How the description of a name is shown: as text, and as HTML with the same content."""
+"""Render the description of a name: as text, and as HTML with the same content."""
 
 from __future__ import annotations
 

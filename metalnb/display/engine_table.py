@@ -1,4 +1,4 @@
-"""Which engines can run here, as a table."""
+"""The engines that can run here, as a table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What arrays hold of an engine's memory, as a table."""
+"""The memory of an engine that arrays use, as a table."""
 
 from __future__ import annotations
 

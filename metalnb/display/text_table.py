@@ -1,4 +1,4 @@
-"""Rows of text as a table: for a terminal, and as HTML that says the same."""
+"""Rows of text as a table: for a terminal, and as HTML with the same content."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ T = TypeVar("T")
 # JupyterLab aligns cells to the right. It removes style sheets, but not this, from a notebook it does not trust yet.
 _LEFT = 'style="text-align:left"'
 
-# A cell of fewer characters does not wrap, so that in a narrow table the longer ones give way. Nor does a shorter word;
-# a longer one may after an underscore or a dot, before a capital, and at a bracket.
+# A shorter cell does not wrap, so that in a narrow table the longer ones do. Nor does a shorter word; a longer one may
+# wrap after an underscore or a dot, before a capital, and at a bracket.
 _SHORT = 20
 _WORD = re.compile(r"\S{16,}")
 _PLACE = re.compile(r"(?<=[_.])(?=\w)|(?<=[a-z])(?=[A-Z])|(?<=\()(?=\")|(?<=\w)(?=\(\d)")
@@ -36,7 +36,7 @@ class Table:
     empty : str
         The text in place of rows when there are none.
     code : frozenset of int
-        The columns that hold code.
+        The columns that contain code.
     """
 
     head: tuple[str, ...]
@@ -46,12 +46,12 @@ class Table:
     code: frozenset[int] = frozenset()
 
     def text(self) -> str:
-        """Return it in columns."""
+        """Return the table in columns."""
         lines = [self.caption] if self.caption else []
         return "\n".join([*lines, *columns([self.head, *self.rows])]) if self.rows else "\n".join([*lines, self.empty])
 
     def html(self) -> str:
-        """Return it as an HTML element of its own."""
+        """Return the table as an HTML element."""
         caption = f'<div class="metalnb-head">{escape(self.caption)}</div>' if self.caption else ""
         body = html_table(self.head, self.rows, self.code) if self.rows else f"<div>{escape(self.empty)}</div>"
         return framed(caption + body)
@@ -78,7 +78,7 @@ class Listing(dict[str, T]):
 
 
 def html_table(head: Sequence[str], rows: Iterable[Sequence[str]], code: frozenset[int]) -> str:
-    """Return an HTML table; ``code`` holds the columns that are code."""
+    """Return an HTML table; ``code`` has the indices of the columns of code."""
     def cell(i: int, text: str) -> str:
         shown = wrapping(text)
         long = ' class="metalnb-long"' if len(text) > _SHORT or "<wbr/>" in shown else ""

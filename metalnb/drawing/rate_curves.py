@@ -13,11 +13,11 @@ from .canvas import COLOURS, INK, Picture, png
 
 __all__ = ["curves"]
 
-_LABELS = 12  # labels that fit below the axis
+_LABELS = 12  # this many labels fit below the axis
 _SIZE = (8.2, 3.5)  # inches
 _UNITS = ("B", "KiB", "MiB", "GiB")
-_WHOLE = 1000  # numbers from here on have no decimals
-_FEW = 2.5  # powers of ten: with fewer, there are also grid lines between them
+_WHOLE = 1000  # from here, numbers have no decimals
+_FEW = 2.5  # with fewer powers of ten, there are grid lines between them, too
 
 
 def curves(

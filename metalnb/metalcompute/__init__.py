@@ -19,7 +19,7 @@ Where this module differs, because Metal leaves the behaviour undefined:
 - A ``[[threadgroup(n)]]`` argument, and a maximum of fewer than 32 threads, raise `error`; metalcompute gives the
   first no memory, and ends the process at the second.
 - Errors in the body of a template kernel are found by ``.function``, not by ``.kernel``.
-- The compiler's text has Apple's form and positions; its wording is that of metalnb's own front end, which also refuses
+- The compiler's text has Apple's form and positions; its wording comes from metalnb's front end, which also refuses
   more than 32 KiB of threadgroup memory in a program, where metalcompute fails at the call.
 """
 

@@ -24,7 +24,7 @@ __all__ = ["Library", "PipelineFunction", "engine"]
 
 _MSL = (2, 3)  # metalcompute.swift, mc_sw_kern_open: languageVersion = .version2_3
 _SIMD = 32  # threadExecutionWidth of every Apple GPU
-_MOST = 1024  # maxTotalThreadsPerThreadgroup of a kernel that asks for no other
+_MOST = 1024  # maxTotalThreadsPerThreadgroup of a kernel that requests no other
 
 
 def engine() -> Any:

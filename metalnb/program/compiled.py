@@ -61,7 +61,7 @@ class Program(Mapping[str, Kernel]):
 
     @property
     def name(self) -> str:
-        """How diagnostics name the text."""
+        """The text's name in diagnostics."""
         return self.recipe.name
 
     @property
@@ -211,12 +211,12 @@ def compile(
     msl : str, optional
         The version of the language that the source must conform to, "2.3" to "3.2": ``__METAL_VERSION__`` has its
         value, and newer features are errors. By default the newest that the engine has: "2.3" on
-        ``metal:metalcompute``, on ``metal`` that of this macOS, "3.2" elsewhere.
+        ``metal:metalcompute``, this macOS's version on ``metal``, "3.2" elsewhere.
     checked : bool, optional
         Whether a read beyond the end of a buffer or an array returns 0, a write there is skipped, and the first such
         access is raised as a `KernelFault`; loops can then be stopped. It costs nothing if a launch is proven to stay
-        in bounds, otherwise some time. True by default, unless ``METALNB_CHECKED=0`` is set in the environment. Engines
-        ``cpu`` and ``cuda``.
+        in bounds, and some time otherwise. True by default, unless ``METALNB_CHECKED=0`` is set in the environment.
+        Engines ``cpu`` and ``cuda``.
 
     Returns
     -------

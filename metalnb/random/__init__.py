@@ -5,8 +5,8 @@ A generator is a key and the number of blocks used so far. The device computes t
 floats are identical on every engine. Normal floats use only operations that IEEE 754 rounds exactly, so they too are
 identical on engines that conform to it; metalcompute compiles with fast math, which may change the last bits.
 
-Each array is filled by one dispatch. ``keys`` makes keys on the host, and
-``generator`` starts the kernels through `library_kernels.launching`.
+Each array is filled by one dispatch. ``keys`` makes keys on the host, and ``generator`` starts the kernels through
+`library_kernels.launching`.
 
 The functions of this module share one generator, which `seed` restarts; its initial seed comes from the system.
 """

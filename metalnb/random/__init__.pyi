@@ -6,8 +6,8 @@ A generator is a key and the number of blocks used so far. The device computes t
 floats are identical on every engine. Normal floats use only operations that IEEE 754 rounds exactly, so they too are
 identical on engines that conform to it; metalcompute compiles with fast math, which may change the last bits.
 
-Each array is filled by one dispatch. ``keys`` makes keys on the host, and
-``generator`` starts the kernels through `library_kernels.launching`.
+Each array is filled by one dispatch. ``keys`` makes keys on the host, and ``generator`` starts the kernels through
+`library_kernels.launching`.
 
 The functions of this module share one generator, which `seed` restarts; its initial seed comes from the system.
 """
@@ -29,7 +29,7 @@ __all__ = [
 ]
 
 def beta(a: Any, b: Any, size: Size = None, dtype: DTypeLike | None = ...) -> Array:
-    """Return floats on [0, 1] from the beta distribution; made on the host, as those of `gamma`.
+    """Return floats on [0, 1] from the beta distribution; made on the host, as for `gamma`.
 
     Raises
     ------
@@ -38,7 +38,7 @@ def beta(a: Any, b: Any, size: Size = None, dtype: DTypeLike | None = ...) -> Ar
     """
 
 def binomial(n: Any, p: Any, size: Size = None, dtype: DTypeLike | None = ...) -> Array:
-    """Return how many of n trials succeed, each with probability p; made on the host, as those of `gamma`.
+    """Return how many of n trials succeed, each with probability p; made on the host, as for `gamma`.
 
     Raises
     ------
@@ -96,7 +96,7 @@ def gamma(shape: Any, scale: Any = 1.0, size: Size = None, dtype: DTypeLike | No
     """
 
 def laplace(loc: float = 0.0, scale: float = 1.0, size: Size = None, dtype: DTypeLike | None = ...) -> Array:
-    """Return floats from the double exponential distribution about a mean.
+    """Return floats from the double exponential distribution around a mean.
 
     Raises
     ------
@@ -117,7 +117,7 @@ def permutation(x: int | _ArrayLike, axis: int = 0) -> Array:
     """Return an array's rows, or the integers below a number, in random order; every order is equally likely."""
 
 def poisson(lam: Any = 1.0, size: Size = None, dtype: DTypeLike | None = ...) -> Array:
-    """Return counts of events from the Poisson distribution with mean `lam`; made on the host, as those of `gamma`.
+    """Return counts from the Poisson distribution with mean `lam`; made on the host, as for `gamma`.
 
     Raises
     ------
@@ -190,7 +190,7 @@ def standard_exponential(size: Size = None, dtype: DTypeLike | None = ...) -> Ar
     """Return floats from the exponential distribution with mean 1."""
 
 def standard_gamma(shape: Any, size: Size = None, dtype: DTypeLike | None = ...) -> Array:
-    """Return floats from the gamma distribution with a shape and scale 1; made on the host, as those of `gamma`."""
+    """Return floats from the gamma distribution with a shape and scale 1; made on the host, as for `gamma`."""
 
 def standard_normal(size: Size = None, dtype: DTypeLike | None = ...) -> Array:
     """Return floats from the normal distribution with mean 0 and standard deviation 1."""

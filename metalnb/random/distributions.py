@@ -46,7 +46,7 @@ class Distributions:
         return self.exponential(1.0, size, dtype)
 
     def laplace(self, loc: float = 0.0, scale: float = 1.0, size: Size = None, dtype: Any = _FLOAT32) -> Array:
-        """Return floats from the double exponential distribution about a mean.
+        """Return floats from the double exponential distribution around a mean.
 
         Raises
         ------
@@ -73,11 +73,11 @@ class Distributions:
         return self._by_numpy("gamma", size, dtype, shape, scale)
 
     def standard_gamma(self, shape: Any, size: Size = None, dtype: Any = _FLOAT32) -> Array:
-        """Return floats from the gamma distribution with a shape and scale 1; made on the host, as those of `gamma`."""
+        """Return floats from the gamma distribution with a shape and scale 1; made on the host, as for `gamma`."""
         return self.gamma(shape, 1.0, size, dtype)
 
     def beta(self, a: Any, b: Any, size: Size = None, dtype: Any = _FLOAT32) -> Array:
-        """Return floats on [0, 1] from the beta distribution; made on the host, as those of `gamma`.
+        """Return floats on [0, 1] from the beta distribution; made on the host, as for `gamma`.
 
         Raises
         ------
@@ -87,7 +87,7 @@ class Distributions:
         return self._by_numpy("beta", size, dtype, a, b)
 
     def poisson(self, lam: Any = 1.0, size: Size = None, dtype: Any = np.int64) -> Array:
-        """Return counts of events from the Poisson distribution with mean `lam`; made on the host, as those of `gamma`.
+        """Return counts from the Poisson distribution with mean `lam`; made on the host, as for `gamma`.
 
         Raises
         ------
@@ -97,7 +97,7 @@ class Distributions:
         return self._by_numpy("poisson", size, dtype, lam)
 
     def binomial(self, n: Any, p: Any, size: Size = None, dtype: Any = np.int64) -> Array:
-        """Return how many of n trials succeed, each with probability p; made on the host, as those of `gamma`.
+        """Return how many of n trials succeed, each with probability p; made on the host, as for `gamma`.
 
         Raises
         ------

@@ -30,7 +30,7 @@ from .keys import CHILD, block, key_of
 
 __all__ = ["Generator", "Size"]
 
-_ROWS = 32  # rows of blocks that a SIMD-group computes, as in random.metal
+_ROWS = 32  # a SIMD-group computes rows of this many blocks, as in random.metal
 _WORDS = 4
 _FLOAT32, _UINT32, _UINT64 = np.dtype(np.float32), np.dtype(np.uint32), np.dtype(np.uint64)
 

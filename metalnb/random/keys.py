@@ -8,7 +8,7 @@ import secrets
 __all__ = ["CHILD", "SEED", "block", "key_of"]
 
 _KEY_BITS = 64
-SEED, CHILD = 1, 2  # the blocks from which keys are derived, distinct from those of all streams
+SEED, CHILD = 1, 2  # the blocks from which keys are derived; no stream uses them
 
 
 def key_of(seed: int | None) -> int:

@@ -11,10 +11,10 @@ from .trace_record import TraceImage, TraceMemory, TraceStep
 
 __all__ = ["images_of"]
 
-_WHOLE = 48  # rows and columns up to which an array is drawn in full
+_WHOLE = 48  # arrays of up to this many rows and columns are drawn in full
 _AROUND = 2  # pixels around the accessed elements
-_LEAST = 32  # rows and columns of a part, if the array has as many
-_MOST = 1 << 14  # numbers that a picture holds
+_LEAST = 32  # a part has at least this many rows and columns, if the array has
+_MOST = 1 << 14  # most numbers in a picture
 
 
 def images_of(

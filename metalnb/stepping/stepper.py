@@ -24,9 +24,9 @@ from .variable_values import shown
 __all__ = ["trace_html"]
 
 _ROOM = Path(__file__).parent
-_PICTURED = 4096  # elements of threadgroup memory that are drawn
-_PICTURED_BUFFER = 256  # drawn of a buffer that the threadgroup writes
-_TEXTS = 60_000  # variables and reads that the page can hold
+_PICTURED = 4096  # draw up to this many elements of threadgroup memory,
+_PICTURED_BUFFER = 256  # … and of a buffer that the threadgroup writes
+_TEXTS = 60_000  # most variables and reads on the page
 
 
 @functools.cache

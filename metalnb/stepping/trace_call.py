@@ -48,7 +48,7 @@ def trace(
     group : int or tuple of int, optional
         The position of the threadgroup that runs, instead of ``thread``; by default the first one.
     until : Validation, Difference or str, optional
-        Instead of these, a wrong element: the stepper opens at the thread and the statement that last wrote it.
+        A wrong element, instead of these: the stepper opens at the thread and the statement that last wrote it.
         A report of `validate` with ``expected=`` means the first wrong one, ``"out[3, 5]"`` an element of an output.
 
     Returns

@@ -14,17 +14,17 @@ from .units import percent, seconds
 
 __all__ = ["BYTES", "FASTER", "FLOPS", "Bottleneck", "bottleneck", "from_caches"]
 
-BYTES, FLOPS = (f"pass {name}= (--{name} in a magic)" for name in ("bytes", "flops"))  # traffic that is not counted
-FASTER = 1.10  # times a limit: more than this is not noise
-_NEAR = 0.7  # fraction of a limit from which the kernel is bound by it
-_LAUNCH = 0.2  # fraction of the time: a launch that takes more is reported
-_LIMIT, _CACHES = 2, 50  # times the limit, for memory and for caches: more than this cannot be a real bandwidth
-_PARTLY = 4  # last-level caches: parts of smaller arrays may still be cached from the previous dispatch
+BYTES, FLOPS = (f"pass {name}= (--{name} in a magic)" for name in ("bytes", "flops"))  # if traffic is not counted
+FASTER = 1.10  # exceeding a limit by more than this factor is not noise
+_NEAR = 0.7  # from this fraction of a limit, the kernel is bound by it
+_LAUNCH = 0.2  # a launch that takes more than this fraction of the time is reported
+_LIMIT, _CACHES = 2, 50  # no real bandwidth exceeds this many times the limit, of memory and of caches
+_PARTLY = 4  # arrays below this many last-level caches may partly be cached from the last dispatch
 
 
 @dataclass(frozen=True, slots=True)
 class Bottleneck:
-    """What holds a kernel back.
+    """What limits a kernel.
 
     Attributes
     ----------

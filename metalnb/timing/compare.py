@@ -29,8 +29,8 @@ _CONFIDENCE = 0.95
 # anything obviously wrong!", 2009), and that is not a property of the kernel.
 _MARGIN = 0.03
 _LEAST, _MOST = 15, 41  # rounds
-_TOTAL = 0.3  # seconds for all of them times the number of callables, if that is short enough
-_LASTS = 0.1  # seconds that a batch of a slower kernel may take to match the others' number of runs
+_TOTAL = 0.3  # seconds per callable for all rounds, if its batches are short enough
+_LASTS = 0.1  # a slower kernel's batch may take this many seconds to match the others' number of runs
 
 
 class Lead(NamedTuple):
@@ -252,7 +252,7 @@ def _rounds(jobs: Sequence[Job], clocked: Mapping[int, Job]) -> tuple[list[list[
 
 
 def _order(turn: int, count: int) -> list[int]:
-    """Return the order of a round: alternately forward and backward; with several, each starts with another one."""
+    """Return the order of a round: alternately forward and backward, starting with each callable in turn."""
     first = turn // 2 % count if count > 2 else 0
     order = [(first + n) % count for n in range(count)]
     return order[:: -1 if turn % 2 else 1]

@@ -37,18 +37,18 @@ from .sampling import OWN, DispatchJob
 __all__ = ["Limits", "limits", "outdone"]
 
 _FORM = 3  # version of the record and of the measurement: older records are measured again
-_SPAN = 4  # size of an array in last-level caches
-_BYTES = 1 << 27  # per array at most, and if the size of the last-level cache is unknown
-_PART = 1 / 4  # fraction of the free memory, for all arrays together
-_RUNS = 7  # at most, per probe and threadgroup size; the best counts
-_SECONDS = 1.5  # after which no further round of runs begins
-_WHOLE = 2.0  # likewise, counted from the first probe that is compiled
-_COMPILING = 3  # probes at once: while clang has one, Python has another
-_CROWDED = 0.30  # fraction of the processors' time used by others: limits measured then are not kept
-_WIDE = 0.30  # likewise, of a limit: the largest spread of its rates from round to round
-_PASSING = 300.0  # seconds for which limits that are not kept are used
-_READS_ONLY = 0.9  # a mix with a larger part of reads is compared with reading alone
-_READS_MOST = 0.6  # with a larger one than this, with two reads and a write
+_SPAN = 4  # an array is this many times as large as the last-level cache
+_BYTES = 1 << 27  # the most bytes per array, and the size if the last-level cache's is unknown
+_PART = 1 / 4  # all arrays together take at most this fraction of the free memory
+_RUNS = 7  # the most runs per probe and threadgroup size; the best counts
+_SECONDS = 1.5  # no round of runs begins after this many seconds of runs,
+_WHOLE = 2.0  # … or after this many since the first probe began to compile
+_COMPILING = 3  # probes that are compiled at once: clang works on one while Python works on another
+_CROWDED = 0.30  # limits are not kept if others used more than this fraction of the processors' time,
+_WIDE = 0.30  # … or if a limit's rates spread by more than this from round to round
+_PASSING = 300.0  # limits that are not kept are used for this many seconds
+_READS_ONLY = 0.9  # a mix with a larger fraction of reads is compared with reading alone,
+_READS_MOST = 0.6  # … and with a larger fraction than this, with two reads and a write
 _WRITES_ONLY = 0.1
 
 

@@ -64,7 +64,7 @@ def measure(
     cold : bool, optional
         Whether to also time with cold caches.
     counted : bool, optional
-        Whether to count a kernel's bytes and operations in an extra run, if neither is given: see `profile`.
+        Whether to count a kernel's bytes and operations in an extra run, if neither is passed: see `profile`.
 
     Returns
     -------

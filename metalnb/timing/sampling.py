@@ -25,15 +25,15 @@ __all__ = [
     "lasting",
 ]  # fmt: skip
 
-BATCH = 0.010  # seconds of a batch: a thousand times the cost of a launch
-TOTAL = 0.25  # seconds of all batches
-PATIENCE = 1.0  # seconds before a measurement says how far it is
+BATCH = 0.010  # seconds per batch: a thousand times the cost of a launch
+TOTAL = 0.25  # seconds for all batches
+PATIENCE = 1.0  # a measurement shows its progress after this many seconds
 _LEAST, _MOST = 5, 50  # batches
-_LONGEST = 1000  # dispatches in a batch
-_SURE = 20 * BATCH  # longer than any other program holds the processor at a time
-_FLUSHED = 1 << 28  # bytes written at most to fill the caches
-_COLD = 5  # dispatches with cold caches
-OWN = "metalnb"  # the cell of the kernels that measure: what watches dispatches leaves them out
+_LONGEST = 1000  # most dispatches in a batch
+_SURE = 20 * BATCH  # no other program keeps the processor for so long at a time
+_FLUSHED = 1 << 28  # write at most this many bytes to fill the caches
+_COLD = 5  # the number of dispatches with cold caches
+OWN = "metalnb"  # the cell of the measuring kernels: whatever watches dispatches ignores them
 _EMPTY = "kernel void metalnb_empty() {}\n"
 _TOUCH = "kernel void metalnb_touch(device uint* x, uint i [[thread_position_in_grid]]) { x[i] += 1; }\n"
 

@@ -28,7 +28,7 @@ from .records import Traffic
 __all__ = ["PROTOCOL", "apart", "checked", "counted", "of_call", "of_dispatch", "of_sizes", "overridden"]
 
 PROTOCOL = "__metal_traffic__"
-_SECONDS = 0.2  # time for counting
+_SECONDS = 0.2  # seconds for counting
 
 
 def of_dispatch(dispatch: Dispatch) -> Traffic:

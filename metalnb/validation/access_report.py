@@ -146,7 +146,7 @@ class WatchedBuffer:
     beyond : int
         Those outside it.
     others : tuple of str
-        The other buffers in the same memory, if the given arrays overlap: the counts include the accesses of all of
+        The other buffers in the same memory, if the arguments overlap: the counts include the accesses of all of
         them.
     """
 

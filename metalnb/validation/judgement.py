@@ -126,7 +126,7 @@ class Judge:
 
     @functools.cached_property
     def _given_unset(self) -> bool:
-        """Whether an array passed in already holds the fill pattern of uninitialised variables."""
+        """Whether an argument already contains the fill pattern of uninitialised variables."""
         for param in self.unit.signature.buffers:
             seen = self.facts.buffers.get(param.name)
             kind = _floats(param, seen) if seen else None

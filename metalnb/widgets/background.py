@@ -12,7 +12,7 @@ __all__ = ["Latest", "spawn"]
 
 T = TypeVar("T")
 
-_PATIENCE = 10.0  # seconds that the process waits for a thread at its end
+_PATIENCE = 10.0  # at its end, the process waits this many seconds for a thread
 _threads: dict[threading.Thread, Callable[[], Any]] = {}
 
 

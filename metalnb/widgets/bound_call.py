@@ -27,7 +27,7 @@ class BoundArgument:
     ----------
     param : Param
     value : numpy.ndarray
-        As it is bound: an array, or the value of a reference.
+        As bound: an array, or the value of a reference.
     inner : tuple of int
         The axes of one element: ``(4,)`` for ``float4``.
     """

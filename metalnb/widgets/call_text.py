@@ -41,7 +41,7 @@ def _extents(given: Any) -> str:
 
 
 def _written(value: Any, width: int | None = None) -> str:
-    """Return a value as Python, of which the first ``width`` components count: the others are padding."""
+    """Return the first ``width`` components of a value as Python; the others are padding."""
     if value.dtype.names:
         return "{" + ", ".join(f"{name!r}: {_written(value[name])}" for name in value.dtype.names) + "}"
     if value.ndim:

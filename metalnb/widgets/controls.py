@@ -17,8 +17,8 @@ __all__ = [
 
 _STYLE = {"description_width": "96px"}
 _WIDE = {"width": "auto"}
-_COARSE, _FINE = 100, 1000  # steps of the arrow keys across a slider's range
-_FRAME = 100  # milliseconds of a step of a slider that plays
+_COARSE, _FINE = 100, 1000  # steps of an arrow key across a slider's range
+_FRAME = 100  # milliseconds per step of a slider that plays
 
 
 def control(knob: Knob, changed: Callable[[Any], None]) -> Any:
@@ -117,7 +117,7 @@ def menu(label: str, options: Sequence[tuple[str, Any]], value: Any, changed: Ca
 def span(
     label: str, low: float, high: float, value: float, changed: Callable[[float], None], step: float = 0
 ) -> Any:
-    """Return a slider over the numbers between two, by default in a hundred steps."""
+    """Return a slider from one number to another, by default in a hundred steps."""
     made = ipywidgets.FloatSlider(
         value=value, min=low, max=high, step=step or (high - low) / _COARSE, readout_format=".3g", description=label,
         style=_STYLE, layout=_WIDE,

@@ -79,7 +79,7 @@ _CSS = (
 
 
 def styles() -> str:
-    """Return the style element that the widgets' HTML needs in addition to that of every frame."""
+    """Return the style element that the widgets' HTML needs besides the frame's."""
     return f'<style scoped="">{_CSS}</style>'
 
 
@@ -90,7 +90,7 @@ def card(head: str, body: str) -> str:
 
 
 def error(text: str) -> str:
-    """Render an error, in the place of a result."""
+    """Render an error instead of a result."""
     return f'<pre class="metalnb-error">{escape(text)}</pre>'
 
 
@@ -136,8 +136,8 @@ def _said(timing: Timing) -> str:
     return found.sentence if found.bound != "unknown" else ""
 
 
-_FEW = 20  # times that make a histogram
-_DRAWN = 60  # times in a line
+_FEW = 20  # fewest times for a histogram
+_DRAWN = 60  # most times in a line
 
 
 def distribution(timing: Timing) -> str:

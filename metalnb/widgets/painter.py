@@ -31,7 +31,7 @@ class Painter:
     limits : tuple of float or None
         The values at the ends of the colour map; None for each picture's own smallest and largest number.
     kept : bool, optional
-        Whether limits that are not given only ever widen, so that the colours of one picture are those of the next.
+        Whether default limits only ever widen, so that colours keep their meaning from picture to picture.
     origin : {"upper", "lower"}
         The position of row 0.
 

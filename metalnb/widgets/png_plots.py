@@ -11,7 +11,7 @@ from .svg_plots import bins, is_wide
 
 __all__ = ["plots_png"]
 
-_INK = "#808080"  # on a light page and on a dark one
+_INK = "#808080"  # readable on a light page and on a dark one
 _ACCENT = "#2f7fd6"
 _SIZE = 4.0, 1.5  # inches of a plot
 

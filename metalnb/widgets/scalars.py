@@ -15,8 +15,8 @@ from .bound_call import BoundArgument, BoundCall
 
 __all__ = ["Knob", "knobs", "ranged", "turned"]
 
-_MOST = 16  # components of a value that get a knob
-_EXACT = 2**53  # a slider's numbers are JavaScript's
+_MOST = 16  # most components of a value that get a knob
+_EXACT = 2**53  # sliders have JavaScript's numbers, exact up to here
 _STEPS = 10_000
 _TIED = 8  # a whole number of at least this that equals the length of an array is assumed to be that length
 

@@ -12,7 +12,7 @@ NAMES = list(puzzles.PUZZLES)
 
 BARRIER = "threadgroup_barrier(mem_flags::mem_threadgroup);"
 
-# For each puzzle: what a learner writes instead of the solution, and what the answer must say.
+# For each puzzle: a learner's mistake in place of the solution's code, and the message that must follow.
 WRONG = {
     "add_ten": (
         ("a[i] + 10", "a[i]", "expected"),

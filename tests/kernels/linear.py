@@ -43,7 +43,7 @@ def q8_dequantize(bench: Bench, kind: str, n: int) -> Check:
     blocks["q"][0, :3] = -128, 127, 0
     kernel = bench.load()[f"dequantize_q8_{kind}"]
     got = kernel(blocks.astype(kernel.program.dtype("block_q8")), shapes={"out": n * 8}, grid=n * 8)
-    want = blocks["scale"][:, None] * blocks["q"].astype(np.float16)  # half times half is half, whatever T is
+    want = blocks["scale"][:, None] * blocks["q"].astype(np.float16)  # half times half is half for any T
     return Check(got.reshape(n, 32), want.astype(np.float64), roundings=2, epsilon=np.float16)
 
 

@@ -344,7 +344,7 @@ def test_divmod_writes_both_outputs() -> None:
         np.divmod(x, 2, where=mnb.asarray([True, False]))
 
 
-# ---- What a docstring says about errors.
+# ---- Errors that a docstring states.
 def test_only_ops_that_round_state_an_error() -> None:
     for op in (op for op in table.ops().values() if isinstance(op, Elementwise)):
         exact = op.formula.result == "bool" or "f" not in op.kinds

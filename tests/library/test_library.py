@@ -147,7 +147,7 @@ def test_every_op_has_what_its_tests_derive_from() -> None:
 
 
 def test_wrong_result_is_detected() -> None:
-    """The comparison itself fails for an error above the tolerance, NaN, an infinity, a shape, an integer."""
+    """The comparison itself rejects an error above the tolerance, NaN, an infinity, a wrong shape, a wrong integer."""
     op = Op(lambda x: x, table.op("exp").row)
     one = np.ones(3)
     for wrong in (1 + 2e-6, np.nan, np.inf, -np.inf):

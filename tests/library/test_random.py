@@ -24,7 +24,7 @@ N = 1 << 18
 
 @pytest.fixture
 def generator() -> Generator:
-    """Return the same generator in every run: a test of randomness must not fail now and then."""
+    """Return the same generator in every run: a test of randomness must not fail occasionally."""
     return Generator(2011)
 
 

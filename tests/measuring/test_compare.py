@@ -1,4 +1,4 @@
-"""Which of two kernels is faster: a difference is reported, noise is not, and how the result reads."""
+"""Which of two kernels is faster: a difference is reported, noise is not, and how the result is worded."""
 
 from __future__ import annotations
 

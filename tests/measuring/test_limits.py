@@ -132,7 +132,7 @@ def test_flushing_is_capped_too(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_rounds_end_with_the_time(small: cache.Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    """However slow the machine, one round runs, with unknown spread, and none after the time is over."""
+    """However slow the machine, one round runs, with unknown spread, and none begins after the time is over."""
     runs: list[str] = []
     monkeypatch.setattr(module, "_SECONDS", 1e-9)
     monkeypatch.setattr(module, "_RUNS", 7)

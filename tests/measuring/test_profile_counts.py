@@ -258,7 +258,7 @@ def test_constants_do_not_travel() -> None:
     assert {a.name: (a.space, a.sectors) for a in found.accesses if a.kind == "read"} == {
         "x": ("constant", 0), "a": ("constant", 0),
     }  # fmt: skip
-    assert found.bytes == 256  # what is written
+    assert found.bytes == 256  # only what is written
 
 
 # ---- Atomics, branches, barriers.

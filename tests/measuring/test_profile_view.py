@@ -1,4 +1,4 @@
-"""What a profile shows: findings with line, count and cure; text, page and pictures; a device's times."""
+"""A profile's display: findings with line, count and cure; text, page and pictures; a device's times."""
 
 import re
 from dataclasses import replace

@@ -225,7 +225,7 @@ def test_apples_errors_are_at_the_authors_line(engine: MetalEngine) -> None:
     cell = scan(HEAD + source.replace("x[0]", "z[0]"), headers=frozenset(headers))
     with pytest.raises(mnb.CompileError) as caught:
         engine.compile(dataclasses.replace(unit, headers={"bad.h": worse}))
-    (first,) = caught.value.diagnostics  # and there is no warning
+    (first,) = caught.value.diagnostics  # without a warning
     assert (first.file, first.line, first.column, first.text) == ("bad.h", 2, 10, "  return y;")
     with pytest.raises(mnb.CompileError) as caught:
         engine.compile(dataclasses.replace(unit, cell=cell))
@@ -715,7 +715,7 @@ def test_the_second_device() -> None:
 
 def test_where_there_is_no_metal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("METALNB_METAL", raising=False)
-    for system in ("Linux", "Darwin"):  # on which PyObjC is not installed
+    for system in ("Linux", "Darwin"):  # where PyObjC is not installed
         monkeypatch.setattr("platform.system", lambda system=system: system)
         monkeypatch.setitem(sys.modules, "Metal", None)
         with pytest.raises(mnb.EngineUnavailable) as caught:

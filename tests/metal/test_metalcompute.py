@@ -355,7 +355,7 @@ def test_fewer_buffers_than_arguments(dev: object) -> None:
     sine = dev.kernel(SIN).function("test")
     with pytest.warns(RuntimeWarning, match=r"'test' has an argument 'out' \[\[buffer\(1\)\]\], but got 1 buffers"):
         sine(1, out)
-    sine(1, out, out, out)  # more do no harm
+    sine(1, out, out, out)  # additional ones do no harm
 
 
 @only_double

@@ -1,4 +1,4 @@
-"""PyObjC's side of the double: selectors that check their arguments as the bridge does, objects, and `objc`."""
+"""PyObjC's part of the double: selectors that check their arguments as the bridge does, objects, and `objc`."""
 
 from __future__ import annotations
 

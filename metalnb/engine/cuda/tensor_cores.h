@@ -256,7 +256,7 @@ template <class T> $COLLECTIVE simdgroup_matrix<T, 8, 8> metalnb_matrix_of_bits(
     m.$elements = m.$take_rows(pair);
     return m;
 }
-/// A matrix that is only a right factor, from the bits of the transposed matrix's elements.
+/// A matrix used only as a right factor, from the bits of the transposed matrix's elements.
 template <class T> $COLLECTIVE simdgroup_matrix<T, 8, 8> metalnb_right_factor_of_bits(uint pair, uint) {
     simdgroup_matrix<T, 8, 8> m;
     m.$columns = pair;
@@ -280,7 +280,7 @@ $COLLECTIVE void metalnb_load_block(thread simdgroup_matrix<T, 8, 8> (&m)[2][2],
 #endif
 }
 
-/// A lane's value, where all lanes ask for one.
+/// A lane's value, if all lanes request one.
 $COLLECTIVE uint metalnb_of_lane(uint x, uint lane) { return $moved(x, lane); }
 
 /// 2^x to a few ulp; 0 where that is subnormal.

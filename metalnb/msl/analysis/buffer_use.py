@@ -1,4 +1,4 @@
-"""How a kernel uses each of its buffers, by its own code: reads it, writes it, or both.
+"""How a kernel's code uses each of its buffers: reads it, writes it, or both.
 
 This is for counting the bytes that a dispatch must move, so it ignores which elements are accessed and which branches
 are taken. A buffer whose address escapes (to a helper that may write through it) is reported as unknown.
@@ -13,7 +13,7 @@ from ..libclang.cursor_children import children_of
 
 __all__ = ["uses"]
 
-_CURSORS = 4096  # in a kernel; analysing a longer one would take longer than compiling it
+_CURSORS = 4096  # most cursors in a kernel: analysing a longer one would take longer than compiling it
 _SEEN_THROUGH = frozenset({
     "UNEXPOSED_EXPR", "PAREN_EXPR", "CSTYLE_CAST_EXPR", "CXX_STATIC_CAST_EXPR", "CXX_REINTERPRET_CAST_EXPR",
     "CXX_CONST_CAST_EXPR", "CXX_FUNCTIONAL_CAST_EXPR", "CONDITIONAL_OPERATOR", "INIT_LIST_EXPR",

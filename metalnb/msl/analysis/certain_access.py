@@ -18,7 +18,7 @@ _PLAIN = frozenset({
 })  # fmt: skip
 _CONDITIONAL = frozenset({"CONDITIONAL_OPERATOR", "LAMBDA_EXPR", "StmtExpr"})
 _SHORT_CIRCUIT = ("&&", "||")
-_STATEMENTS = 256  # in a kernel's body: few arrays are first accessed late in a long one
+_STATEMENTS = 256  # statements read per kernel: few arrays are first accessed late in a long one
 _CURSORS = 4096
 
 
@@ -89,7 +89,7 @@ def _between(cursor: Any, children: list[Any]) -> list[Any]:
         return []
     from clang import cindex
 
-    # Only of the gap: reading every operand's tokens would take minutes for a sum of thousands of terms.
+    # Reads only the gap: every operand's tokens would take minutes for a sum of thousands of terms.
     left, right = children[0].extent.end, children[1].extent.start
     gap = cindex.SourceRange.from_locations(left, right)
     return [t for t in cursor.translation_unit.get_tokens(extent=gap) if t.extent.start.offset < right.offset]

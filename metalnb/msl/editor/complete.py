@@ -24,7 +24,7 @@ from .draft import Draft, TypedPart, read_draft
 
 __all__ = ["Completion", "complete"]
 
-SECONDS = 3.0  # for the parser; the first answer of a process takes 0.3
+SECONDS = 3.0  # the parser's time limit; the first answer of a process takes 0.3
 
 # clang's cursor kinds, and how a completer shows them.
 _KINDS = {
@@ -36,11 +36,11 @@ _KINDS = {
 _CLASSES = {2, 3, 4, 31}
 _VARIABLES = {9, 10}
 _TYPED_TEXT = 1  # CXCompletionChunk_TypedText
-_AVAILABLE = {0, 1}  # deprecated too
-_LOCAL = 34  # clang's priority for what is declared in the function itself
+_AVAILABLE = {0, 1}  # deprecated names, too
+_LOCAL = 34  # clang's priority for declarations in the function itself
 _SWIZZLE = re.compile(r"[xyzw]{1,4}|[rgba]{1,4}")
 _RUNS = {run[i:j] for run in ("xyzw", "rgba") for i in range(4) for j in range(i + 1, 5)}
-_UNOFFERED = {"half", "not"}  # words of clang's own in this dialect
+_UNOFFERED = {"half", "not"}  # clang's own words in this dialect
 _DIRECTIVES = ("define", "elif", "else", "endif", "error", "if", "ifdef", "ifndef", "include", "pragma", "undef")
 
 
@@ -129,7 +129,7 @@ def _parsed(draft: Draft, place: TypedPart) -> list[Completion]:
 
 
 class _Answer(NamedTuple):
-    """A completion of clang's."""
+    """A completion from clang."""
 
     name: str
     kind: int

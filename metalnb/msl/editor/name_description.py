@@ -19,8 +19,8 @@ from .draft import Draft, read_draft
 __all__ = ["Description", "describe", "describe_name"]
 
 SECONDS = 3.0  # the parser's time limit
-_LINES = 16  # up to which a struct is shown in full
-_LETTERS = 800  # up to which a declaration is shown
+_LINES = 16  # a struct of up to this many lines is shown in full
+_LETTERS = 800  # a declaration is shown up to this many letters
 
 _CLASSES = {"STRUCT_DECL", "CLASS_DECL", "UNION_DECL", "ENUM_DECL", "CLASS_TEMPLATE"}
 _ENDS = {"VAR_DECL": ";,)", "PARM_DECL": ",)>", "FIELD_DECL": ";", "ENUM_CONSTANT_DECL": ",}"}

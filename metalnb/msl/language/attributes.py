@@ -22,7 +22,7 @@ class Attribute:
     widths : tuple of int
         For a kernel input: the numbers of components its type may have.
     use : {"parameter", "input", "function", "constant", "graphics"}
-        What it is for; "graphics" is everything but kernels on buffers.
+        Where it belongs; "graphics" is everything but kernels on buffers.
     since : str
         The version of MSL, on macOS, that introduced it.
     section : str
@@ -116,7 +116,7 @@ STANDARD = frozenset({
 # Apple's compiler takes these beside [[buffer(n)]], with an argument; the specification has them only for textures.
 PASSED_OVER = frozenset({"access"})
 
-# Names that authors use before they know Metal's; by spelling alone others would be suggested.
+# Names that authors guess before they know Metal's: by spelling alone, the wrong ones would be suggested.
 MEANT = {
     word: name
     for name, words in {

@@ -27,7 +27,7 @@ _GROUPS = frozenset(f"-W{name}" for name in (
     "#warnings", "array-bounds", "division-by-zero", "parentheses", "return-stack-address", "return-type",
     "uninitialized", "unused-comparison",
 ))  # fmt: skip
-_COMMA = "left operand of comma operator has no effect"  # as in x[row, column], of a wider group
+_COMMA = "left operand of comma operator has no effect"  # for x[row, column]; part of a wider group
 _BUNDLED = "metalnb/"  # the kernel library's files: their author is not the cell's
 _WARNING = 2  # CXDiagnostic_Warning
 

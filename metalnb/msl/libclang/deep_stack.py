@@ -14,7 +14,7 @@ __all__ = ["on_a_deep_stack", "time_limit"]
 T = TypeVar("T")
 
 _LOCK = threading.Lock()
-_STACK = 1 << (27 if sys.platform == "win32" else 28)  # bytes, of address space; under Windows of memory
+_STACK = 1 << (27 if sys.platform == "win32" else 28)  # bytes: of address space, on Windows of memory
 
 
 def time_limit(characters: int | None = None) -> float:

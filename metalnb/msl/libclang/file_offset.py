@@ -10,7 +10,7 @@ __all__ = ["file_offset"]
 
 
 def file_offset(location: Any) -> int:
-    """Return a location's offset in bytes; for text from a macro's definition, that of the macro's use."""
+    """Return a location's offset in bytes; for text from a macro's definition, the offset of the macro's use."""
     file, line, column, offset = ctypes.c_void_p(), ctypes.c_uint(), ctypes.c_uint(), ctypes.c_uint()
     _locate()(location, *(ctypes.byref(part) for part in (file, line, column, offset)))
     return offset.value

@@ -176,7 +176,7 @@ def _lacks_a_name(parsed: Parsed) -> bool:
 
 _NO_SUCH_NAME = re.compile(r"did you mean|undeclared|unknown|no (?:\w+ )?\w+ named|does not name")
 _ROUNDED = re.compile(r"no known conversion from '[^']*\bfloat'.* to '[^']*\bbfloat'")
-_LONGEST = 4096  # characters of a message: the name of a recursively nested type can have millions
+_LONGEST = 4096  # most characters in a message: the name of a recursively nested type can have millions
 
 
 def _shortened(message: str) -> str:

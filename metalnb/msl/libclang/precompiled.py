@@ -1,8 +1,8 @@
 """The start of a cell as precompiled headers on disk, since parsing it dominated the time to parse a cell.
 
-A cell that starts by including ``<metal_stdlib>``, or a file of the kernel library, all of which include it first, gets
-the entire library. Any other cell gets only Metal's keywords and vector types: it must not see declarations that it did
-not include.
+A cell that starts by including ``<metal_stdlib>`` gets the entire library; so does one that starts with a file of the
+kernel library, since these all include it first. Any other cell gets only Metal's keywords and vector types: it must
+not see declarations that it did not include.
 """
 
 from __future__ import annotations

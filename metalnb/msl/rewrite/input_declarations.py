@@ -1,8 +1,8 @@
 """Remove declarations of program-scope inputs from a cell (MSL 5.9): ``uint3 gid [[thread_position_in_grid]];``.
 
 The engines' compilers have no program-scope variables with a value per thread. `metalnb.msl.analysis.scope_inputs`
-passes the inputs from the kernels to the functions that use them; only the name remains of the declaration, ``struct
-gid;``.
+passes the inputs from the kernels to the functions that use them; of the declaration only the name remains,
+``struct gid;``.
 """
 
 from __future__ import annotations

@@ -130,7 +130,7 @@ def _refuse(text: Outline, name: str, at: int, message: str, hint: str) -> NoRet
 
 
 def _check_nesting(text: Outline, tree: Tree, name: str) -> None:
-    """Refuse template lists so deep that they would exhaust the parser's stack: it has no limit of its own."""
+    """Refuse template lists so deep that they would exhaust the parser's stack, which it does not limit."""
     depth = 0
     for before, token in pairwise(tree.tokens):
         if token.text == "<" and before.kind == "word":

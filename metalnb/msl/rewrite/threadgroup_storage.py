@@ -6,8 +6,8 @@ A variable initialised with zeros, ``threadgroup T a[N] = {0};``, is supported: 
 synchronize. So every thread must reach the declaration: it must be in the kernel's outermost block, before any
 ``return``.
 
-Its alignment, ``threadgroup T a[N] __attribute__((aligned(16)));`` or ``alignas(16)``, goes to the storage: a reference
-has none of its own.
+Its alignment, ``threadgroup T a[N] __attribute__((aligned(16)));`` or ``alignas(16)``, is moved to the storage, since a
+reference has no alignment.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from .tokens import tokenize
 __all__ = ["derived_constants", "evaluated", "expanded"]
 
 _DEFINED = "is_function_constant_defined"
-_LONGEST = 10_000  # characters of an expression that is evaluated
+_LONGEST = 10_000  # most characters of an expression that is evaluated
 
 
 def _quotient(a: Any, b: Any) -> Any:

@@ -1,4 +1,4 @@
-"""What a cell may include: MSL's own headers and the author's header cells. A cell cannot read files."""
+"""Check a cell's includes: MSL's headers and the author's header cells are allowed. A cell cannot read files."""
 
 from __future__ import annotations
 

@@ -39,12 +39,12 @@ class ParameterText:
 
     @property
     def start(self) -> int:
-        """Where it starts in the text."""
+        """The offset of its start in the text."""
         return min(self.declarator[0].start, *(start for start, _ in self.lists), self.declarator[0].start)
 
     @property
     def end(self) -> int:
-        """Where it ends in the text."""
+        """The offset of its end in the text."""
         return max(self.declarator[-1].end, *(end for _, end in self.lists), 0)
 
     def name(self, name: str) -> Token:

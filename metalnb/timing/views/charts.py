@@ -18,7 +18,7 @@ __all__ = ["plot_timing", "roofline_figure", "roofline_names", "roofline_png", "
 _INK = "#565758"  # represents the page's text colour: replaced by it in an SVG, a suitable grey in a PNG
 _ROOF, _POINT = "#3b82c4", "#d9822b"
 _DOT = "metalnb-dot-"  # the gid of a kernel's point, before its number
-_DOT_WIDE = 0.1  # decades that a dot is wide, about
+_DOT_WIDE = 0.1  # the approximate width of a dot, in decades
 _BESIDE = 13  # points from a dot's middle to the number beside it
 _MARGIN = 4.0  # factor by which the axes extend beyond the data
 

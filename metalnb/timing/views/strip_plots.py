@@ -14,7 +14,7 @@ from metalnb.display import mix
 __all__ = ["STRIPS", "StripScale"]
 
 _WIDTH, _HEIGHT = 240, 18
-_WIDE = 5  # times as far from each other: the axis is logarithmic
+_WIDE = 5  # if the times differ by more than this factor, the axis is logarithmic
 
 STRIPS = (
     # A replaced element with max-width in percent may be narrower where a table has less room.

@@ -53,7 +53,7 @@ def animate(  # noqa: PLR0913  (the options of a simulation and its picture)
         output that the call leaves out, and the one array of its shape that the kernel only reads. A kernel that
         updates its arrays in place needs none: ``swap=()``.
     steps : int, optional
-        Steps of a frame.
+        Steps per frame.
     rate : float, optional
         Frames per second, at most 60. A simulation that cannot keep up shows fewer frames.
     picture : str or callable, optional
@@ -64,7 +64,7 @@ def animate(  # noqa: PLR0913  (the options of a simulation and its picture)
         The name of the array that the pointer draws into, of shape (H, W) or (H, W, C); by default the one that is
         shown. False for none.
     brush : float or sequence of C floats, optional
-        What is drawn; by default the greatest number of the array at the start.
+        The value to draw; by default the greatest number of the array at the start.
     ranges : mapping of str to (low, high) or None, optional
         The range of a scalar's slider, by the scalar's name; None for no slider.
     colours : str, optional

@@ -148,7 +148,7 @@ class Animation(Live):
             mp4(asks, made, colours, rate or self._clock.rate, str(path))
         return path
 
-    # --- what the clock and the page ask for -------------------------------------------------------------------------
+    # --- requests of the clock and the page --------------------------------------------------------------------------
 
     @property
     def _name(self) -> str:

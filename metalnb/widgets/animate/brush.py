@@ -20,18 +20,18 @@ class Brush:
     Parameters
     ----------
     name : str
-        The array's.
+        The name of the array.
     array : numpy.ndarray
-        As it is at the start, of shape (H, W) or (H, W, C).
+        The array at the start, of shape (H, W) or (H, W, C).
     value : float or sequence of C floats, optional
-        What it draws; by default the greatest number of the array, or 1 in one whose numbers are equal.
+        The value to draw; by default the greatest number of the array, or 1 in one whose numbers are equal.
 
     Attributes
     ----------
     value, other : number or sequence
-        What is drawn, and what rubs it out: the smallest number of the array, or its first pixel.
+        The value to draw, and the one that erases it: the smallest number of the array, or its first pixel.
     radius : float
-        In elements.
+        The radius, in elements.
     low, high : float
         The numbers at the start.
     """

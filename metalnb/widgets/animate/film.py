@@ -17,13 +17,13 @@ from metalnb.errors import ArgumentError
 
 __all__ = ["Filmstrip", "enlarged", "gif", "mp4", "strip_html"]
 
-_LEAST = 256  # pixels that a smaller frame is enlarged to, by a whole factor
+_LEAST = 256  # smaller frames are enlarged to this many pixels, by a whole factor
 _PICTURES = 6  # pictures in a strip
-_THUMB = 180  # pixels of one's longer side, at most
+_THUMB = 180  # most pixels of a picture's longer side
 
 
 class Filmstrip:
-    """Small pictures of a simulation from its start to now: when there are too many, every second one goes.
+    """Small pictures of a simulation from its start to now: if there are too many, every second one is dropped.
 
     Parameters
     ----------
@@ -36,7 +36,7 @@ class Filmstrip:
         self.pictures: list[tuple[int, bytes]] = []
 
     def add(self, frame: int, steps: int, png: Any) -> None:
-        """Take a frame in, if it is due; ``png`` makes its picture."""
+        """Add a frame if it is due; ``png`` makes its picture."""
         if frame % self.apart:
             return
         self.pictures.append((steps, png()))
@@ -123,7 +123,7 @@ def mp4(asks: str, frames: Iterable[Any], palette: Any, rate: float, path: str) 
 
 
 def _fed(running: subprocess.Popen[bytes], frames: Iterable[bytes]) -> str:
-    """Write frames to a process; return what it says, however early it ends."""
+    """Write frames to a process; return its messages, however early it ends."""
     assert running.stdin is not None  # noqa: S101  (it was asked for)
     assert running.stderr is not None  # noqa: S101
     try:

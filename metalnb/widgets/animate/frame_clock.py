@@ -12,7 +12,7 @@ from ..background import spawn
 __all__ = ["FrameClock"]
 
 _AHEAD = 2  # frames on their way to the page: one is drawn while the next is made
-_RECENT = 31  # frames that the rate is measured over
+_RECENT = 31  # the rate is measured over this many frames
 
 
 class FrameClock:

@@ -18,9 +18,9 @@ from .simulation import Simulation
 
 __all__ = ["Frames"]
 
-_RECENT = 30  # frames that the times are computed from
-_PICTURES, _LIMIT = 6, 2.0  # in the strip before the first play, and seconds that it may take
-_POINTS = 4096  # points of strokes that wait to be drawn
+_RECENT = 30  # the times are computed from this many frames
+_PICTURES, _LIMIT = 6, 2.0  # pictures in the strip before the first play, and the seconds that it may take
+_POINTS = 4096  # most points of strokes waiting to be drawn
 
 
 class Frames:
@@ -34,7 +34,7 @@ class Frames:
     painter : Painter
     brush : Brush or None
     steps : int
-        Steps of a frame.
+        Steps per frame.
     apart : int
         Frames between two pictures of the strip, if the kernel is fast enough.
 
@@ -45,7 +45,7 @@ class Frames:
     count : int
         Frames since the start, or the last `reset`.
     steps : int
-        Of a frame.
+        Steps per frame.
     settings : dict of Knob to number
         Scalars from the next step on.
     finite : bool

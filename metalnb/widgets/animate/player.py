@@ -20,9 +20,9 @@ from .frames import Frames
 
 __all__ = ["Player"]
 
-_WIDTH = 512  # pixels that a smaller picture is enlarged to
-_CRISP = 256  # pixels of the longer side, below which an element is a square
-_OFTEN = 0.25  # seconds between two texts of figures
+_WIDTH = 512  # smaller pictures are enlarged to this many pixels
+_CRISP = 256  # with fewer pixels on the longer side, elements are drawn as squares
+_OFTEN = 0.25  # seconds between updates of the figures
 _COLOURS = ("magma", "viridis", "inferno", "turbo", "gray", "RdBu_r", "twilight")
 _RATES = (1, 2, 5, 10, 15, 20, 24, 30, 60)
 _STEPS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)

@@ -18,7 +18,7 @@ from ..scalars import Knob, turned
 
 __all__ = ["Simulation", "swapped"]
 
-_TAKES_ON = {"update", ""}  # uses of an array that a step may take on in place
+_TAKES_ON = {"update", ""}  # with these uses of an array, a step may continue from its own results in place
 
 
 class Simulation:
@@ -131,7 +131,7 @@ def swapped(asks: str, call: BoundCall, swap: Any) -> list[tuple[int, int]]:
     Parameters
     ----------
     asks : str
-        For messages.
+        The caller's name, for messages.
     call : BoundCall
     swap : pair of str, sequence of such pairs, or None
         None takes the output that the call left out, and the one array like it that the kernel only reads.

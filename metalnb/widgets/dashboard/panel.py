@@ -28,7 +28,7 @@ from .problem_sizes import Sizes
 __all__ = ["Dashboard", "dashboard"]
 
 _PAUSE = 0.08  # seconds that a slider must rest before its setting is measured
-_RUNS = 60  # runs that the history shows
+_RUNS = 60  # runs shown in the history
 
 
 @dataclass(frozen=True, slots=True)

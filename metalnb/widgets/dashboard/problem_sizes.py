@@ -25,9 +25,9 @@ from ..scalars import Knob, knobs, turned
 
 __all__ = ["Sizes"]
 
-_LEAST = 64  # threads along the longest extent
+_LEAST = 64  # fewest threads along the longest extent
 _GROWTH = 3  # doublings
-_BYTES = 1 << 30  # of all arrays together
+_BYTES = 1 << 30  # most bytes for all arrays together
 _BORDER = 16
 _MULTIPLE = 64
 

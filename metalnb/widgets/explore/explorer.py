@@ -23,8 +23,8 @@ from ..scalars import Knob, free, ranged, turned
 
 __all__ = ["Explorer", "explore"]
 
-_RECENT = 30  # frames that the rate is computed from
-_WIDTH = 256  # pixels that a smaller picture is enlarged to
+_RECENT = 30  # the rate is computed from this many frames
+_WIDTH = 256  # smaller pictures are enlarged to this many pixels
 _SMALL = '<span style="opacity:.75;font-size:12px">'
 
 

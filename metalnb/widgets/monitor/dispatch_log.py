@@ -11,7 +11,7 @@ from metalnb.timing.bottleneck import FASTER, from_caches
 
 __all__ = ["DispatchKind", "DispatchRecord", "KernelStats"]
 
-_TAIL = 120  # dispatches in the small plot of a kernel
+_TAIL = 120  # dispatches in a kernel's small plot
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,5 +79,5 @@ class KernelStats:
 
     @property
     def typical(self) -> DispatchRecord:
-        """The latest dispatch, with the median time of them all."""
+        """The latest dispatch, but with the median time of all of them."""
         return self.tail[-1]._replace(seconds=median(each.seconds for each in list(self.tail)))

@@ -1,4 +1,4 @@
-"""What a monitor shows: a row for each kind of dispatch with a small plot of its times, and the latest dispatches."""
+"""The display of a monitor: a row with a small plot for each kind of dispatch, and the latest dispatches."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def monitor_text(monitor: DispatchRecorder) -> str:
 
 
 def monitor_plots(monitor: DispatchRecorder) -> bytes:
-    """Draw the times of the kernels that took the most time; nothing before one ran."""
+    """Draw the times of the kernels that took the most time; return nothing before the first dispatch."""
     rows = [item for item in _shown(monitor) if len(item[1].tail) > 1][:_DRAWN]
     drawn = [(kind.kernel, [s.seconds for s in list(row.tail)], "line") for kind, row in rows]
     return plots_png(drawn) if drawn else b""
@@ -141,7 +141,7 @@ def _rate(seen: DispatchRecord) -> str:
 
 
 def _operations(monitor: DispatchRecorder, kind: DispatchKind, row: KernelStats) -> str:
-    """Write the operations of a second, where a profile has counted them."""
+    """Format the operations per second, if a profile has counted them."""
     flops, took = monitor.flops(kind), row.typical.seconds
     return rate(flops / took, "FLOP/s") if flops and took > 0 else ""
 

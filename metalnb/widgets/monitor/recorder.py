@@ -26,9 +26,9 @@ from .dispatch_log import DispatchKind, DispatchRecord, KernelStats
 
 __all__ = ["DispatchRecorder"]
 
-_EVERY = 0.25  # seconds between two updates
-_BUDGET = 0.008  # seconds of an update while cells run, which need the interpreter
-_CHUNK = 64  # dispatches between two checks of the clock
+_EVERY = 0.25  # seconds between updates
+_BUDGET = 0.008  # most seconds per update while cells run, since they need the interpreter
+_CHUNK = 64  # dispatches between checks of the clock
 _WAITING = 10_000  # running dispatches that are tracked; a dispatch that is never waited for has no time
 
 
@@ -40,7 +40,7 @@ class DispatchRecorder:
     rows : dict of DispatchKind to KernelStats
         By kernel and sizes, in the order in which they first ran: each row has the figures of one kind of call.
     wanted : str
-        What a kernel's name must hold for its rows to be shown.
+        Only rows of kernels whose names contain this are shown.
     pinned : list of DispatchKind
         Rows that are shown first, however little time they took.
     total : int

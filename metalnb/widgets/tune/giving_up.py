@@ -16,7 +16,7 @@ __all__ = ["engine_given_up", "hopeless"]
 
 _HOPELESS, _LONG = 10, 0.02  # one run is enough at this many times the best time, but not below these seconds
 _SURE = 1.0  # seconds; in a first run this long, copies and a late compilation are a small part
-_RUNS = 3  # configurations given up before the rest of their engine is given up
+_RUNS = 3  # after giving up this many configurations, give up the rest of their engine
 
 
 def hopeless(
@@ -54,7 +54,7 @@ def hopeless(
 
 
 def engine_given_up(trials: Sequence[Trial], engine: str) -> bool:
-    """Return whether to skip an engine's remaining configurations: all that ran were given up."""
+    """Return whether to skip an engine's remaining configurations, since all that ran were given up."""
     ran = [t for t in trials if t.engine == engine and t.timing]
     lost = sum(t.seconds or 0.0 for t in ran)
     return bool(ran) and all(t.once for t in ran) and (len(ran) >= _RUNS or lost >= _SURE)

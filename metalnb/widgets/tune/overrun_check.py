@@ -13,9 +13,9 @@ from ..bound_call import BoundArgument, BoundCall
 __all__ = ["GuardedArguments", "differing"]
 
 _MARK = 0xA5
-_MOST = 1 << 26  # guard bytes after an array
+_MOST = 1 << 26  # most guard bytes after an array
 _LEAST = 1 << 12
-_PART = 1 << 19  # elements that are compared at once
+_PART = 1 << 19  # elements compared at once
 # Allowed difference of results, relative to the largest: a different order of summation changes less, a mistake far
 # more.
 _TOLERANCE = {"float16": 0.02, "bfloat16": 0.05, "float32": 1e-3}

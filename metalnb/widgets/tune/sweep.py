@@ -30,10 +30,10 @@ T = TypeVar("T")
 
 EVEN = 1.02  # a gain below this is noise
 _FINALISTS = 3  # measured again at the end, alternating with the baseline
-_NEAR = 1.5  # configurations slower than this times the best are not measured again
+_NEAR = 1.5  # configurations that take more than this times the best are not measured again
 _ROUNDS = 2
 _SECONDS = 0.08  # per measurement
-_DUEL, _TURN = 1.5, 0.02  # seconds: of the whole comparison with the baseline, and of one measurement in it
+_DUEL, _TURN = 1.5, 0.02  # seconds for the comparison with the baseline, and for each measurement in it
 _LEAST, _TURNS = 6, 15  # measurements in it; an interval needs six
 
 
@@ -41,8 +41,7 @@ class Sweep:
     """Tries configurations one after another, and records the time of each.
 
     They are tried in order, or with ``usual_first`` starting with those of about 256 threads: with a good time known
-    early, one run is enough to reject a far slower configuration. Other engines come after
-    the kernel's own.
+    early, one run is enough to reject a far slower configuration. Other engines come after the kernel's own.
 
     Attributes
     ----------

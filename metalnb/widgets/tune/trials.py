@@ -21,7 +21,7 @@ from ..threadgroup_choices import all_groups
 __all__ = ["Trial", "failure", "order", "resolved", "trials"]
 
 _MOST = 4096  # configurations
-_USUAL = 256  # threads in a threadgroup: those of about as many are tried first
+_USUAL = 256  # threads: threadgroups of about this size are tried first
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class Trial:
     error : str
         Why it was rejected, or failed.
     once : bool
-        Whether it was given up after one run, which took many times as long as the best: its time is that run's.
+        Whether it was given up after one run, which took many times as long as the best; `timing` is that of this run.
     engine : str
         The engine that it is tried on; empty if only the kernel's own is tried.
     left_out : bool

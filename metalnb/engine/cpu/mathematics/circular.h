@@ -1,4 +1,4 @@
-// Sines, cosines and tangents, from an angle's distance to the nearest half or quarter circle, and the number of those.
+// Sines, cosines and tangents: an angle is reduced to the nearest multiple of a half or quarter circle, and the rest.
 #pragma once
 #include "numbers.h"
 

@@ -46,7 +46,7 @@ inline float $h_tanh(float x) {
     p = p * z + -0x1.b9287ep-5f;
     p = p * z + 0x1.110d26p-3f;
     p = p * z + -0x1.55554ap-2f;
-    const float twice = size + size, most = 20;  // 1 there
+    const float twice = size + size, most = 20;  // beyond it, tanh is 1
     const $exponential e(twice > most ? most : twice);
     const float near = p * (z * size) + size, far = 1 - 2 / ((e.up + 1) * e.raised(1.0f) + 1);
     return __builtin_elementwise_copysign(size < 0.55f ? near : far, x);

@@ -22,7 +22,7 @@ inline float $power_of_2(const $nearest_wide n, double r) {
 }
 /// 2^n p for -150 <= n <= 128 and p near 1, rounded once: 2^(n + 64) p, or 2^(n - 64) p, is a normal number.
 inline float $raised(float p, $nearest n, bool small) {
-#ifdef __AVX512F__  // which has an instruction for it
+#ifdef __AVX512F__  // a processor with an instruction for this
     return __builtin_ldexpf(p, int(n.bits() - $bits_of(0x1.8p23f)));
 #endif
     const metal::uint up = (127 + 64) << 23, down = (127 - 64) << 23, one = small ? up : down;
@@ -170,7 +170,7 @@ inline float $far_power(float size, float y) {
     const $nearest_wide n(x);
     return $power_of_2(n, x - n.value());
 }
-/// |x|^y, unless `far` says that it is rare.
+/// |x|^y, unless `far` marks it as a rare case.
 struct $power {
     float size, value;
     bool far;

@@ -22,9 +22,9 @@ inline float $less_multiple(float x, float n, float y) {
     return float(double(x) - double(n) * double(y));
 #endif
 }
-/// The remainder of a size by a number: subtracts multiples 2^28 k of the number, largest first, while there are any.
-/// Each quotient has 28 bits, so that all products and differences are exact; being rounded, it may leave a rest below
-/// 0.
+/// The remainder of one magnitude by another: subtracts multiples 2^28 k of the latter, largest first, while any fit.
+/// Each quotient has 28 bits, so that all products and differences are exact; since it is rounded, the rest may be
+/// negative.
 inline float $far_remainder(float size, float of) {
     const double by = of, inverse = 1 / by;
     double rest = size, unit = by * double(0x1p252L), inverse_of_unit = inverse * double(0x1p-252L);

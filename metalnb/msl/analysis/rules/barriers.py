@@ -22,7 +22,7 @@ _OWN = frozenset({"thread_position_in_grid", "thread_position_in_threadgroup", "
 _ADDRESSES = frozenset({"POINTER", "LVALUEREFERENCE"})
 _ASSIGNMENTS = frozenset({"BINARY_OPERATOR", "COMPOUND_ASSIGNMENT_OPERATOR"})
 _DECLARED = frozenset({"DECL_STMT", "VAR_DECL"})
-_CURSORS = 8192  # in a kernel; analysing a longer one would take longer than compiling it
+_CURSORS = 8192  # most cursors in a kernel: analysing a longer one would take longer than compiling it
 
 
 def check(parsed: Parsed, found: CellSyntax) -> Iterator[Diagnostic]:

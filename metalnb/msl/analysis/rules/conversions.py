@@ -128,7 +128,7 @@ _ADDRESSES = frozenset({"POINTER", "LVALUEREFERENCE"})
 
 
 def _taken(kind: Any, value: Any) -> bool:
-    """Return whether a pointer or reference to constant memory is certain to be given device memory."""
+    """Return whether a pointer or reference to constant memory is certain to refer to device memory."""
     if kind.kind.name not in _ADDRESSES or space(kind.get_pointee()) != "constant":
         return False
     given = value.type
