@@ -96,5 +96,5 @@ def refuse_shapes(slots: Sequence[Slot], shapes: Mapping[str, Any], left_out: Se
     for name in shapes:
         if name not in left_out:
             names = ", ".join(sorted(left_out)) or "none"
-            message = f"shapes[{name!r}] is not the name of a buffer that was left out (left out: {names})."
+            message = f"shapes[{name!r}] must name a buffer that was left out of the call (left out: {names})."
             raise ArgumentError(f"{slots[0].kernel if slots else 'kernel'}: {message}")

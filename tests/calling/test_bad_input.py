@@ -331,10 +331,10 @@ TEXTS: dict[str, tuple[type[mnb.MetalnbError], str]] = {
         mnb.ArgumentError,
         "saxpy: argument 'x' is passed twice, by position and by name. Call saxpy(x, y, out, a).",
     ),
-    "shapes of no output": (mnb.ArgumentError, "saxpy: shapes['x'] is not the name of a buffer that was left out (left out: out)."),
+    "shapes of no output": (mnb.ArgumentError, "saxpy: shapes['x'] must name a buffer that was left out of the call (left out: out)."),
     "shapes of an output given": (
         mnb.ArgumentError,
-        "saxpy: shapes['out'] is not the name of a buffer that was left out (left out: none).",
+        "saxpy: shapes['out'] must name a buffer that was left out of the call (left out: none).",
     ),
     "shapes that are none": (mnb.ArgumentError, "saxpy: shapes['out'] is a tuple of whole numbers; got 'five'."),
     "shapes below zero": (mnb.ArgumentError, "saxpy: shapes['out'] is a tuple of whole numbers; got (2, -1)."),

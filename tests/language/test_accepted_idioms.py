@@ -423,7 +423,7 @@ def test_header_cells_above_and_beside() -> None:
     x = np.zeros(2, np.float32)
     mnb.compile(cell, headers=headers, engine="cpu").k(x)
     assert x.tolist() == [10, 10]
-    with pytest.raises(mnb.CompileError, match=r"\.\./\.\./etc/passwd\": a cell reads no files"):
+    with pytest.raises(mnb.CompileError, match=r"\.\./\.\./etc/passwd\": a cell cannot include files"):
         mnb.compile('#include "../../etc/passwd"\n' + cell, headers=headers, engine="cpu")
 
 
@@ -637,7 +637,7 @@ def test_constants_of_constants_that_grow_without_bound_are_refused_at_once() ->
     {chain}
     kernel void k(device float* x [[buffer(0)]],
                   device float* y [[buffer(1), function_constant(A40)]]) {{ x[0] = 1; }}"""
-    with pytest.raises(mnb.CompileError, match="'A40' is not made of function constants alone"):
+    with pytest.raises(mnb.CompileError, match="'A40' must be made of function constants and numbers"):
         mnb.compile(source, constants={"A0": True})
 
 
@@ -645,5 +645,5 @@ def test_a_constants_shift_by_more_than_there_are_bits_is_refused() -> None:
     source = """constant int N [[function_constant(0)]];
     constant bool ON = (1 << 4000000000 * N) != 0;
     kernel void k(device float* x [[buffer(0)]], device float* y [[buffer(1), function_constant(ON)]]) { x[0] = 1; }"""
-    with pytest.raises(mnb.CompileError, match="'ON' is not made of function constants alone"):
+    with pytest.raises(mnb.CompileError, match="'ON' must be made of function constants and numbers"):
         mnb.compile(source, constants={"N": 1})

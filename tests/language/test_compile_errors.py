@@ -38,7 +38,7 @@ WRONG = {
     ),
     "a bit-field in a buffer": Wrong(
         "struct P { uint a; uint ¦id : 24; };\nkernel void k(device P* p) { p[0].id = 1; }",
-        "'id' is a bit-field, and NumPy has none: 'P' cannot be a buffer's",
+        "'id' is a bit-field, which NumPy lacks: 'P' cannot be a buffer's element type",
         "pass whole integers, and take them apart with extract_bits (MSL 6.3)",
     ),
     "an atomic that is added to": Wrong(
@@ -303,12 +303,12 @@ WRONG = {
     ),
     "include of a file": Wrong(
         'int a;\n  ¦#include "/etc/passwd"\n' + K + "{ y[i] = 1; }",
-        '#include "/etc/passwd": a cell reads no files',
+        '#include "/etc/passwd": a cell cannot include files',
         "MSL's own headers",
     ),
     "include of a misspelt header": Wrong(
         "¦#include <metal_stdlob>\n" + K + "{ y[i] = 1; }",
-        "#include <metal_stdlob>: a cell reads no files",
+        "#include <metal_stdlob>: a cell cannot include files",
         "did you mean 'metal_stdlib'?",
     ),
     "unterminated comment": Wrong(STD + K + "{ y[i] = 1; }\n  ¦/* and so on", "unterminated /* comment"),

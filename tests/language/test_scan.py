@@ -433,7 +433,7 @@ def test_a_header_cell_has_a_plain_name_of_its_own(name: str) -> None:
         mnb.compile(KERNEL + "{ y[i] = 7; }", headers={name: "int x;"})
 
 
-# A cell reads no files ------------------------------------------------------------------------------------------------
+# A cell cannot include files ------------------------------------------------------------------------------------------------
 
 CANARY = "canary-8f1d"
 
@@ -477,7 +477,7 @@ def test_a_cell_reads_no_files(text: str, tmp_path: Path) -> None:
         mnb.compile(source).k(grid=1)
     assert CANARY not in str(caught.value)
     if "alias" not in text and "$R" not in text and "\u2202" not in text:
-        assert any("a cell reads no files" in d.message for d in caught.value.diagnostics)
+        assert any("a cell cannot include files" in d.message for d in caught.value.diagnostics)
 
 
 def test_existing_files_are_not_revealed(tmp_path: Path) -> None:
@@ -507,7 +507,7 @@ def test_file_contents_never_reach_the_error(tmp_path: Path, monkeypatch: pytest
     file = f"{tmp_path}/secret.h"
     Path(file).write_text(f"#error {CANARY}\n", encoding="utf-8")
     monkeypatch.setattr(module, "read_includes", lambda *_: Includes())
-    with pytest.raises(mnb.CompileError, match="a cell reads no files") as caught:
+    with pytest.raises(mnb.CompileError, match="a cell cannot include files") as caught:
         mnb.compile(f'#include "{file}"\n{KERNEL}{{ y[i] = 7; }}')
     assert CANARY not in str(caught.value)
 

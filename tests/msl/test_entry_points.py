@@ -211,7 +211,7 @@ def test_a_constant_made_of_function_constants_gates_an_argument(gate: str) -> N
     ("gate", "message"),
     [
         ("nothing", "'nothing' is not a function constant"),
-        ("floating", "'floating' is not made of function constants alone: metalnb cannot read 'sqrt'"),
+        ("floating", "'floating' must be made of function constants and numbers: metalnb cannot read 'sqrt'"),
     ],
 )
 def test_unevaluable_function_constant_condition_is_refused(gate: str, message: str) -> None:

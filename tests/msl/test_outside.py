@@ -90,7 +90,7 @@ def test_inputs_and_arguments_at_program_scope_are_refused(form: str) -> None:
     found = {d.line: d for d in reversed(caught.value.diagnostics)}
     for k, (line, name) in enumerate(zip(lines, names, strict=True), start=3):
         of_input = f"that is not declared as uint3 name [[{name}]];"
-        of_argument = "metalnb has these only as parameters of a kernel"
+        of_argument = "metalnb supports it only on a parameter of a kernel"
         assert found[k].message == f"[[{name}]] on a program-scope variable" + (
             f" {of_input}" if form in _INPUT_FORMS else f": {of_argument}"
         )

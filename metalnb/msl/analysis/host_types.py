@@ -70,7 +70,7 @@ class HostTypes:
         for member in kind.get_fields():
             if member.is_bitfield():
                 field = member.spelling or name
-                message = f"'{field}' is a bit-field, and NumPy has none: '{name}' cannot be a buffer's"
+                message = f"'{field}' is a bit-field, which NumPy lacks: '{name}' cannot be a buffer's element type"
                 self._problem(member, message, "pass whole integers, and take them apart with extract_bits (MSL 6.3)")
                 return None
             member_type = member.type.get_canonical()

@@ -263,7 +263,7 @@ class _Reader:
         try:
             evaluated(found, dict.fromkeys(self.gates, 1))
         except ValueError as problem:
-            message = f"'{gate}' is not made of function constants alone: metalnb cannot read '{problem}'"
+            message = f"'{gate}' must be made of function constants and numbers: metalnb cannot read '{problem}'"
             self.problem(mark, message, "write it with numbers, function constants and is_function_constant_defined")
         return found
 

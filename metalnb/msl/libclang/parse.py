@@ -263,7 +263,7 @@ def _parsed(
         raise CompileError([cell.about_all(message, hint)]) from None
     parsed = Parsed(unit, cell, headers, version)
     if parsed.strangers():  # the scan refuses file includes; if it misses one, its contents must not show
-        raise CompileError([cell.about_all("the cell includes a file: a cell reads no files")])
+        raise CompileError([cell.about_all("the cell includes a file: a cell cannot include files")])
     return parsed
 
 

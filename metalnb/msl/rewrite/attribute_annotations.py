@@ -140,7 +140,7 @@ def _misplaced(attribute: str, scope: str, known: Attribute) -> tuple[str, str]:
     if known.use == "input":
         message = f"[[{attribute}]] on a program-scope variable that is not declared as uint3 name [[{attribute}]];"
         return message, "declare each input separately, with no word before its type except const (MSL 5.9)"
-    message = f"[[{attribute}]] on a program-scope variable: metalnb has these only as parameters of a kernel"
+    message = f"[[{attribute}]] on a program-scope variable: metalnb supports it only on a parameter of a kernel"
     return message, f"{cure}, and pass it to the functions that use it (MSL 5.9)"
 
 

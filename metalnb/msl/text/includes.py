@@ -90,7 +90,7 @@ def _refused(directive: Directive, name: str, headers: frozenset[str]) -> Refusa
 
     near = difflib.get_close_matches(name, [*headers, "metal_stdlib"], n=1)
     hint = f"did you mean {near[0]!r}? {_ALLOWED}" if near else _ALLOWED
-    message = f"{text}: a cell reads no files"
+    message = f"{text}: a cell cannot include files"
     return Refusal(directive.start, directive.end, directive.start, message, hint, "#error {}")
 
 

@@ -28,7 +28,7 @@ def check(parsed: Parsed, found: CellSyntax) -> Iterator[Diagnostic]:
         if any(each.kind.name in _WAYS_OUT for each in loop.walk_preorder()):
             continue
         name = number.spelling
-        message = f"this loop cannot end: {f'{name!r}' if name else 'the number'} is unsigned, and so it is always >= 0"
+        message = f"this loop cannot end: {f'{name!r}' if name else 'the number'} is unsigned, so it is always >= 0"
         hint = f"make it an int, or count down by for (uint {name} = n; {name}-- > 0;)" if name else ""
         yield parsed.diagnostic(comparison.location, message, hint, "warning")
 
