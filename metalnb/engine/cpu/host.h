@@ -14,7 +14,7 @@
 #include "mathematics/arcs.h"
 #include "mathematics/circular.h"
 #include "mathematics/hyperbolic.h"
-#include "mathematics/logarithms.h"
+#include "mathematics/exp_log_pow.h"
 #include "mathematics/remainders.h"
 #include "mathematics/roots.h"
 #pragma clang attribute pop

@@ -1,6 +1,6 @@
 // Hyperbolic functions and their inverses.
 #pragma once
-#include "logarithms.h"
+#include "exp_log_pow.h"
 
 /// e^a = 2^n e^r and e^-a = 2^-n e^-r, with e^r - 1 and e^-r - 1.
 struct $exponential {

@@ -1,7 +1,7 @@
 // The mathematics of the validated build, in which a function that may return NaN or infinity must stay a call by name
 // (validated/validating_code.py): the C library's functions, and our own where it has none.
 #pragma once
-#include "logarithms.h"
+#include "exp_log_pow.h"
 
 extern "C" {
 #define $MATH1(name) __attribute__((const)) float name##f(float);
