@@ -46,7 +46,7 @@ def guard(session: Session, program: Program, expected: Any, *, asked: bool, kno
         return
     if expected is not None and len(program) > 1 and not (isinstance(expected, Mapping) and {*expected} <= {*program}):
         names = ", ".join(program)
-        raise UsageError(f"--check: the cell has {len(program)} kernels ({names}): give a dict of references by kernel")
+        raise UsageError(f"--check: the cell has {len(program)} kernels ({names}): pass a dict of references by kernel")
     for name, kernel in program.kernels.items():
         own = expected.get(name) if isinstance(expected, Mapping) and {*expected} <= {*program} else expected
         if session.checking == "on" or asked or kernel not in known.get(name, []):
@@ -80,6 +80,6 @@ def _show(seen: Validation) -> None:
     display(seen)  # type: ignore[no-untyped-call]
     unsafe = next((f for f in seen.findings if f.kind in _UNSAFE and not f.case), None)
     if unsafe is not None:
-        cure = "The call was not made. Without a check it would be: %metal check off."
+        cure = "The call was not made. To make it without a check: %metal check off."
         message = f"{seen.kernel}: {sentence(unsafe)} {cure}"
         raise KernelFault(message)

@@ -82,7 +82,7 @@ class Trace:
                             f"{self.where()}. Return it, and continue outside.")  # fmt: skip
         if isinstance(operand, Traced):
             if operand.trace is not self:
-                raise TypeError(f"{self.name}: an array of another function is used{self.where()}.")
+                raise TypeError(f"{self.name}: an array from another fused function is used{self.where()}.")
         elif not isinstance(operand, (bool, int, float, np.bool_, np.integer, np.floating)):
             raise TypeError(f"{self.name}: {who} is given {type(operand).__name__}, which is not an argument of the "
                             f"fused function{self.where()}. Pass it as one.")  # fmt: skip
@@ -121,7 +121,7 @@ class Trace:
         """Define an op's function for the types that it computes in."""
         expression = formula.groups[formula.group(kind_of(loop))]
         if "<L>" in expression:
-            message = f"{formula.name} depends on the dtype in memory, and is not fused{self.where()}."
+            message = f"{formula.name} cannot be fused: it depends on the dtype in memory{self.where()}."
             raise TypeError(f"{self.name}: {message}")
         parameters = [f"{value_type(d)} {n}" for d, n in zip(wanted, formula.operands, strict=True)]
         parameters += [f"float {n}" for n in formula.parameters]
@@ -189,8 +189,9 @@ class Traced(TracedOperators):
         """Trace an op that is not elementwise; NotImplemented if it is composed of elementwise ones."""
         if name == "astype":
             return self.astype(*args[1:], **options)
-        if name in _AT_THE_END and len(args) < 3 and not {"axis", "keepdims"}.issuperset(options):
-            raise TypeError(f"{self.trace.name}: {name} is fused without {', '.join(options)}{self.trace.where()}.")
+        other = ", ".join(sorted({*options} - {"axis", "keepdims"}))
+        if name in _AT_THE_END and len(args) < 3 and other:
+            raise TypeError(f"{self.trace.name}: {name} cannot be fused with {other}={self.trace.where()}.")
         if name in _AT_THE_END and len(args) < 3:
             return self.reduced(name, *args[1:], **options)
         return NotImplemented

@@ -95,6 +95,3 @@ def append(x: Array, values: Any, /, axis: int | None = None) -> Array:
     """Return an array with values appended along an axis; by default both are flattened first."""
     joined: Array = concat(_deep("append", (x, values), 0), axis=axis)
     return joined
-
-
-# ---- Views -----------------------------------------------------------------------------------------------------------

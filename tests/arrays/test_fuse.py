@@ -304,6 +304,7 @@ REFUSED = (
     (lambda a: mnb.sum(a), (mnb.ones, 2), TypeError, r"sum is fused only over the last axis; got axis=None .line \d+"),  # noqa: PLW0108
     (lambda a: a.max(0), (mnb.ones, 2), TypeError, "max is fused only over the last axis; got axis=0"),
     (lambda a: mnb.max(a, 0), (mnb.ones, 2), TypeError, "max is fused only over the last axis; got axis=0"),
+    (lambda a: mnb.sum(a, axis=-1, dtype=mnb.float32), (mnb.ones, 2), TypeError, "sum cannot be fused with dtype="),
     (lambda a: a.sum(axis=-1) + 1, (mnb.ones, 2), TypeError, r"sum ends a fused function, and add uses it .*line \d+"),
     (lambda a: mnb.cumulative_sum(a), (mnb.ones, 2), TypeError, "cumulative_sum: takes an array; got Traced"),  # noqa: PLW0108
     (lambda a: a.cumsum(), (mnb.ones, 2), AttributeError, r"has no \.cumsum .*at the end sum, max, min and mean"),
@@ -315,7 +316,7 @@ REFUSED = (
     (lambda a: a + 1 > a.astype("complex64"), (mnb.ones, 2), TypeError, "arrays cannot be complex64"),
     (lambda a: a + mnb.ones(2), (mnb.ones, 2), TypeError, "Array, which is not an argument of the fused function"),
     (lambda a: a & 1, (mnb.ones, 2), TypeError, "bitwise_and takes bool and integers; got float32"),
-    (lambda a: mnb.nextafter(a, 1), (mnb.ones, 2), TypeError, "nextafter depends on the dtype in memory"),
+    (lambda a: mnb.nextafter(a, 1), (mnb.ones, 2), TypeError, "nextafter cannot be fused: it depends on the dtype"),
 )
 
 

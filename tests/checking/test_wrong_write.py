@@ -84,7 +84,7 @@ def test_an_output_that_the_call_makes_has_elements_too(blur: Any, image: Any) -
     assert seen.group == (2, 1, 0)
 
 
-def test_of_vectors_and_halves_the_element_is_the_one_that_holds_the_number() -> None:
+def test_until_finds_the_element_of_vectors_and_halves() -> None:
     kernel = mnb.compile("""#include <metal_stdlib>
     using namespace metal;
     kernel void tint(device float4* out, device half* small, uint i [[thread_position_in_grid]]) {
@@ -130,7 +130,7 @@ def test_what_depends_on_other_threadgroups_opens_at_the_line() -> None:
     ("y[1]", "got 'y'"), ("out[12, 0]", r"out has shape \(12, 40\)"), ("out[480]", "beyond the end"),
     ("out[0, 1, 0]", "beyond the end"),
 ])  # fmt: skip
-def test_what_names_no_element_of_an_output_is_refused(blur: Any, image: Any, until: Any, message: str) -> None:
+def test_until_must_name_an_element_of_an_output(blur: Any, image: Any, until: Any, message: str) -> None:
     with pytest.raises(ArgumentError, match=message):
         mnb.trace(blur, image, np.zeros_like(image), until=until)
 

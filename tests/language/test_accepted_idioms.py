@@ -476,7 +476,7 @@ def test_bfloat_turns_into_every_number(kind: str) -> None:
     np.testing.assert_array_equal(o, rounded.astype(o.dtype))
 
 
-def test_bfloat_is_made_from_a_class_that_is_a_truth() -> None:
+def test_bfloat_is_made_from_a_class_that_converts_to_bool() -> None:
     cell = STD + f"""
 struct NoMask {{ char c; constexpr operator bool() {{ return true; }} constexpr operator bool() const device {{
     return c > 0; }} }};

@@ -117,7 +117,7 @@ def test_observed_dispatch_has_its_own_command_buffer(busy: threading.Event, eng
     assert len({s.elapsed() for s in seen}) == 3
 
 
-def test_numpys_pages_are_handed_over_at_once(busy: threading.Event) -> None:
+def test_buffers_of_numpy_memory_are_committed_at_once(busy: threading.Event) -> None:
     before = launched(1, array())
     ticket = metal(ADD).add.prepare(pages(), pages(), 2).launch()
     assert ticket._batch is not before[0]._batch

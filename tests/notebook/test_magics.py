@@ -579,7 +579,7 @@ def test_a_reference_on_the_line(shell: InteractiveShell, run: Run, capsys: Capt
     told = says(shell, f"%%metal --check nobody\n{TWICE}", capsys)
     assert "--check nobody: NameError" in told
     told = says(shell, f"%%metal --check doubled\n{TWICE}{STEPS}", capsys)
-    assert "the cell has 2 kernels (twice, steps): give a dict of references by kernel" in told
+    assert "the cell has 2 kernels (twice, steps): pass a dict of references by kernel" in told
 
 
 @pytest.mark.usefixtures("checked")

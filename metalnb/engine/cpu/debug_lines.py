@@ -184,7 +184,7 @@ class DebugLines:
     def _line_program(self, data: bytes, start: int) -> int:
         r = _Reader(data, start)
         end = r.take("I") + r.at
-        if r.take("H") <= 4:
+        if r.take("H") == _VERSION:
             program = _LineProgram(r)
             self._files[start] = program.files
             program.run(end)
@@ -200,7 +200,7 @@ class DebugLines:
             end = r.take("I") + r.at
             version, table = r.take("H"), r.take("I")
             r.take("B")
-            if version == 4:
+            if version == _VERSION:
                 yield from self._unit(r, end, _abbreviations(parts[".debug_abbrev"], table), ranges)
             at = end
 
@@ -226,6 +226,7 @@ class DebugLines:
             depth += children
 
 
+_VERSION = 4  # of DWARF
 _COMPILE_UNIT, _INLINED = 0x11, 0x1D
 _STMT_LIST, _LOW, _HIGH, _RANGES, _CALL_COLUMN, _CALL_FILE, _CALL_LINE = 0x10, 0x11, 0x12, 0x55, 0x57, 0x58, 0x59
 _FIXED = {0x01: "Q", 0x0B: "B", 0x05: "H", 0x06: "I", 0x07: "Q", 0x0E: "I", 0x17: "I", 0x13: "I", 0x0C: "B", 0x10: "I",

@@ -58,7 +58,7 @@ class KernelLogs:
                 described.setBufferSize_(_BYTES)
                 state, error = self._device.newLogStateWithDescriptor_error_(described, None)
                 if state is None:
-                    raise KernelFault(f"Metal keeps no log: {error.localizedDescription()}")
+                    raise KernelFault(f"Metal could not create a log: {error.localizedDescription()}")
                 state.addLogHandler_(self._told)
                 self._state = state
             return self._state
