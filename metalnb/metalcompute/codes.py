@@ -29,7 +29,7 @@ class Code(IntEnum):
     NOT_READY_TO_RUN = -8
     FAILED_TO_MAKE_OUTPUT_BUFFER = -8
     CANNOT_CREATE_PIPELINE_STATE = -11
-    # Raised by metalcompute.c, with numbers of its own.
+    # Raised by metalcompute.c, which numbers them itself.
     UNSUPPORTED_INPUT_FORMAT = -15
     UNSUPPORTED_OUTPUT_FORMAT = -16
     FUNCTION_NOT_FOUND = -1002

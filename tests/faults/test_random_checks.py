@@ -70,7 +70,7 @@ RUNS = (
 DO = (
     "x += b[j];", "a[j] = x + j;", "x ^= h[j * 2 + 1];", "x += b[63 - j];", "a[j + 1] = b[j];", "x += b[h[j] & 127];",
     "a[uint(j) * 4 + 2] += b[j];", "x += b[long(j) - 8];", "x += h[n + j];",
-    # Indices of which a part is the same in all iterations.
+    # Indices with a part that no iteration changes.
     "x += b[w + (h[j] & 63)];", "a[long(s) * 2 + (b[j] & 31) + 1] = j;", "a[w + (h[j] & 63) + 1] = x;",
     "x += h[n + b[j]];",
 )  # fmt: skip

@@ -71,7 +71,7 @@ def test_added_marker_keeps_a_condition_with_commas_intact() -> None:
     loop = "uint k = 0; bool a = true; while (++k, a || k < i) { if (k > 2) { out[i] = simd_sum(k); a = false; } }"
     assert "$never() || (++k, a || k < i)" in with_ways_back(f"{HEAD}{loop} }}")
     mnb.compile(f"{HEAD}{loop} }}").k(out, out, out, grid=32)
-    # All lanes meet at k = 3. Afterwards lane i stays until k = i - 1, with the lanes above it.
+    # All lanes converge at k = 3. Afterwards lane i stays until k = i - 1, with the lanes above it.
     assert out.tolist() == [3 * 32 if i < 5 else (i - 1) * (32 - i) for i in range(32)]
 
 

@@ -100,7 +100,7 @@ def _linker(triple: str) -> list[str]:
 
 @functools.cache
 def _apples() -> str | None:
-    """Return Apple's compiler, which starts the linker; without developer tools, a Mac has only a stub of that name."""
+    """Return Apple's compiler, which runs the linker. Without developer tools, a Mac's `cc` is only a stub."""
     own, asked = shutil.which("cc"), shutil.which("xcode-select")
     if platform.system() != "Darwin" or own is None or asked is None:
         return None

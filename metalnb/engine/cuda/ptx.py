@@ -173,7 +173,7 @@ def bounded(text: str, threads: int) -> str:
     return _HEAD_END.sub(rf"\1\n.maxntid {threads}, 1, 1", text, count=1)
 
 
-_TWICE = 256  # the largest threadgroup of which two should fit a processor, in threads
+_TWICE = 256  # threads: two threadgroups of up to this size should fit a processor
 
 
 def _declared(text: str, threads: int) -> str:

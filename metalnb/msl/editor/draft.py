@@ -131,7 +131,7 @@ def _mended(before: str) -> str:
         if previous is not None and _begins_statement(token, previous, open_marks, before):
             edits.append(Edit(previous.end, previous.end, ";"))
         if text in {"(", "[", "{"}:
-            # A `for` has semicolons of its own, which `previous` reveals.
+            # The semicolons in the head of a `for` end no statement; `previous` reveals them.
             is_for = text == "(" and previous is not None and previous.text == "for"
             open_marks.append(token._replace(kind="for") if is_for else token)
         elif text in {")", "]", "}"}:

@@ -27,7 +27,7 @@ typedef struct {  // a buffer or a threadgroup variable
     u64 start, size;    // in memory, in bytes
     u64 before, after;  // guard bytes around it, for harmless accesses out of bounds
     u32 shift;          // a unit has 2^shift bytes
-    u32 shared;         // 1 for threadgroup memory, of which each threadgroup has its own
+    u32 shared;         // 1 for threadgroup memory: each threadgroup has separate memory
     unit* units;
     u8* again;          // for each unit, 1 if it was overwritten before any thread had read it
     u64 reads, writes, strays, atomics;

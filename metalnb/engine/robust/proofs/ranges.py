@@ -211,7 +211,7 @@ class Ranges(GuardedSums):
             return whole(value.bits)
         known = self._entry.interval(made, (value.part * value.bits // 8, value.bits // 8), self._facts)
         if known is None and self._entry.one_of_them(made) and not self._walking:
-            # In the call's block: conditions that this thread meets later do not constrain other threads.
+            # In the call's block: conditions that this thread tests later do not constrain other threads.
             return self._at(self._roots.values.of(made.operands[0]), value.block)
         return known or whole(value.bits)
 
