@@ -2,11 +2,15 @@
 
 import numpy as np
 import pytest
-from vectoriser.vector_kernels import HEAD, engine_is_here, kernel
+from vectoriser.vector_kernels import HEAD, ROW, engine_is_here, kernel
 
 import metalnb as mnb
 from metalnb import engine as engines
+from metalnb.engine.cpu.lanes.vector_build import machine, thread_text
 from metalnb.engine.cpu.thread_form.thread_binary import ThreadBinary
+from metalnb.engine.llvm.llvm_reader import read
+from metalnb.engine.vectoriser.not_vectorised import NotVectorised
+from metalnb.engine.vectoriser.vectorise import vectorise
 
 __all__ = ["engine_is_here"]
 
@@ -24,6 +28,13 @@ def test_unvectorised_kernels_say_why(body: str, reason: str) -> None:
     binary = engines.named("cpu").compile(kernel(body).unit)
     assert isinstance(binary, ThreadBinary)
     assert reason in binary.reason
+
+
+def test_integers_of_128_bits_are_not_vectorised() -> None:
+    text = thread_text(kernel("o[i] = x[i];").unit)
+    module = read(text.replace("  ret void", "  %wide = mul i128 3, 4\n  ret void", 1))
+    with pytest.raises(NotVectorised, match="an integer of 128 bits"):
+        vectorise(module, ROW, machine())
 
 
 def test_calls_in_code_that_rarely_runs_are_inlined() -> None:

@@ -7,11 +7,11 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from vectoriser.vector_kernels import HEAD, engine_is_here
+from vectoriser.vector_kernels import HEAD, engine_is_here, instruction_set
 
 import metalnb as mnb
 
-__all__ = ["engine_is_here"]
+__all__ = ["engine_is_here", "instruction_set"]
 
 LONGS = np.random.default_rng(1).integers(-5, 5, 64)
 LONGS[1] = 3
@@ -83,3 +83,58 @@ def test_a_block_without_active_lanes_sets_no_scalar() -> None:
         x[1] = second
         add(x, np.uint32(3), cells, grid=100, threadgroup=64)
         assert cells.tolist() == [0, 100 * each]
+
+
+def test_a_load_under_a_mask_stays_before_a_later_store(instruction_set: None) -> None:
+    """LLVM 22 moves it to where its own mask selects it (llvm-project issue 215453)."""
+    exchange = mnb.compile(f"""{HEAD}
+        kernel void f(device int* o, constant uint& n, uint i [[thread_position_in_grid]]) {{
+            char own[8];
+            for (uint j = 0; j < 8; ++j) own[j] = char(j + 1);
+            const char old = i % 4 > 1 ? char(n) : own[n & 7];
+            if (i != 1) own[n & 7] = own[2];
+            o[i] = old * 8 + own[n & 7];
+        }}""", engine="cpu").f  # fmt: skip
+    for threads in (64, 39, 16):
+        o, i = np.zeros(threads, np.int32), np.arange(threads)
+        exchange(o, np.uint32(8), grid=threads, threadgroup=threads)
+        assert np.array_equal(o, np.where(i % 4 > 1, 8, 1) * 8 + np.where(i == 1, 1, 3))
+
+
+@pytest.mark.parametrize("kind", ["long", "ulong"])
+def test_high_halves_of_small_numbers(kind: str, instruction_set: None) -> None:
+    """LLVM 22 computes wrong products of vectors of 128 bits when few of the bits are significant."""
+    high = mnb.compile(f"""{HEAD}
+        kernel void f(device short* o, uint2 at [[thread_position_in_grid]], uint2 size [[threads_per_grid]]) {{
+            const uint i = at.y * size.x + at.x;
+            const {kind} x = {kind}(short(i));
+            o[i] = short(mulhi(x, x));
+        }}""", engine="cpu").f  # fmt: skip
+    o = np.zeros(1 << 16, np.int16)
+    high(o, grid=(16, 1 << 12), threadgroup=(16, 16))
+    numbers = np.arange(1 << 16).astype(np.int16).tolist()
+    if kind == "ulong":
+        numbers = [x % 2**64 for x in numbers]
+    assert o.tolist() == np.array([(x * x >> 64) % 2**16 for x in numbers], np.uint16).view(np.int16).tolist()
+
+
+@pytest.mark.parametrize(("call", "each"), [
+    ("simd_product(x | 1)", lambda values: np.full(32, np.multiply.reduce(values | 1, dtype=np.int32))),
+    ("simd_prefix_inclusive_product(x | 1)", lambda values: np.multiply.accumulate(values | 1)),
+    ("simd_prefix_inclusive_sum(x << 24)", lambda values: np.add.accumulate(values << 24)),
+    ("quad_product(x | 1025)", lambda values: np.multiply.reduce(values.reshape(8, 4) | 1025, axis=1).repeat(4)),
+    ("quad_sum(x << 24)", lambda values: np.add.reduce(values.reshape(8, 4) << 24, axis=1).repeat(4)),
+])  # fmt: skip
+def test_signed_reductions_wrap(call: str, each: Callable[[np.ndarray], np.ndarray]) -> None:
+    """Also where clang could conclude, from positive operands, that the result is positive."""
+    reduce = mnb.compile(f"""{HEAD}
+        kernel void f(device const uchar* b, device int* o, uint i [[thread_position_in_grid]]) {{
+            const int x = b[i], all = {call};
+            o[i] = all < 0 ? all : all / 2;
+        }}""", engine="cpu").f  # fmt: skip
+    b, o = np.random.default_rng(3).integers(64, 128, 32, np.uint8), np.zeros(32, np.int32)
+    reduce(b, o, grid=32, threadgroup=32)
+    with np.errstate(over="ignore"):
+        all_ = np.asarray(each(b.astype(np.int32)), np.int32)
+    assert (all_ < 0).any()
+    assert np.array_equal(o, np.where(all_ < 0, all_, all_ // 2))

@@ -49,9 +49,15 @@ inline float $rsqrt_rounded(float x) { return $h_rsqrt_rounded(x); }
 #endif
 
 // ---- Integers.
-inline long $mul_high(long x, long y) { return (long)(((__int128)x * y) >> 64); }
+// The upper half of a product of 64 bits, from products of 32 bits, which every vector unit has. LLVM 22 miscompiles
+// vectors of __int128. Source: H. S. Warren, "Hacker's Delight", 2nd ed., 8-2.
 inline metal::ulong $mul_high(metal::ulong x, metal::ulong y) {
-    return (metal::ulong)(((unsigned __int128)x * y) >> 64);
+    const metal::ulong low = 0xffffffff, x0 = x & low, x1 = x >> 32, y0 = y & low, y1 = y >> 32;
+    const metal::ulong middle = x1 * y0 + (x0 * y0 >> 32), other = x0 * y1 + (middle & low);
+    return x1 * y1 + (middle >> 32) + (other >> 32);
+}
+inline long $mul_high(long x, long y) {
+    return (long)($mul_high((metal::ulong)x, (metal::ulong)y) - (x >> 63 & y) - (y >> 63 & x));
 }
 
 // ---- The runtime's functions. A kernel that calls any of them runs as fibers, one per thread of a threadgroup; any

@@ -37,6 +37,7 @@ _OF_THREAD = frozenset({
 _PLACES = tuple(f"metalnb_{where}_{axis}" for where in ("grid", "group") for axis in "xyz")
 _SLOT = re.compile(r"(?:constant|global) \S*\$slot\"? \{ i32 (\d+), i32 (\d+), i32 (\d+) \}")
 _MOST_OWN = 32 << 10  # bytes of thread arrays; a stack holds 32 times as much
+_WIDEST = 64  # bits of an integer; LLVM 22 miscompiles vectors of i128
 _LINE = 64  # bytes; threadgroup variables start at a cache line
 _WORD = type_of("i32")
 
@@ -102,6 +103,10 @@ def vectorise(module: IRModule, form: SimdForm, target: VectorTarget, visit: Vis
     if len(module.functions) > 1:
         other = next(name for name in module.functions if name != ENTRY)
         message = f"a call of {other}, which is not inlined"
+        raise NotVectorised(message)
+    widest = max((made.type.element.bits for made in function if made.type.element.kind == "integer"), default=0)
+    if widest > _WIDEST:
+        message = f"an integer of {widest} bits"
         raise NotVectorised(message)
     flow = LaneFlow(function)
     layout = module.layout

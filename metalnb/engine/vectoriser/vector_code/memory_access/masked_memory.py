@@ -237,7 +237,9 @@ def _masked_load(body: FunctionBody, element: str, pointer: str, stretch: Stretc
     name = f"llvm.masked.load.v{count}{mangled(element)}.p0"
     callee = emitter.declare(name, kind, "ptr", f"<{count} x i1>", kind)
     given = f"ptr align {stretch.alignment} {pointer}, <{count} x i1> {mask}, {kind} poison"
-    return emitter.op(f"call {kind} {callee}({given})")
+    loaded = emitter.op(f"call {kind} {callee}({given})")
+    # LLVM 22 moves a load that is selected by its own mask to the select, past any store (llvm-project issue 215453).
+    return loaded if body.mask == EVERY_LANE else emitter.op(f"freeze {kind} {loaded}")
 
 
 def _masked_store(body: FunctionBody, element: str, vector: str, pointer: str, stretch: Stretch) -> None:
