@@ -81,7 +81,7 @@ class FusedKernel:
     def program(self, engine: Engine) -> Program:
         """Return the program; each of its kernels is compiled at its first call."""
         device = device_of(engine.caps)
-        text = self._text.text(streams=device.streams < NEVER)
+        text = self._text.text(several=device.waits, streams=device.streams < NEVER)
         return compile(text, engine=engine.name, math="precise", name=self._name)
 
     def __call__(self, given: dict[str, Any]) -> tuple[Array, ...]:
@@ -110,7 +110,7 @@ class FusedKernel:
         on(engine, self._name, *arrays)
         shape = broadcast(self._name, [a.shape for a in arrays])
         strips = [strip(a, shape) for a in arrays]
-        device = device_of(engine.caps)._replace(waits=False)  # a thread has one element
+        device = device_of(engine.caps)
         if self._last is None:
             if 0 in shape:
                 return _Plan(None, engine, shape)
@@ -128,7 +128,7 @@ class FusedKernel:
             raise ValueError(f"{self._name}: {self._last.how} over the last axis of 0-d arrays.")
         if 0 in shape:
             return _Plan(None, engine, shape)
-        rows = plan_row_reduction(shape, strips, _steps(shape[:-1]), device)
+        rows = plan_row_reduction(shape, strips, _steps(shape[:-1]), device._replace(waits=False))
         binary = self.program(engine)[f"{rows.kernel}_{rows.kinds}"].binary
         launch = Launch(binary, rows.grid, rows.threadgroup, (rows.record, rows.splits)).kept(engine)
         return _Plan(launch, engine, shape, rows.parts)

@@ -50,19 +50,29 @@ class FusedText:
     numbers: tuple[tuple[str, DType], ...]
     monoid: str = ""
 
-    def text(self, *, streams: bool = False) -> str:
-        """Return the cell; with `streams`, some kernels write past the caches."""
+    def text(self, *, several: bool = False, streams: bool = False) -> str:
+        """Return the cell.
+
+        With `several`, a thread takes several elements of contiguous arrays; with `streams`, there are kernels that
+        write past the caches.
+        """
         needed = self._needed()
         functions = self._functions(needed)
         headers = ["elementwise.h", "reduce.metal"] if self.monoid else ["streamed.h" if streams else "elementwise.h"]
         included = [f"#include <metalnb/{name}>" for name in headers]
         head = [f"// {self.trace.name}, fused.", *included, "", *functions, ""]
         kernels = self._rows(needed) if self.monoid else self._elementwise(needed)
-        return "\n".join([*head, *kernels, "", *self._instances(streams=streams)]) + "\n"
+        if several and not self.monoid:
+            kernels += ["", *self._of_several(needed)]
+        return "\n".join([*head, *kernels, "", *self._instances(several=several, streams=streams)]) + "\n"
 
     @property
     def _names(self) -> list[str]:
         return [f"in_{name}" for name, _ in self.arrays]
+
+    @property
+    def _outs(self) -> list[str]:
+        return [f"out{i}" for i in range(len(self.results))]
 
     def _needed(self) -> list[str]:
         """Return the lines that compute the results."""
@@ -91,23 +101,57 @@ class FusedText:
             for i, (name, dtype) in enumerate(self.arrays)
         ]
 
-    def _elementwise(self, needed: list[str]) -> list[str]:
-        names, outs = self._names, [f"out{i}" for i in range(len(self.results))]
+    def _head(self, name: str, position: str) -> list[str]:
+        """Return an elementwise kernel's head."""
+        outs = self._outs
         return [
-            f"template <{', '.join(f'typename {n}Step' for n in (*names, *outs))}>",
-            "kernel void fused_(",
+            f"template <{', '.join(f'typename {n}Step' for n in (*self._names, *outs))}>",
+            f"kernel void {name}(",
             *self._buffers(),
             *(f"    device memory_of<{DTYPES[d.name]}>* {o}_," for o, (_, d) in zip(outs, self.results, strict=True)),
             "    constant Walk& walk,",
             *self._parameters(),
-            "    uint2 position [[thread_position_in_grid]]) {",
-            *(f"    {n}_ += {n}Step::row(walk, {i}, position.y);" for i, n in enumerate((*names, *outs))),
+            f"    {position} [[thread_position_in_grid]]) {{",
+        ]
+
+    def _kept(self, place: str) -> list[str]:
+        return [
+            f"    keep<{DTYPES[dtype.name]}, {out}Step>({out}_, walk, {i}, {place}, {text});"
+            for i, (out, (text, dtype)) in enumerate(zip(self._outs, self.results, strict=True), len(self._names))
+        ]
+
+    def _elementwise(self, needed: list[str]) -> list[str]:
+        names = (*self._names, *self._outs)
+        return [
+            *self._head("fused_", "uint2 position"),
+            *(f"    {n}_ += {n}Step::row(walk, {i}, position.y);" for i, n in enumerate(names)),
             *self._fetched("position.x"),
             *(f"    {line}" for line in needed),
-            *(f"    keep<{DTYPES[d.name]}, {o}Step>({o}_, walk, {i}, position.x, {text});"
-              for i, (o, (text, d)) in enumerate(zip(outs, self.results, strict=True), len(names))),
+            *self._kept("position.x"),
             "}",
-        ]  # fmt: skip
+        ]
+
+    def _of_several(self, needed: list[str]) -> list[str]:
+        """Return the kernel for devices with slow loads, which has the loads of several elements in flight at once."""
+        typed = [(name, value_type(dtype)) for name, (_, dtype) in zip(self._names, self.arrays, strict=True)]
+        return [
+            *self._head("fused_several", "uint thread_"),
+            "    const uint count_ = walk.sizes[0], first_ = first_of_several(thread_);",
+            *(f"    {dtype} {name}_s[SEVERAL];" for name, dtype in typed),
+            "    for (uint k_ = 0; k_ < SEVERAL; ++k_) {",
+            "        const uint at_ = min(first_ + k_ * RUN, count_ - 1);",
+            *(f"    {line}" for line in self._fetched("at_")),
+            *(f"        {name}_s[k_] = {name};" for name, _ in typed),
+            "    }",
+            "    for (uint k_ = 0; k_ < SEVERAL; ++k_) {",
+            "        const uint at_ = first_ + k_ * RUN;",
+            "        if (at_ >= count_) return;",
+            *(f"        const {dtype} {name} = {name}_s[k_];" for name, dtype in typed),
+            *(f"        {line}" for line in needed),
+            *(f"    {line}" for line in self._kept("at_")),
+            "    }",
+            "}",
+        ]
 
     def _rows(self, needed: list[str]) -> list[str]:
         names, numbers = self._names, [f"in_{name}" for name, _ in self.numbers]
@@ -160,7 +204,7 @@ class FusedText:
             "}",
         ]  # fmt: skip
 
-    def _instances(self, *, streams: bool) -> list[str]:
+    def _instances(self, *, several: bool, streams: bool) -> list[str]:
         """Return the instantiations of all kernels; each is compiled when a call first needs it."""
         count, outs = len(self.arrays), len(self.results)
         mixed = [f"{i:0{count}b}".replace("1", "u").replace("0", "s") for i in range(2**count)]
@@ -168,7 +212,11 @@ class FusedText:
             ways = [*(m + "u" * outs for m in mixed), "g" * (count + outs - 1) + "u"]
             ways += map(str.upper, ways[:-1])
             ways += [w[:-outs] + "V" * outs for w in ways if streams and w.isupper()]
-            return [instantiation(f"fused_{w}", f"fused_<{', '.join(STEPS[s] for s in w)}>") for w in ways]
+            return [
+                instantiation(f"fused_{w}", f"fused_{'several' if several and w.isupper() else ''}"
+                              f"<{', '.join(STEPS[s] for s in w)}>")
+                for w in ways
+            ]  # fmt: skip
         rows = []
         for kernel, wrapped in (("rows", "{}"), ("first", "First<{}>"), ("each", "{}")):
             of = wrapped.format(self.monoid)
