@@ -32,6 +32,23 @@ SHAPES = [
 ]  # fmt: skip
 
 
+@pytest.mark.parametrize("count", [1, 31, 32, 33, 127, 128, 129, 1023, 1025, 70_001])
+def test_fused_functions_of_several_elements_per_thread(gpu: Any, count: int, rng: np.random.Generator) -> None:
+    gpu(FEW)
+
+    @mnb.fuse
+    def both(x: Any, y: Any, scale: Any) -> Any:
+        return x * y + scale, mnb.where(x > y, x, mnb.exp(-y * y))
+
+    a, b = numbers(rng, (count,), "float32"), numbers(rng, (count,), "float32")
+    one, other = mnb.asarray(a), mnb.asarray(b)
+    total, chosen = both(one, other, 0.5)
+    assert np.array_equal(total, a * b + np.float32(0.5))
+    assert np.array_equal(chosen, mnb.where(one > other, one, mnb.exp(-other * other)))
+    single = mnb.fuse(lambda x, y: x - y * y)(one, mnb.asarray(b[:1]))  # one element is repeated
+    assert np.array_equal(single, a - b[0] * b[0])
+
+
 # Both floats have the same plans; few processors use a subset of them.
 @pytest.mark.long(unless=lambda dtype, processors: (dtype, processors) == ("float16", MANY))
 @pytest.mark.parametrize("processors", [FEW, MANY])
