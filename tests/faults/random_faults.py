@@ -12,7 +12,10 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import faulthandler
 import random
+import sys
+import threading
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -29,6 +32,7 @@ from metalnb.engine.cuda.cuda_checks import gpu_dispatch
 TOGETHER = 4  # kernels per program
 EXPLAINED = {"cpu": checked_dispatch, "cuda": gpu_dispatch}
 MEMORY = {"t": 32 * 4}
+STALLED = 60.0  # seconds
 
 
 def index(rng: random.Random) -> int:
@@ -37,15 +41,54 @@ def index(rng: random.Random) -> int:
     return max(-(2**31), min(2**31 - 1, near + rng.randint(-3, 3)))
 
 
+@contextlib.contextmanager
+def watched(number: int, text: str) -> Iterator[None]:
+    """Print a kernel's source and each thread's stack if compiling or calling it takes too long."""
+    def show() -> None:
+        print(f"f{number} has taken {STALLED:.0f} s:\n{text}", file=sys.stderr, flush=True)
+        faulthandler.dump_traceback()
+
+    timer = threading.Timer(STALLED, show)
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
 def kernels(count: int, seed: int, engine: str) -> Iterator[tuple[int, str, Any]]:
     """Yield compiled kernels, each with its number and its program's source."""
     for first in range(0, count, TOGETHER):
         rng = random.Random(f"{seed} {first}")
         numbers = range(first, min(first + TOGETHER, count))
         text = HEAD + "".join(kernel_text(rng, f"f{number}") for number in numbers)
-        program = mnb.compile(text, engine=engine, checked=True)
+        with watched(first, text):
+            program = mnb.compile(text, engine=engine, checked=True)
         for number in numbers:
             yield number, text, program[f"f{number}"]
+
+
+def call(kernel: Any, count: int, seed: str, engine: str, text: str) -> int:
+    """Call a kernel with random arguments; return the number of faults."""
+    rng = random.Random(f"{seed} calls")
+    pair = kernel.program.dtype("Pair")
+    faults = 0
+    for _ in range(count):
+        given, around = arguments()
+        given["h"][:] = np.arange(EXTENT)
+        given["s"] = given["s"].view(pair)[:, 0]
+        k, grid, group = index(rng), rng.choice([EXTENT, EXTENT, EXTENT, 100, 1]), rng.choice([32, 32, 20, 64, 1])
+        silent = mock.patch.object(EXPLAINED[engine], "explained", return_value=mnb.KernelFault("not explained"))
+        with silent if rng.random() < 0.9 else contextlib.nullcontext():
+            try:
+                kernel(*given.values(), k, grid=grid, threadgroup=group, threadgroup_memory=MEMORY, timeout=0.02)
+            except mnb.KernelFault:
+                faults += 1
+        for name, (whole, before) in around.items():
+            before[MARGIN : MARGIN + EXTENT] = whole[MARGIN : MARGIN + EXTENT]
+            beside = f"seed {seed}, k = {k}, {grid} by {group}: {name} was written beside:\n{text}"
+            assert whole.tobytes() == before.tobytes(), beside
+    return faults
 
 
 def run(
@@ -60,24 +103,9 @@ def run(
     """
     ran = calls = faults = 0
     for number, text, kernel in kernels(amount, seed, engine):
-        rng = random.Random(f"{seed} {number} calls")
-        pair = kernel.program.dtype("Pair")
-        for _ in range(count // amount):
-            given, around = arguments()
-            given["h"][:] = np.arange(EXTENT)
-            given["s"] = given["s"].view(pair)[:, 0]
-            k, grid, group = index(rng), rng.choice([EXTENT, EXTENT, EXTENT, 100, 1]), rng.choice([32, 32, 20, 64, 1])
-            silent = mock.patch.object(EXPLAINED[engine], "explained", return_value=mnb.KernelFault("not explained"))
-            with silent if rng.random() < 0.9 else contextlib.nullcontext():
-                try:
-                    kernel(*given.values(), k, grid=grid, threadgroup=group, threadgroup_memory=MEMORY, timeout=0.02)
-                except mnb.KernelFault:
-                    faults += 1
-            calls += 1
-            for name, (whole, before) in around.items():
-                before[MARGIN : MARGIN + EXTENT] = whole[MARGIN : MARGIN + EXTENT]
-                beside = f"seed {seed}, f{number}, k = {k}, {grid} by {group}: {name} was written beside:\n{text}"
-                assert whole.tobytes() == before.tobytes(), beside
+        with watched(number, text):
+            faults += call(kernel, count // amount, f"{seed} {number}", engine, text)
+        calls += count // amount
         ran += 1
         if ran % 50 == 0:
             print(f"{ran:,} kernels, {calls:,} calls, {faults:,} faults", flush=True)
@@ -95,6 +123,7 @@ def main() -> None:
     parser.add_argument("--engine", default="cpu")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="end when a kernel is done after so long")
     options = parser.parse_args()
+    faulthandler.enable()
     began = time.monotonic()
     ran, calls, faults = run(options.count, options.kernels, options.seed, options.engine, began + options.seconds)
     took = time.monotonic() - began
