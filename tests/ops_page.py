@@ -23,13 +23,13 @@ _FAMILIES = {
 _INTRODUCTION = """\
 # The kernel library
 
-This page lists every op of the library: {count} functions of `metalnb`, by family. It is generated from the rows of the
-table of ops (`make docs`), and so are each function's docstring, its tests and its benchmark; a test fails if the page is
-out of date. To [add an op](adding-an-op.md), add a row.
+This page lists every op of the library: {count} functions of `metalnb`, by family. It is generated from the rows of
+the table of ops (`make docs`), and so are each function's docstring, its tests and its benchmark; a test fails if the
+page is out of date. To [add an op](adding-an-op.md), add a row.
 
-Arrays broadcast, dtypes are promoted by the array API standard's table, and Python's numbers are weakly typed. **takes**
-lists the dtypes; if an elementwise op takes only floats, integers and bool are computed as float32. **ulp** is the
-greatest error of float32, compared with float64 arithmetic, in units in the last place of the result (or of the
+Arrays broadcast, dtypes are promoted by the array API standard's table, and Python's numbers are weakly typed.
+**takes** lists the dtypes; if an elementwise op takes only floats, integers and bool are computed as float32. **ulp**
+is the greatest error of float32, compared with float64 arithmetic, in units in the last place of the result (or of the
 summands, for sums that cancel); 0.5 is correctly rounded, and an empty cell means that the result is exact. It holds
 for all numbers of a dtype, including infinities, NaN and denormals (`make accuracy` tries them all), except where the
 description says that an op is not defined. **MSL** names the source file: `mnb.exp.source` shows an op's source, and
