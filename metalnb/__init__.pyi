@@ -521,7 +521,7 @@ def avg_pool1d(
     ceil_mode: _bool = False,
     count_include_pad: _bool = True,
 ) -> Array:
-    """As `avg_pool2d`, over one axis: x (N, C, L) or (C, L)."""
+    """Like `avg_pool2d`, over one axis: x (N, C, L) or (C, L)."""
 
 @_op
 def avg_pool2d(
@@ -898,7 +898,7 @@ def conv1d(
     dilation: int | Sequence[int] = 1,
     groups: int = 1,
 ) -> Array:
-    """As `conv2d`, over one axis: x (N, C, L) or (C, L), weight (O, C / groups, l)."""
+    """Like `conv2d`, over one axis: x (N, C, L) or (C, L), weight (O, C / groups, l)."""
 
 @_op
 def conv2d(
@@ -1078,7 +1078,7 @@ def cummax(x: _ArrayLike, /, axis: int | None = None) -> Array:
 
 @_op
 def cummin(x: _ArrayLike, /, axis: int | None = None) -> Array:
-    """Smallest of each element and all before it along an axis; NaN from the first NaN on. As `cummax`."""
+    """Smallest of each element and all before it along an axis; NaN from the first NaN on, like `cummax`."""
 
 @_op
 def cumulative_prod(
@@ -1320,7 +1320,7 @@ def dropout(x: _ArrayLike, /, p: float = 0.5, *, training: _bool = True, generat
 
 @_op
 def dsplit(x: _ArrayLike, indices_or_sections: Any, /) -> tuple[Array, ...]:
-    """As `split`, along the third axis."""
+    """Like `split`, along the third axis."""
 
 @_op
 def dstack(arrays: Sequence[_ArrayLike], /) -> Array:
@@ -1975,7 +1975,7 @@ def hardtanh(x: _Operand, /, low: float = -1.0, high: float = 1.0, *, out: Array
 
 @_op
 def heaviside(x1: _Operand, x2: _Operand, /, *, out: Array | None = None) -> Array:
-    """0 below 0, 1 above it, x2 at it.
+    """0 where x1 < 0, 1 where x1 > 0, x2 where x1 is 0.
 
     Parameters
     ----------
@@ -2039,7 +2039,7 @@ def histogram_bin_edges(x: _ArrayLike, /, bins: Any = 10, range: tuple[float, fl
 
 @_op
 def hsplit(x: _ArrayLike, indices_or_sections: Any, /) -> tuple[Array, ...]:
-    """As `split`, along the second axis, or the only one."""
+    """Like `split`, along the second axis, or the only one."""
 
 @_op
 def hstack(arrays: Sequence[_ArrayLike], /) -> Array:
@@ -2108,7 +2108,7 @@ def instance_norm(
     *,
     eps: float = 1e-05,
 ) -> Array:
-    """As `group_norm`, with a group for each channel."""
+    """Like `group_norm`, with a group for each channel."""
 
 @_op
 def interp(
@@ -2771,7 +2771,7 @@ def max_pool1d(
     dilation: int | Sequence[int] = 1,
     ceil_mode: _bool = False,
 ) -> Array:
-    """As `max_pool2d`, over one axis: x (N, C, L) or (C, L)."""
+    """Like `max_pool2d`, over one axis: x (N, C, L) or (C, L)."""
 
 @_op
 def max_pool2d(
@@ -3042,7 +3042,7 @@ def nanmean(
 
 @_op
 def nanmedian(x: _ArrayLike, /, axis: _Axis | None = None, *, keepdims: _bool = False) -> Array:
-    """As `median`, for the elements that are not NaN; NaN if there are none."""
+    """Like `median`, for the elements that are not NaN; NaN if there are none."""
 
 @_op
 def nanmin(x: _ArrayLike, /, axis: _Axis | None = None, *, keepdims: _bool = False) -> Array:
@@ -3058,7 +3058,7 @@ def nanpercentile(
     method: str = 'linear',
     keepdims: _bool = False,
 ) -> Array:
-    """As `nanquantile`, for q in percent, between 0 and 100."""
+    """Like `nanquantile`, for q in percent, between 0 and 100."""
 
 @_op
 def nanprod(
@@ -3081,7 +3081,7 @@ def nanquantile(
     method: str = 'linear',
     keepdims: _bool = False,
 ) -> Array:
-    """As `quantile`, for the elements that are not NaN; NaN if there are none. It waits to count them."""
+    """Like `quantile`, for the elements that are not NaN; NaN if there are none. It waits to count them."""
 
 @_op
 def nanstd(
@@ -3341,7 +3341,7 @@ def percentile(
     method: str = 'linear',
     keepdims: _bool = False,
 ) -> Array:
-    """As `quantile`, for q in percent, between 0 and 100."""
+    """Like `quantile`, for q in percent, between 0 and 100."""
 
 @_op
 def permute_dims(x: _ArrayLike, /, axes: Sequence[int] | None = None) -> Array:
@@ -4725,7 +4725,7 @@ def vector_norm(x: _ArrayLike, /, *, axis: _Axis | None = None, keepdims: _bool 
 
 @_op
 def vsplit(x: _ArrayLike, indices_or_sections: Any, /) -> tuple[Array, ...]:
-    """As `split`, along the first axis."""
+    """Like `split`, along the first axis."""
 
 @_op
 def vstack(arrays: Sequence[_ArrayLike], /) -> Array:

@@ -23,17 +23,17 @@ _FAMILIES = {
 _INTRODUCTION = """\
 # The kernel library
 
-Every op of the library: {count} functions of `metalnb`, by family. This page is made from the rows of the table of ops
-(`make docs`), and so are each function's docstring, its tests and its benchmark; a test fails if the page is out
-of date. [Adding an op](adding-an-op.md) is adding a row.
+This page lists every op of the library: {count} functions of `metalnb`, by family. It is generated from the rows of
+the table of ops (`make docs`), and so are each function's docstring, its tests and its benchmark; a test fails if the
+page is out of date. To [add an op](adding-an-op.md), add a row.
 
-Arrays broadcast, dtypes are promoted by the array API standard's table, and Python's numbers are weak. **takes** lists
-the dtypes; where an elementwise op takes floats alone, integers and bool are computed as float32. **ulp** is the
-greatest error of float32, compared with float64 arithmetic, in units in the last place of the result (or of the
+Arrays broadcast, dtypes are promoted by the array API standard's table, and Python's numbers are weakly typed.
+**takes** lists the dtypes; if an elementwise op takes only floats, integers and bool are computed as float32. **ulp**
+is the greatest error of float32, compared with float64 arithmetic, in units in the last place of the result (or of the
 summands, for sums that cancel); 0.5 is correctly rounded, and an empty cell means that the result is exact. It holds
 for all numbers of a dtype, including infinities, NaN and denormals (`make accuracy` tries them all), except where the
-description says that an op is not defined. **MSL** names the file to read: `mnb.exp.source` shows it, and `#include
-<metalnb/reduce.metal>` puts it into a cell.
+description says that an op is not defined. **MSL** names the source file: `mnb.exp.source` shows an op's source, and
+`#include <metalnb/reduce.metal>` includes a file in a cell.
 """
 
 
@@ -45,7 +45,7 @@ def page() -> str:
     for family in families:
         rows = [_line(op) for op in ops if op.row.family == family]
         if rows:
-            head = ["| function | what it gives | takes | ulp | MSL | defined by |", "|---|---|---|--:|---|---|"]
+            head = ["| function | result | takes | ulp | MSL | defined by |", "|---|---|---|--:|---|---|"]
             parts.append("\n".join([f"## {_FAMILIES.get(family, family.capitalize())}", "", *head, *rows, ""]))
     return "\n".join(parts)
 

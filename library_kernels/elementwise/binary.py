@@ -83,5 +83,5 @@ ROWS: tuple[Elementwise, ...] = (
     Elementwise(_two("bitwise_right_shift", "shifted_right(x, y)", "x1's bits shifted right by x2, filled with sign bits, or with 0 if unsigned.", kinds="iu"), OpInfo(np.right_shift, aliases=("right_shift",))),
     Elementwise(_two("gcd", "gcd_of(x, y)", "Greatest common divisor; 0 for two zeros.", kinds="iu"), OpInfo(np.gcd, flops=40, cite="NumPy, ``gcd``")),
     Elementwise(_two("lcm", "lcm_of(x, y)", "Least common multiple, which wraps; 0 where one is 0.", kinds="iu"), OpInfo(np.lcm, flops=40, cite="NumPy, ``lcm``")),
-    Elementwise(_two("heaviside", "x < 0.0f ? 0.0f : x > 0.0f ? 1.0f : x == 0.0f ? y : x", "0 below 0, 1 above it, x2 at it."), OpInfo(np.heaviside, ulp=0, cite="NumPy, ``heaviside``")),
+    Elementwise(_two("heaviside", "x < 0.0f ? 0.0f : x > 0.0f ? 1.0f : x == 0.0f ? y : x", "0 where x1 < 0, 1 where x1 > 0, x2 where x1 is 0."), OpInfo(np.heaviside, ulp=0, cite="NumPy, ``heaviside``")),
 )

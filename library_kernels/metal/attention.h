@@ -9,10 +9,10 @@ struct Attention {
     ulong mask_pitch;     // from one head's mask to the next; 0 if they share one
     uint queries;         // rows of q for each head
     uint keys;            // rows of k and v
-    uint own, wide;       // lengths of a query and a key, and of a value
+    uint own, wide;       // the length of a query and of a key; the length of a value
     uint share;           // heads of q that share a head of k and v
     uint causal;          // whether a query attends to no key after its own position
-    uint blocks;          // of queries in a head; of a decoding, parts of the keys
+    uint blocks;          // of queries in a head; in decoding, parts of the keys
     uint stretch;         // keys of a part
     float scale;          // of the scores
 };

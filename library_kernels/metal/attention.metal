@@ -6,7 +6,7 @@
 #include <metalnb/attention.h>
 
 constant constexpr uint LANES = 32;
-constant constexpr uint KEYS = 8;  // that are processed together
+constant constexpr uint KEYS = 8;  // keys that are processed together
 
 // A query and a key have E numbers, a value has V. MASKED: mask[query, key] is added to the score.
 template <typename T, uint E, uint V, bool MASKED>

@@ -1,11 +1,11 @@
 // Attention of half and bfloat by SIMD-group matrices: softmax(q k^T) v, with the scores only in registers.
 // Idea: a SIMD-group keeps its queries, and their running sums of values, in matrices; its threadgroup iterates over
 // tiles of keys in threadgroup memory. A tile's scores become weights in place, by row: lanes that hold parts of a row
-// share its largest score, and the sums are scaled down when a larger one is found. As left factors the weights have
-// the same layout as they had as sums. Tiles of keys and of values take turns in a ring: while one is read, the next two
-// are on their way, and one barrier for each is enough. Tiles to which no query of a threadgroup attends are skipped.
-// Source: T. Dao, "FlashAttention-2: Faster Attention with Better Parallelism and Work Partitioning", 2023; M. Milakov and
-// N. Gimelshein, "Online normalizer calculation for softmax", 2018.
+// share its largest score, and the sums are scaled down when a larger one is found. The weights have the same layout as
+// left factors as they had as sums. Tiles of keys and of values alternate in a ring: while one is read, the next two
+// are in flight, and one barrier for each is enough. Tiles to which no query of a threadgroup attends are skipped.
+// Source: T. Dao, "FlashAttention-2: Faster Attention with Better Parallelism and Work Partitioning", 2023; M. Milakov
+// and N. Gimelshein, "Online normalizer calculation for softmax", 2018.
 #include <metalnb/attention.h>
 #include <metalnb/copies.h>
 #include <metalnb/matrix_elements.h>
@@ -46,8 +46,8 @@ template <typename T, uint N, uint KEYS, bool WIDE> struct Tile {
 /// SIMD-group. MASKED: mask[query, key] is added to the score.
 template <typename T, uint E, uint V, uint KEYS, uint HIGH, bool MASKED, bool WIDE>
 [[max_total_threads_per_threadgroup(THREADS)]]
-kernel void attend_matrices(device const T* q, device const T* k, device const T* v, device const float* mask, device T* out,
-                            constant Attention& a, uint group [[threadgroup_position_in_grid]],
+kernel void attend_matrices(device const T* q, device const T* k, device const T* v, device const float* mask,
+                            device T* out, constant Attention& a, uint group [[threadgroup_position_in_grid]],
                             uint t [[thread_index_in_threadgroup]]) {
     using Keys = Tile<T, E, KEYS, WIDE>;
     using Values = Tile<T, V, KEYS, WIDE>;
@@ -55,7 +55,8 @@ kernel void attend_matrices(device const T* q, device const T* k, device const T
     threadgroup uint4 room[RING * SIZE * sizeof(T) / 16];
     threadgroup T* const ring = reinterpret_cast<threadgroup T*>(room);
     const uint lane = t % 32, head = group / a.blocks;
-    const uint start = (a.blocks - 1 - group % a.blocks) * (8 * HIGH * SIMDS);  // the last queries attend to most: first
+    // The last queries, which attend to most keys, go first.
+    const uint start = (a.blocks - 1 - group % a.blocks) * (8 * HIGH * SIMDS);
     const uint first = start + t / 32 * 8 * HIGH, row = first + metalnb_matrix_row(lane);
     const uint column = metalnb_matrix_column(lane);
     q += a.q + head * ulong(a.queries) * a.own;
@@ -71,9 +72,9 @@ kernel void attend_matrices(device const T* q, device const T* k, device const T
     Keys::bring(ring, k, a.own, 0, end, t);
     Values::bring(ring + SIZE, v, a.wide, 0, end, t);
     uint now = 0, free = RING - 1;  // places in the ring
-    auto advance = [&](bool of_keys, uint from) {  // start bringing the tile after the next; return the current one
+    auto advance = [&](bool of_keys, uint from) {  // start loading the tile after the next; return the current one
         metalnb_wait_for_copies<RING - 2>();
-        threadgroup_barrier(mem_flags::mem_threadgroup);  // the current tile has arrived, and the one before was read
+        threadgroup_barrier(mem_flags::mem_threadgroup);  // the current tile has arrived, and all have read the last
         if (from >= end) metalnb_close_copies();
         else if (of_keys) Keys::bring(ring + free * SIZE, k, a.own, from, end, t);
         else Values::bring(ring + free * SIZE, v, a.wide, from, end, t);
@@ -113,7 +114,8 @@ kernel void attend_matrices(device const T* q, device const T* k, device const T
             }
 
         simdgroup_matrix<T, 8, 8> weight[HIGH][KEYS / 8];
-        const bool edge = key + KEYS > end || (a.causal && key + KEYS > first + 1);  // a query skips some key
+        // Whether there is a key in the tile that some query does not attend to.
+        const bool edge = key + KEYS > end || (a.causal && key + KEYS > first + 1);
         EACH_MATRIX for (uint r = 0; r < HIGH; ++r) {
             const uint own = row + 8 * r;
             float top = most[r];
@@ -125,8 +127,8 @@ kernel void attend_matrices(device const T* q, device const T* k, device const T
                     score = score * scale + float2(added[min(at, a.keys - 1)], added[min(at + 1, a.keys - 1)]) * LOG2_E;
                 }
                 if (edge) {
-                    const uint seen = a.causal ? min(end, own + 1) : end;
-                    score = float2(at < seen ? score.x : -INFINITY, at + 1 < seen ? score.y : -INFINITY);
+                    const uint visible = a.causal ? min(end, own + 1) : end;
+                    score = float2(at < visible ? score.x : -INFINITY, at + 1 < visible ? score.y : -INFINITY);
                 }
                 s[r][c] = metalnb_matrix_of<float>(score.x, score.y);
                 top = max(top, max(score.x, score.y));

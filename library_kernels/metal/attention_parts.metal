@@ -1,15 +1,16 @@
 // Attention of few queries over many keys, as in decoding: softmax(q k^T) v by parts of the keys, which are combined
 // afterwards. Idea: the keys and values must each be read once, so a SIMD-group takes a part of them for all queries
-// that share them. SIDE lanes share a key, with eight numbers each, so that neighbouring lanes read neighbours; 32 /
-// SIDE keys are processed at once, by lanes with their own largest score and sums until the end of the part. Source: T.
-// Dao et al., "Flash-Decoding for long-context inference", 2023.
+// that share them. SIDE lanes share a key, with eight numbers each, so that adjacent lanes read adjacent numbers; 32 /
+// SIDE keys are processed at once. Each of these groups of lanes keeps a largest score and sums, and they are combined
+// at the end of the part. Source: T. Dao et al., "Flash-Decoding for long-context inference", 2023.
 #include <metalnb/attention.h>
 #include <metalnb/unroll.h>
 
 constant constexpr uint LANES = 32;
-constant constexpr uint TURNS = 4;  // keys per lane that are in flight at once
+constant constexpr uint ABREAST = 4;  // keys per lane whose loads are in flight at once
 
-/// Eight numbers of a row from e, of which `width` exist. WIDE: `width` is a multiple of eight, rows begin at 16 bytes.
+/// Read eight numbers of a row of `width`, from e on; zeros beyond the end. WIDE: `width` is a multiple of eight, and
+/// rows begin at multiples of 16 bytes.
 template <typename T, bool WIDE>
 inline void eight(thread float (&x)[8], device const memory_of<T>* row, uint e, uint width) {
     using M = memory_of<T>;
@@ -24,63 +25,68 @@ inline void eight(thread float (&x)[8], device const memory_of<T>* row, uint e, 
     }
 }
 
-/// A part of the keys of a head, for ROWS of the queries that share them. MASKED: mask[query, key] is added to the score.
+/// A part of the keys of a head, for ROWS of the queries that share them. MASKED: mask[query, key] is added to the
+/// score.
 template <typename T, uint SIDE, uint ROWS, bool MASKED, bool WIDE>
 kernel void attend_part(device const memory_of<T>* q, device const memory_of<T>* k, device const memory_of<T>* v,
                         device const float* mask, device float* parts, constant Attention& a,
                         uint group [[threadgroup_position_in_grid]], uint lane [[thread_index_in_simdgroup]]) {
-    const uint part = group % a.blocks, all = a.share * a.queries, chunks = (all + ROWS - 1) / ROWS;
-    const uint head = group / a.blocks / chunks, first = group / a.blocks % chunks * ROWS;
-    const uint slot = lane / SIDE, e = lane % SIDE * 8;
+    const uint rows = a.share * a.queries, row_blocks = (rows + ROWS - 1) / ROWS;  // rows: queries that share the keys
+    const uint part = group % a.blocks, head = group / a.blocks / row_blocks;
+    const uint first_row = group / a.blocks % row_blocks * ROWS;
+    const uint slot = lane / SIDE;   // which of the keys that are processed at once
+    const uint e = lane % SIDE * 8;  // the lane's first number in a row
     k += a.k + head * ulong(a.keys) * a.own;
     v += a.v + head * ulong(a.keys) * a.wide;
     mask += a.mask;
 
-    float x[ROWS][8], sum[ROWS][8], most[ROWS], total[ROWS];
-    uint seen[ROWS];
-    ulong own_mask[ROWS];
+    float query[ROWS][8], sum[ROWS][8], most[ROWS], total[ROWS];
+    uint visible[ROWS];  // keys that the query attends to at most
+    ulong mask_row[ROWS];
     UNROLL for (uint r = 0; r < ROWS; ++r) {
-        const uint row = min(first + r, all - 1), own = head * a.share + row / a.queries, query = row % a.queries;
-        eight<T, false>(x[r], q + a.q + (own * ulong(a.queries) + query) * a.own, e, a.own);
+        const uint row = min(first_row + r, rows - 1);
+        const uint query_head = head * a.share + row / a.queries, position = row % a.queries;
+        eight<T, false>(query[r], q + a.q + (query_head * ulong(a.queries) + position) * a.own, e, a.own);
         UNROLL for (uint i = 0; i < 8; ++i) {
-            x[r][i] *= a.scale * LOG2_E;
+            query[r][i] *= a.scale * LOG2_E;
             sum[r][i] = 0;
         }
         most[r] = -INFINITY;
         total[r] = 0;
-        seen[r] = a.causal ? min(a.keys, query + 1) : a.keys;
-        own_mask[r] = own * a.mask_pitch + query * ulong(a.keys);
+        visible[r] = a.causal ? min(a.keys, position + 1) : a.keys;
+        mask_row[r] = query_head * a.mask_pitch + position * ulong(a.keys);
     }
     const uint begin = part * a.stretch, end = min(a.keys, begin + a.stretch);
-    for (uint key = begin; key < end; key += TURNS * LANES / SIDE) {
-        float s[ROWS][TURNS], y[TURNS][8];
-        uint at[TURNS];
-        UNROLL for (uint u = 0; u < TURNS; ++u) {
-            at[u] = key + u * (LANES / SIDE) + slot;
-            eight<T, WIDE>(y[u], k + min(at[u], end - 1) * ulong(a.own), e, a.own);
+    for (uint first = begin; first < end; first += ABREAST * LANES / SIDE) {
+        float score[ROWS][ABREAST], numbers[ABREAST][8];  // numbers: of the keys, then of the values
+        uint key[ABREAST];
+        UNROLL for (uint u = 0; u < ABREAST; ++u) {
+            key[u] = first + u * (LANES / SIDE) + slot;
+            eight<T, WIDE>(numbers[u], k + min(key[u], end - 1) * ulong(a.own), e, a.own);
         }
         UNROLL for (uint r = 0; r < ROWS; ++r)
-            UNROLL for (uint u = 0; u < TURNS; ++u) {
-                s[r][u] = 0;
-                UNROLL for (uint i = 0; i < 8; ++i) s[r][u] = fma(x[r][i], y[u][i], s[r][u]);
-                UNROLL for (uint d = 1; d < SIDE; d *= 2) s[r][u] += simd_shuffle_xor(s[r][u], ushort(d));
+            UNROLL for (uint u = 0; u < ABREAST; ++u) {
+                score[r][u] = 0;
+                UNROLL for (uint i = 0; i < 8; ++i) score[r][u] = fma(query[r][i], numbers[u][i], score[r][u]);
+                UNROLL for (uint d = 1; d < SIDE; d *= 2) score[r][u] += simd_shuffle_xor(score[r][u], ushort(d));
             }
-        UNROLL for (uint u = 0; u < TURNS; ++u) eight<T, WIDE>(y[u], v + min(at[u], end - 1) * ulong(a.wide), e, a.wide);
+        UNROLL for (uint u = 0; u < ABREAST; ++u)
+            eight<T, WIDE>(numbers[u], v + min(key[u], end - 1) * ulong(a.wide), e, a.wide);
         UNROLL for (uint r = 0; r < ROWS; ++r) {
             float top = most[r];
-            UNROLL for (uint u = 0; u < TURNS; ++u) {
-                if (MASKED) s[r][u] += LOG2_E * mask[own_mask[r] + min(at[u], end - 1)];
-                s[r][u] = at[u] < min(end, seen[r]) ? s[r][u] : -INFINITY;
-                top = max(top, s[r][u]);
+            UNROLL for (uint u = 0; u < ABREAST; ++u) {
+                if (MASKED) score[r][u] += LOG2_E * mask[mask_row[r] + min(key[u], end - 1)];
+                score[r][u] = key[u] < min(end, visible[r]) ? score[r][u] : -INFINITY;
+                top = max(top, score[r][u]);
             }
             const float base = base_of(top), kept = exp2(most[r] - base);
             most[r] = top;
             total[r] *= kept;
             UNROLL for (uint i = 0; i < 8; ++i) sum[r][i] *= kept;
-            UNROLL for (uint u = 0; u < TURNS; ++u) {
-                const float weight = exp2(s[r][u] - base);
+            UNROLL for (uint u = 0; u < ABREAST; ++u) {
+                const float weight = exp2(score[r][u] - base);
                 total[r] += weight;
-                UNROLL for (uint i = 0; i < 8; ++i) sum[r][i] = fma(weight, y[u][i], sum[r][i]);
+                UNROLL for (uint i = 0; i < 8; ++i) sum[r][i] = fma(weight, numbers[u][i], sum[r][i]);
             }
         }
     }
@@ -89,12 +95,13 @@ kernel void attend_part(device const memory_of<T>* q, device const memory_of<T>*
             const float other = simd_shuffle_xor(most[r], ushort(d)), top = max(most[r], other), base = base_of(top);
             const float kept = exp2(most[r] - base), gained = exp2(other - base);
             total[r] = total[r] * kept + simd_shuffle_xor(total[r], ushort(d)) * gained;
-            UNROLL for (uint i = 0; i < 8; ++i) sum[r][i] = sum[r][i] * kept + simd_shuffle_xor(sum[r][i], ushort(d)) * gained;
+            UNROLL for (uint i = 0; i < 8; ++i)
+                sum[r][i] = sum[r][i] * kept + simd_shuffle_xor(sum[r][i], ushort(d)) * gained;
             most[r] = top;
         }
-        if (first + r >= all || slot != 0) continue;
-        const uint row = first + r, own = head * a.share + row / a.queries;
-        device float* to = parts + ((own * ulong(a.queries) + row % a.queries) * a.blocks + part) * (a.wide + 2);
+        if (first_row + r >= rows || slot != 0) continue;
+        const uint row = first_row + r, query_head = head * a.share + row / a.queries, position = row % a.queries;
+        device float* to = parts + ((query_head * ulong(a.queries) + position) * a.blocks + part) * (a.wide + 2);
         UNROLL for (uint i = 0; i < 8; ++i)
             if (e + i < a.wide) to[2 + e + i] = sum[r][i];
         if (e == 0) {
@@ -104,7 +111,7 @@ kernel void attend_part(device const memory_of<T>* q, device const memory_of<T>*
     }
 }
 
-/// Combine the parts of a query in a SIMD-group.
+/// Combine the parts of a query. A SIMD-group takes a query.
 template <typename T>
 kernel void attend_together(device const float* parts, device memory_of<T>* out, constant Attention& a,
                             uint row [[threadgroup_position_in_grid]], uint lane [[thread_index_in_simdgroup]]) {

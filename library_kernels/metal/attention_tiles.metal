@@ -1,8 +1,8 @@
 // Attention for devices with slow loads and no hardware for float matrices: softmax(q k^T) v, with the scores in
 // registers. Idea: a threadgroup computes the scores of 64 queries and 64 keys, each thread 8 by 4 of them, from strips
 // of both in threadgroup memory. The weights go there too, since a thread needs those of all keys for its 8 rows of the
-// sums of values. A thread has the same rows of scores and sums, so it scales its sums down itself when a larger score
-// is found. Source: T. Dao, "FlashAttention-2", 2023; V. Volkov, J. Demmel, "Benchmarking GPUs to Tune Dense Linear
+// sums of values. A thread has the same rows of scores as of sums, so it can scale its sums down when it finds a larger
+// score. Source: T. Dao, "FlashAttention-2", 2023; V. Volkov, J. Demmel, "Benchmarking GPUs to Tune Dense Linear
 // Algebra", SC 2008 (blocks in registers).
 #include <metalnb/attention.h>
 #include <metalnb/unroll.h>
@@ -33,7 +33,8 @@ inline float4 four(device const memory_of<T>* row, uint e, uint width, bool ther
 
 /// Load DEPTH numbers, from e, of SIDE rows from `first`; rows beyond the last repeat it.
 template <typename T, bool WIDE>
-inline void bring(threadgroup float* strip, device const memory_of<T>* from, uint width, uint first, uint rows, uint e, uint t) {
+inline void bring(threadgroup float* strip, device const memory_of<T>* from, uint width, uint first, uint rows, uint e,
+                  uint t) {
     UNROLL for (uint i = t; i < SIDE * DEPTH / 4; i += THREADS) {
         const uint row = i / (DEPTH / 4), k = i % (DEPTH / 4) * 4;
         const float4 x = four<T, WIDE>(from + min(first + row, rows - 1) * ulong(width), e + k, width, true);
@@ -59,7 +60,9 @@ kernel void attend_tiles(device const memory_of<T>* q, device const memory_of<T>
     threadgroup float* const keys = queries + DEPTH * PITCH;
     threadgroup float* const weights = queries;
     threadgroup float* const values = weights + WEIGHTS;
-    const uint head = group / a.blocks, start = (a.blocks - 1 - group % a.blocks) * SIDE;  // the last attend to most keys: first
+    const uint head = group / a.blocks;
+    // The last queries, which attend to most keys, go first.
+    const uint start = (a.blocks - 1 - group % a.blocks) * SIDE;
     const uint down = t / 16 * 8, across = t % 16 * 4, row = start + down;
     q += a.q + head * ulong(a.queries) * a.own;
     k += a.k + head / a.share * ulong(a.keys) * a.own;
@@ -94,12 +97,12 @@ kernel void attend_tiles(device const memory_of<T>* q, device const memory_of<T>
         threadgroup_barrier(mem_flags::mem_threadgroup);
         const bool edge = key + SIDE > end || (a.causal && key + SIDE > row + 1);
         UNROLL for (uint r = 0; r < 8; ++r) {
-            const uint seen = a.causal ? min(end, row + r + 1) : end;
+            const uint visible = a.causal ? min(end, row + r + 1) : end;
             s[r] *= scale;
             UNROLL for (uint j = 0; j < 4; ++j) {
                 const uint at = key + across + j;
                 if (MASKED) s[r][j] += LOG2_E * mask[min(row + r, a.queries - 1) * ulong(a.keys) + min(at, a.keys - 1)];
-                if (edge && at >= seen) s[r][j] = -INFINITY;
+                if (edge && at >= visible) s[r][j] = -INFINITY;
             }
             const float top = max(most[r], largest_of_16(max(max(s[r][0], s[r][1]), max(s[r][2], s[r][3]))));
             const float base = base_of(top), kept = exp2(most[r] - base);

@@ -74,7 +74,8 @@ kernel void take_several(device const T* x [[buffer(0)]],
     bool wild = false;
     _Pragma("clang loop unroll(full)") for (uint i = 0; i < SEVERAL; ++i) {
         const ulong k = first + i * THREADS;
-        index[i] = indices[k < count ? k : count - 1];  // beyond the end repeat the last: a branch would separate the loads
+        // Beyond the end, the last index is repeated: a branch would separate the loads.
+        index[i] = indices[k < count ? k : count - 1];
     }
     _Pragma("clang loop unroll(full)") for (uint i = 0; i < SEVERAL; ++i) {
         uint place;

@@ -1,11 +1,12 @@
-// Weights in blocks of 32 along K, each with a scale and, unless they are symmetric, a minimum: 4 or 8 bits for an element
-// instead of 16 or 32. Products with few vectors read little else, so they are faster in proportion.
+// Weights in blocks of 32 along K, each with a scale and, unless they are symmetric, a minimum: 4 or 8 bits for an
+// element instead of 16 or 32. Products with few vectors read little else, so they are faster in proportion.
 //
-// Idea: w = scale q + minimum within a block, so a block's part of a dot product is scale (q · x) + minimum (sum of x). A GPU's
-// lane takes 8 bytes of R rows at a time. It unpacks q without conversions, which GPUs do at a quarter of the rate of
-// additions, or less: 2^23 + n, as a float, has n in its lowest bits.
+// Idea: w = scale q + minimum within a block, so a block's part of a dot product is scale (q · x) + minimum (sum of x).
+// A GPU's lane takes 8 bytes of R rows at a time. It unpacks q without conversions, which GPUs do at a quarter of the
+// rate of additions, or less: 2^23 + n, as a float, has n in its lowest bits.
 //
-// Source: the blocks are those of G. Gerganov's ggml, Q4_1 and Q8_1; E. Frantar et al., "GPTQ", ICLR 2023, has the kernel.
+// Source: the blocks are those of G. Gerganov's ggml, Q4_1 and Q8_1; E. Frantar et al., "GPTQ", ICLR 2023, has the
+// kernel.
 #include <metal_stdlib>
 #include <metalnb/quantized.h>
 #include <metalnb/storage.h>
@@ -19,7 +20,8 @@ inline float element(uint half_word, ushort e) {
     return as_type<float>(0x4B000000u | (half_word & mask)) - 8388608.0f;
 }
 
-/// Writes blocks of w: a SIMD-group for each. A block with a NaN, an infinity, or a range that no float holds becomes NaN.
+/// Writes blocks of w: a SIMD-group for each. A block with a NaN, an infinity, or a range that no float holds becomes
+/// NaN.
 template <typename T, ushort bits, bool symmetric>
 kernel void quantize(device const memory_of<T>* w       [[buffer(0)]],
                      device uint*               words   [[buffer(1)]],

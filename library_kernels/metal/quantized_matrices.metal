@@ -1,14 +1,14 @@
 // Products of few vectors with weights of 4 or 8 bits (quantized.metal), by SIMD-group matrices of half or bfloat.
 //
 // Idea: a lane reads 16 bytes of a row, a unit, whose weights have one scale. Weights are the left factor, and need no
-// conversion: as a half, the bits of q are q · 2^-24; as a bfloat, 128 + q has q in its lowest bits. The order of elements
-// is that of unpacking, for x as well. A product would sum over the four units that the lanes of a row hold, which have
-// different scales. So for one or two vectors the right factor has two columns for each unit, with zeros where the other
-// units' weights are. A further product, with ones, gives the sums of x by which the minima are multiplied. SIMD-groups of
-// a threadgroup share rows and split K; sums are floats, scaled once for each unit.
+// conversion: as a half, the bits of q are q · 2^-24; as a bfloat, 128 + q has q in its lowest bits. The order of
+// elements is that of unpacking, for x as well. A product would sum over the four units that the lanes of a row hold,
+// which have different scales. So for one or two vectors the right factor has two columns for each unit, with zeros
+// where the other units' weights are. A further product, with ones, gives the sums of x by which the minima are
+// multiplied. SIMD-groups of a threadgroup share rows and split K; sums are floats, scaled once for each unit.
 //
-// Source: E. Frantar et al., "MARLIN: Mixed-Precision Auto-Regressive Parallel Inference on Large Language Models", 2024,
-// whose weights are unpacked for tensor cores and scaled as halves; the separate columns are ours.
+// Source: E. Frantar et al., "MARLIN: Mixed-Precision Auto-Regressive Parallel Inference on Large Language Models",
+// 2024, whose weights are unpacked for tensor cores and scaled as halves; the separate columns are ours.
 #include <metal_stdlib>
 #include <metalnb/matrix_elements.h>
 #include <metalnb/quantized.h>
@@ -200,8 +200,8 @@ inline uint4 exchanged(uint4 w, uint j, uint lane) {
     return upper ? uint4(back, w.zw) : uint4(w.xy, back);
 }
 
-/// The same for up to eight vectors. The right factor has a column for each, so a product sums over one block: the lanes
-/// of a row exchange words until each has a part of every unit.
+/// The same for up to eight vectors. The right factor has a column for each, so a product sums over one block: the
+/// lanes of a row exchange words until each has a part of every unit.
 template <typename T, typename S, ushort bits, bool symmetric, ushort TALL, ushort SIMDS>
 kernel void quantized_eight(device const ushort*       x      [[buffer(0)]],
                             device const uint*         words  [[buffer(1)]],

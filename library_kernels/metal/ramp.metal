@@ -1,6 +1,7 @@
 // Numbers at equal steps: thread i writes start + i·step, and the last one `stop` if requested.
 // A float has 24 bits, too few for i·step to be exact; so start, step and the product are each a sum of two floats, and
-// only the end rounds. Source: Dekker, "A floating-point technique for extending the available precision", 1971.
+// only the final sum is rounded. Source: Dekker, "A floating-point technique for extending the available precision",
+// 1971.
 #include <metal_stdlib>
 #include <metalnb/storage.h>
 using namespace metal;

@@ -136,8 +136,8 @@ struct Integer64 {
     }
 };
 
-// ---- The kernels. Each row of 32 blocks fills 128 elements: word w of lane l's block is element 32 w + l. So a SIMD-group
-// writes 32 adjacent elements at a time. The grid is a multiple of SIMD-groups.
+// ---- The kernels. Each row of 32 blocks fills 128 elements: word w of lane l's block is element 32 w + l. So a
+// SIMD-group writes 32 adjacent elements at a time. The grid is a multiple of SIMD-groups.
 template <typename T, typename Make>
 kernel void random_fill(device memory_of<T>* out [[buffer(0)]],
                         constant Stream& stream [[buffer(1)]],

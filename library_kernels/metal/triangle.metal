@@ -3,23 +3,19 @@
 #include <metal_stdlib>
 using namespace metal;
 
-// The macro BITS is an unsigned integer as large as an element. Nothing is computed, 0 is 0 in every dtype.
-kernel void lower(
+// The macro BITS is an unsigned integer as large as an element. Nothing is computed: 0 is 0 in every dtype.
+template <bool LOWER>
+kernel void triangle(
     device const BITS* x,
     device BITS* out,
     constant long& k,
     uint3 p [[thread_position_in_grid]],
     uint3 n [[threads_per_grid]]) {
-    ulong i = (ulong(p.z) * n.y + p.y) * n.x + p.x;
-    out[i] = long(p.x) <= long(p.y) + k ? x[i] : BITS(0);
+    const ulong i = (ulong(p.z) * n.y + p.y) * n.x + p.x;
+    const long diagonal = long(p.y) + k;  // the column of the k-th diagonal
+    const bool inside = LOWER ? long(p.x) <= diagonal : long(p.x) >= diagonal;
+    out[i] = inside ? x[i] : BITS(0);
 }
 
-kernel void upper(
-    device const BITS* x,
-    device BITS* out,
-    constant long& k,
-    uint3 p [[thread_position_in_grid]],
-    uint3 n [[threads_per_grid]]) {
-    ulong i = (ulong(p.z) * n.y + p.y) * n.x + p.x;
-    out[i] = long(p.x) >= long(p.y) + k ? x[i] : BITS(0);
-}
+template [[host_name("lower")]] [[kernel]] decltype(triangle<true>) triangle<true>;
+template [[host_name("upper")]] [[kernel]] decltype(triangle<false>) triangle<false>;

@@ -245,5 +245,5 @@ def conv1d(
     x: Array, weight: Array, /, bias: Array | None = None, *, stride: Any = 1, padding: Any = 0, dilation: Any = 1,
     groups: int = 1,
 ) -> Array:  # fmt: skip
-    """As `conv2d`, over one axis: x (N, C, L) or (C, L), weight (O, C / groups, l)."""
+    """Like `conv2d`, over one axis: x (N, C, L) or (C, L), weight (O, C / groups, l)."""
     return _convolved("conv1d", 1, x, weight, bias, stride, padding, dilation, groups)

@@ -194,7 +194,7 @@ def avg_pool2d(
 def max_pool1d(
     x: Array, kernel_size: Any, /, stride: Any = None, padding: Any = 0, *, dilation: Any = 1, ceil_mode: bool = False
 ) -> Array:
-    """As `max_pool2d`, over one axis: x (N, C, L) or (C, L)."""
+    """Like `max_pool2d`, over one axis: x (N, C, L) or (C, L)."""
     return _pooled("max_pool1d", 1, x, kernel_size, stride, padding, dilation, most=True, ceil=ceil_mode)
 
 
@@ -203,7 +203,7 @@ def avg_pool1d(
     x: Array, kernel_size: Any, /, stride: Any = None, padding: Any = 0, *, ceil_mode: bool = False,
     count_include_pad: bool = True,
 ) -> Array:  # fmt: skip
-    """As `avg_pool2d`, over one axis: x (N, C, L) or (C, L)."""
+    """Like `avg_pool2d`, over one axis: x (N, C, L) or (C, L)."""
     return _pooled("avg_pool1d", 1, x, kernel_size, stride, padding, 1, most=False, ceil=ceil_mode,
                    counted=count_include_pad)  # fmt: skip
 

@@ -184,7 +184,7 @@ def group_norm(
     kernels=("norm.metal",), flops=4, size=_size, tolerance=_TOLERANCE,
     cite="D. Ulyanov et al., 2016; PyTorch, ``instance_norm``")  # fmt: skip
 def instance_norm(x: Array, /, weight: Array | None = None, bias: Array | None = None, *, eps: float = 1e-5) -> Array:
-    """As `group_norm`, with a group for each channel."""
+    """Like `group_norm`, with a group for each channel."""
     x = _channels("instance_norm", x)
     made: Array = group_norm(x, x.shape[1], weight, bias, eps=eps)
     return made

@@ -145,7 +145,7 @@ def cummax(x: Array, /, axis: int | None = None) -> Array:
 @op("scan", reference=lambda x, axis=None: np.minimum.accumulate(x if axis is not None else x.reshape(-1), axis or 0),
     dtypes=NUMERIC, kernels=("scan.metal",), cite="PyTorch, ``cummin``")  # fmt: skip
 def cummin(x: Array, /, axis: int | None = None) -> Array:
-    """Smallest of each element and all before it along an axis; NaN from the first NaN on. As `cummax`."""
+    """Smallest of each element and all before it along an axis; NaN from the first NaN on, like `cummax`."""
     return _running_extreme("cummin", "RunningMinimum", x, axis)
 
 

@@ -90,19 +90,19 @@ def split(x: Array, indices_or_sections: Any, /, axis: int = 0) -> tuple[Array, 
 @op("moving", reference=lambda x, parts: tuple(np.hsplit(x, parts)), dtypes=ALL, flops=0, numpy=(np.hsplit,),
     cite="NumPy, ``hsplit``")  # fmt: skip
 def hsplit(x: Array, indices_or_sections: Any, /) -> tuple[Array, ...]:
-    """As `split`, along the second axis, or the only one."""
+    """Like `split`, along the second axis, or the only one."""
     return _equal_parts("hsplit", x, indices_or_sections, 1 if np.ndim(x) > 1 else 0)
 
 
 @op("moving", reference=lambda x, parts: tuple(np.vsplit(x, parts)), dtypes=ALL, flops=0, numpy=(np.vsplit,),
     cite="NumPy, ``vsplit``")  # fmt: skip
 def vsplit(x: Array, indices_or_sections: Any, /) -> tuple[Array, ...]:
-    """As `split`, along the first axis."""
+    """Like `split`, along the first axis."""
     return _equal_parts("vsplit", x, indices_or_sections, 0)
 
 
 @op("moving", reference=lambda x, parts: tuple(np.dsplit(x, parts)), dtypes=ALL, flops=0, numpy=(np.dsplit,),
     cite="NumPy, ``dsplit``")  # fmt: skip
 def dsplit(x: Array, indices_or_sections: Any, /) -> tuple[Array, ...]:
-    """As `split`, along the third axis."""
+    """Like `split`, along the third axis."""
     return _equal_parts("dsplit", x, indices_or_sections, 2)

@@ -166,7 +166,7 @@ def median(x: Array, /, axis: Any = None, *, keepdims: bool = False) -> Array:
 
 @_row(np.nanmedian, np.nanmedian, "nanmedian")
 def nanmedian(x: Array, /, axis: Any = None, *, keepdims: bool = False) -> Array:
-    """As `median`, for the elements that are not NaN; NaN if there are none."""
+    """Like `median`, for the elements that are not NaN; NaN if there are none."""
     return _quantile("nanmedian", x, 0.5, axis, "linear", keepdims=keepdims, skip_nan=True)
 
 
@@ -206,7 +206,7 @@ def quantile(
 def nanquantile(
     x: Array, /, q: Any, axis: Any = None, *, method: str = "linear", keepdims: bool = False
 ) -> Array:
-    """As `quantile`, for the elements that are not NaN; NaN if there are none. It waits to count them."""
+    """Like `quantile`, for the elements that are not NaN; NaN if there are none. It waits to count them."""
     return _quantile("nanquantile", x, q, axis, method, keepdims=keepdims, skip_nan=True)
 
 
@@ -219,7 +219,7 @@ def _hundredths(q: Any) -> Any:
 def percentile(
     x: Array, /, q: Any, axis: Any = None, *, method: str = "linear", keepdims: bool = False
 ) -> Array:
-    """As `quantile`, for q in percent, between 0 and 100."""
+    """Like `quantile`, for q in percent, between 0 and 100."""
     return _quantile("percentile", x, _hundredths(q), axis, method, keepdims=keepdims, skip_nan=False)
 
 
@@ -227,5 +227,5 @@ def percentile(
 def nanpercentile(
     x: Array, /, q: Any, axis: Any = None, *, method: str = "linear", keepdims: bool = False
 ) -> Array:
-    """As `nanquantile`, for q in percent, between 0 and 100."""
+    """Like `nanquantile`, for q in percent, between 0 and 100."""
     return _quantile("nanpercentile", x, _hundredths(q), axis, method, keepdims=keepdims, skip_nan=True)

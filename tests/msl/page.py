@@ -141,24 +141,24 @@ def page(measured: Measured) -> str:
 _INTRODUCTION = """\
 # Metal Shading Language in metalnb
 
-The features of MSL for compute kernels on buffers, and those that metalnb supports. The tests generate this page from
-the tables that drive them (`make docs`); a test fails if the page is out of date.
+This page lists the features of MSL for compute kernels on buffers, and shows which of them metalnb supports. The tests
+generate it from the tables that drive them (`make docs`); a test fails if the page is out of date.
 
 {counts}
 
 **Sections** are those of the Metal Shading Language specification, version 4. **Since** is the version of MSL, on
-macOS, that introduced a name. The metal engine has the version of its macOS, and 2.3 through metalcompute; a cell that
-needs a newer one is rejected with a message. The cpu engine supports everything here. A test is named only if it
+macOS, that introduced a name. The engine `metal` has the version of its macOS, `metal:metalcompute` has 2.3; a cell
+that needs a newer one is rejected with a message. The engine `cpu` supports everything here. A test is named only if it
 passed, used the name and compared the results.
 
-**Errors** are in units in the last place of the result's own type (MSL 8.4): the greatest that the test found, on edge
+**Errors** are in units in the last place of the result's type (MSL 8.4): the greatest that the test found, on edge
 cases (zeros, denormals, infinities, NaN, poles) and random arguments, scalars and vectors, against a float64 oracle.
-A *bound* is the specification's for precise math (tables 8.1 and 8.3); 0.5 is "correctly rounded", 0 is exact; one in
-parentheses is the test's own, if the specification has none. Fast math (`math="fast"`, the default) must satisfy the
+A *bound* is the specification's for precise math (tables 8.1 and 8.3); 0.5 is "correctly rounded", 0 is exact. If the
+specification has none, the test's bound is in parentheses. Fast math (`math="fast"`, the default) must satisfy the
 same bounds, except for the four functions with the looser bound of table 8.2 beside the figure. These figures do not
 include the reordering of expressions, which fast math also allows.
 
-Measured on {m.date}: {m.device}, {m.system}, cpu engine. On an Apple GPU the figures are Apple's.
+Measured on {m.date}: {m.device}, {m.system}, engine `cpu`. On an Apple GPU the errors are those of Apple's functions.
 """
 
 
@@ -251,8 +251,8 @@ def _own_mathematics(measured: Measured) -> str:
             for row in REALS if row.name in measured.every_float]  # fmt: skip
     table = _table(["function", "float bound", "greatest error"], rows)
     return (
-        "Its functions are metalnb's own on every machine: straight-line code in single or double precision. These are "
-        "the greatest errors over all 2^32 floats, with and without an instruction for `fma`, "
+        "The engine uses metalnb's functions on every machine: straight-line code in single or double precision. These "
+        "are the greatest errors over all 2^32 floats, with and without an instruction for `fma`, "
         "measured by [every_float.py](../tests/msl/every_float.py) (`log2`, `log10`: all significands of three "
         "exponents; `sinh` and the inverse hyperbolic functions: all floats from 1/64 to 8). "
         "For functions of two arguments, over 2^23 random pairs and all "
