@@ -13,7 +13,7 @@ from .launch_facts import LaunchFacts
 from .memory_roots import Roots
 from .proofs.bounds_proofs import PointerRooms
 from .proofs.guarded_flow import GuardedFlow
-from .proofs.loop_iterations import endless
+from .proofs.loop_iterations import long_loops
 from .proofs.ranges import Ranges
 
 __all__ = ["Analysis", "Proof"]
@@ -84,16 +84,16 @@ class Analysis:
     def proof(self, facts: LaunchFacts) -> Proof:
         """Find the accesses that are in bounds regardless of the data that the kernel reads."""
         flow = self.flow
-        flow.stop(frozenset())
+        flow.set_stoppable(frozenset())
         ranges = again = Ranges(flow, self.roots, self.entry, facts)
-        stops = endless(flow, ranges, math.prod(facts.grid), self.entry.pace)
+        stops = long_loops(flow, ranges, math.prod(facts.grid), self.entry.pace)
         if stops:
-            flow.stop(stops)
+            flow.set_stoppable(stops)
             again = Ranges(flow, self.roots, self.entry, facts)
         rooms = PointerRooms(flow, self.roots, facts, again)
         unproven = [a for a in self.accesses if not self._in_bounds(a, rooms)]
-        wrong = frozenset(a.number for a in unproven if a.made.block in again.reached)
-        return Proof(wrong, stops, tuple(sorted(ranges.read | again.read)))
+        wrong = frozenset(a.number for a in unproven if a.made.block in again.reachable)
+        return Proof(wrong, stops, tuple(sorted(ranges.dependencies | again.dependencies)))
 
     def _in_bounds(self, access: Access, rooms: PointerRooms) -> bool:
         label = access.made.block
@@ -102,8 +102,8 @@ class Analysis:
         if self.flow.irreducible is not None:
             return False
         pointer = self.roots.values.named(access.pointer)
-        found = (rooms.of(pointer, label, how) for how in (None, rooms.guarded))
-        return any(room is not None and room.has(access.size) for room in found)
+        found = (rooms.of(pointer, label, how) for how in (None, rooms.guarded_offset_range))
+        return any(room is not None and room.fits(access.size) for room in found)
 
     @property
     def everything(self) -> Proof:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ...llvm.instructions import IRInstruction
-from ..proofs.operations import OPPOSITE, TURNED
+from ..proofs.operations import INVERSE, SWAPPED
 from .linear_values import Linear, LinearValues
 from .written_code import WrittenCode
 
@@ -48,12 +48,12 @@ def loop_length(test: IRInstruction, *, stays: bool, values: LinearValues, code:
     """
     relation = _RELATIONS[test.word]
     if not stays:
-        relation = OPPOSITE[relation]
+        relation = INVERSE[relation]
     one, other = (values.of(operand) for operand in test.operands)
     if one is None or other is None:
         return None
     if other.slope:
-        one, other, relation = other, one, TURNED[relation]
+        one, other, relation = other, one, SWAPPED[relation]
     by = one.slope
     if other.slope or not by or isinstance(by, str):
         return None

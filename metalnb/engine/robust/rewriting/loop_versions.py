@@ -167,7 +167,7 @@ class LoopVersions:
     def _loop(self, header: str) -> _Loop | None:
         """Return a loop if it has checked accesses, one entry, one exit, and no inner loop; else None."""
         flow, blocks = self.analysis.flow, self.function.blocks
-        body, leaves = flow.loops[header].body, flow.way_out(header)
+        body, leaves = flow.loops[header].body, flow.exiting_block(header)
         if leaves is None or not any(a.made.block in body for a in self.checked):
             return None
         if any(flow.inner[label] != header for label in body) or not body <= set(blocks):

@@ -50,7 +50,7 @@ def put_flags(
     """
     leave, joined = "", {}
     for header in sorted(headers):
-        exit_block = analysis.flow.way_out(header)
+        exit_block = analysis.flow.exiting_block(header)
         if exit_block is not None:
             joined[header] = _fold(function.blocks[exit_block], analysis.flow.loops[header].body, start, code)
             continue
