@@ -40,8 +40,8 @@ class Checked:
         self.module, self.facts = module, facts
         self.entry = LaneEntry(module)
         self.analysis = Analysis(module, self.entry)
-        self.proof: Proof = self.analysis.proof(facts)
-        self.right = {id(a.made): a for a in self.analysis.accesses if a.number not in self.proof.wrong}
+        self.proof: Proof = self.analysis.prove(facts)
+        self.right = {id(a.inst): a for a in self.analysis.accesses if a.number not in self.proof.unproven}
         flow = self.analysis.flow
         flow.set_stoppable(frozenset())
         with mock.patch.multiple(ranges_module, _MAX_EVALUATIONS=10**6, _MAX_PER_QUERY=10**5):

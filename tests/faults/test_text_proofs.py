@@ -60,20 +60,20 @@ def with_number(k: int) -> LaunchFacts:
 @pytest.mark.parametrize("body", PROVEN)
 def test_proof_holds_exactly_up_to_the_bound(body: str) -> None:
     found = analysis(f"{HEAD}{PROVEN[body]}\n}}")
-    right, wrong = (found.proof(of_64(count)) for count in (64, 63))
-    assert not right.wrong
-    assert not right.stops
-    assert wrong.wrong
+    right, wrong = (found.prove(of_64(count)) for count in (64, 63))
+    assert not right.unproven
+    assert not right.long_loops
+    assert wrong.unproven
 
 
 @pytest.mark.parametrize("body", WRONG | WRONG_HERE)
 def test_out_of_bounds_access_is_not_proven(body: str) -> None:
     text = (WRONG | WRONG_HERE)[body]
-    assert analysis(f"{HEAD}{text}\n}}").proof(of_64(64)).wrong
+    assert analysis(f"{HEAD}{text}\n}}").prove(of_64(64)).unproven
 
 
 def kinds(found: Analysis, facts: LaunchFacts) -> set[str]:
-    wrong = found.proof(facts).wrong
+    wrong = found.prove(facts).unproven
     return {access.kind for access in found.accesses if access.number in wrong}
 
 
@@ -116,9 +116,9 @@ def test_range_contains_every_result_of_an_instruction(op: str) -> None:
 def test_stopped_loop_proves_nothing_about_its_exit_condition() -> None:
     """It may be left for another reason, so its counter need not have reached its end."""
     body = "uint v = 0; if (x[i.x] > 0) do { v = uint(x[v & 63]); } while (v >= 8); y[i.y * 8 + v] = 1;"
-    proof = analysis(f"{HEAD}{body}\n}}").proof(of_64(64))
-    assert proof.stops
-    assert proof.wrong
+    proof = analysis(f"{HEAD}{body}\n}}").prove(of_64(64))
+    assert proof.long_loops
+    assert proof.unproven
 
 
 @pytest.mark.parametrize(("loop", "count"), [

@@ -108,11 +108,11 @@ class VectorBinary:
     @property
     def first(self) -> CheckedModule:
         """The kernel's first form."""
-        return self.plain if self.checks is None else self.checks.first
+        return self.plain if self.checks is None else self.checks.initial_module
 
     def module_for(self, arguments: Sequence[Any], grid: Grid, threadgroup: Grid) -> CheckedModule:
         """Return the kernel with the checks that a dispatch needs."""
-        return self.plain if self.checks is None else self.checks.of(arguments, grid, threadgroup)
+        return self.plain if self.checks is None else self.checks.for_dispatch(arguments, grid, threadgroup)
 
     def code(self, made: CheckedModule, grid: Grid, threadgroup: Grid) -> VectorCode:
         """Return the code for a dispatch.

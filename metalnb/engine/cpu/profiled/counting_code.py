@@ -72,7 +72,7 @@ class CountingCode:
         """Write the counting code of one instruction, and of the block that it begins."""
         if made.block not in self.blocks:
             self._block(body, made.block)
-        if made.ordering and made.opcode in {"load", "cmpxchg"} and body.analysis.flow.inner[made.block] is not None:
+        if made.ordering and made.opcode in {"load", "cmpxchg"} and body.analysis.flow.loop_of[made.block] is not None:
             self.in_order = True
         if made.opcode == "load":
             self._access(body, made, made.pointer.text, READ, self._read(body, made))

@@ -139,7 +139,7 @@ class DifferenceRanges(ConditionRanges):
         if op == "select" and value.operands[1].is_constant and value.operands[2].is_constant:
             yes, no = (side.number for side in value.operands[1:])
             if value not in self._flag_values:
-                self._flag_values[value] = Scalar("zext", type_of(f"i{value.bits}"), value.operands[:1], value.made)
+                self._flag_values[value] = Scalar("zext", type_of(f"i{value.bits}"), value.operands[:1], value.inst)
             return Sum(no, {self._flag_values[value]: yes - no})
         if op not in _SUM_OPS:
             return opaque
@@ -192,7 +192,7 @@ class DifferenceRanges(ConditionRanges):
 
 def _low_bits(number: Scalar, step: int) -> Scalar:
     kind = type_of(f"i{number.bits}")
-    return Scalar("and", kind, (number, Scalar("constant", kind, number=step - 1)), number.made)
+    return Scalar("and", kind, (number, Scalar("constant", kind, number=step - 1)), number.inst)
 
 
 def power_of_two_factor(value: Scalar, depth: int = _DEPTH) -> int:

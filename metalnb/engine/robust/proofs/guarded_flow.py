@@ -41,7 +41,7 @@ class GuardedFlow(ControlFlow):
         super().__init__(function)
         self._values = values
         self.phis = {
-            label: [s for i in block if i.opcode == "phi" for s in values.made_by(i)]
+            label: [s for i in block if i.opcode == "phi" for s in values.results_of(i)]
             for label, block in self.blocks.items()
         }
         self._loop_phis: dict[Scalar, list[Scalar]] = {}
@@ -54,7 +54,7 @@ class GuardedFlow(ControlFlow):
         It is inside the loop that defines it. After that loop it no longer changes, whereas a phi of the loop may be
         one iteration ahead of the values computed from it.
         """
-        header = self.inner.get(value.block)
+        header = self.loop_of.get(value.block)
         return header is None or label in self.loops[header].body
 
     def loop_phis(self, value: Scalar) -> list[Scalar]:
@@ -91,7 +91,7 @@ class GuardedFlow(ControlFlow):
         """Return the condition implied by an edge from one block to another."""
         if any((label, target) in self.loops[header].exits for header in self.stoppable):
             return []
-        branch, cases = self.branch(label), self._values.switched.get(label, [])
+        branch, cases = self.branch(label), self._values.switch_cases.get(label, [])
         if branch is not None:
             return [Condition(branch.flag, branch.yes == target, label)]
         if cases and self.blocks[label][-1].targets[0] == target:

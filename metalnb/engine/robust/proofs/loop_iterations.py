@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from ..entry_protocol import Pace
+from ..entry_protocol import LoopBudget
 from ..scalar_graph.operand_scalars import Scalar
 from .guarded_flow import GuardedFlow
 from .intervals import Interval
@@ -18,30 +18,31 @@ _SCALING = {"lshr": 1, "udiv": 2, "shl": 1}  # the smallest operand that halves 
 _CONVERSIONS = frozenset({"zext", "sext", "trunc"})
 
 
-def long_loops(flow: GuardedFlow, ranges: Ranges, threads: int, pace: Pace) -> frozenset[str]:
+def long_loops(flow: GuardedFlow, ranges: Ranges, threads: int, budget: LoopBudget) -> frozenset[str]:
     """Return the headers of the loops that must be stoppable, given the number of threads."""
     times = {header: iteration_bound(flow, ranges, header) for header in flow.loops}
-    if not _loops_over_budget(flow, times, threads, pace):
+    if not _loops_over_budget(flow, times, threads, budget):
         return frozenset()
     reachable = {header: n for header, n in times.items() if header in ranges.reachable}
-    return _loops_over_budget(flow, reachable, threads, pace)
+    return _loops_over_budget(flow, reachable, threads, budget)
 
 
-def _loops_over_budget(flow: GuardedFlow, times: dict[str, float], threads: int, pace: Pace) -> frozenset[str]:
+def _loops_over_budget(flow: GuardedFlow, times: dict[str, float], threads: int, budget: LoopBudget) -> frozenset[str]:
     work = _Work(flow, times)
-    if all(work.total(header) <= min(pace.alone, pace.together / threads) for header in times):
+    if all(work.total(header) <= min(budget.per_thread, budget.total / threads) for header in times):
         return frozenset()
-    return frozenset(h for h in times if work.per_entry(h) > _SHORT_LOOP or work.per_entry(h) * threads > pace.after)
+    limit = min(_SHORT_LOOP, budget.after_stop / threads)
+    return frozenset(header for header in times if work.per_entry(header) > limit)
 
 
 class _Work:
     """Bounds the instructions that one thread runs in loops."""
 
-    def __init__(self, flow: GuardedFlow, iteration_bound: dict[str, float]) -> None:
-        self._flow, self._iterations = flow, iteration_bound
+    def __init__(self, flow: GuardedFlow, iterations: dict[str, float]) -> None:
+        self._flow, self._iterations = flow, iterations
         self._length: dict[str, int] = dict.fromkeys(flow.loops, 0)  # instructions, without inner loops'
         for label, block in flow.blocks.items():
-            header = flow.inner[label]
+            header = flow.loop_of[label]
             if header is not None:
                 self._length[header] += len(block)
 

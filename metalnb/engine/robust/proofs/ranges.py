@@ -209,17 +209,17 @@ class Ranges(GuardedSums):
         return self._merge(list(zip(value.operands, value.labels, strict=True)), value.block)
 
     def _call_range(self, value: Scalar, _: str) -> Interval:
-        inst = value.made
+        inst = value.inst
         if inst is None or not value.integer:
             return full_range(value.bits)
-        known = self._entry.interval(inst, (value.part * value.bits // 8, value.bits // 8), self._facts)
-        if known is None and self._entry.one_of_them(inst) and not self._walk_depth:
+        known = self._entry.result_range(inst, (value.part * value.bits // 8, value.bits // 8), self._facts)
+        if known is None and self._entry.returns_operand(inst) and not self._walk_depth:
             # In the call's block: conditions that this thread tests later do not constrain other threads.
             return self._range_at(self._roots.values.of(inst.operands[0]), value.block)
         return known or full_range(value.bits)
 
     def _load_range(self, value: Scalar, label: str) -> Interval:
-        known, inst = self._call_range(value, label), value.made
+        known, inst = self._call_range(value, label), value.inst
         if known != full_range(value.bits) or inst is None or not value.integer:
             return known
         place = self._roots.place_of(self._roots.values.of(inst.pointer))

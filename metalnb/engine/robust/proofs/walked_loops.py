@@ -29,7 +29,7 @@ class WalkedLoops(LoopRanges):
 
     def _range_after_loop(self, value: Scalar) -> Interval | None:
         """Return the range of a loop's value after the loop; None if the loop cannot be evaluated step by step."""
-        header = next(self._flow.around(value.block))
+        header = next(self._flow.enclosing_loops(value.block))
         phis = [phi for phi in self._flow.phis[header] if phi.integer]
         if header in self._flow.stoppable or not self._assumptions.keys().isdisjoint(phis):
             return None

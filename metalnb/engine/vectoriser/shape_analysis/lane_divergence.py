@@ -41,7 +41,7 @@ class LaneDivergence:
         if label in self.branches:
             return False
         self.branches.add(label)
-        self._spread([(label, target) for target in self._flow.successors[label]], self._flow.inner[label])
+        self._spread([(label, target) for target in self._flow.successors[label]], self._flow.loop_of[label])
         return True
 
     def _spread(self, edges: Iterable[tuple[str, str]], level: str | None) -> None:

@@ -30,7 +30,7 @@ class LaneFlow(ControlFlow):
         self.after: dict[str, list[str]] = {header: [] for header in self.loops}
         for label in self.order[1:]:
             left = None
-            for header in self.around(self.idom[label]):
+            for header in self.enclosing_loops(self.idom[label]):
                 if self.inside_loop(header, label):
                     break
                 left = header
@@ -43,7 +43,7 @@ class LaneFlow(ControlFlow):
 
     def outer(self, label: str) -> str | None:
         """Return the innermost loop around a block; for a header, the loop around its own loop."""
-        return self.loops[label].parent if label in self.loops else self.inner[label]
+        return self.loops[label].parent if label in self.loops else self.loop_of[label]
 
     def entering(self, label: str) -> list[str]:
         """Return the predecessors that are not latches."""
@@ -68,7 +68,7 @@ class LaneFlow(ControlFlow):
         a = label
         while a != self.entry:
             a = self.idom[a]
-            if self.inner[a] == level and after.dominates(label, a):
+            if self.loop_of[a] == level and after.dominates(label, a):
                 return a
             if a == level:
                 break

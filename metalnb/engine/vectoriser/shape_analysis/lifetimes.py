@@ -32,14 +32,14 @@ def alive_across_barriers(analysis: LaneShapes) -> frozenset[str]:
             at[id(made)] = (rank[label], i)
             if made.word == "metalnb_barrier":
                 barriers.append((rank[label], i))
-                waiting_loops.update(flow.around(label))
+                waiting_loops.update(flow.enclosing_loops(label))
     if not barriers:
         return frozenset()
 
     def crosses(made: IRInstruction, use: IRInstruction, where: str) -> bool:
-        if not flow.inside_loop(flow.inner[made.block], where):
+        if not flow.inside_loop(flow.loop_of[made.block], where):
             return False
-        if any(h in waiting_loops and made.block not in flow.loops[h].body for h in flow.around(where)):
+        if any(h in waiting_loops and made.block not in flow.loops[h].body for h in flow.enclosing_loops(where)):
             return True
         last = (rank[where], _LAST) if use.opcode == "phi" else at[id(use)]
         return any(at[id(made)] < barrier < last for barrier in barriers)
@@ -58,7 +58,7 @@ def _constants(analysis: LaneShapes) -> set[str]:
     found: set[str] = set()
     for label in analysis.flow.order:  # a definition precedes its uses
         for made in analysis.flow.function.blocks[label]:
-            computed = made.opcode in _COMPUTED_ANEW and found.issuperset(made.names)
+            computed = made.opcode in _COMPUTED_ANEW and found.issuperset(made.used_names)
             if made.result and (computed or made.word == "metalnb_lane"):
                 found.add(made.result)
     return found

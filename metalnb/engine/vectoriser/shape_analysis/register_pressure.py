@@ -41,7 +41,7 @@ def live_bits(analysis: LaneShapes, *, masks: bool) -> int:
                     bits -= sizes[made.result]
                 if made.opcode == "phi":
                     continue
-                for name in made.names:
+                for name in made.used_names:
                     if name in sizes and name not in live:
                         live.add(name)
                         bits += sizes[name]

@@ -82,7 +82,7 @@ class LaneShapes:
         shape = self._shapes.get(text)
         if shape is None or shape.stride is None:
             return shape
-        for header in self.flow.around(definition.block):
+        for header in self.flow.enclosing_loops(definition.block):
             if label in self.flow.loops[header].body:
                 break
             if header in self.divergence.loops or shape.guards:
@@ -96,7 +96,7 @@ class LaneShapes:
 
     def leave_together(self, source: str, target: str) -> bool:
         """Return whether the path between two blocks leaves no divergent loop."""
-        for header in self.flow.around(source):
+        for header in self.flow.enclosing_loops(source):
             if target in self.flow.loops[header].body:
                 break
             if header in self.divergence.loops:

@@ -24,7 +24,7 @@ def atomic(body: FunctionBody, made: IRInstruction) -> None:
     shape = body.shape(pointer.text)
     uniform = shape.uniform and not shape.guards
     if made.opcode == "load" and uniform:
-        body.define_scalar(made, body.emitter.op(made.renamed(body.names(made))))
+        body.define_scalar(made, body.emitter.op(made.renamed_text(body.names(made))))
         return
     word = _WORDS.get(made.word, made.word)
     if made.opcode == "atomicrmw" and uniform and not used and word in REDUCTIONS and made.type.kind == "integer":

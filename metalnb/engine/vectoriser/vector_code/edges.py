@@ -46,7 +46,7 @@ class Edge:
         self._condition, self._known_mask = condition, mask
         loops = self._flow.loops
         self._back = target in loops and source in loops[target].body
-        self._leaves = not self._back and self._flow.inner[source] != self._flow.outer(target)
+        self._leaves = not self._back and self._flow.loop_of[source] != self._flow.outer(target)
         self._together = bool(condition) and not self._back and self._body.analysis.arrive_together(source, target)
 
     @property
@@ -109,7 +109,7 @@ class Edge:
         emitter = self._body.emitter
         slot = self._variables.going_on[self._target]
         # Lanes may take an edge out of an inner loop at different times.
-        several = len(self._flow.loops[self._target].latches) > 1 or self._flow.inner[self._source] != self._target
+        several = len(self._flow.loops[self._target].latches) > 1 or self._flow.loop_of[self._source] != self._target
         if self._target in self._body.analysis.divergence.loops:
             lanes = self._mask
             if several:
@@ -148,7 +148,7 @@ class Edge:
 
     def _is_alone(self) -> bool:
         """Return whether a phi's previous value is dead here, so that a plain store replaces a blend."""
-        level = self._flow.inner[self._source]
+        level = self._flow.loop_of[self._source]
         if self._back:
             return len(self._flow.loops[self._target].latches) == 1 and level == self._target
         return level == self._flow.outer(self._target) and len(self._flow.entering(self._target)) == 1

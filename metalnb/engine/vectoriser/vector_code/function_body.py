@@ -139,7 +139,7 @@ class FunctionBody:
             return None
         if text in self.outside:
             definition = self.analysis.definitions[text]
-            header = self.analysis.flow.inner[definition.block]
+            header = self.analysis.flow.loop_of[definition.block]
             if header is not None and not self.analysis.flow.inside_loop(header, self.current):
                 return self._from_loop(text, found)
         return found
@@ -251,7 +251,7 @@ class FunctionBody:
 
     def names(self, made: IRInstruction) -> dict[str, str]:
         """Return the scalars of an instruction's operands."""
-        return {name: self.scalar(name) for name in made.names if name in self.values}
+        return {name: self.scalar(name) for name in made.used_names if name in self.values}
 
     def guard(self, text: str) -> str:
         """Return the condition under which a value's scalar determines all lanes' values, or an empty string."""

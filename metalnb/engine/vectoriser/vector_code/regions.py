@@ -70,7 +70,7 @@ class Regions:
             if self._equivalent[label] is not None:
                 continue
             if (
-                len(entering) == 1 and flow.inner[entering[0]] == flow.outer(label)
+                len(entering) == 1 and flow.loop_of[entering[0]] == flow.outer(label)
                 and flow.idom[label] == entering[0] and not analysis.branches(entering[0])
             ):  # fmt: skip
                 self._behind[label] = entering[0]
@@ -81,7 +81,7 @@ class Regions:
                 self._kept.phis[made.result] = self._variables(made, analysis.of(made.result))
         for name, uses in analysis.uses.items():
             definition = analysis.definitions[name]
-            header = flow.inner[definition.block]
+            header = flow.loop_of[definition.block]
             outside = [at for _, at in uses if header is not None and not flow.inside_loop(header, at)]
             if outside:
                 wanted = {analysis.at(name, at).varying for at in outside}
@@ -146,7 +146,7 @@ class Regions:
             return
         for name, kept in body.outside.items():
             made = body.analysis.definitions[name]
-            if flow.inner[made.block] != header:
+            if flow.loop_of[made.block] != header:
                 continue
             for kind, slot in zip(body.scalars(made.type), kept.parts, strict=False):
                 lanes = body.emitter.lanes(kind)
@@ -238,7 +238,7 @@ class Regions:
         for made in block:
             if self._visit and made.opcode != "phi":
                 self._visit(body, made)
-            if made.opcode != "phi" and not made.ends:
+            if made.opcode != "phi" and not made.is_terminator:
                 self._write(body, made)
             if made.result in body.outside:
                 self._keep(made)

@@ -47,7 +47,9 @@ def call(body: FunctionBody, made: IRInstruction) -> None:
         _own(body, made)
     elif made.result and body.analysis.of(made.result).uniform:
         library = name == "llvm.fma.f32" and not body.target.fuses
-        body.define_scalar(made, _fused(body, made) if library else body.emitter.op(made.renamed(body.names(made))))
+        body.define_scalar(
+            made, _fused(body, made) if library else body.emitter.op(made.renamed_text(body.names(made)))
+        )  # fmt: skip
     elif name.startswith("llvm."):
         _intrinsic(body, made)
     else:
@@ -109,13 +111,13 @@ def _elementwise(body: FunctionBody, made: IRInstruction, base: str, also: int =
     emitter, kind = body.emitter, made.type.element
     if in_float(body, base, kind):
         given = [body.parts(operand.text, operand.type) for operand in made.operands]
-        parts = [half_function(body, base, one, made.prefix) for one in zip(*given, strict=True)]
+        parts = [half_function(body, base, one, made.flag_prefix) for one in zip(*given, strict=True)]
         body.define(made, parts)
         return
     if base == "fma" and kind == _FLOAT:
         given = [body.parts(operand.text, operand.type) for operand in made.operands]
         body.define(made, [
-            multiply_add(emitter, body.target, x, y, z, made.prefix) for x, y, z in zip(*given, strict=True)
+            multiply_add(emitter, body.target, x, y, z, made.flag_prefix) for x, y, z in zip(*given, strict=True)
         ])  # fmt: skip
         return
     name = f"llvm.{base}.v{body.width}{mangled(str(kind))}"
@@ -131,7 +133,7 @@ def _elementwise(body: FunctionBody, made: IRInstruction, base: str, also: int =
             lanes = emitter.lanes(operand.type.element)
             columns.append((lanes, lanes, body.parts(operand.text, operand.type)))
     callee = emitter.declare(name, emitter.lanes(kind), *(declared for declared, _, _ in columns))
-    flags = made.prefix
+    flags = made.flag_prefix
     body.define(made, [
         emitter.op(f"call {flags}{emitter.lanes(kind)} {callee}({', '.join(f'{k} {c[i]}' for _, k, c in columns)})")
         for i in range(count)
@@ -181,12 +183,12 @@ def _folded(body: FunctionBody, made: IRInstruction) -> None:
     total = parts[0]
     for part in parts[1:]:
         if word in _FOLDS:
-            total = emitter.op(f"{_FOLDS[word]} {made.prefix}{lanes} {total}, {part}")
+            total = emitter.op(f"{_FOLDS[word]} {made.flag_prefix}{lanes} {total}, {part}")
         elif in_float(body, _CALLED[word], made.type):
-            total = half_function(body, _CALLED[word], (total, part), made.prefix)
+            total = half_function(body, _CALLED[word], (total, part), made.flag_prefix)
         else:
             name = f"llvm.{_CALLED[word]}.v{body.width}{mangled(kind)}"
-            total = emitter.call(name, lanes, (lanes, total), (lanes, part), flags=made.prefix)
+            total = emitter.call(name, lanes, (lanes, total), (lanes, part), flags=made.flag_prefix)
     body.define(made, [total])
 
 

@@ -18,7 +18,7 @@ def divided(body: FunctionBody, made: IRInstruction, kind: str, a: str, b: str) 
     emitter = body.emitter
     op, lanes = emitter.op, emitter.lanes(kind)
     if b.startswith("splat"):
-        return op(f"{made.opcode} {made.prefix}{lanes} {a}, {b}")
+        return op(f"{made.opcode} {made.flag_prefix}{lanes} {a}, {b}")
     uniform, wide = body.shape(made.operands[1].text).uniform, int(kind[1:]) > 32
     if wide or not uniform:
         b = op(f"select {emitter.mask} {body.mask}, {lanes} {b}, {lanes} splat ({kind} 1)")
@@ -62,6 +62,6 @@ def divided_by_roots(body: FunctionBody, made: IRInstruction, numerators: list[s
     for numerator, x in zip(numerators, body.parts(root.operands[0].text, root.type), strict=True):
         found = reciprocal_root(emitter, body.target, x)
         if numerator != "splat (float 1.000000e+00)":
-            found = emitter.op(f"fmul {made.prefix}{lanes} {numerator}, {found}")
+            found = emitter.op(f"fmul {made.flag_prefix}{lanes} {numerator}, {found}")
         made_of.append(found)
     return made_of

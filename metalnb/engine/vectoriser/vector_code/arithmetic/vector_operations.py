@@ -27,7 +27,7 @@ def operate(body: FunctionBody, made: IRInstruction) -> None:
     elif made.opcode == "getelementptr":
         address(body, made)
     elif shape.uniform and not any(body.shape(o.text).stride for o in made.operands):
-        body.define_scalar(made, body.emitter.op(made.renamed(body.names(made))))
+        body.define_scalar(made, body.emitter.op(made.renamed_text(body.names(made))))
     else:
         _strided(body, made)
 
@@ -54,7 +54,7 @@ def _strided(body: FunctionBody, made: IRInstruction) -> None:
 
 def _unflagged(body: FunctionBody, made: IRInstruction) -> str:
     """Return a scalar instruction without the flags that could produce poison."""
-    text = made.renamed(body.names(made))
+    text = made.renamed_text(body.names(made))
     if made.opcode == "or" and "disjoint" in made.flags:
         text = "add" + text[2:]
     for flag in made.flags:
@@ -124,14 +124,14 @@ def _binary(body: FunctionBody, made: IRInstruction) -> None:
         body.define(made, found)
         return
     lanes, op = body.emitter.lanes(kind), body.emitter.op
-    body.define(made, [op(f"{made.opcode} {made.prefix}{lanes} {a}, {b}") for a, b in zip(*columns, strict=True)])
+    body.define(made, [op(f"{made.opcode} {made.flag_prefix}{lanes} {a}, {b}") for a, b in zip(*columns, strict=True)])
 
 
 def _unary(body: FunctionBody, made: IRInstruction) -> None:
     given = made.operands[0]
     kinds = body.scalars(made.type)
     body.define(made, [
-        body.emitter.op(f"{made.opcode} {made.prefix}{body.emitter.lanes(k)} {a}")
+        body.emitter.op(f"{made.opcode} {made.flag_prefix}{body.emitter.lanes(k)} {a}")
         for k, a in zip(kinds, body.parts(given.text, given.type), strict=True)
     ])  # fmt: skip
 
@@ -141,8 +141,9 @@ def _compare(body: FunctionBody, made: IRInstruction) -> None:
     lanes = body.emitter.lanes(kind.element)
     a, b = (body.parts(o.text, kind) for o in made.operands)
     body.define(made, [
-        body.emitter.op(f"{made.opcode} {made.prefix}{made.word} {lanes} {x}, {y}") for x, y in zip(a, b, strict=True)
-    ])  # fmt: skip
+        body.emitter.op(f"{made.opcode} {made.flag_prefix}{made.word} {lanes} {x}, {y}")
+        for x, y in zip(a, b, strict=True)
+    ])
 
 
 def _cast(body: FunctionBody, made: IRInstruction) -> None:
@@ -153,7 +154,7 @@ def _cast(body: FunctionBody, made: IRInstruction) -> None:
         body.define(made, recast(body, source, old, new, made))
         return
     body.define(made, [
-        emitter.op(f"{made.opcode} {made.prefix}{emitter.lanes(old)} {a} to {emitter.lanes(new)}") for a in source
+        emitter.op(f"{made.opcode} {made.flag_prefix}{emitter.lanes(old)} {a} to {emitter.lanes(new)}") for a in source
     ])  # fmt: skip
 
 
@@ -221,7 +222,7 @@ def _select(body: FunctionBody, made: IRInstruction) -> None:
     else:
         chosen = [(emitter.mask, body.vector(condition.text, condition.type))] * len(kinds)
     body.define(made, [
-        emitter.op(f"select {made.prefix}{kind} {c}, {emitter.lanes(k)} {x}, {emitter.lanes(k)} {y}")
+        emitter.op(f"select {made.flag_prefix}{kind} {c}, {emitter.lanes(k)} {x}, {emitter.lanes(k)} {y}")
         for (kind, c), (k, x, y) in zip(chosen, columns, strict=True)
     ])  # fmt: skip
 

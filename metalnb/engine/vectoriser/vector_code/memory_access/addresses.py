@@ -32,7 +32,7 @@ def _scalar(body: FunctionBody, made: IRInstruction, scale: int) -> str:
     op = body.emitter.op
     base = body.scalar(made.operands[0].text)
     if scale == 1:
-        text = made.renamed(body.names(made))
+        text = made.renamed_text(body.names(made))
         for flag in made.flags:
             text = text.replace(f" {flag} ", " ", 1)
         return op(text)
@@ -83,7 +83,7 @@ def _indexed(body: FunctionBody, made: IRInstruction, which: int, size: int, off
         base = op(f"getelementptr i8, ptr {base}, i64 {offset}")
     definition = body.analysis.definitions.get(operand.text)
     narrow = definition is not None and definition.opcode == "zext" and definition.operands[0].type.text == "i32"
-    if narrow and definition is not None and body.analysis.flow.inner[definition.block] == _loop_here(body):
+    if narrow and definition is not None and body.analysis.flow.loop_of[definition.block] == _loop_here(body):
         index = body.vector(definition.operands[0].text, definition.operands[0].type)
         index = op(f"xor {lanes('i32')} {index}, splat (i32 -2147483648)")
         base = op(f"getelementptr i8, ptr {base}, i64 {size << 31}")
@@ -96,4 +96,4 @@ def _indexed(body: FunctionBody, made: IRInstruction, which: int, size: int, off
 
 
 def _loop_here(body: FunctionBody) -> str | None:
-    return body.analysis.flow.inner[body.current]
+    return body.analysis.flow.loop_of[body.current]

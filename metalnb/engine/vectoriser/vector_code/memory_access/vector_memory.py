@@ -90,7 +90,7 @@ class _Access:
 def load(body: FunctionBody, made: IRInstruction) -> None:
     """Write a load that is not atomic."""
     if body.analysis.of(made.result).uniform:
-        body.define_scalar(made, body.emitter.op(made.renamed(body.names(made))))
+        body.define_scalar(made, body.emitter.op(made.renamed_text(body.names(made))))
         return
     access = _Access(body, made, made.type)
     rows = row_addresses(body, access.pointer.text, access.pointer.type, access.strides_of_rows)
@@ -165,7 +165,7 @@ def store(body: FunctionBody, made: IRInstruction) -> None:
     value, pointer = made.operands
     target = body.shape(pointer.text)
     if target.uniform and not target.guards and body.shape(value.text).uniform:
-        body.emitter.do(made.renamed(body.names(made)))
+        body.emitter.do(made.renamed_text(body.names(made)))
         return
     access = _Access(body, made, value.type)
     parts = body.parts(value.text, value.type)
