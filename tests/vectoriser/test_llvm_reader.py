@@ -126,6 +126,6 @@ f:
 }
 """
     flow = LaneFlow(read(text).functions["metalnb_thread"])
-    assert {label: flow.equivalent(label) for label in ("%b", "%c", "%e", "%f")} == {
+    assert {label: flow.equivalent_dominator(label) for label in ("%b", "%c", "%e", "%f")} == {
         "%b": "%a", "%c": None, "%e": "%a", "%f": "%2",
     }  # fmt: skip

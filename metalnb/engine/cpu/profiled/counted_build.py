@@ -18,7 +18,7 @@ from ...llvm.llvm_types import UnreadText
 from ...unit import Unit
 from ...vectoriser.not_vectorised import NotVectorised
 from ...vectoriser.simd_forms import SimdForm, form_for
-from ...vectoriser.vectorise import ENTRY, variables_of, waits
+from ...vectoriser.vectorise import ENTRY, has_barriers, variable_layout
 from .. import toolchain
 from ..lanes import vector_build
 from ..lanes.vector_binary import VectorBinary, opened
@@ -120,7 +120,7 @@ def _of(asked: _Asked) -> CountedBuild:
     function = module.functions[ENTRY]
     operations = operations_of(function, places)
     work = {label: sum(o.total for o in lines.values()) for label, lines in operations.items()}
-    code = CountingCode(function, work, waits=waits(module))
+    code = CountingCode(function, work, waits=has_barriers(module))
     made = vector_build.vectorised(module, asked.form, visit=code)
     _with_private(operations, code, places)
     text = f"{made.text}\n{code.globals}"
@@ -158,4 +158,4 @@ def _with_private(operations: dict[str, dict[int, Operations]], code: CountingCo
 
 
 def _variables(module: IRModule) -> tuple[tuple[int, int, int], ...]:
-    return tuple(variables_of(module))
+    return tuple(variable_layout(module))
