@@ -22,7 +22,7 @@ from metalnb.engine import engine_choice as engines
 from metalnb.engine.cpu import ir_build, toolchain
 from metalnb.engine.cpu.cpu_checks import thread_checks
 from metalnb.engine.cpu.lanes import vector_build
-from metalnb.engine.cpu.lanes.vector_binary import opened
+from metalnb.engine.cpu.lanes.vector_binary import open_vector_binary
 from metalnb.engine.cpu.thread_form import thread_build
 from metalnb.engine.unit import Unit
 from metalnb.engine.vectoriser.not_vectorised import NotVectorised
@@ -83,9 +83,9 @@ def vector_code(unit: Unit) -> None:
     if unit.math == "scalar":
         message = "its threadgroups are single threads"
         raise NotVectorised(message)
-    binary = opened(unit)
+    binary = open_vector_binary(unit)
     binary.write()
-    binary.code(binary.first, *_DISPATCH)
+    binary.code_for(binary.initial_module, *_DISPATCH)
 
 
 def a_thread_at_a_time(unit: Unit) -> None:

@@ -81,8 +81,8 @@ class Dispatch(NamedTuple):
             ticket = self._start()
         else:
             ticket = self.kernel.engine.launch(self.binary, self.arguments, self.grid, self.threadgroup)
-        if self.made and hasattr(ticket, "made"):  # the ticket of an engine that checks accesses
-            ticket.made = self.made
+        if self.made and hasattr(ticket, "allocated_outputs"):  # the ticket of an engine that checks accesses
+            ticket.allocated_outputs = self.made
         return ticket
 
     def _start(self) -> Ticket:

@@ -88,7 +88,7 @@ def output_of(kernel: Kernel, given: Mapping[str, Any]) -> np.dtype[Any]:
     Raises
     ------
     ArgumentError
-        If it leaves out none or several, as a Dask block is one array.
+        If the call leaves out no buffer, or several: a Dask block is one array.
     """
     left_out = [p for p in _present(kernel) if p.name not in given and p.writable]
     if len(left_out) != 1:

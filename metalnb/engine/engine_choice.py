@@ -138,7 +138,7 @@ def use(name: str | None) -> Engine:
     Raises
     ------
     EngineUnavailable
-        If it cannot run here, or has no such device; the choice then stays the same.
+        If the engine cannot run here, or has no such device; the choice then stays the same.
     """
     if name is None:
         _chosen.clear()

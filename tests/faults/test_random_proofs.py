@@ -22,7 +22,7 @@ import metalnb as mnb
 from metalnb.engine.cpu.lanes.lane_entry import LaneEntry
 from metalnb.engine.cpu.lanes.vector_build import thread_text
 from metalnb.engine.llvm.instructions import IRInstruction, IRModule
-from metalnb.engine.llvm.llvm_reader import read
+from metalnb.engine.llvm.llvm_reader import read_module
 from metalnb.engine.robust.kernel_analysis import Analysis, Proof
 from metalnb.engine.robust.launch_facts import LaunchFacts
 from metalnb.engine.robust.proofs import ranges as ranges_module
@@ -168,7 +168,7 @@ def check(seed: str, kind: str) -> int:
     """Check one kernel in several launches; return how many values were compared with their ranges."""
     rng, checked = random.Random(f"{seed} {kind}"), 0
     text = _text(rng, kind)
-    module = read(thread_text(mnb.compile(text, engine="cpu").f.unit))
+    module = read_module(thread_text(mnb.compile(text, engine="cpu").f.unit))
     for _ in range(6):
         grid, group = rng.choice((((64, 1, 1), (32, 1, 1)), ((100, 1, 1), (32, 1, 1)), ((1, 1, 1), (1, 1, 1)),
                                   ((16, 6, 2), (8, 4, 1)), ((128, 1, 1), (32, 1, 1))))  # fmt: skip

@@ -13,7 +13,7 @@ from test_robust_proofs import HEAD, PROVEN, WRONG
 import metalnb as mnb
 from metalnb.engine.cpu.lanes.lane_entry import LaneEntry
 from metalnb.engine.cpu.lanes.vector_build import thread_text
-from metalnb.engine.llvm.llvm_reader import read
+from metalnb.engine.llvm.llvm_reader import read_module
 from metalnb.engine.robust.kernel_analysis import Analysis
 from metalnb.engine.robust.launch_facts import LaunchFacts
 from metalnb.engine.robust.proofs.intervals import Interval
@@ -45,7 +45,7 @@ def analysis(text: str) -> Analysis:
         kernel = mnb.compile(text, engine="cpu").f
     except mnb.EngineUnavailable as error:
         pytest.skip(str(error))
-    module = read(thread_text(kernel.unit))
+    module = read_module(thread_text(kernel.unit))
     return Analysis(module, LaneEntry(module))
 
 

@@ -30,7 +30,7 @@ from metalnb.engine.clang.entry_point import ENTRY
 from metalnb.engine.cuda.launch_record import LaunchRecord, launches
 from metalnb.engine.cuda.padded_tables import tables_of_three
 from metalnb.engine.cuda.ptx import bounded, cannot_tell, ptx
-from metalnb.engine.llvm.llvm_types import UnreadText
+from metalnb.engine.llvm.llvm_types import UnsupportedIR
 from metalnb.engine.unit import Unit
 from metalnb.library_kernels import table
 from metalnb.library_kernels.launching.programs import instantiated, with_macros
@@ -426,7 +426,7 @@ define void @f() {
     "<3 x i8> bitcast (i24 7 to <3 x i8>)", "<3 x i64> splat (i64 ptrtoint (ptr @t to i64))",
 ])  # fmt: skip
 def test_a_table_that_is_not_made_of_numbers_is_refused(table: str) -> None:
-    with pytest.raises(UnreadText, match="a constant"):
+    with pytest.raises(UnsupportedIR, match="a constant"):
         tables_of_three(f"@t = constant {table}, align 8")
 
 

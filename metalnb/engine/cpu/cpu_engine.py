@@ -25,9 +25,9 @@ from ..vectoriser.not_vectorised import NotVectorised
 from . import toolchain
 from .cpu_checks.checked_dispatch import CheckedDispatch
 from .cpu_checks.checked_ticket import CheckedTicket
-from .cpu_checks.interruptible_runs import BackgroundRun, in_order
+from .cpu_checks.interruptible_runs import BackgroundRun, run_in_order
 from .entry_texts import fiber_text
-from .lanes.vector_binary import VectorBinary, VectorCode, opened
+from .lanes.vector_binary import VectorBinary, VectorCode, open_vector_binary
 
 if TYPE_CHECKING:
     from ..robust.rewriting.checks import CheckedModule
@@ -47,7 +47,7 @@ def open_engine(device: int = 0) -> CpuEngine:
     if device:
         refuse_device("cpu", device, 1)
     toolchain.target_triple()
-    driver.clang()
+    driver.clang_command()
     return CpuEngine()
 
 
@@ -87,8 +87,8 @@ class CpuEngine(Observable, SharedMemory):
         """Compile one kernel: for vector registers if possible, else a thread at a time."""
         if unit.math != "scalar":
             try:
-                binary = opened(unit)
-                binary.write()
+                binary = open_vector_binary(unit)
+                binary.vectorise_first()
                 return binary
             except NotVectorised as reason:
                 return self.thread_at_a_time(unit, str(reason))
@@ -96,9 +96,9 @@ class CpuEngine(Observable, SharedMemory):
 
     def thread_at_a_time(self, unit: Unit, reason: str = "") -> ThreadBinary:
         """Compile one kernel as a loop over threads, or as fibers if its threads converge or are checked."""
-        from .thread_form.thread_binary import thread_binary
+        from .thread_form.thread_binary import compile_thread_binary
 
-        return thread_binary(unit, reason)
+        return compile_thread_binary(unit, reason)
 
     def address(self, memory: Any) -> int:
         """Return where a view of memory starts."""
@@ -139,11 +139,11 @@ class CpuEngine(Observable, SharedMemory):
     ) -> EndedTicket | CheckedTicket:  # fmt: skip
         try:
             made = binary.module_for(arguments, grid, threadgroup)
-            code = binary.code(made, grid, threadgroup)
+            code = binary.code_for(made, grid, threadgroup)
         except NotVectorised as reason:
-            if binary.instead is None:
-                binary.instead = self.thread_at_a_time(binary.unit, str(reason))
-            return self.start(binary.instead, arguments, grid, threadgroup)
+            if binary.fallback is None:
+                binary.fallback = self.thread_at_a_time(binary.unit, str(reason))
+            return self.start(binary.fallback, arguments, grid, threadgroup)
         run = functools.partial(_run_lanes, binary, code)
         return _started(binary, made, run, (arguments, grid, threadgroup), code.storage_bytes)
 
@@ -151,7 +151,7 @@ class CpuEngine(Observable, SharedMemory):
         self, binary: ThreadBinary, arguments: Sequence[Any], grid: Grid, threadgroup: Grid,
     ) -> EndedTicket | CheckedTicket:  # fmt: skip
         made = binary.module_for(arguments, grid, threadgroup)
-        code = binary.code(made)
+        code = binary.code_for(made)
         run = functools.partial(_run_threads, binary, code)
         return _started(binary, made, run, (arguments, grid, threadgroup), code.storage_bytes)
 
@@ -166,7 +166,7 @@ def _started(
     """Run a dispatch in its compiled form."""
     if binary.checks is None or made is None or not made.checks:
         words, elapsed = dispatch(*launch, static), Stopwatch()
-        in_order(run, words, elapsed)
+        run_in_order(run, words, elapsed)
         return EndedTicket(elapsed)
     return _checked(run, launch, static, CheckedDispatch(binary.unit, binary.checks.analysis, made, launch, _address))
 
@@ -177,7 +177,7 @@ def _checked(run: _Run, launch: _Launch, static: int, dispatched: CheckedDispatc
     extended = *arguments, dispatched.limits, dispatched.memory
     words, elapsed = dispatch(extended, grid, threadgroup, static), Stopwatch()
     if not dispatched.stoppable:
-        in_order(run, words, elapsed)
+        run_in_order(run, words, elapsed)
         return CheckedTicket(elapsed, dispatched, None)
     begun = BackgroundRun(lambda: run(words, elapsed), dispatched, arguments, current_limit())
     return CheckedTicket(elapsed, dispatched, begun)
@@ -211,10 +211,10 @@ def _run_lanes(binary: VectorBinary, code: VectorCode, words: bytes, elapsed: St
     ------
     KernelFault
     """
-    took = toolchain.pool().metalnb_run(code.run, words, binary.region)
-    if not took or code.full.value:
+    took = toolchain.pool().metalnb_run(code.run, words, binary.needs_region)
+    if not took or code.out_of_memory.value:
         elapsed.stop(failed=True)
-        code.full.value = 0
+        code.out_of_memory.value = 0
         message = f"{binary.unit.signature.name}: no memory for the values that its SIMD-groups keep across a barrier"
         raise KernelFault(message)
     elapsed.stop(took * 1e-9)

@@ -10,7 +10,7 @@ import numpy as np
 
 from metalnb.errors import CompileError
 
-from ..clang.driver import at_kernel
+from ..clang.driver import kernel_diagnostic
 from ..clang.entry_point import ENTRY
 from ..robust.rewriting.checks import CheckedModule
 from ..unit import Unit
@@ -111,7 +111,7 @@ class Assembler:
             status, module = api.cuModuleLoadDataEx(image.ctypes.data, len(options), names, wanted)
         if status:
             told = (api.cuGetErrorString(status)[1] or b"?").decode()
-            raise CompileError([at_kernel(unit, f"the GPU's assembler rejected its PTX: {told}")])
+            raise CompileError([kernel_diagnostic(unit, f"the GPU's assembler rejected its PTX: {told}")])
         handle = gpu.take(api.cuModuleGetFunction(module, ENTRY.encode()))
         most = gpu.take(
             api.cuFuncGetAttribute(api.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, handle)

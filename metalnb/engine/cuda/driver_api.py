@@ -22,7 +22,7 @@ def driver_api() -> Any:
     Raises
     ------
     EngineUnavailable
-        If it is not installed, or there is no driver or no GPU.
+        If the module is not installed, or there is no driver or no GPU.
     """
     if importlib.util.find_spec("cuda") is None or importlib.util.find_spec("cuda.bindings") is None:
         message = f"engine 'cuda' needs an NVIDIA GPU and the package cuda-bindings: {INSTALL}"

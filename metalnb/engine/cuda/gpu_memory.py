@@ -140,7 +140,7 @@ class GpuMemory:
         Raises
         ------
         ValueError
-            If it belongs to another GPU.
+            If the memory belongs to another GPU.
         """
         with self._gpu:
             where = self._gpu.holder(address) if nbytes else self._gpu.index

@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from ..llvm.constant_values import constants_of, memory_of
-from ..llvm.llvm_reader import read
+from ..llvm.constant_values import constant_bytes, read_constants
+from ..llvm.llvm_reader import read_module
 from ..llvm.llvm_types import IRType, MemoryLayout
 from ..unit import Unit
 
@@ -65,17 +65,17 @@ def tables_of_three(text: str) -> dict[str, bytes]:
     ValueError
         If one holds something other than numbers, such as an address.
     """
-    module = read(text, bodies=False)
+    module = read_module(text, bodies=False)
     layout = module.layout
     return {
-        re.sub(r"[.@]", "_$_", name.strip('"')): memory_of(kind, value, layout)
-        for name, kind, value in constants_of(module)
+        re.sub(r"[.@]", "_$_", name.strip('"')): constant_bytes(kind, value, layout)
+        for name, kind, value in read_constants(module)
         if _holds_three(kind, layout)
     }
 
 
 def _holds_three(kind: IRType, layout: MemoryLayout) -> bool:
-    kind = layout.resolved(kind)
+    kind = layout.resolve(kind)
     if kind.kind == "vector":
         return kind.count == 3
     return any(_holds_three(field, layout) for field in kind.fields)

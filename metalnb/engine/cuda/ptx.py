@@ -12,9 +12,9 @@ from pathlib import Path
 from metalnb.errors import CompileError, EngineUnavailable
 
 from ..clang import driver
-from ..clang.driver import Target, at_kernel
-from ..clang.entry_point import ENTRY, Head, written
-from ..clang.loop_exits import made_with_ways_back
+from ..clang.driver import Target, kernel_diagnostic
+from ..clang.entry_point import ENTRY, Head, entry_source
+from ..clang.loop_exits import compile_with_back_paths
 from ..unit import Unit
 from .driver_api import INSTALL
 from .padded_tables import padded
@@ -84,12 +84,12 @@ def source(unit: Unit, *, row: bool = False, cell: str = "") -> str:
     cell : str
         The cell's text, if it was changed.
     """
-    return written(unit, _head(row=row), cell)
+    return entry_source(unit, _head(row=row), cell)
 
 
 def checked_source(unit: Unit, cell: str) -> str:
     """Return the source for clang of a kernel that will be checked; its threadgroups can be launched either way."""
-    return written(unit, _CHECKED, cell)
+    return entry_source(unit, _CHECKED, cell)
 
 
 def ptx(unit: Unit, capability: int, *, row: bool = False) -> str:
@@ -110,11 +110,11 @@ def ptx(unit: Unit, capability: int, *, row: bool = False) -> str:
     def made(cell: str) -> str:
         def printed(*more: str) -> str:
             text = source(unit, row=row, cell=cell)
-            return driver.compiled(unit, text, target(capability), *ROUNDED, *more).decode()
+            return driver.compile_source(unit, text, target(capability), *ROUNDED, *more).decode()
 
         return finished(unit, printed(), lambda: printed("-emit-llvm"))
 
-    return made_with_ways_back(unit, made)
+    return compile_with_back_paths(unit, made)
 
 
 def finished(unit: Unit, text: str, llvm: Callable[[], str]) -> str:
@@ -135,7 +135,7 @@ def finished(unit: Unit, text: str, llvm: Callable[[], str]) -> str:
         text = padded(unit, text, llvm)
     except ValueError as error:
         message = f"a table at program scope holds vectors of three, which clang writes wrongly as PTX: {error}"
-        raise CompileError([at_kernel(unit, message, "declare it of packed_float3, or of float4")]) from None
+        raise CompileError([kernel_diagnostic(unit, message, "declare it of packed_float3, or of float4")]) from None
     return _declared(text, unit.signature.max_threads)
 
 

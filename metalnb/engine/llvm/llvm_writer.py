@@ -7,12 +7,12 @@ from collections.abc import Iterator
 
 from .instructions import IRFunction
 
-__all__ = ["with_function"]
+__all__ = ["replace_function"]
 
 _NUMBER = re.compile(r"%(\d+)\b")  # a value without a name
 
 
-def with_function(text: str, function: IRFunction, declarations: str = "", head: str = "") -> str:
+def replace_function(text: str, function: IRFunction, declarations: str = "", head: str = "") -> str:
     """Return a module's text with a new body for one of its functions.
 
     Parameters
@@ -37,5 +37,5 @@ def with_function(text: str, function: IRFunction, declarations: str = "", head:
 def _body(function: IRFunction) -> Iterator[str]:
     for label, block in function.blocks.items():
         yield f"{'v.' if label[1:].isdigit() else ''}{label[1:]}:"
-        for made in block:
-            yield f"  {f'{made.result} = ' if made.result else ''}{made.text}{made.metadata}"
+        for inst in block:
+            yield f"  {f'{inst.result} = ' if inst.result else ''}{inst.text}{inst.metadata}"

@@ -141,7 +141,7 @@ class MetalEngine(Observable, SharedMemory):
         Raises
         ------
         LaunchError
-            If it exceeds the device's limits, or arguments overlap in memory.
+            If the dispatch exceeds the device's limits, or arguments overlap in memory.
         """
         what, results = self._encoded(binary, arguments, grid, threadgroup)
         alone = bool(self.observers) or any(r.lent for r in results)

@@ -67,7 +67,7 @@ def _copy_size(count: Operand) -> int:
 
 def _access_size(kind: IRType, layout: MemoryLayout) -> int:
     """Return the bytes that a load or a store touches: twelve for a vector of three floats."""
-    kind = layout.resolved(kind)
+    kind = layout.resolve(kind)
     if kind.kind == "integer":
         return -(-kind.bits // 8)
     if kind.kind == "vector" and kind.element.kind != "pointer":

@@ -58,7 +58,7 @@ class Analysis:
     Raises
     ------
     ValueError
-        If it calls another function of the module, which the analysis would not cover.
+        If the entry point calls another function of the module, which the analysis would not cover.
     """
 
     def __init__(self, module: IRModule, entry: EntryPoint) -> None:

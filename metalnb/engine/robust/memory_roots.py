@@ -12,10 +12,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from ..llvm.constant_values import constants_of, memory_of
+from ..llvm.constant_values import constant_bytes, read_constants
 from ..llvm.control_flow import reverse_postorder
 from ..llvm.instructions import IRFunction, IRInstruction, IRModule
-from ..llvm.llvm_types import MemoryLayout, UnreadText, split_type
+from ..llvm.llvm_types import MemoryLayout, UnsupportedIR, split_type
 from .entry_protocol import EntryPoint, Root
 from .scalar_graph.operand_scalars import Scalar
 from .scalar_graph.ssa_values import ScalarGraph
@@ -123,9 +123,9 @@ class Roots:
     @functools.cached_property
     def _tables(self) -> dict[str, bytes]:
         tables = {}
-        for name, kind, text in constants_of(self._module):
-            with contextlib.suppress(UnreadText):
-                tables[f"@{name}"] = memory_of(kind, text, self.layout)
+        for name, kind, text in read_constants(self._module):
+            with contextlib.suppress(UnsupportedIR):
+                tables[f"@{name}"] = constant_bytes(kind, text, self.layout)
         return tables
 
     def table(self, name: str) -> bytes | None:
@@ -180,11 +180,11 @@ class Roots:
         for n, index in enumerate(pointer.operands[1:]):
             if kind is None:
                 break
-            if n and self.layout.resolved(kind).kind == "struct":
+            if n and self.layout.resolve(kind).kind == "struct":
                 offset, kind = self.layout.field(kind, index.number)
                 fixed += offset
                 continue
-            kind = self.layout.resolved(kind).element if n else kind
+            kind = self.layout.resolve(kind).element if n else kind
             size = self.layout.size(kind)
             if index.is_constant:
                 fixed += index.number * size
@@ -207,5 +207,5 @@ def _global_size(module: IRModule, name: str, layout: MemoryLayout) -> int | Non
     _, found, defined = words.partition("global ")
     try:
         return layout.size(split_type(defined)[0]) if found else None
-    except UnreadText:
+    except UnsupportedIR:
         return None

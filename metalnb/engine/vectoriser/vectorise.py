@@ -99,7 +99,7 @@ def vectorise(
     Raises
     ------
     NotVectorised
-        With the reason.
+        If the kernel must run one thread at a time; the message has the reason.
     """
     function = module.functions[ENTRY]
     if len(module.functions) > 1:

@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 from metalnb.engine.llvm.instruction_syntax import read_instruction
 from metalnb.engine.llvm.instructions import NAME, IRFunction, IRInstruction
-from metalnb.engine.llvm.llvm_reader import read
+from metalnb.engine.llvm.llvm_reader import read_module
 from metalnb.engine.llvm.llvm_types import IRType
-from metalnb.engine.llvm.llvm_writer import with_function
+from metalnb.engine.llvm.llvm_writer import replace_function
 from metalnb.engine.vectoriser.vectorise import ENTRY
 
 __all__ = ["KINDS", "Edit", "edited", "entry", "pruned", "straightened"]
@@ -37,7 +37,7 @@ class Edit(NamedTuple):
 
 def entry(text: str) -> IRFunction:
     """Return the function of one thread."""
-    return read(text).functions[ENTRY]
+    return read_module(text).functions[ENTRY]
 
 
 # ---- Which edits there are.
@@ -192,7 +192,7 @@ def _with_body(text: str, function: IRFunction) -> str:
                 made_of.append(by_name[name])
     for label, block in function.blocks.items():
         function.blocks[label] = [made for made in block if _lasts(made) or made.result in used]
-    return with_function(text, function).replace("\n}\n\n", "\n}\n")
+    return replace_function(text, function).replace("\n}\n\n", "\n}\n")
 
 
 def _from_edges(made: IRInstruction, label: str, edges: Mapping[tuple[str, str], int]) -> IRInstruction:
@@ -229,7 +229,7 @@ def straightened(text: str) -> str:
 
 def pruned(text: str) -> str:
     """Return a text without the declarations, constants, attributes and metadata that its function does not need."""
-    module = read(text)
+    module = read_module(text)
     function = module.functions[ENTRY]
     body = "\n".join(f"{made.text}{made.metadata}" for made in function)
     needless = {line for name, line in (module.declarations | module.globals).items() if f"@{name}" not in body}

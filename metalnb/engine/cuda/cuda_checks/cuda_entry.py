@@ -40,7 +40,7 @@ class CudaEntry:
     Raises
     ------
     ValueError
-        If it reads or writes memory in a way that no check covers.
+        If the kernel reads or writes memory in a way that no check covers.
     """
 
     function = ENTRY

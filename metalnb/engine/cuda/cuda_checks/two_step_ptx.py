@@ -9,12 +9,12 @@ from metalnb import cache
 from metalnb.errors import CompileError
 
 from ...clang import driver
-from ...clang.driver import Refused
+from ...clang.driver import BackendError
 from ...clang.inlining import INLINE_ALL
-from ...clang.loop_exits import made_with_ways_back
-from ...llvm.llvm_reader import read
-from ...llvm.llvm_types import UnreadText
-from ...llvm.llvm_writer import with_function
+from ...clang.loop_exits import compile_with_back_paths
+from ...llvm.llvm_reader import read_module
+from ...llvm.llvm_types import UnsupportedIR
+from ...llvm.llvm_writer import replace_function
 from ...robust.check_choice import KernelChecks
 from ...robust.fault_messages import warn_unchecked
 from ...robust.kernel_analysis import Analysis
@@ -70,7 +70,7 @@ class CheckedPtx:
 
     def __init__(self, unit: Unit, capability: int, text: str) -> None:
         self._unit, self._capability, self._text = unit, capability, text
-        module = read(text)
+        module = read_module(text)
         entry = CudaEntry(module)
         analysis = Analysis(replace(module, functions={entry.function: module.functions[entry.function]}), entry)
         self.checks = KernelChecks(module, analysis, GpuTarget(entry))
@@ -83,7 +83,7 @@ class CheckedPtx:
         CompileError
         """
         function = made.module.functions[CudaEntry.function]
-        text = with_function(self._text, function, head=_PROMISES.sub("", function.head))
+        text = replace_function(self._text, function, head=_PROMISES.sub("", function.head))
         text = _DECLARED.sub(_defined, _PLACES.sub("", text))
         return finished(self._unit, _assembled(self._unit, text, self._capability), lambda: text)
 
@@ -96,12 +96,12 @@ def checked_ptx(unit: Unit, capability: int) -> CheckedPtx | None:
     CompileError
     """
     def made(cell: str) -> str:
-        return driver.compiled(unit, checked_source(unit, cell), target(capability), *ROUNDED, *_TIDY).decode()
+        return driver.compile_source(unit, checked_source(unit, cell), target(capability), *ROUNDED, *_TIDY).decode()
 
     try:
-        return CheckedPtx(unit, capability, made_with_ways_back(unit, made))
-    except (UnreadText, ValueError) as reason:
-        if isinstance(reason, CompileError) and not isinstance(reason, Refused):
+        return CheckedPtx(unit, capability, compile_with_back_paths(unit, made))
+    except (UnsupportedIR, ValueError) as reason:
+        if isinstance(reason, CompileError) and not isinstance(reason, BackendError):
             raise  # no other form of it compiles
         warn_unchecked(unit, reason)
         return None
@@ -122,10 +122,10 @@ def _assembled(unit: Unit, text: str, capability: int) -> str:
     def build() -> bytes:
         with cache.store().scratch() as folder:
             (folder / "in.ll").write_text(text, encoding="utf-8")
-            command = [*driver.clang(), "-Wno-everything", *flags, "-x", "ir", "-c", "in.ll", "-o", "out"]
-            failed, told = driver.run(command, folder, unit)
+            command = [*driver.clang_command(), "-Wno-everything", *flags, "-x", "ir", "-c", "in.ll", "-o", "out"]
+            failed, told = driver.run_clang(command, folder, unit)
             if failed:
-                raise Refused([driver.at_kernel(unit, f"clang cannot compile it: {told.strip()[-500:]}")])
+                raise BackendError([driver.kernel_diagnostic(unit, f"clang cannot compile it: {told.strip()[-500:]}")])
             return (folder / "out").read_bytes()
 
-    return cache.store().make(cache.digest(text, driver.version(), *flags), "ptx", build).decode()
+    return cache.store().make(cache.digest(text, driver.compiler_version(), *flags), "ptx", build).decode()

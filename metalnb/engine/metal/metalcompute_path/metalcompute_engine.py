@@ -110,9 +110,9 @@ class MetalcomputeEngine(Observable, SharedMemory):
         Raises
         ------
         CompileError
-            When Metal's compiler refuses the kernel.
+            If Metal's compiler refuses the kernel.
         LaunchError
-            If it cannot run in threadgroups of this size, or arguments overlap in memory.
+            If the kernel cannot run in threadgroups of this size, or arguments overlap in memory.
         """
         elapsed = Stopwatch()
         unit = binary.unit

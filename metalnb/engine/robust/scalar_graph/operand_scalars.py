@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 
 from ...llvm.instructions import IRInstruction, Operand
-from ...llvm.llvm_types import IRType, parts_of, split_type
+from ...llvm.llvm_types import IRType, split_list, split_type
 
 __all__ = ["BIT", "Operands", "Scalar"]
 
@@ -111,7 +111,7 @@ class Operands:
             scalar = Scalar("global", kind, word=text)
             scalar.name = self.pointers[scalar] = text
         elif found := _EXPRESSION.match(text):
-            scalar = self._expression(kind, parts_of(found[1]))
+            scalar = self._expression(kind, split_list(found[1]))
         else:
             number, bits = _number(text), kind.bits or 64
             if number is None:
@@ -147,7 +147,7 @@ def _component_texts(operand: Operand) -> list[str]:
     if text.startswith("splat ("):
         return [split_type(text[7:-1])[1]] * count
     if text.startswith("<"):
-        return [split_type(part)[1] for part in parts_of(text[1:-1])]
+        return [split_type(part)[1] for part in split_list(text[1:-1])]
     return [text] * count
 
 

@@ -271,7 +271,7 @@ def index_steps(inst: IRInstruction, layout: MemoryLayout) -> tuple[int, list[tu
         if i == 1:
             size = layout.size(kind)
         else:
-            whole = layout.resolved(kind)
+            whole = layout.resolve(kind)
             if whole.kind == "struct":
                 at, kind = layout.field(whole, int(operand.text))
                 offset += at

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from ...llvm.instructions import IRInstruction
-from ...llvm.llvm_types import IRType, parts_of, split_type
+from ...llvm.llvm_types import IRType, split_list, split_type
 from ..not_vectorised import NotVectorised
 from ..shape_analysis.lane_shapes import LaneShape
 from ..shape_analysis.shape_solver import LaneShapes
@@ -204,7 +204,7 @@ class FunctionBody:
 
     def _split_scalar(self, kind: IRType, scalar: str, at: Mark | None) -> list[str]:
         """Return the scalars of a uniform vector or aggregate."""
-        whole = self.analysis.layout.resolved(kind)
+        whole = self.analysis.layout.resolve(kind)
         op = self.emitter.op
         if whole.kind == "vector":
             return [op(f"extractelement {kind} {scalar}, i64 {i}", at) for i in range(whole.count)]
@@ -219,7 +219,7 @@ class FunctionBody:
 
     def _constant_scalars(self, kind: IRType, text: str) -> list[str]:
         """Return the scalars of a constant."""
-        whole = self.analysis.layout.resolved(kind)
+        whole = self.analysis.layout.resolve(kind)
         count = len(self.scalars(kind))
         if whole.kind not in {"vector", "array", "struct"}:
             return [text]
@@ -230,7 +230,7 @@ class FunctionBody:
         if text.startswith("splat ("):
             return [split_type(text[7:-1])[1]] * count
         scalars = []
-        for part in parts_of(text[2:-2] if whole.packed else text[1:-1]):
+        for part in split_list(text[2:-2] if whole.packed else text[1:-1]):
             element, constant = split_type(part)
             scalars += self._constant_scalars(element, constant)
         return scalars

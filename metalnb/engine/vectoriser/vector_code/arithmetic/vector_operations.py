@@ -284,7 +284,7 @@ def field_span(layout: MemoryLayout, kind: IRType, indices: tuple[int, ...]) -> 
     """Return a field's range among an aggregate's scalars: the first, and the number of them."""
     first = 0
     for index in indices:
-        whole = layout.resolved(kind)
+        whole = layout.resolve(kind)
         if whole.kind == "struct":
             first += sum(len(layout.scalars(f)) for f in whole.fields[:index])
             kind = whole.fields[index]
