@@ -32,11 +32,11 @@ __all__ = ["STEPS", "of_the_tree", "steps"]
 # The functions that make each step, in the modules that call them: the LLVM IR of one thread, the vectoriser, clang's
 # code from a text.
 STEPS = {
-    "first": ((vector_build, "thread_text"), (ir_build, "written"), (thread_build, "written"),
-              (thread_checks, "written"), (thread_checks, "assembled")),
-    "vectors": ((vector_build, "vectorised"),),
-    "second": ((vector_build, "object_of"), (ir_build, "assembled"), (thread_build, "assembled")),
-    "link": ((toolchain, "lane_library"), (toolchain, "kernel_library")),
+    "first": ((vector_build, "thread_text"), (ir_build, "write_ir"), (thread_build, "write_ir"),
+              (thread_checks, "write_ir"), (thread_checks, "compile_ir")),
+    "vectors": ((vector_build, "vectorise_form"),),
+    "second": ((vector_build, "compile_vectorised"), (ir_build, "compile_ir"), (thread_build, "compile_ir")),
+    "link": ((toolchain, "load_lane_library"), (toolchain, "load_kernel_library")),
 }  # fmt: skip
 _DISPATCH = (1024, 1, 1), (256, 1, 1)  # the grid and the threadgroup that a kernel is compiled for
 _MEDIAN, _LONG = 3.0, 60.0  # ms that the vectoriser may take: for most kernels, for one of 2,000 lines
@@ -84,7 +84,7 @@ def vector_code(unit: Unit) -> None:
         message = "its threadgroups are single threads"
         raise NotVectorised(message)
     binary = open_vector_binary(unit)
-    binary.write()
+    binary.vectorise_first()
     binary.code_for(binary.initial_module, *_DISPATCH)
 
 

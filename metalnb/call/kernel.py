@@ -156,7 +156,7 @@ class Kernel:
         self.program = program  # untyped, since `program` is above this module
         self.__name__ = self.__qualname__ = signature.name
         self.__doc__ = _docstring(signature)
-        present = tuple(p for p in signature.buffers if not unit.absent(p))
+        present = tuple(p for p in signature.buffers if not unit.is_absent(p))
         self._present = present
         self._places = tuple(signature.params.index(p) for p in present)
         self._simple = len(present) == len(signature.params)
@@ -380,7 +380,7 @@ class Kernel:
         return Card(
             self.signature, self.reflection, self.engine.name, caps.device, self.unit.math,
             constants={c.name: v for c, v in self.unit.constants.items()},
-            absent=frozenset(p.name for p in self.signature.params if self.unit.absent(p)),
+            absent=frozenset(p.name for p in self.signature.params if self.unit.is_absent(p)),
             threadgroup_bytes=self._declared_bytes(),
             threadgroup_limit=caps.threadgroup_memory,
             pointers=caps.pointers,

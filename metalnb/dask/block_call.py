@@ -58,7 +58,7 @@ def _contiguous(block: Any) -> Any:
 
 
 def _present(kernel: Kernel) -> list[Param]:
-    return [p for p in kernel.signature.buffers if not kernel.unit.absent(p)]
+    return [p for p in kernel.signature.buffers if not kernel.unit.is_absent(p)]
 
 
 def named_arguments(kernel: Kernel, args: tuple[Any, ...], named: Mapping[str, Any]) -> dict[str, Any]:

@@ -21,8 +21,8 @@ from gpu.test_ptx import assembler
 
 import metalnb as mnb
 from metalnb.engine.clang.entry_point import ENTRY
-from metalnb.engine.cuda.cuda_checks.two_step_ptx import CheckedPtx, checked_ptx
-from metalnb.engine.cuda.launch_record import LaunchRecord, launches
+from metalnb.engine.cuda.cuda_checks.two_step_ptx import CheckedPtx, compile_checked_ptx
+from metalnb.engine.cuda.launch_record import LaunchRecord, split_launches
 from metalnb.engine.robust.rewriting.checks import CheckedModule, Checks
 from metalnb.msl.rewrite.scan import scan
 
@@ -35,7 +35,7 @@ UNPROVEN = {"a search": {"reads"}}
 @functools.cache
 def built(text: str, name: str) -> CheckedPtx:
     try:
-        made = checked_ptx(mnb.compile(text, checked=True)[name].unit, 90)
+        made = compile_checked_ptx(mnb.compile(text, checked=True)[name].unit, 90)
     except mnb.EngineUnavailable as error:
         pytest.skip(str(error))
     assert made is not None
@@ -173,16 +173,16 @@ def test_a_kernel_with_a_mistake_is_an_error_alone() -> None:
     text = f"{HEAD}a[i] = b[i];\n}}"
     unit = replace(mnb.compile(text, checked=True)["f"].unit, cell=scan(text.replace("b[i]", "nowhere")))
     with pytest.raises(mnb.CompileError, match="undeclared identifier 'nowhere'"):
-        checked_ptx(unit, 90)
+        compile_checked_ptx(unit, 90)
 
 
 def test_a_checked_kernel_is_given_three_addresses_behind_its_launch() -> None:
     text = "kernel void k(device float* x, threadgroup float* t [[threadgroup(0)]]) {}"
     signature = mnb.compile(text).k.unit.signature
-    (one,) = launches((1, 1, 100), (1, 1, 100), cut=False)
+    (one,) = split_launches((1, 1, 100), (1, 1, 100), full_size=False)
     record = LaunchRecord(signature, checked=True)
     record.write(1, 3)
-    record.stand(one.place)
+    record.set_place(one.place)
     record.checks(5, 6, 7)
     assert len(record._pointers) == 6
     given = [bytes(record._bytes)[-24:]]

@@ -116,7 +116,7 @@ def compile_source(
     text : str
         See `metalnb.engine.clang.entry_point`.
     target : Target
-    *more : str
+    *options : str
         Further flags for clang.
     check : callable
         Receives clang's output; returns the reason why this file must not be used, or an empty string.
@@ -203,15 +203,15 @@ def _write_files(folder: Path, texts: Mapping[str, str]) -> None:
 
 def _header_flags(flags: tuple[str, ...]) -> tuple[str, ...]:
     """Drop the flags that do not affect headers, so that one precompiled header serves many code-generation options."""
-    kept: list[str] = []
+    header_flags: list[str] = []
     remaining = iter(flags)
     for flag in remaining:
         if flag in {"-mllvm", "-Xclang"}:  # the next is an option of the code generator or of the compiler
             option = next(remaining)
-            kept += [flag, option] if flag == "-Xclang" and option not in _CODE_FLAGS else []
+            header_flags += [flag, option] if flag == "-Xclang" and option not in _CODE_FLAGS else []
         elif flag not in _CODE_FLAGS:
-            kept.append(flag)
-    return tuple(kept)
+            header_flags.append(flag)
+    return tuple(header_flags)
 
 
 _CODE_FLAGS = frozenset({

@@ -203,13 +203,13 @@ def _lengths(functions: Mapping[str, _Function], noinline: frozenset[str]) -> di
 
 def _calls_outside(functions: Mapping[str, _Function], name: str) -> bool:
     """Return whether a function or its callees call outside the module."""
-    seen, worklist = {name}, [name]
+    visited, worklist = {name}, [name]
     while worklist:
         function = functions[worklist.pop()]
         if function.calls_outside:
             return True
-        new = (function.calls.keys() & functions.keys()) - seen
-        seen |= new
+        new = (function.calls.keys() & functions.keys()) - visited
+        visited |= new
         worklist += new
     return False
 

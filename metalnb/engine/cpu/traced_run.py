@@ -72,7 +72,7 @@ class MemoryAccess(NamedTuple):
 class Region(NamedTuple):
     """Watched memory: a parameter, by its number, or a threadgroup variable, with -1.
 
-    ``given``: the caller's argument; ``initial``: its bytes before the run, up to 64 KiB.
+    ``is_argument``: whether it is the caller's argument; ``initial``: its bytes before the run, up to 64 KiB.
     """
 
     parameter: int
@@ -159,7 +159,7 @@ def run_traced(
         library.metalnb_groups(dispatch(call_arguments, grid, threadgroup, static), worker, group, 1)
         full = ctypes.c_uint32()
         used = library.metalnb_recorded(ctypes.byref(full))
-        events = _read(log_bytes[:used].tobytes())
+        events = _read_log(log_bytes[:used].tobytes())
     return TracedRun(events, regions, bool(full.value))
 
 
@@ -175,9 +175,9 @@ def _load(code: bytes, text: str) -> ctypes.CDLL:
 
 
 def _library(unit: Unit, text: str) -> ctypes.CDLL:
-    traced = replace(unit, cell=replace(unit.cell, edited=EditedText(text, [])))
+    traced_unit = replace(unit, cell=replace(unit.cell, edited=EditedText(text, [])))
     head = f'#line 1 "steps"\n{_STEPS.read_text(encoding="utf-8")}\n'
-    return _load(compile_object(traced, head + fiber_text(traced), _FLAGS), text)
+    return _load(compile_object(traced_unit, head + fiber_text(traced_unit), _FLAGS), text)
 
 
 class _ZonedCopy:
@@ -215,7 +215,7 @@ _RECORD, _VALUE = struct.Struct("<IIIIQII"), struct.Struct("<QQII")
 _STEP, _ENTER, _LEAVE, _READ_OF, _WRITE_OF, _WILD = range(1, 7)
 
 
-def _read(log: bytes) -> list[Step | Move | MemoryAccess]:
+def _read_log(log: bytes) -> list[Step | Move | MemoryAccess]:
     events: list[Step | Move | MemoryAccess] = []
     at = 0
     while at < len(log):
@@ -226,10 +226,10 @@ def _read(log: bytes) -> list[Step | Move | MemoryAccess]:
             for _ in range(count):
                 if at + _VALUE.size > len(log):
                     return events
-                address, name, _, kept = _VALUE.unpack_from(log, at)
+                address, name, _, stored_size = _VALUE.unpack_from(log, at)
                 at += _VALUE.size
-                values.append(Value(address, _type(name), log[at : at + kept]))
-                at += -(-kept // 8) * 8
+                values.append(Value(address, _type(name), log[at : at + stored_size]))
+                at += -(-stored_size // 8) * 8
             events.append(Step(thread, site, epoch, tuple(values)))
         elif kind in {_ENTER, _LEAVE}:
             events.append(Move(thread, site, kind == _ENTER))

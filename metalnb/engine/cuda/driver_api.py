@@ -35,7 +35,7 @@ def driver_api() -> Any:
             message = "engine 'cuda' needs an NVIDIA GPU and its driver (libcuda), which is not on this machine"
             raise EngineUnavailable(message) from error
     if status:
-        told = (api.cuGetErrorString(status)[1] or b"unknown error").decode()
-        message = f"engine 'cuda' needs an NVIDIA GPU; the driver says: {told} (see nvidia-smi)"
+        reason = (api.cuGetErrorString(status)[1] or b"unknown error").decode()
+        message = f"engine 'cuda' needs an NVIDIA GPU; the driver says: {reason} (see nvidia-smi)"
         raise EngineUnavailable(message)
     return api

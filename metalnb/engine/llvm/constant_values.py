@@ -19,10 +19,10 @@ _BYTE = re.compile(rb"\\([0-9A-F]{2})")
 def read_constants(module: IRModule) -> Iterator[tuple[str, IRType, str]]:
     """Yield each constant of a module: name, type and value."""
     for name, line in module.globals.items():
-        prefix, _, defined = line.removeprefix(f"@{name} = ").partition("constant ")
-        if not defined or "global" in prefix.split() or '"' in prefix:
+        prefix, _, definition = line.removeprefix(f"@{name} = ").partition("constant ")
+        if not definition or "global" in prefix.split() or '"' in prefix:
             continue
-        kind, rest = split_type(defined)
+        kind, rest = split_type(definition)
         if value := split_list(rest)[0] if rest else "":
             yield name, kind, value
 

@@ -36,13 +36,13 @@ class Loop:
 
 def reverse_postorder(function: IRFunction) -> list[str]:
     """Return the labels of the reachable blocks, each after those that dominate it."""
-    seen, postorder = {function.entry}, []
+    visited, postorder = {function.entry}, []
     stack: list[tuple[str, Iterator[str]]] = [(function.entry, iter(function.blocks[function.entry][-1].targets))]
     while stack:
         label, rest = stack[-1]
         for target in rest:
-            if target not in seen:
-                seen.add(target)
+            if target not in visited:
+                visited.add(target)
                 stack.append((target, iter(function.blocks[target][-1].targets)))
                 break
         else:
@@ -97,9 +97,9 @@ class ControlFlow:
 
     def _dominators(self) -> dict[str, str]:
         """Cooper, Harvey, Kennedy, "A Simple, Fast Dominance Algorithm", 2001."""
-        number, idom, changed = self.number, {self.entry: self.entry}, True
-        while changed:
-            changed = False
+        number, idom, has_changed = self.number, {self.entry: self.entry}, True
+        while has_changed:
+            has_changed = False
             for label in self.order[1:]:
                 best, *others = [p for p in self.predecessors[label] if p in idom]
                 for other in others:
@@ -107,7 +107,7 @@ class ControlFlow:
                         if number[best] < number[other]:
                             best, other = other, best  # noqa: PLW2901  (two fingers that climb)
                         best = idom[best]
-                changed |= idom.get(label) != best
+                has_changed |= idom.get(label) != best
                 idom[label] = best
         return idom
 

@@ -153,7 +153,7 @@ class MemoryLayout:
 
     Parameters
     ----------
-    named : mapping of str to IRType
+    structs : mapping of str to IRType
         The module's named structs.
     """
 
@@ -169,10 +169,10 @@ class MemoryLayout:
 
     def size(self, kind: IRType) -> int:
         """Return the bytes between consecutive elements of this type."""
-        known = self._sizes.get(kind)
-        if known is None:
-            known = self._sizes[kind] = self._measure(self.resolve(kind))
-        return known
+        size = self._sizes.get(kind)
+        if size is None:
+            size = self._sizes[kind] = self._measure(self.resolve(kind))
+        return size
 
     def _measure(self, kind: IRType) -> int:
         if kind.kind == "array":

@@ -25,8 +25,8 @@ def replace_function(text: str, function: IRFunction, declarations: str = "", he
     head : str
         Replaces the function's own.
     """
-    before, found, rest = text.partition(f"{function.head}\n")
-    if not found:
+    before, separator, rest = text.partition(f"{function.head}\n")
+    if not separator:
         message = f"no function {function.name}"
         raise ValueError(message)
     _, _, after = rest.partition("\n}\n")

@@ -43,8 +43,8 @@ class Access:
 
 def find_accesses(function: IRFunction, layout: MemoryLayout) -> list[Access]:
     """Return all accesses of a function, in the order of the text."""
-    found = (access for inst in function for access in _accesses_of(inst, layout))
-    return [Access(n, *access) for n, access in enumerate(found)]
+    accesses = (access for inst in function for access in _accesses_of(inst, layout))
+    return [Access(n, *access) for n, access in enumerate(accesses)]
 
 
 def _accesses_of(inst: IRInstruction, layout: MemoryLayout) -> Iterator[tuple[IRInstruction, str, int, str]]:

@@ -23,7 +23,7 @@ _MAX_FORMS = 3  # forms; the next one checks everything
 _MAX_REMEMBERED = 256  # kinds of launches whose checks are remembered
 _WIDE = 1 << 31
 
-_Read = list[tuple[int, int, int, bytes]]
+_ScalarBytes = list[tuple[int, int, int, bytes]]
 
 
 def favourable_facts(count: int) -> list[LaunchFacts]:
@@ -55,13 +55,13 @@ class CheckChoice:
                 best = min(best, analysis.prove(facts), key=lambda p: len(p.unproven) + len(p.long_loops))
         self.initial_checks = Checks(best.unproven, best.long_loops)
         self._forms = [self.initial_checks]
-        self._known: dict[tuple[Any, ...], list[tuple[_Read, Checks]]] = {}
+        self._choices: dict[tuple[Any, ...], list[tuple[_ScalarBytes, Checks]]] = {}
 
     def choose(self, arguments: Sequence[Any], grid: Grid, threadgroup: Grid) -> Checks:
         """Return the fewest checks that make a dispatch safe."""
         key = grid, threadgroup, sizes_of(arguments)
-        for read, checks in self._known.get(key, ()):
-            if all(arguments[number][first:end] == content for number, first, end, content in read):
+        for contents, checks in self._choices.get(key, ()):
+            if all(arguments[number][first:end] == content for number, first, end, content in contents):
                 return checks
         facts = facts_of(arguments, grid, threadgroup)
         proof = self._analysis.prove(facts)
@@ -82,10 +82,10 @@ class CheckChoice:
         return needed
 
     def _remember(self, key: tuple[Any, ...], proof: Proof, facts: LaunchFacts, checks: Checks) -> None:
-        if len(self._known) >= _MAX_REMEMBERED:
-            self._known.clear()
+        if len(self._choices) >= _MAX_REMEMBERED:
+            self._choices.clear()
         read = [(n, at, at + count, _bytes_of(facts.scalars[n], at, count)) for n, at, count in proof.dependencies]
-        cases = self._known.setdefault(key, [])
+        cases = self._choices.setdefault(key, [])
         if len(cases) < _MAX_REMEMBERED:
             cases.append((read, checks))
 

@@ -68,8 +68,8 @@ class Analysis:
             if inst.opcode == "call" and inst.word in module.functions:
                 message = f"a call of {inst.word}, which is not inlined"
                 raise ValueError(message)
-        known = [a for a in find_accesses(self._function, self.roots.layout) if self._is_known(a.pointer)]
-        self.accesses = [Access(n, a.inst, a.pointer, a.size, a.kind) for n, a in enumerate(known)]
+        accesses = [a for a in find_accesses(self._function, self.roots.layout) if self._is_known(a.pointer)]
+        self.accesses = [Access(n, a.inst, a.pointer, a.size, a.kind) for n, a in enumerate(accesses)]
 
     def _is_known(self, pointer: str) -> bool:
         """Return whether a pointer leads to memory that the launch describes."""

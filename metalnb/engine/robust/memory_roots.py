@@ -33,14 +33,14 @@ class PointerPlace:
     ----------
     root : str
         The name of a pointer that is not computed from another.
-    fixed : int
+    offset : int
         The constant bytes.
     terms : tuple of (str, int)
         Integers, sign-extended to 64 bits, each with its stride in bytes.
     """
 
     root: str
-    fixed: int
+    offset: int
     terms: tuple[tuple[str, int], ...]
 
 
@@ -48,7 +48,7 @@ class ScalarPlace(NamedTuple):
     """A pointer's target in terms of values instead of names."""
 
     root: Scalar
-    fixed: int = 0
+    offset: int = 0
     terms: tuple[tuple[Scalar, int], ...] = ()
 
 
@@ -83,7 +83,7 @@ class Roots:
     def place(self, pointer: str) -> PointerPlace:
         """Return where a pointer points to."""
         place = self.place_of(self.values.by_name(pointer))
-        return PointerPlace(self.name(place.root), place.fixed, tuple((s.name, stride) for s, stride in place.terms))
+        return PointerPlace(self.name(place.root), place.offset, tuple((s.name, stride) for s, stride in place.terms))
 
     def root(self, name: str) -> Root | None:
         """Return the memory whose start a value points to; None if that is ambiguous or unknown."""
@@ -100,10 +100,10 @@ class Roots:
 
     def may_be_loaded(self, pointer: str) -> bool:
         """Return whether a pointer may come from inside an argument, and so lead to memory that no launch describes."""
-        worklist, seen = [self.values.by_name(pointer)], set[Scalar]()
+        worklist, visited = [self.values.by_name(pointer)], set[Scalar]()
         while worklist:
-            loaded = [s.inst for s in self._sources(worklist.pop(), seen) if s.op == "load" and s.inst is not None]
-            for holder in (self.values.of(inst.pointer) for inst in loaded):
+            loads = [s.inst for s in self._sources(worklist.pop(), visited) if s.op == "load" and s.inst is not None]
+            for holder in (self.values.of(inst.pointer) for inst in loads):
                 root = self.root_of(self.place_of(holder).root)
                 if root is not None and root.kind == "argument":
                     return True
@@ -148,30 +148,30 @@ class Roots:
             return Root("variable", -1, self.layout.size(inst.element), value.name, inst.type.text)
         return self._entry.root(value.name) if value.name else None
 
-    def _sources(self, value: Scalar, seen: set[Scalar]) -> Iterator[Scalar]:
+    def _sources(self, value: Scalar, visited: set[Scalar]) -> Iterator[Scalar]:
         """Yield the pointers that a pointer may be computed from."""
         worklist = [value]
         while worklist:
             root = self.place_of(worklist.pop()).root
-            if root in seen or (root.is_constant and not root.number):
+            if root in visited or (root.is_constant and not root.number):
                 continue
-            seen.add(root)
+            visited.add(root)
             if root.op in {"phi", "select"}:
                 worklist += root.operands[root.op == "select" :]
             else:
                 yield root
 
     def _place_of(self, pointer: Scalar) -> ScalarPlace:
-        fixed, terms = 0, list[tuple[Scalar, int]]()
+        offset, terms = 0, list[tuple[Scalar, int]]()
         while True:
             inst = pointer.inst
             if pointer.op == "getelementptr" and inst is not None:
-                constant, scaled = self._index_terms(pointer, inst)
-                fixed, terms = fixed + constant, scaled + terms
+                index_offset, index_terms = self._index_terms(pointer, inst)
+                offset, terms = offset + index_offset, index_terms + terms
             elif pointer.op == "add" and pointer.operands[1].is_constant:
-                fixed += pointer.operands[1].number
+                offset += pointer.operands[1].number
             else:
-                return ScalarPlace(pointer, fixed, tuple(terms))
+                return ScalarPlace(pointer, offset, tuple(terms))
             pointer = pointer.operands[0]
 
     def _index_terms(self, pointer: Scalar, inst: IRInstruction) -> tuple[int, list[tuple[Scalar, int]]]:
@@ -204,8 +204,8 @@ def _global_size(module: IRModule, name: str, layout: MemoryLayout) -> int | Non
     """Return the bytes of a global variable that the module defines."""
     _, _, line = module.globals.get(name[1:], "").partition(" = ")
     words = line.replace("constant ", "global ", 1) if "external " not in line else ""
-    _, found, defined = words.partition("global ")
+    _, keyword, definition = words.partition("global ")
     try:
-        return layout.size(split_type(defined)[0]) if found else None
+        return layout.size(split_type(definition)[0]) if keyword else None
     except UnsupportedIR:
         return None

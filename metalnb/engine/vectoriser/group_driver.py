@@ -41,8 +41,8 @@ def write_driver(form: SimdForm, *, has_barriers: bool) -> str:
     Parameters
     ----------
     form : SimdForm
-    waits : bool
-        Whether SIMD-groups are coroutines.
+    has_barriers : bool
+        Whether there are barriers, so that SIMD-groups are coroutines.
     """
     lines = [_HEAD.format(region=_REGION), "begin:"]
     if has_barriers:

@@ -65,9 +65,9 @@ class FiberTarget(_ArgumentArray):
         "cold nounwind memory(inaccessiblemem: readwrite)",
     }
 
-    def __init__(self, parameters: tuple[str, str, str], count: int) -> None:
+    def __init__(self, parameters: tuple[str, str, str], argument_count: int) -> None:
         arguments, self._region, self._index = parameters
-        super().__init__(arguments, count)
+        super().__init__(arguments, argument_count)
 
     def write_all_test(self, _code: WrittenCode, flag: str) -> str:
         """Return the condition unchanged: this thread runs on its own."""

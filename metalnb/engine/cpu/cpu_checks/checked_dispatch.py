@@ -31,7 +31,7 @@ class CheckedDispatch:
     ----------
     unit : Unit
     analysis : Analysis
-    made : CheckedModule
+    kernel : CheckedModule
         The kernel that it runs.
     launch : tuple
         Arguments, grid and threadgroup.

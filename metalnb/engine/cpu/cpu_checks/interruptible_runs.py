@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from ...time_limits import LONG, show_long_run
+from ...time_limits import LONG_RUN, show_long_run
 from .checked_dispatch import CheckedDispatch
 
 __all__ = ["BackgroundRun", "run_in_order"]
@@ -33,7 +33,7 @@ class BackgroundRun:
     work : callable
         Runs the dispatch to its end.
     dispatch : CheckedDispatch
-    held : object
+    keep_alive : object
         Objects that must live as long as it runs.
     limit : float or None
         Its time limit in seconds.
@@ -90,7 +90,7 @@ class BackgroundRun:
                 if remaining is not None and remaining <= 0:
                     self.stop(f"after {self._limit:.1f} s")
                     remaining = None
-                if elapsed > LONG and not is_shown:
+                if elapsed > LONG_RUN and not is_shown:
                     is_shown = True
                     show_long_run(self._dispatch.name)
             except BaseException as error:  # noqa: BLE001  (raised once the dispatch has ended, as it may be writing)

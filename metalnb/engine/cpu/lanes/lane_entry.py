@@ -56,10 +56,10 @@ class LaneEntry:
                     roots[inst.result] = Root("variable", -1, int(slot[1]), inst.result)
         for inst in function:
             if inst.opcode == "inttoptr" and (root := roots.get(inst.operands[0].text)):
-                named = Root(root.kind, root.number, root.size, inst.result)
-                roots[inst.result] = named
+                pointer_root = Root(root.kind, root.number, root.size, inst.result)
+                roots[inst.result] = pointer_root
                 if root.name == inst.operands[0].text:
-                    roots[root.name] = named
+                    roots[root.name] = pointer_root
         return roots
 
     def root(self, name: str) -> Root | None:

@@ -65,7 +65,7 @@ class VectorBinary:
         One thread of it.
     uses_simdgroup : bool
         Whether it uses its SIMD-group.
-    waits : bool
+    has_barriers : bool
         Whether its SIMD-groups wait for each other, and so are coroutines.
     needs_region : bool
         Whether a core needs its own memory to run it: for coroutine frames or threadgroup memory.
@@ -123,9 +123,9 @@ class VectorBinary:
             If the kernel must run one thread at a time; the message has the reason.
         """
         call = id(kernel), grid, threadgroup  # modules live as long as this binary
-        known = self.dispatch_codes.get(call)
-        if known is not None:
-            return known
+        cached = self.dispatch_codes.get(call)
+        if cached is not None:
+            return cached
         form = form_for(grid, threadgroup, simd=self.uses_simdgroup, max_lanes=self.lanes)
         key = form, kernel.checks
         code = self.forms.get(key)

@@ -76,7 +76,7 @@ def thread_text(unit: Unit, *options: str, flags: tuple[str, ...] = (), max_leng
     Parameters
     ----------
     unit : Unit
-    *more : str
+    *options : str
         Further flags for clang.
     flags : tuple of str
         The machine's flags; by default this machine's.

@@ -35,19 +35,19 @@ def execution_facts(unit: Unit) -> list[tuple[str, str]]:
         return [("runs", f"a thread at a time: {reason}")]
     form = form_for((1024, 1, 1), (256, 1, 1), simd=uses_simdgroup(module))
     try:
-        made = vector_build.vectorise_form(module, form)
+        kernel = vector_build.vectorise_form(module, form)
     except NotVectorised as reason:
         line = line_in(module, reason.place, MAIN)
         return [("runs", f"a thread at a time: {reason}" + (f", line {line}" if line else ""))]
-    facts = [("runs", f"{vector_build.lane_count(module, made)} threads in vector registers")]
-    if made.gathers:
-        facts.append(("gathers", _format_by_line(module, made.gathers)))
+    facts = [("runs", f"{vector_build.lane_count(module, kernel)} threads in vector registers")]
+    if kernel.gathers:
+        facts.append(("gathers", _format_by_line(module, kernel.gathers)))
     return facts
 
 
 def _format_by_line(module: IRModule, places: tuple[str, ...]) -> str:
     """Return how many accesses are made lane by lane: ``3: line 7 (2), line 12``."""
-    counted = Counter(line_in(module, place, MAIN) for place in places)
-    named = [f"line {line}" + (f" ({count})" if count > 1 else "") for line, count in sorted(counted.items()) if line]
-    more = ["…"] if len(named) > _SHOWN else []
-    return f"{len(places)}: {', '.join(named[:_SHOWN] + more)}" if named else str(len(places))
+    counts = Counter(line_in(module, place, MAIN) for place in places)
+    lines = [f"line {line}" + (f" ({count})" if count > 1 else "") for line, count in sorted(counts.items()) if line]
+    ellipsis = ["…"] if len(lines) > _SHOWN else []
+    return f"{len(places)}: {', '.join(lines[:_SHOWN] + ellipsis)}" if lines else str(len(places))

@@ -73,8 +73,8 @@ _VARIABLES = 4096
 def _build(key: _UnitKey) -> ValidatedBuild:
     unit = key.unit
     text = driver.compile_source(unit, fiber_text(unit), toolchain.host_target(), *_FIRST)
-    flagged, thread_variables = insert_set_flags(text.decode())
-    code = insert_calls(flagged)
+    text_with_flags, thread_variables = insert_set_flags(text.decode())
+    code = insert_calls(text_with_flags)
     library, file = toolchain.load_kernel_library(_compile_object(code, unit), "validation", unit.cell.edited.text)
     library.metalnb_prepare.restype = library.metalnb_slots.restype = ctypes.c_uint32
     library.metalnb_arena_of.restype = ctypes.c_uint64

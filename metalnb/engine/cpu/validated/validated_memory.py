@@ -181,14 +181,14 @@ def argument_regions(
     address = arena + (static + 15) // 16 * 16
     params = dict(enumerate(unit.signature.params))
     array_copies = {i: copy for i, copy in enumerate(copies) if isinstance(copy, Copy)}
-    seen = set()
+    seen_memories = set()
     for i, copy in enumerate(copies):
         if isinstance(copy, int):
             part = _make_part(params[i], 0, copy)
             yield ValidatedRegion((part,), address, copy, _mark_unit(params[i]), shared=True)
             address += -(-copy // 16) * 16
-        elif isinstance(copy, Copy) and id(copy.memory) not in seen:
-            seen.add(id(copy.memory))
+        elif isinstance(copy, Copy) and id(copy.memory) not in seen_memories:
+            seen_memories.add(id(copy.memory))
             memory = copy.memory
             sharing = {k: c for k, c in array_copies.items() if c.memory is memory}
             units = [_mark_unit(params[k]) | c.start for k, c in sharing.items()]

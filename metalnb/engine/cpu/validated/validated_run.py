@@ -123,7 +123,7 @@ def run_validated(
         )  # fmt: skip
         build.library.metalnb_watch(ctypes.byref(watch))
         group_count = _run_within(build, watch, words, worker, x * y * z, seconds)
-        logged = events[: watch.events_found].copy()
+        recorded_events = events[: watch.events_found].copy()
     oldest, marks.moment = (marks.moment + 1) << 36, watch.now
     findings_read = tuple(
         _read_fact(f, regions, build.lines, unit, build.thread_variables) for f in findings[: watch.found]
@@ -138,7 +138,7 @@ def run_validated(
                 memory[part.name].array, tuple(p.name for p in r.parts if p is not part),
             )  # fmt: skip
     names = tuple(part.name for r in regions for part in r.parts)
-    _name_parts(logged, regions)
+    _name_parts(recorded_events, regions)
 
     def threads_with(infinity: bool) -> np.ndarray[Any, Any]:
         return np.flatnonzero(origins["place"][int(infinity) :: 2])
@@ -156,7 +156,9 @@ def run_validated(
         index = np.searchsorted(group_starts["moment"][: watch.groups], mark >> 36, "right") - 1
         return mark >> 26 & 1023, int(group_starts["group"][index]), place(mark & 0x1FFFFFF)
 
-    facts = Facts(findings_read, watch.accesses, group_count, buffers, logged, names, threads_with, origin, writer)
+    facts = Facts(
+        findings_read, watch.accesses, group_count, buffers, recorded_events, names, threads_with, origin, writer,
+    )  # fmt: skip
     return_marks(marks, facts)
     return facts
 

@@ -98,7 +98,7 @@ class BufferAccesses:
     unit : int
         Bytes per element of `writers` and `again`.
     writers : numpy.ndarray
-        A mark for each unit's last writer, for `Facts.who`.
+        A mark for each unit's last writer, for `Facts.writer`.
     oldest : int
         A mark below this means no writer.
     overwritten : numpy.ndarray

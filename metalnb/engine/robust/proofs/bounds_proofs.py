@@ -54,7 +54,7 @@ class PointerRooms:
         )  # fmt: skip
 
     def _sum_terms(self, place: ScalarPlace, range_of: Callable[[Scalar], Interval]) -> Interval:
-        total = Interval(place.fixed, place.fixed)
+        total = Interval(place.offset, place.offset)
         for index, step in place.terms:
             total = total.plus(range_of(index).signed(index.bits).times(Interval(step, step)))
         return total
@@ -113,17 +113,17 @@ class PointerRooms:
     def _rotated_pointers(self, root: Scalar) -> Incoming | None:
         """Return the pointers that a loop rotates or reassigns; None if the loop advances the pointer."""
         starts: Incoming = []
-        worklist, seen = [root], {root}
+        worklist, visited = [root], {root}
         while worklist:
             phi = worklist.pop()
             for pointer, before in zip(phi.operands, phi.labels, strict=True):
                 place = self._roots.place_of(pointer)
                 if place.root.op != "phi" or place.root.block != root.block:
                     starts.append((pointer, before))
-                elif place.fixed or place.terms:
+                elif place.offset or place.terms:
                     return None
-                elif place.root not in seen:
-                    seen.add(place.root)
+                elif place.root not in visited:
+                    visited.add(place.root)
                     worklist.append(place.root)
         return starts
 

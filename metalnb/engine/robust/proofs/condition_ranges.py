@@ -63,9 +63,9 @@ class ConditionRanges:
                 continue
             first, *others = flag.operands
             if flag.op == "icmp":
-                packed = _packed_flags(flag, truth=truth)
-                worklist += [Condition(part, part_truth, label) for part, part_truth in packed]
-                if not packed:
+                parts = _packed_flags(flag, truth=truth)
+                worklist += [Condition(part, part_truth, label) for part, part_truth in parts]
+                if not parts:
                     yield Condition(flag, truth, label)
             elif is_not(flag):
                 worklist.append(Condition(first, not truth, label))
@@ -73,8 +73,8 @@ class ConditionRanges:
                 worklist += [Condition(part, truth, label) for part in flag.operands]
             elif flag.op == "select":  # how clang writes && and ||
                 yes, no = others
-                fixed = no if truth else yes
-                if fixed.is_constant and bool(fixed.number) != truth:
+                other_side = no if truth else yes
+                if other_side.is_constant and bool(other_side.number) != truth:
                     worklist += [Condition(first, truth, label), Condition(yes if truth else no, truth, label)]
 
     def _implied_ranges(self, value: Scalar, condition: Condition, current: Interval) -> Iterator[Interval]:
@@ -82,21 +82,21 @@ class ConditionRanges:
         for flag, truth, label in self._comparisons(condition):
             left, right = flag.operands
             relation = flag.word if truth else INVERSE[flag.word]
-            for compared, limit, predicate in ((left, right, relation), (right, left, SWAPPED[relation])):
-                is_value = compared is value
-                if not is_value and not (compared.op in _INVERTIBLE and compared.operands[0] is value):
+            for side, limit, predicate in ((left, right, relation), (right, left, SWAPPED[relation])):
+                is_value = side is value
+                if not is_value and not (side.op in _INVERTIBLE and side.operands[0] is value):
                     continue
-                compared_range = current if is_value else self._derived_range(compared, current)
-                implied = allowed_range(predicate, self._range_at(limit, label), compared.bits, compared_range)
-                if implied is not None and not is_value:
-                    implied = self._invert(compared, implied, current)
-                if implied is not None:
-                    yield implied
+                side_range = current if is_value else self._derived_range(side, current)
+                result = allowed_range(predicate, self._range_at(limit, label), side.bits, side_range)
+                if result is not None and not is_value:
+                    result = self._invert(side, result, current)
+                if result is not None:
+                    yield result
 
-    def _derived_range(self, compared: Scalar, current: Interval) -> Interval:
+    def _derived_range(self, value: Scalar, current: Interval) -> Interval:
         """Return the range of a sum or conversion of a value, if it is easy to find."""
-        step = self._added_constant(compared)
-        return full_range(compared.bits) if step is None else current.plus(Interval(step, step))
+        step = self._added_constant(value)
+        return full_range(value.bits) if step is None else current.plus(Interval(step, step))
 
     def _added_constant(self, value: Scalar) -> int | None:
         """Return the constant that is added to a value's first operand; None if it is not constant."""
@@ -104,17 +104,17 @@ class ConditionRanges:
             return None
         return value.operands[1].number * (1 if value.op == "add" else -1)
 
-    def _invert(self, compared: Scalar, known: Interval, current: Interval) -> Interval | None:
+    def _invert(self, value: Scalar, result: Interval, current: Interval) -> Interval | None:
         """Return a value's range, given that of its sum or conversion; None if nothing follows."""
-        if compared.op in {"add", "sub"}:
-            step = self._added_constant(compared)
-            return None if step is None else known.minus(Interval(step, step))
-        bits = compared.bits
-        if compared.op == "trunc":  # lossless while the value is that small
+        if value.op in {"add", "sub"}:
+            step = self._added_constant(value)
+            return None if step is None else result.minus(Interval(step, step))
+        bits = value.bits
+        if value.op == "trunc":  # lossless while the value is that small
             if current.within(Interval(0, (1 << bits - 1) - 1)):
-                return known.signed(bits)
-            return known.unsigned(bits) if current.within(full_range(bits)) else None
-        return known.unsigned(bits) if compared.op == "zext" else known.signed(bits)
+                return result.signed(bits)
+            return result.unsigned(bits) if current.within(full_range(bits)) else None
+        return result.unsigned(bits) if value.op == "zext" else result.signed(bits)
 
 
 def _packed_flags(flag: Scalar, *, truth: bool) -> list[tuple[Scalar, bool]]:

@@ -97,10 +97,10 @@ class DifferenceRanges(ConditionRanges):
     def _relations(self, left: Scalar, right: Scalar, label: str) -> Iterator[str]:
         """Yield the relations between two values that the conditions on the path to a block imply."""
         for condition in self._flow.conditions(label):
-            flag, truth, where = condition
+            flag, truth, condition_label = condition
             if flag.op != "icmp" or {left, right} != set(flag.operands) or not self._flow.is_current(flag, label):
                 continue
-            if self._is_current(left, where) and self._is_current(right, where):
+            if self._is_current(left, condition_label) and self._is_current(right, condition_label):
                 relation = flag.word if truth else INVERSE[flag.word]
                 yield relation if flag.operands[0] is left else SWAPPED[relation]
 
@@ -124,9 +124,9 @@ class DifferenceRanges(ConditionRanges):
 
     def sum_of(self, value: Scalar, label: str, depth: int = _DEPTH) -> Sum:  # noqa: PLR0911  (a case each)
         """Return a value as a sum of multiples of others, exact modulo 2^bits."""
-        known = self._range_at(value, label)
-        if known.low == known.high:
-            return Sum(known.low, {})
+        interval = self._range_at(value, label)
+        if interval.low == interval.high:
+            return Sum(interval.low, {})
         opaque, op = Sum(0, {value: 1}), value.op
         if not depth or not value.block or not all(self._is_current(v, label) for v in (value, *value.operands)):
             return opaque
@@ -179,8 +179,8 @@ class DifferenceRanges(ConditionRanges):
     def _extended_sum(self, value: Scalar, label: str, depth: int = _DEPTH, *, unsigned: bool) -> Sum | None:
         """Return a value's sum, if the sum does not wrap."""
         rewritten = self.sum_of(value, label, depth - 1)
-        known = self._range_as(value, label, unsigned=unsigned)
-        interval = intersect_modulo(known, self._sum_range(rewritten, label), value.bits)
+        value_range = self._range_as(value, label, unsigned=unsigned)
+        interval = intersect_modulo(value_range, self._sum_range(rewritten, label), value.bits)
         return rewritten if interval.within(type_range(value.bits, unsigned=unsigned)) else None
 
     def _sum_range(self, terms: Sum, label: str) -> Interval:

@@ -61,16 +61,16 @@ class GuardedFlow(ControlFlow):
         """Return the loop phis that a value depends on in an iteration, those of outer loops first."""
         phis = self._loop_phis.get(value)
         if phis is None:
-            worklist, seen, found = [value], {value}, list[Scalar]()
+            worklist, visited, result = [value], {value}, list[Scalar]()
             while worklist:
                 current = worklist.pop()
                 if current.op == "phi" and current.block in self.loops:
-                    found += [current] if current is not value and current.integer else []
+                    result += [current] if current is not value and current.integer else []
                 else:
-                    new = [o for o in current.operands if o not in seen]
-                    seen.update(new)
+                    new = [o for o in current.operands if o not in visited]
+                    visited.update(new)
                     worklist += new
-            phis = self._loop_phis[value] = sorted(found, key=lambda phi: self.number[phi.block])
+            phis = self._loop_phis[value] = sorted(result, key=lambda phi: self.number[phi.block])
         return phis
 
     # ---- Conditions.
@@ -101,16 +101,16 @@ class GuardedFlow(ControlFlow):
 
     def conditions(self, label: str) -> list[Condition]:
         """Return the conditions under which a block is reached."""
-        known, path = self._conditions, []
-        while label not in known and label != self.entry:
+        conditions, path = self._conditions, []
+        while label not in conditions and label != self.entry:
             path.append(label)
             label = self.idom[label]
-        result = known.setdefault(label, [])
+        result = conditions.setdefault(label, [])
         for block in reversed(path):
             dominator = self.idom[block]
             has_one_entry = [b for b in self.predecessors[block] if not self.dominates(block, b)] == [dominator]
             implied = self.edge_conditions(dominator, block) if has_one_entry else []
-            result = known[block] = [*implied, *result] if implied else result
+            result = conditions[block] = [*implied, *result] if implied else result
         return result
 
     def exiting_block(self, header: str) -> str | None:

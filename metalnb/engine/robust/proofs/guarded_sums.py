@@ -43,14 +43,14 @@ class GuardedSums(WalkedLoops):
         for terms in order:
             factors = (rest.terms[v] // by for v, by in terms if v in rest.terms and rest.terms[v] % by == 0)
             factor = next(factors, 0)
-            remainder, known = rest.plus(Sum(0, dict(terms)), -factor), facts[terms].times(Interval(factor, factor))
-            interval = known.plus(self._substitute(remainder, order, facts, label))
+            remainder, part = rest.plus(Sum(0, dict(terms)), -factor), facts[terms].times(Interval(factor, factor))
+            interval = part.plus(self._substitute(remainder, order, facts, label))
             best = Interval(max(best.low, interval.low), min(best.high, interval.high))
         return best
 
     def offset_sum(self, place: ScalarPlace, label: str) -> Sum | None:
         """Return a place's offset from its root as a sum, exact modulo 2^64; None if an index may wrap."""
-        rest = Sum(place.fixed, {})
+        rest = Sum(place.offset, {})
         for index, step in place.terms:
             part = self.sum_of(index, label) if index.bits == 64 else self._extended_sum(index, label, unsigned=False)
             if part is None:
@@ -72,13 +72,13 @@ class GuardedSums(WalkedLoops):
 
     def _substitute(self, rest: Sum, order: list[_Terms], facts: Mapping[_Terms, Interval], label: str) -> Interval:
         """Return the range of a sum, with known ranges substituted for its parts."""
-        known = Interval(0, 0)
+        total = Interval(0, 0)
         for terms in order:
             factor = rest.terms.get(terms[0][0], 0) // terms[0][1]
             if factor and all(rest.terms.get(v, 0) == coefficient * factor for v, coefficient in terms):
                 rest = rest.plus(Sum(0, dict(terms)), -factor)
-                known = known.plus(facts[terms].times(Interval(factor, factor)))
-        return known.plus(self._sum_range(rest, label))
+                total = total.plus(facts[terms].times(Interval(factor, factor)))
+        return total.plus(self._sum_range(rest, label))
 
     def _sums_in_conditions(self, label: str) -> Iterator[tuple[Sum, Interval]]:
         """Yield sums, with the ranges implied by the conditions on the path to a block."""

@@ -58,21 +58,21 @@ class Interval(NamedTuple):
         """Return the interval, or the full unsigned range if it has that many integers."""
         return self if self.high - self.low < 1 << bits else full_range(bits)
 
-    def intersect(self, known: Interval, bits: int) -> Interval:
+    def intersect(self, other: Interval, bits: int) -> Interval:
         """Return the intersection; either range may be off by a multiple of 2^bits."""
         parts = []
-        first, last = (self.low - known.high) >> bits, -((known.low - self.high) >> bits)
+        first, last = (self.low - other.high) >> bits, -((other.low - self.high) >> bits)
         if last - first > _WRAPS:
             return self
         for wrap in range(first, last + 1):
             shift = wrap << bits
-            low, high = max(self.low, known.low + shift), min(self.high, known.high + shift)
+            low, high = max(self.low, other.low + shift), min(self.high, other.high + shift)
             if low <= high:
                 parts.append(Interval(low, high))
         if not parts:
             return self  # disjoint, so no thread gets here and any range is correct
-        narrowed = Interval(min(f.low for f in parts), max(f.high for f in parts))
-        return min(narrowed, known, key=lambda i: i.high - i.low)
+        intersection = Interval(min(f.low for f in parts), max(f.high for f in parts))
+        return min(intersection, other, key=lambda i: i.high - i.low)
 
 
 def full_range(bits: int) -> Interval:

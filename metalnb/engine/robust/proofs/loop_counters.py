@@ -22,7 +22,7 @@ VIEWS: tuple[View, View] = (Interval.signed, Interval.unsigned)
 
 
 class Test(NamedTuple):
-    """A loop's condition on its counter: on its value, or with ``following`` on its next value."""
+    """A loop's condition on its counter: on its value, or with ``on_next`` on its next value."""
 
     limit: Scalar
     relation: str
@@ -95,10 +95,10 @@ class LoopCounters(DifferenceRanges):
                 continue
             for unsigned in (True, False):
                 ranges = [self.of(counter, latch) for _, latch in back_edges]
-                converted = [r.unsigned(bits) if unsigned else r.signed(bits) for r in ranges if r is not None]
-                next_ranges = [r.plus(Interval(step, step)) for r in converted]
+                typed_ranges = [r.unsigned(bits) if unsigned else r.signed(bits) for r in ranges if r is not None]
+                next_ranges = [r.plus(Interval(step, step)) for r in typed_ranges]
                 limits = type_range(bits, unsigned=unsigned)
-                if len(converted) < len(ranges) or not all(r.within(limits) for r in next_ranges):
+                if len(typed_ranges) < len(ranges) or not all(r.within(limits) for r in next_ranges):
                     continue  # it might wrap
                 distance = self._distance(starts, test.limit, step, unsigned=unsigned)
                 if test.relation == "!=":
@@ -122,11 +122,11 @@ class LoopCounters(DifferenceRanges):
             if None in {current, *latch_ranges, *initial_ranges}:
                 continue
             for view in VIEWS:
-                converted = [view(r, phi.bits) for r in (current, *initial_ranges, *latch_ranges) if r is not None]
+                typed_ranges = [view(r, phi.bits) for r in (current, *initial_ranges, *latch_ranges) if r is not None]
                 ends = type_range(phi.bits, unsigned=view is Interval.unsigned)
-                next_ranges = [r.plus(Interval(step, step)) for r in converted[1 + len(initial_ranges) :]]
+                next_ranges = [r.plus(Interval(step, step)) for r in typed_ranges[1 + len(initial_ranges) :]]
                 if all(r.within(ends) for r in next_ranges):
-                    initial = functools.reduce(Interval.hull, converted[1 : 1 + len(initial_ranges)])
-                    distance = converted[0].high - initial.low if step > 0 else initial.high - converted[0].low
+                    initial = functools.reduce(Interval.hull, typed_ranges[1 : 1 + len(initial_ranges)])
+                    distance = typed_ranges[0].high - initial.low if step > 0 else initial.high - typed_ranges[0].low
                     bounds.append(max(distance // abs(step), 0))
         return min(bounds, default=None)

@@ -54,13 +54,13 @@ class LoopRanges(LoopCounters):
         """Join ranges as signed or unsigned, whichever result is smaller."""
         views = []
         for view in VIEWS:
-            converted = [view(side, bits) for side in sides]
-            views.append(functools.reduce(Interval.hull, converted))
+            ranges = [view(side, bits) for side in sides]
+            views.append(functools.reduce(Interval.hull, ranges))
         return min(views, key=lambda v: v.high - v.low)
 
     def _merge(self, incoming: Incoming, target: str) -> Interval:
-        taken = [pair for pair in incoming if self._is_feasible_edge(pair[1], target)] or incoming
-        return self._hull([self._range_on_edge(value, label, target) for value, label in taken], incoming[0][0].bits)
+        feasible = [pair for pair in incoming if self._is_feasible_edge(pair[1], target)] or incoming
+        return self._hull([self._range_on_edge(value, label, target) for value, label in feasible], incoming[0][0].bits)
 
     def _is_feasible_edge(self, label: str, target: str) -> bool:
         """Return whether the edge between two blocks may be taken, by its own condition and its loop's."""
@@ -129,22 +129,22 @@ class LoopRanges(LoopCounters):
         return smallest
 
     def _prove_invariant(
-        self, value: Scalar, assumed: Interval, view: View, phi: tuple[Interval, Incoming, int],
+        self, value: Scalar, assumption: Interval, view: View, phi: tuple[Interval, Incoming, int],
         strides: list[_Stride],
     ) -> Interval | None:  # fmt: skip
         """Return a range that holds throughout a loop, if the assumed one holds in all iterations."""
         (start, back_edges, step), bits, best = phi, value.bits, None
         initial = view(start, bits)
         for _ in range(2):  # the consequence of a valid assumption is valid too, and tighter
-            next_ranges = [view(r, bits) for r in self._next_ranges(value, assumed, back_edges)]
-            implied = functools.reduce(Interval.hull, next_ranges, initial)
-            stride, shifted = None, assumed.plus(Interval(step, step))
+            next_ranges = [view(r, bits) for r in self._next_ranges(value, assumption, back_edges)]
+            consequence = functools.reduce(Interval.hull, next_ranges, initial)
+            stride, shifted = None, assumption.plus(Interval(step, step))
             if step and initial.low == initial.high and view(shifted, bits) == shifted:  # it does not wrap
-                stride = _Stride(initial.low, abs(step), implied)
-                implied = stride.align(implied)
-            if not implied.within(assumed):
+                stride = _Stride(initial.low, abs(step), consequence)
+                consequence = stride.align(consequence)
+            if not consequence.within(assumption):
                 break
-            assumed = best = implied
+            assumption = best = consequence
             strides += [stride] if stride else []
         return best
 
@@ -213,11 +213,11 @@ class LoopRanges(LoopCounters):
         for view in VIEWS:  # its next value, for any current one
             yield view, functools.reduce(Interval.hull, [view(r, bits) for r in from_any], view(start, bits))
 
-    def _next_ranges(self, value: Scalar, assumed: Interval, back_edges: Incoming) -> list[Interval]:
+    def _next_ranges(self, value: Scalar, assumption: Interval, back_edges: Incoming) -> list[Interval]:
         """Return the ranges of a phi's next value, given its range in this iteration."""
-        with self._assume({value: assumed}):
-            taken = [pair for pair in back_edges if self._can_hold(self._flow.edge_conditions(pair[1], value.block))]
-            return [self._range_on_edge(v, label, value.block) for v, label in taken]
+        with self._assume({value: assumption}):
+            feasible = [pair for pair in back_edges if self._can_hold(self._flow.edge_conditions(pair[1], value.block))]
+            return [self._range_on_edge(v, label, value.block) for v, label in feasible]
 
     @contextlib.contextmanager
     def _assume(self, ranges: Mapping[Scalar, Interval]) -> Iterator[None]:
@@ -229,11 +229,11 @@ class LoopRanges(LoopCounters):
         finally:
             for key in ranges:
                 del self._assumptions[key]
-            added = self._memo_keys[before:]
+            new_keys = self._memo_keys[before:]
             del self._memo_keys[before:]
-            for key_added in added:
-                entry = self._memo.get(key_added)  # None if a nested assumption has already dropped it
+            for new_key in new_keys:
+                entry = self._memo.get(new_key)  # None if a nested assumption has already dropped it
                 if entry is not None and not entry[1].isdisjoint(ranges):
-                    del self._memo[key_added]
+                    del self._memo[new_key]
                 elif entry is not None:
-                    self._memo_keys.append(key_added)
+                    self._memo_keys.append(new_key)

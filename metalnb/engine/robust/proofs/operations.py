@@ -125,7 +125,7 @@ ARITHMETIC: dict[str, Operation] = {
 MINIMA = {"umin": True, "smin": False}  # whether they compare as unsigned integers
 
 INVERSE = {"==": "!=", "!=": "==", "u<": "u>=", "u>=": "u<", "u>": "u<=", "u<=": "u>",
-             "s<": "s>=", "s>=": "s<", "s>": "s<=", "s<=": "s>"}  # fmt: skip
+           "s<": "s>=", "s>=": "s<", "s>": "s<=", "s<=": "s>"}  # fmt: skip
 SWAPPED = {"==": "==", "!=": "!=", "u<": "u>", "u>": "u<", "u<=": "u>=", "u>=": "u<=",
            "s<": "s>", "s>": "s<", "s<=": "s>=", "s>=": "s<="}  # fmt: skip
 
@@ -133,7 +133,7 @@ SWAPPED = {"==": "==", "!=": "!=", "u<": "u>", "u>": "u<", "u<=": "u>=", "u>=": 
 def allowed_range(relation: str, other: Interval, bits: int, current: Interval) -> Interval | None:
     """Return the x for which a relation to some y of a range holds; None if there are none or no restriction.
 
-    ``now`` is the known range of x, which an inequality narrows only at one of its ends.
+    ``current`` is the known range of x, which an inequality narrows only at one of its ends.
     """
     if relation == "==":
         return other

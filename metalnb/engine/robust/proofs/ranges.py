@@ -87,8 +87,8 @@ class Ranges(GuardedSums):
         if value.is_constant:
             return Interval(value.number, value.number)
         if not value.block:
-            known = self._entry.parameter_range(value.word, self._facts) if value.op == "parameter" else None
-            return known or full_range(value.bits)
+            result = self._entry.parameter_range(value.word, self._facts) if value.op == "parameter" else None
+            return result or full_range(value.bits)
         if self._is_corrupt or len(self._in_progress) > _MAX_DEPTH:
             raise _OutOfBudget
         after_loop = False
@@ -97,9 +97,9 @@ class Ranges(GuardedSums):
             label = value.block
         key = value, AFTER_LOOP if after_loop else label
         if key in self._memo:
-            known, inherited = self._memo[key]
-            self._frames[-1] |= inherited
-            return known
+            result, dependencies = self._memo[key]
+            self._frames[-1] |= dependencies
+            return result
         if key in self._in_progress and value not in self._assumptions:
             self._frames[-1].add(value)
             return full_range(value.bits)
@@ -148,13 +148,13 @@ class Ranges(GuardedSums):
     @functools.cached_property
     def reachable(self) -> set[str]:
         """The blocks that may be reached along edges that may be taken."""
-        worklist, seen = [self._flow.entry], {self._flow.entry}
+        worklist, visited = [self._flow.entry], {self._flow.entry}
         while worklist:
             block = worklist.pop()
-            new = [t for t in self._flow.successors[block] if t not in seen and self._may_branch(block, t)]
-            seen.update(new)
+            new = [t for t in self._flow.successors[block] if t not in visited and self._may_branch(block, t)]
+            visited.update(new)
             worklist += new
-        return seen
+        return visited
 
     def _may_branch(self, label: str, target: str) -> bool:
         return self.within_budget(lambda: self._can_hold(self._flow.edge_conditions(label, target))) is not False
@@ -191,8 +191,8 @@ class Ranges(GuardedSums):
         result, step = self._range_at(value, condition.label), self._added_constant(value)
         if depth and (step is not None or value.op in _CONVERSIONS) and self._flow.is_current(value, condition.label):
             inner = self.range_under(value.operands[0], condition, depth - 1)
-            known = _convert(value, inner) if step is None else inner.plus(Interval(step, step))
-            result = result.intersect(known.normalize(value.bits), value.bits)
+            derived_range = _convert(value, inner) if step is None else inner.plus(Interval(step, step))
+            result = result.intersect(derived_range.normalize(value.bits), value.bits)
         return self._narrow(value, condition, result) if value.integer else result
 
     def _select_range(self, value: Scalar, label: str) -> Interval:
@@ -212,33 +212,33 @@ class Ranges(GuardedSums):
         inst = value.inst
         if inst is None or not value.integer:
             return full_range(value.bits)
-        known = self._entry.result_range(inst, (value.part * value.bits // 8, value.bits // 8), self._facts)
-        if known is None and self._entry.returns_operand(inst) and not self._walk_depth:
+        result = self._entry.result_range(inst, (value.part * value.bits // 8, value.bits // 8), self._facts)
+        if result is None and self._entry.returns_operand(inst) and not self._walk_depth:
             # In the call's block: conditions that this thread tests later do not constrain other threads.
             return self._range_at(self._roots.values.of(inst.operands[0]), value.block)
-        return known or full_range(value.bits)
+        return result or full_range(value.bits)
 
     def _load_range(self, value: Scalar, label: str) -> Interval:
-        known, inst = self._call_range(value, label), value.inst
-        if known != full_range(value.bits) or inst is None or not value.integer:
-            return known
+        call_range, inst = self._call_range(value, label), value.inst
+        if call_range != full_range(value.bits) or inst is None or not value.integer:
+            return call_range
         place = self._roots.place_of(self._roots.values.of(inst.pointer))
         data = self._contents(place)
         if data is None or value.bits % 8:
-            return known
+            return call_range
         number, content = data
         if isinstance(content, int):
-            return known if place.terms else Interval(content, content)
+            return call_range if place.terms else Interval(content, content)
         size, elements = value.bits // 8, []
         for offset in self._offsets(place, label):
             first = offset + value.part * size
             if not 0 <= first <= len(content) - size:
-                return known
+                return call_range
             if number >= 0:
                 self.dependencies.add((number, first, size))
             element = int.from_bytes(content[first : first + size], "little")
             elements.append(Interval(element, element))
-        return self._hull(elements, value.bits) if elements else known
+        return self._hull(elements, value.bits) if elements else call_range
 
     def _contents(self, place: ScalarPlace) -> tuple[int, bytes | bytearray | int] | None:
         """Return the contents of scalars or a constant table, with the argument's number; None for other memory."""

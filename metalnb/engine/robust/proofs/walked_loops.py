@@ -33,7 +33,7 @@ class WalkedLoops(LoopRanges):
         phis = [phi for phi in self._flow.phis[header] if phi.integer]
         if header in self._flow.stoppable or not self._assumptions.keys().isdisjoint(phis):
             return None
-        memo, added = self._memo, self._memo_keys
+        memo, memo_keys = self._memo, self._memo_keys
         self._memo, self._memo_keys = {}, []  # ranges over all iterations are wider than those of one
         self._frames.append(set())
         self._walk_depth += 1
@@ -47,16 +47,16 @@ class WalkedLoops(LoopRanges):
             self._walk_depth -= 1
             self._frames[-2] |= self._frames[-1].difference(phis)
             del self._frames[-1]
-            self._memo, self._memo_keys = memo, added
+            self._memo, self._memo_keys = memo, memo_keys
 
     def _last_iteration(self, header: str, phis: list[Scalar]) -> dict[Scalar, Interval]:
         """Return the ranges of a loop's phis in its last iteration; empty if unknown."""
-        known = self._last_ranges.get(header)
-        if known is None:
-            known = self._walk(header, phis)
+        last = self._last_ranges.get(header)
+        if last is None:
+            last = self._walk(header, phis)
             if self._frames[-1].issubset(phis):
-                self._last_ranges[header] = known
-        return known
+                self._last_ranges[header] = last
+        return last
 
     def _walk(self, header: str, phis: list[Scalar]) -> dict[Scalar, Interval]:
         end = self._flow.exiting_block(header)

@@ -71,7 +71,7 @@ class ConditionWriter:
             address = self._code.pointer_as_integer(access.type, names.get(access.pointer, access.pointer))
             return AccessCondition(self._write_any_root_test(address, place, access.size), address, None)
         terms = tuple((names.get(index, index), step) for index, step in place.terms)
-        renamed = PointerPlace(place.root, place.fixed, terms)
+        renamed = PointerPlace(place.root, place.offset, terms)
         return AccessCondition(self.write_fit_test(renamed, access.size), "", renamed)
 
     def write_fit_test(self, place: PointerPlace, size: int) -> str:
@@ -80,7 +80,7 @@ class ConditionWriter:
         if root is None:
             start = self._code.pointer_as_integer(self._pointers[place.root], place.root)
             return self._write_any_root_test(self._code.op(f"add i64 {start}, {self.write_offset(place)}"), place, size)
-        if len(place.terms) == 1 and place.fixed >= 0 and place.terms[0][1] > 0:
+        if len(place.terms) == 1 and place.offset >= 0 and place.terms[0][1] > 0:
             return self._write_index_test(root, place, size)
         return self.write_inside_test(root, self.write_offset(place), size)
 
@@ -90,7 +90,7 @@ class ConditionWriter:
         If the place without the index is out of bounds, the test fails.
         """
         op, (index, step) = self._code.op, term
-        limit = self._limit(root, place.fixed + size, 1, _WIDE)
+        limit = self._limit(root, place.offset + size, 1, _WIDE)
         start = self.write_offset(PointerPlace(place.root, 0, place.terms))
         count = op(f"select i1 {op(f'icmp ult i64 {start}, {limit}')}, i64 {op(f'sub i64 {limit}, {start}')}, i64 0")
         if step > 1:
@@ -99,7 +99,7 @@ class ConditionWriter:
 
     def write_offset(self, place: PointerPlace) -> str:
         """Write the offset of a place from its root, in bytes."""
-        total = str(place.fixed)
+        total = str(place.offset)
         for index, step in place.terms:
             wide = self._widen_index(index)
             scaled = wide if step == 1 else self._code.op(f"mul i64 {wide}, {step}")
@@ -113,7 +113,7 @@ class ConditionWriter:
         # A negative index may be in bounds if bytes are added to it. One that cannot be negative is compared unchanged:
         # in 32 bits, it and its steps might wrap.
         unsigned = definition is not None and definition.opcode == "zext"
-        steps, rest = (0, place.fixed) if unsigned else divmod(place.fixed, step)
+        steps, rest = (0, place.offset) if unsigned else divmod(place.offset, step)
         narrow = "" if self._wide else self._narrow_index(index)  # half the work in vector code
         element, bits = (narrow, _NARROW) if narrow else (self._widen_index(index), _WIDE)
         if steps:

@@ -44,9 +44,9 @@ class SharedTests:
 
     def add(self, key: object, place: PointerPlace, size: int) -> None:
         """Add an access; accesses with the same key differ only by constant bytes."""
-        first, end = place.fixed, place.fixed + size
+        first, end = place.offset, place.offset + size
         if known := self.byte_ranges.get(key):
-            first, end = min(known[0].fixed, first), max(known[0].fixed + known[1], end)
+            first, end = min(known[0].offset, first), max(known[0].offset + known[1], end)
         self.byte_ranges[key] = PointerPlace(place.root, first, place.terms), end - first
 
 

@@ -234,7 +234,7 @@ class _Checks:
             return
         root, place, (index, step) = parts
         terms = tuple((names.get(term, term), stride) for term, stride in place.terms)
-        fixed_place = PointerPlace(place.root, place.fixed, terms)
+        fixed_place = PointerPlace(place.root, place.offset, terms)
         exact = self._code.fresh_name()
         flag = self._conditions.write_bound_test(root, fixed_place, access.size, (names.get(index, index), step))
         self._code.write_check(flag, inside, exact)

@@ -35,14 +35,14 @@ class LoopBounds:
         place, label = self._roots.place(access.pointer), access.inst.block
         header = self._flow.loop_of.get(label) if self._flow.irreducible is None else None
         root = self._roots.root(place.root)
-        if header is None or place.fixed < 0 or root is None:
+        if header is None or place.offset < 0 or root is None:
             return None
         loop_values = self._values_of(header)
         varying = [term for term in place.terms if term[0] in loop_values]
         if len(varying) != 1 or len(place.terms) == 1 or varying[0][1] <= 0:
             return None
         fixed_terms = tuple(term for term in place.terms if term[0] not in loop_values)
-        return root, PointerPlace(place.root, place.fixed, fixed_terms), varying[0]
+        return root, PointerPlace(place.root, place.offset, fixed_terms), varying[0]
 
     def _values(self, header: str) -> frozenset[str]:
         """Return the values that are computed inside a loop."""

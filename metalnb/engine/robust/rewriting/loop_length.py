@@ -43,7 +43,7 @@ def write_loop_length(
     ----------
     test : IRInstruction
         The comparison at the end, or at the beginning, of each iteration.
-    stays : bool
+    continue_on : bool
         The result of the comparison for which the loop continues.
     values : LinearValues
     code : WrittenCode

@@ -63,7 +63,7 @@ class _Tests(NamedTuple):
 
     Attributes
     ----------
-    covered : set of int
+    accesses : set of int
         The numbers of the accesses that are in bounds if `flag` is true.
     flag : str
         The name of an ``i1``.
@@ -71,7 +71,7 @@ class _Tests(NamedTuple):
         The name of an ``i1`` that says that the loop needs no stop flag; empty if that is not tested.
     """
 
-    covered: set[int]
+    accesses: set[int]
     flag: str
     is_short: str
 
@@ -207,22 +207,22 @@ class LoopVersions:
             return None
         next_label = next(target for target in branch.targets if target in loop.labels)
         lines: dict[object, tuple[bool, _Line]] = {}
-        covered = set[int]()
+        accesses = set[int]()
         for access in (a for a in self.checked if a.inst.block in loop.labels):
             place = self.analysis.roots.place(access.pointer)
             is_guarded = self._is_guarded(access.inst.block, loop.exiting, next_label)
             key = place.root, place.terms, is_guarded
-            known = lines.get(key)
-            line = known[1] if known else self._find_line(place, values)
+            entry = lines.get(key)
+            line = entry[1] if entry else self._find_line(place, values)
             if line is None:
                 continue
-            line.first, line.end = min(line.first, place.fixed), max(line.end, place.fixed + access.size)
+            line.first, line.end = min(line.first, place.offset), max(line.end, place.offset + access.size)
             lines[key] = is_guarded, line
-            covered.add(access.number)
-        if not covered:
+            accesses.add(access.number)
+        if not accesses:
             return None
         flag = self._write_condition(length, values, list(lines.values()))
-        return _Tests(covered, flag, self._write_length_test(loop, length))
+        return _Tests(accesses, flag, self._write_length_test(loop, length))
 
     def _write_length_test(self, loop: _Loop, length: LoopLength) -> str:
         """Emit a test that a small loop with a stop flag is short, provided its computed length is right."""
@@ -255,7 +255,7 @@ class LoopVersions:
             scaled = self.code.op(f"mul i64 {index.start}, {step}")
             start = self.code.op(f"add i64 {start}, {scaled}")
             slope = values.sum(slope, values.product(index.slope, step))
-        return None if is_steep(slope) else _Line(root, start, slope, place.fixed, place.fixed)
+        return None if is_steep(slope) else _Line(root, start, slope, place.offset, place.offset)
 
     def _linear_pointer(self, name: str, values: LinearValues) -> tuple[Root, str, Slope] | None:
         """Return a pointer's root, its first offset, and its increment per iteration; None if any is unknown."""
@@ -266,15 +266,15 @@ class LoopVersions:
             return None
         if phi is None:
             kind = self._types.get(name)
-            known = kind is not None and kind.kind == "pointer"
-            return (root, self.conditions.write_distance(root, str(kind), name), 0) if known else None
+            is_pointer = kind is not None and kind.kind == "pointer"
+            return (root, self.conditions.write_distance(root, str(kind), name), 0) if is_pointer else None
         if phi.opcode != "phi" or phi.block != values.header or phi.type.kind != "pointer":
             return None
         start, next_value = values.initial_and_next(phi)
         if not start.startswith("%") or not next_value.startswith("%"):
             return None
         step = roots.place(next_value)
-        slope: Slope = step.fixed
+        slope: Slope = step.offset
         for index, stride in step.terms:
             operand = self._integer(index)
             if operand is None or operand.text in values.inside:
@@ -317,8 +317,8 @@ class LoopVersions:
         originals = {label: blocks.pop(label) for label in loop.labels}
         versions = [
             _Version({}, set(), has_stop_flag=True, keeps_metadata=False),
-            _Version({}, tests.covered, has_stop_flag=True, keeps_metadata=not tests.is_short),
-            *([_Version({}, tests.covered, has_stop_flag=False, keeps_metadata=True)] if tests.is_short else []),
+            _Version({}, tests.accesses, has_stop_flag=True, keeps_metadata=not tests.is_short),
+            *([_Version({}, tests.accesses, has_stop_flag=False, keeps_metadata=True)] if tests.is_short else []),
         ]
         for version in versions:
             version.names.update((label, code.fresh_name()) for label in loop.labels)
@@ -346,14 +346,14 @@ class LoopVersions:
     ) -> None:  # fmt: skip
         code, names = self.code, version.names
         names |= {inst.result: code.fresh_name() for block in originals.values() for inst in block if inst.result}
-        renamed = {**names, loop.preheader: preheader, loop.exit: exit_label}
+        replacements = {**names, loop.preheader: preheader, loop.exit: exit_label}
         flag = None if version.has_stop_flag else self.flags[loop.header]
         for label, block in originals.items():
             self.names[names[label]] = names
             code.begin_block(self.function.blocks, names[label])
-            kept = [inst for inst in block if flag is None or id(inst) not in flag.instructions]
-            for inst in kept if len(kept) == len(block) or flag is None else [*kept, flag.branch]:
-                clone = code.clone(inst, renamed)
+            remaining = [inst for inst in block if flag is None or id(inst) not in flag.instructions]
+            for inst in remaining if len(remaining) == len(block) or flag is None else [*remaining, flag.branch]:
+                clone = code.clone(inst, replacements)
                 if not version.keeps_metadata:
                     clone.metadata = _LOOP.sub("", clone.metadata)
                 code.append(clone)

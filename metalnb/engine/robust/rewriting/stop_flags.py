@@ -72,10 +72,10 @@ def _join_condition(block: list[IRInstruction], body: Collection[str], start: St
     is_stopped = start.write_stop_test(code)
     if yes in body:  # continues while the condition holds
         continues = code.op(f"xor i1 {is_stopped}, true")
-        joined = code.op(f"select i1 {condition}, i1 {continues}, i1 false")
+        new_condition = code.op(f"select i1 {condition}, i1 {continues}, i1 false")
     else:
-        joined = code.op(f"select i1 {condition}, i1 true, i1 {is_stopped}")
-    code.do(f"br i1 {joined}, label {yes}, label {no}")
+        new_condition = code.op(f"select i1 {condition}, i1 true, i1 {is_stopped}")
+    code.do(f"br i1 {new_condition}, label {yes}, label {no}")
     block[-1].metadata, block[-1].place = last.metadata, last.place
     return Flag(frozenset(map(id, block[before:])), last)
 

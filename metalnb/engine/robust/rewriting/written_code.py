@@ -82,9 +82,9 @@ class WrittenCode:
         clone.type, clone.place, clone.metadata = inst.type, inst.place, inst.metadata
         return clone
 
-    def write_check(self, flag: str, passed: str, failed: str) -> None:
+    def write_check(self, flag: str, success: str, failure: str) -> None:
         """Write the branch of a check."""
-        self.do(f"br i1 {flag}, label {passed}, label {failed}, {_CHECK}")
+        self.do(f"br i1 {flag}, label {success}, label {failure}, {_CHECK}")
 
 
 def clone_function(function: IRFunction) -> tuple[IRFunction, dict[int, IRInstruction]]:

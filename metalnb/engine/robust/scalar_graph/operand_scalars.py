@@ -94,9 +94,9 @@ class Operands:
 
     def components(self, operand: Operand) -> list[Scalar]:
         """Return an operand's components; a scalar has one, itself."""
-        known = self._components.get(operand.text)
-        if known is not None:
-            return known
+        cached = self._components.get(operand.text)
+        if cached is not None:
+            return cached
         kind = operand.type
         if kind.kind != "vector":
             return [self.constant(kind, operand.text)]
@@ -104,14 +104,14 @@ class Operands:
 
     def constant(self, kind: IRType, text: str) -> Scalar:
         """Return the scalar of a constant; an undefined one gets a new scalar each time."""
-        known = self._constants.get((kind.text, text))
-        if known is not None:
-            return known
+        cached = self._constants.get((kind.text, text))
+        if cached is not None:
+            return cached
         if text.startswith("@"):
             scalar = Scalar("global", kind, word=text)
             scalar.name = self.pointers[scalar] = text
-        elif found := _EXPRESSION.match(text):
-            scalar = self._expression(kind, split_list(found[1]))
+        elif expression := _EXPRESSION.match(text):
+            scalar = self._expression(kind, split_list(expression[1]))
         else:
             number, bits = _number(text), kind.bits or 64
             if number is None:

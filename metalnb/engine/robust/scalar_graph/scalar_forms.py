@@ -99,9 +99,9 @@ def _insertelement(graph: Operands, i: IRInstruction) -> list[Scalar] | None:
 
 
 def _shufflevector(graph: Operands, i: IRInstruction) -> list[Scalar]:
-    both = [*graph.components(i.operands[0]), *graph.components(i.operands[1])]
+    elements = [*graph.components(i.operands[0]), *graph.components(i.operands[1])]
     places = graph.components(i.operands[2])
-    return [both[p.number] if p.is_constant else Scalar("unknown", i.type.element) for p in places]
+    return [elements[p.number] if p.is_constant else Scalar("unknown", i.type.element) for p in places]
 
 
 def _extractvalue(graph: Operands, i: IRInstruction) -> list[Scalar] | None:

@@ -79,18 +79,18 @@ class LaneFlow(ControlFlow):
 
     def _postdominators(self, level: str | None) -> _Tree:
         """Return the postdominator tree of one iteration."""
-        known = self._trees.get(level)
-        if known is not None:
-            return known
+        cached = self._trees.get(level)
+        if cached is not None:
+            return cached
         tree = self._trees[level] = _Tree()
         start = level or self.entry
-        seen = {start, _END}
+        visited = {start, _END}
         stack = [(start, iter(self._successors_in(level, start)))]
         while stack:
             label, rest = stack[-1]
             for target in rest:
-                if target not in seen:
-                    seen.add(target)
+                if target not in visited:
+                    visited.add(target)
                     stack.append((target, iter(self._successors_in(level, target))))
                     break
             else:
@@ -114,15 +114,15 @@ class LaneFlow(ControlFlow):
 
     def _exit_targets(self, level: str | None, headers: list[str]) -> list[str]:
         """Return where lanes that re-enter these inner loops end up: the loops' exit targets."""
-        targets, seen = [], set(headers)
+        targets, visited = [], set(headers)
         while headers:
             for source, target in self.loops[headers.pop()].exits:
                 if target == level or not self.is_in_loop(level, target):
                     targets.append(_END)
                 elif target not in self.loops or source not in self.loops[target].body:
                     targets.append(target)
-                elif target not in seen:  # from one inner loop back into another around it
-                    seen.add(target)
+                elif target not in visited:  # from one inner loop back into another around it
+                    visited.add(target)
                     headers.append(target)
         return targets or [_END]
 

@@ -26,9 +26,9 @@ def live_bits(analysis: LaneShapes, *, masks: bool) -> int:
     }  # fmt: skip
     blocks = analysis.flow.function.blocks
     live_in: dict[str, frozenset[str]] = dict.fromkeys(analysis.flow.order, frozenset())
-    peak, changed = 0, True
-    while changed:
-        changed = False
+    peak, has_changed = 0, True
+    while has_changed:
+        has_changed = False
         peak = 0
         for label in reversed(analysis.flow.order):
             live = {name for target in analysis.flow.successors[label] for name in live_in[target]}
@@ -48,7 +48,7 @@ def live_bits(analysis: LaneShapes, *, masks: bool) -> int:
                 peak = max(peak, bits)
             if live != live_in[label]:
                 live_in[label] = frozenset(live)
-                changed = True
+                has_changed = True
     return peak
 
 

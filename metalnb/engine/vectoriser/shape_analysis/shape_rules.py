@@ -28,7 +28,7 @@ class ShapeFacts:
     positions : mapping of str to LaneShape
         The shapes of the calls that return a thread's position.
     granules : mapping of str to int
-        See `interleaving.interleaved`.
+        See `interleaving.find_granules`.
     pure : frozenset of str
         Functions whose results depend only on their arguments.
     definitions : mapping of str to IRInstruction

@@ -26,10 +26,10 @@ class LaneShapes:
     layout : MemoryLayout
     width : int
         The number of lanes.
-    given : mapping of str to LaneShape
+    positions : mapping of str to LaneShape
         The shapes of the calls that return a thread's position.
     granules : mapping of str to int
-        See `interleaving.interleaved`.
+        See `interleaving.find_granules`.
     pure : frozenset of str
         Functions whose results depend only on their arguments.
     """

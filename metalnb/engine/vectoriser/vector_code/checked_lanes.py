@@ -24,7 +24,7 @@ def write_check_branch(body: FunctionBody, branch: IRInstruction, condition: str
     ----------
     body : FunctionBody
     branch : IRInstruction
-    holds : str
+    condition : str
         The vector of its condition.
 
     Returns

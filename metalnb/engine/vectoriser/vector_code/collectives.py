@@ -87,37 +87,37 @@ def _write_shuffle(body: FunctionBody, inst: IRInstruction) -> None:
     if body.shape(source.text).uniform:
         lane = body.scalar(source.text)
         in_range = emitter.op(f"icmp ult i32 {lane}, {_GROUP}")
-        wrapped = emitter.op(f"and i32 {lane}, {_GROUP - 1}")
-        active = emitter.op(f"trunc i32 {emitter.op(f'lshr i32 {emitter.mask_bits(body.mask)}, {wrapped}')} to i1")
+        lane_index = emitter.op(f"and i32 {lane}, {_GROUP - 1}")
+        active = emitter.op(f"trunc i32 {emitter.op(f'lshr i32 {emitter.mask_bits(body.mask)}, {lane_index}')} to i1")
         is_valid = emitter.op(f"and i1 {in_range}, {active}")
-        moved = emitter.splat(value.type, _lane_value(body, inst))
-        body.define(inst, [emitter.op(f"select i1 {is_valid}, {lanes} {moved}, {lanes} {vector}")])
+        source_value = emitter.splat(value.type, _lane_value(body, inst))
+        body.define(inst, [emitter.op(f"select i1 {is_valid}, {lanes} {source_value}, {lanes} {vector}")])
         return
     numbers = find_lane_constants(body, source)
     if numbers is not None:
         body.define(inst, [_shuffle_constants(body, value.type, vector, numbers)])
         return
     lane = body.vector(source.text, source.type)
-    moved = permute(body, value.type, vector, lane)
+    source_value = permute(body, value.type, vector, lane)
     words = emitter.lanes("i32")
-    wrapped = emitter.op(f"and {words} {lane}, splat (i32 {_GROUP - 1})")
+    lane_index = emitter.op(f"and {words} {lane}, splat (i32 {_GROUP - 1})")
     active = emitter.splat("i32", emitter.mask_bits(body.mask))
-    is_active = emitter.op(f"trunc {words} {emitter.op(f'lshr {words} {active}, {wrapped}')} to {emitter.mask}")
+    is_active = emitter.op(f"trunc {words} {emitter.op(f'lshr {words} {active}, {lane_index}')} to {emitter.mask}")
     in_range = emitter.op(f"icmp ult {words} {lane}, splat (i32 {_GROUP})")
     is_valid = emitter.op(f"and {emitter.mask} {is_active}, {in_range}")
-    body.define(inst, [emitter.op(f"select {emitter.mask} {is_valid}, {lanes} {moved}, {lanes} {vector}")])
+    body.define(inst, [emitter.op(f"select {emitter.mask} {is_valid}, {lanes} {source_value}, {lanes} {vector}")])
 
 
 def _shuffle_constants(body: FunctionBody, kind: IRType, vector: str, numbers: Sequence[int]) -> str:
     """Shuffle from a lane with a constant number; a lane whose source is inactive keeps its own value."""
     emitter = body.emitter
     sources = [number if number < _GROUP else lane for lane, number in enumerate(numbers)]
-    moved = emitter.shuffle(kind, vector, "poison", sources)
+    source_value = emitter.shuffle(kind, vector, "poison", sources)
     if body.mask == EVERY_LANE:
-        return moved
+        return source_value
     lanes = emitter.lanes(kind)
     active = emitter.shuffle("i1", body.mask, "poison", sources)
-    return emitter.op(f"select {emitter.mask} {active}, {lanes} {moved}, {lanes} {vector}")
+    return emitter.op(f"select {emitter.mask} {active}, {lanes} {source_value}, {lanes} {vector}")
 
 
 def _lane_value(body: FunctionBody, inst: IRInstruction) -> str:
@@ -169,14 +169,14 @@ def _permute_by_eights(body: FunctionBody, vector: str, lane: str) -> str:
     )
     results = []
     for index in indices:
-        selected = [emitter.call("llvm.x86.avx2.permd", part, (part, source), (part, index)) for source in sources]
+        candidates = [emitter.call("llvm.x86.avx2.permd", part, (part, source), (part, index)) for source in sources]
         for bit in (3, 4):
             is_set = op(f"icmp slt {part} {op(f'shl {part} {index}, splat (i32 {31 - bit})')}, zeroinitializer")
-            selected = [
+            candidates = [
                 op(f"select <8 x i1> {is_set}, {part} {b}, {part} {a}")
-                for a, b in zip(selected[::2], selected[1::2], strict=True)
+                for a, b in zip(candidates[::2], candidates[1::2], strict=True)
             ]
-        results += selected
+        results += candidates
     pairs = [emitter.shuffle("i32", a, b, range(16), 8) for a, b in zip(results[::2], results[1::2], strict=True)]
     return emitter.shuffle("i32", pairs[0], pairs[1], range(32), 16)
 

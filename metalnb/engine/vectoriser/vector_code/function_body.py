@@ -147,9 +147,9 @@ class FunctionBody:
     def _read_loop_result(self, text: str, definition: LaneValue) -> LaneValue:
         """Read a value that leaves a loop from its variables."""
         key = (text, self.current_block)
-        known = self.loop_reads.get(key)
-        if known is not None:
-            return known
+        cached = self.loop_reads.get(key)
+        if cached is not None:
+            return cached
         shape = self.analysis.shape_at(text, self.current_block)
         result = self.loop_results[text]
         op, lanes = self.emitter.op, self.emitter.lanes

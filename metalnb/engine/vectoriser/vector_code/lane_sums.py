@@ -207,7 +207,7 @@ def _signed(number: int, bits: int) -> int:
 
 
 def _disjoint_factor(total: LaneSum, largest: int) -> UniformFactor:
-    """Return the number to which per-lane constants of at most `most` are added, if they share no bits."""
+    """Return the number to which per-lane constants of at most `largest` are added, if they share no bits."""
     products = [(factors[0], counts) for factors, counts in total.items() if len(factors) == 1]
     if len(products) != len(total) - (() in total) or len(products) != 1:
         raise _UnknownSum

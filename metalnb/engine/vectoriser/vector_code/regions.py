@@ -38,13 +38,13 @@ class Regions:
     Parameters
     ----------
     body : FunctionBody
-    everyone : str
+    all_lanes : str
         The mask of the lanes that exist.
-    write : callable
+    write_instruction : callable
         Writes one instruction.
-    visit : callable or None
+    on_instruction : callable or None
         Called before each instruction except phis, terminators included.
-    waits : bool
+    has_barriers : bool
         Whether there are barriers.
     """
 
@@ -320,11 +320,11 @@ class Regions:
                 matches = emitter.op(f"icmp eq {case_type} {value}, {case}")
             else:
                 matches = emitter.op(f"icmp eq {emitter.lanes(case_type)} {value}, splat ({case_type} {case})")
-            known = conditions.get(target)
-            conditions[target] = emitter.op(f"or {kind} {known}, {matches}") if known else matches
+            condition = conditions.get(target)
+            conditions[target] = emitter.op(f"or {kind} {condition}, {matches}") if condition else matches
             any_case = emitter.op(f"or {kind} {any_case}, {matches}") if any_case else matches
         no_case = emitter.op(f"xor {kind} {any_case}, {'true' if uniform else 'splat (i1 true)'}")
         default = last.targets[0]
-        known = conditions.get(default)
-        conditions[default] = emitter.op(f"or {kind} {known}, {no_case}") if known else no_case
+        condition = conditions.get(default)
+        conditions[default] = emitter.op(f"or {kind} {condition}, {no_case}") if condition else no_case
         return conditions

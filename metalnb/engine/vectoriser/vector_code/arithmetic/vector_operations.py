@@ -176,14 +176,14 @@ def write_recast(body: FunctionBody, source: list[str], old: IRType, new: IRType
                 components.append(op(f"trunc {whole} {shifted} to {part}"))
     else:
         for first in range(0, len(integers), wide // narrow):
-            joined = ""
+            word = ""
             for i, a in enumerate(integers[first : first + wide // narrow]):
                 extended = op(f"zext {part} {a} to {whole}")
                 if i:
                     shifted_part = op(f"shl {whole} {extended}, splat (i{wide} {i * narrow})")
-                    extended = op(f"or {whole} {joined}, {shifted_part}")
-                joined = extended
-            components.append(joined)
+                    extended = op(f"or {whole} {word}, {shifted_part}")
+                word = extended
+            components.append(word)
     if new.kind != "integer":
         return [op(f"bitcast {lanes(f'i{new.bits}')} {a} to {lanes(new)}") for a in components]
     return components
@@ -195,13 +195,13 @@ def _write_bit_recast(
     """Convert between a vector of bits and an integer."""
     op, lanes = body.emitter.op, body.emitter.lanes
     if old.bits == 1 and new.kind == "integer" and new.bits == len(source):
-        joined = ""
+        word = ""
         for i, a in enumerate(source):
             bit = op(f"zext {lanes('i1')} {a} to {lanes(new)}")
             if i:
-                bit = op(f"or {lanes(new)} {joined}, {op(f'shl {lanes(new)} {bit}, splat ({new} {i})')}")
-            joined = bit
-        return [joined]
+                bit = op(f"or {lanes(new)} {word}, {op(f'shl {lanes(new)} {bit}, splat ({new} {i})')}")
+            word = bit
+        return [word]
     if new.bits == 1 and old.kind == "integer":
         shifted = [op(f"lshr {lanes(old)} {source[0]}, splat ({old} {i})") for i in range(old.bits)]
         return [op(f"trunc {lanes(old)} {a} to {lanes('i1')}") for a in shifted]

@@ -81,13 +81,13 @@ class RowAddresses:
 
     def _load_uniform(self, starts: Sequence[str], kind: IRType, offset: int, alignment: int) -> str:
         """Return a component that is the same in all lanes of a row."""
-        op, row_values, joined = self._body.emitter.op, f"<{len(starts)} x {kind}>", "poison"
+        op, row_values, vector = self._body.emitter.op, f"<{len(starts)} x {kind}>", "poison"
         for i, first in enumerate(starts):
             at = op(f"getelementptr i8, ptr {first}, i64 {offset}") if offset else first
             scalar = op(f"load {kind}, ptr {at}, align {alignment}")
-            joined = op(f"insertelement {row_values} {joined}, {kind} {scalar}, i64 {i}")
+            vector = op(f"insertelement {row_values} {vector}, {kind} {scalar}, i64 {i}")
         rows = [lane // self._row for lane in range(self._body.width)]
-        return self._body.emitter.shuffle(kind, joined, "poison", rows, len(starts))
+        return self._body.emitter.shuffle(kind, vector, "poison", rows, len(starts))
 
     def store(self, kind: IRType, vector: str, alignment: int) -> None:
         """Store one component of consecutive lanes."""

@@ -209,8 +209,8 @@ def _write_row_stores(access: _Access, tile: TileRows, order: list[int], parts: 
     body, element = access.body, access.element
 
     def store_by_rows() -> None:
-        ordered = [body.emitter.shuffle(element, part, "poison", order) for part in parts]
-        tile.store(body, element, _interleave(access, ordered, access.count), access.alignment)
+        parts_in_order = [body.emitter.shuffle(element, part, "poison", order) for part in parts]
+        tile.store(body, element, _interleave(access, parts_in_order, access.count), access.alignment)
 
     if body.mask == EVERY_LANE:
         store_by_rows()
@@ -279,18 +279,18 @@ def _interleave(access: _Access, parts: list[str], step: int) -> str:
     emitter, width, element = access.body.emitter, access.body.width, access.element
     if step == 1:
         return parts[0]
-    joined = [*parts, *["poison"] * (step - len(parts))]
-    while len(joined) & (len(joined) - 1):
-        joined.append("poison")
+    vectors = [*parts, *["poison"] * (step - len(parts))]
+    while len(vectors) & (len(vectors) - 1):
+        vectors.append("poison")
     size = width
-    while len(joined) > 1:
-        pairs = zip(joined[::2], joined[1::2], strict=True)
-        joined = [emitter.shuffle(element, a, b, range(2 * size), size) for a, b in pairs]
+    while len(vectors) > 1:
+        pairs = zip(vectors[::2], vectors[1::2], strict=True)
+        vectors = [emitter.shuffle(element, a, b, range(2 * size), size) for a, b in pairs]
         size *= 2
     indices = [
         i * width + lane if i < access.count else None for lane in range(width) for i in range(step)
     ]  # fmt: skip
-    return emitter.shuffle(element, joined[0], "poison", indices, size)
+    return emitter.shuffle(element, vectors[0], "poison", indices, size)
 
 
 def _write_scatters(access: _Access, parts: list[str], addresses: list[str]) -> None:
