@@ -45,7 +45,7 @@ def loop_text(unit: Unit, *, independent: bool) -> str:
         "    for (unsigned $y = 0; $y < $g.size.y; ++$y)\n"
         f'_Pragma("clang loop vectorize({assumption})")\n'
         "      for (unsigned $x = 0; $x < $g.size.x; ++$x) {\n"
-        "        $place here = $place_of($g, $x, $y, $z);\n"
+        "        $place here = $thread_place($g, $x, $y, $z);\n"
         f"        {kernel_call(unit.signature, _INPUTS)};\n"
         "      }\n"
         "}",
@@ -60,7 +60,7 @@ def fiber_text(unit: Unit) -> str:
         entry="#pragma clang attribute pop\n"
         f"{_HIDDEN} void metalnb_thread(const metal::ulong* $given, const $region* $r, unsigned $index) {{\n"
         f"{_buffer_pointers(unit.signature)}"
-        "  $place here = $place_of(*$r, $index);\n"
+        "  $place here = $thread_place(*$r, $index);\n"
         f"  {kernel_call(unit.signature, _INPUTS)};\n"
         "}",
     )
@@ -75,7 +75,7 @@ def lane_text(unit: Unit) -> str:
         entry="#pragma clang attribute pop\n"
         'extern "C" void metalnb_thread(const metal::ulong* $given, const $region* r) {\n'
         f"{_buffer_pointers(unit.signature)}"
-        "  $place here = $place_of_lane(*r);\n"
+        "  $place here = $lane_place(*r);\n"
         f"  {kernel_call(unit.signature, _LANE_INPUTS)};\n"
         "}",
     )

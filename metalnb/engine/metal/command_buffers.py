@@ -112,7 +112,7 @@ class Batch:
         if clock is not None:
             clock.sample_end(encoder, slot)
 
-    def commit(self) -> None:
+    def commit_command(self) -> None:
         """Commit the command buffer to the GPU."""
         self._end_encoding()
         self.command.setLabel_(self._label())
@@ -187,7 +187,7 @@ class Commands:
             batch.encode(dispatch, clock, slot)
             return batch
 
-    def commit(self, batch: Batch | None = None) -> None:
+    def commit_batch(self, batch: Batch | None = None) -> None:
         """Commit a command buffer if it is still open; by default, the open one."""
         with self._lock, self._bindings.pool():
             if self._open is not None and batch in {None, self._open}:
@@ -197,7 +197,7 @@ class Commands:
         if self._open is not None:
             batch, self._open = self._open, None
             self._last = batch.command
-            batch.commit()
+            batch.commit_command()
 
     def _is_idle(self) -> bool:
         metal = self._bindings.metal

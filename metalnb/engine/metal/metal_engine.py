@@ -119,7 +119,7 @@ class MetalEngine(Observable, SharedMemory):
 
     def record(self, path: Path) -> contextlib.AbstractContextManager[None]:
         """Record the dispatches of a ``with`` block to a file for Xcode."""
-        return record_trace(self._bindings, self._device, path, self._commands.commit)
+        return record_trace(self._bindings, self._device, path, self._commands.commit_batch)
 
     def address(self, memory: Any) -> int:
         """Return where on the GPU a view of the engine's memory starts.
@@ -158,13 +158,13 @@ class MetalEngine(Observable, SharedMemory):
         """Run a dispatch ``count`` times back to back; return the seconds of each by the GPU's clock."""
         dispatch, results = self._encode(binary, arguments, grid, threadgroup)
         seconds: list[float] = []
-        self._commands.commit()
+        self._commands.commit_batch()
         for first in range(0, count, _BATCH):
             with self._timing, self._bindings.pool():
                 slots = range(min(_BATCH, count - first))
                 batches = [self._commands.encode_separately(dispatch, self.clock, slot) for slot in slots]
                 for batch in batches:
-                    batch.commit()
+                    batch.commit_command()
                 buffer_seconds = []
                 for batch in batches:
                     batch.command.waitUntilCompleted()

@@ -38,7 +38,7 @@ class GpuTime:
         """Return the seconds; None while it runs, NaN if it failed."""
         batch, metal = self._batch, self._bindings.metal
         if batch is not None:
-            self._commands.commit(batch)
+            self._commands.commit_batch(batch)
             status = batch.command.status()
             if status == metal.MTLCommandBufferStatusCompleted:
                 self._seconds = (batch.command.GPUEndTime() - batch.command.GPUStartTime()) / len(batch.names)
@@ -102,7 +102,7 @@ class MetalTicket:
         """
         with self._lock:
             if self._batch is not None:
-                self._commands.commit(self._batch)
+                self._commands.commit_batch(self._batch)
                 self._batch.command.waitUntilCompleted()
                 self._fault = read_fault(self._bindings, self._name, self._batch)
                 self.elapsed()

@@ -36,7 +36,7 @@ _MASK = re.compile(r"%sh[lr]\.mask\d*")
 _MODIFIED = frozenset({"max", "umax", "min", "umin", "fadd", "fsub", "fmax", "fmin", "uinc_wrap", "udec_wrap"})
 _DECLARED = re.compile(r"^declare .*@([\w.]+)\(", re.MULTILINE)
 # Functions that find a thread's position and arguments; they read only the runtime's memory.
-_OWN_FUNCTION = re.compile(r"@metalnb_thread\(|\$place_of|\$input")
+_OWN_FUNCTION = re.compile(r"@metalnb_thread\(|\$thread_place|\$lane_place|\$input")
 _RUNTIME = """
 @metalnb_stopping = external hidden global ptr
 declare void @metalnb_not_finite(float, float, float, float, i32) cold nounwind
