@@ -22,7 +22,7 @@ from metalnb.engine import engine_choice as engines
 from metalnb.engine.cpu import ir_build, toolchain
 from metalnb.engine.cpu.cpu_checks import thread_checks
 from metalnb.engine.cpu.lanes import vector_build
-from metalnb.engine.cpu.lanes.vector_binary import opened
+from metalnb.engine.cpu.lanes.vector_binary import open_vector_binary
 from metalnb.engine.cpu.thread_form import thread_build
 from metalnb.engine.unit import Unit
 from metalnb.engine.vectoriser.not_vectorised import NotVectorised
@@ -32,11 +32,11 @@ __all__ = ["STEPS", "of_the_tree", "steps"]
 # The functions that make each step, in the modules that call them: the LLVM IR of one thread, the vectoriser, clang's
 # code from a text.
 STEPS = {
-    "first": ((vector_build, "thread_text"), (ir_build, "written"), (thread_build, "written"),
-              (thread_checks, "written"), (thread_checks, "assembled")),
-    "vectors": ((vector_build, "vectorised"),),
-    "second": ((vector_build, "object_of"), (ir_build, "assembled"), (thread_build, "assembled")),
-    "link": ((toolchain, "lane_library"), (toolchain, "kernel_library")),
+    "first": ((vector_build, "thread_text"), (ir_build, "write_ir"), (thread_build, "write_ir"),
+              (thread_checks, "write_ir"), (thread_checks, "compile_ir")),
+    "vectors": ((vector_build, "vectorise_form"),),
+    "second": ((vector_build, "compile_vectorised"), (ir_build, "compile_ir"), (thread_build, "compile_ir")),
+    "link": ((toolchain, "load_lane_library"), (toolchain, "load_kernel_library")),
 }  # fmt: skip
 _DISPATCH = (1024, 1, 1), (256, 1, 1)  # the grid and the threadgroup that a kernel is compiled for
 _MEDIAN, _LONG = 3.0, 60.0  # ms that the vectoriser may take: for most kernels, for one of 2,000 lines
@@ -83,9 +83,9 @@ def vector_code(unit: Unit) -> None:
     if unit.math == "scalar":
         message = "its threadgroups are single threads"
         raise NotVectorised(message)
-    binary = opened(unit)
-    binary.write()
-    binary.code(binary.first, *_DISPATCH)
+    binary = open_vector_binary(unit)
+    binary.vectorise_first()
+    binary.code_for(binary.initial_module, *_DISPATCH)
 
 
 def a_thread_at_a_time(unit: Unit) -> None:

@@ -96,7 +96,7 @@ def row(name: str, engine: str, limit: float, *, meets: bool) -> Row:
 
 def chain(count: int) -> Row:
     """Measure the passes over a source with `count` functions, each calling the next, and as many loops."""
-    from metalnb.engine.cpu.iteration_ends import with_iteration_ends
+    from metalnb.engine.cpu.iteration_ends import mark_iteration_ends
     from metalnb.msl.rewrite.scan import scan
 
     lines = [f"float f{k}(float v) {{ return f{k + 1}(v); }}" for k in range(count)]
@@ -104,7 +104,7 @@ def chain(count: int) -> Row:
     lines += ["  for (int j = 0; j < 9; ++j) {", "    if (v > j) continue;", "    v += f0(v);", "  }"] * count
     text = "\n".join([*lines, "  *x = v;", "}"])
     start = processor_seconds()
-    with_iteration_ends(scan(text).edited.text)
+    mark_iteration_ends(scan(text).edited.text)
     spent = processor_seconds() - start
     name = f"passes over {len(text.splitlines()):,} lines of functions and loops"
     return Row(name, f"{spent:.2f} s", f"<= {AIM:.0f} s", spent <= AIM)

@@ -94,7 +94,7 @@ def lent(program: Any) -> str:
     """Return whether the GPU uses NumPy's pages without a copy (item 3)."""
     pages = np.frombuffer(mmap.mmap(-1, mmap.PAGESIZE), np.float32)
     ticket = program.add.prepare(pages).launch()
-    yes = any(result.lent for result in ticket.results)
+    yes = any(result.in_place for result in ticket.results)
     ticket.wait()
     return f"{'lent' if yes else 'copied'}; {'right' if (pages == 1).all() else 'wrong'} results"
 

@@ -99,10 +99,7 @@ def times_of(engine: Any, binary: Any, d: Dispatched, count: int) -> list[float]
 def counted(ticket: Any) -> tuple[int, int]:
     """Return how many accesses a dispatch checks, and how many of its loops test the stop flag."""
     checks = getattr(ticket, "checks", None)
-    if checks is not None:
-        return len(checks.wrong), len(checks.stops)
-    watches = getattr(ticket, "_watches", ())
-    return (len(watches[0].form.wrong), len(watches[0].form.stops)) if watches else (0, 0)
+    return (len(checks.accesses), len(checks.loops)) if checks is not None else (0, 0)
 
 
 def mean(ratios: list[float]) -> float:

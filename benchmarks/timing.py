@@ -47,14 +47,14 @@ kernel void chain(device const float* x, device float* y, constant uint& rounds,
 def bare(dispatch: Dispatch, seconds: float = 0.25) -> float:
     """Time a dispatch without metalnb's own timing: the median of direct calls of the pool, by Python's clock."""
     binary = dispatch.kernel.binary
-    code = binary.code(binary.first, dispatch.grid, dispatch.threadgroup)
+    code = binary.code_for(binary.initial_module, dispatch.grid, dispatch.threadgroup)
     words = cpu_engine.dispatch(dispatch.arguments, dispatch.grid, dispatch.threadgroup, code.storage_bytes)
     run = toolchain.pool().metalnb_run
     took = []
     end = time.perf_counter() + seconds
     while len(took) < 5 or (time.perf_counter() < end and len(took) < 5000):
         start = time.perf_counter()
-        run(code.run, words, binary.region)
+        run(code.run, words, binary.needs_region)
         took.append(time.perf_counter() - start)
     return median(took[len(took) // 10 :])  # without the warm-up
 

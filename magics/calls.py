@@ -67,7 +67,7 @@ def parsed(magic: str, text: str) -> Call:
     Raises
     ------
     UsageError
-        If it is not one.
+        If the text is not one call.
     """
     text = text.strip().rstrip("; \t")
     try:

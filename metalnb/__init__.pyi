@@ -1517,7 +1517,7 @@ def expand_dims(x: _ArrayLike, /, axis: int | Sequence[int] = 0) -> Array:
     Raises
     ------
     numpy.exceptions.AxisError
-        If it would be out of range.
+        If the new axis would be out of range.
     """
 
 @_op
@@ -4643,7 +4643,7 @@ def unstack(x: _ArrayLike, /, axis: int = 0) -> tuple[Array, ...]:
     Raises
     ------
     ValueError
-        If it has no axes.
+        If the array has no axes.
     """
 
 @_op

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from metalnb.engine.base import Caps, Grid, SharedMemory
-from metalnb.engine.cuda.ptx import source
+from metalnb.engine.cuda.ptx import cuda_source
 from metalnb.engine.observation import Observable, Stopwatch
 from metalnb.engine.unit import Unit
 
@@ -34,7 +34,7 @@ class PtxEngine(SharedMemory, Observable):
         self.seen: dict[str, tuple[Unit, int]] = {}  # by source: the unit, and the largest threadgroup
 
     def text(self, unit: Unit) -> str:
-        return source(unit)
+        return cuda_source(unit)
 
     def compile(self, unit: Unit) -> Binary:
         return Binary(unit)
@@ -43,7 +43,7 @@ class PtxEngine(SharedMemory, Observable):
         return np.zeros(nbytes, np.uint8)
 
     def start(self, binary: Binary, _arguments: Sequence[Any], _grid: Grid, threadgroup: Grid) -> Ticket:
-        text = source(binary.unit)
+        text = cuda_source(binary.unit)
         threads = threadgroup[0] * threadgroup[1] * threadgroup[2]
         self.seen[text] = (binary.unit, max(threads, self.seen.get(text, (binary.unit, 0))[1]))
         return Ticket()

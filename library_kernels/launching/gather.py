@@ -53,7 +53,7 @@ def check(who: str, fault: Array, indices: Array, n: int, axis: int | None) -> N
     Raises
     ------
     IndexError
-        With the first of them.
+        If an index is out of bounds; the message names the first one.
     """
     position = int(fault.read()[0])
     if position != _NONE:

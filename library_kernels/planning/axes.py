@@ -21,7 +21,7 @@ def axis_of(who: str, axis: Any, ndim: int) -> int:
     numpy.exceptions.AxisError
         If the array lacks the axis: both an IndexError and a ValueError.
     TypeError
-        If it is not an integer.
+        If the axis is not an integer.
     """
     try:
         number = operator.index(axis)
@@ -60,7 +60,7 @@ def shape_of(who: str, shape: Any, *, open_axis: bool = False) -> Shape:
     Raises
     ------
     TypeError
-        If it contains anything but integers.
+        If the shape contains anything but integers.
     ValueError
         If a length is negative.
     """

@@ -159,7 +159,7 @@ class Reduction:
         Raises
         ------
         ArgumentError
-            If it is not one.
+            If `init` is not a number of that dtype.
         """
         init = self.init
         if is_float(dtype):

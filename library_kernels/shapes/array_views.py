@@ -158,7 +158,7 @@ def expand_dims(x: Array, /, axis: int | Shape = 0) -> Array:
     Raises
     ------
     numpy.exceptions.AxisError
-        If it would be out of range.
+        If the new axis would be out of range.
     """
     x = as_array("expand_dims", x)
     count = len(tuple(axis)) if isinstance(axis, Iterable) else 1

@@ -31,7 +31,7 @@ def unstack(x: Array, /, axis: int = 0) -> tuple[Array, ...]:
     Raises
     ------
     ValueError
-        If it has no axes.
+        If the array has no axes.
     """
     x = as_array("unstack", x)
     if not x.ndim:

@@ -46,7 +46,7 @@ def taken(lender: Any) -> Host:
     Raises
     ------
     BufferError, RuntimeError
-        If it is not in the CPU's memory, or has a dtype that NumPy lacks.
+        If the array is not in the CPU's memory, or has a dtype that NumPy lacks.
     """
     try:
         return np.from_dlpack(lender)

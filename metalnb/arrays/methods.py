@@ -63,7 +63,7 @@ class Methods(OpMethods):
         Raises
         ------
         ValueError
-            If it does not have two axes (array API).
+            If the array does not have two axes (array API).
         """
         if len(self.shape) != 2:
             raise ValueError(f"T: needs 2 axes; got shape {self.shape}. Use x.mT, or mnb.permute_dims(x, axes).")
@@ -76,7 +76,7 @@ class Methods(OpMethods):
         Raises
         ------
         ValueError
-            If it has fewer than two axes.
+            If the array has fewer than two axes.
         """
         if len(self.shape) < 2:
             raise ValueError(f"mT: needs at least 2 axes; got shape {self.shape}.")

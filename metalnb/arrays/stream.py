@@ -64,7 +64,7 @@ def start(
                 oldest = queue.popleft() if len(queue) > _MOST else None
     if seen:
         ticket.wait()
-    elif oldest is not None and not getattr(oldest, "fault_told", False):
+    elif oldest is not None and not getattr(oldest, "has_raised", False):
         oldest.wait()
     return ticket
 
@@ -86,7 +86,7 @@ def synchronize(engine: str | None = None) -> None:
     with _lock:
         tickets = list(_under_way.pop(name, ()))
     for ticket in tickets:
-        if not getattr(ticket, "fault_told", False):
+        if not getattr(ticket, "has_raised", False):
             ticket.wait()
 
 

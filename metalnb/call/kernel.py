@@ -81,8 +81,8 @@ class Dispatch(NamedTuple):
             ticket = self._start()
         else:
             ticket = self.kernel.engine.launch(self.binary, self.arguments, self.grid, self.threadgroup)
-        if self.made and hasattr(ticket, "made"):  # the ticket of an engine that checks accesses
-            ticket.made = self.made
+        if self.made and hasattr(ticket, "allocated_outputs"):  # the ticket of an engine that checks accesses
+            ticket.allocated_outputs = self.made
         return ticket
 
     def _start(self) -> Ticket:
@@ -156,7 +156,7 @@ class Kernel:
         self.program = program  # untyped, since `program` is above this module
         self.__name__ = self.__qualname__ = signature.name
         self.__doc__ = _docstring(signature)
-        present = tuple(p for p in signature.buffers if not unit.absent(p))
+        present = tuple(p for p in signature.buffers if not unit.is_absent(p))
         self._present = present
         self._places = tuple(signature.params.index(p) for p in present)
         self._simple = len(present) == len(signature.params)
@@ -380,7 +380,7 @@ class Kernel:
         return Card(
             self.signature, self.reflection, self.engine.name, caps.device, self.unit.math,
             constants={c.name: v for c, v in self.unit.constants.items()},
-            absent=frozenset(p.name for p in self.signature.params if self.unit.absent(p)),
+            absent=frozenset(p.name for p in self.signature.params if self.unit.is_absent(p)),
             threadgroup_bytes=self._declared_bytes(),
             threadgroup_limit=caps.threadgroup_memory,
             pointers=caps.pointers,

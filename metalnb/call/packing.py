@@ -73,7 +73,7 @@ def scalar(kind: str, value: Any, label: str) -> np.ndarray[Any, np.dtype[Any]]:
     Raises
     ------
     ArgumentError
-        If it is not a number, has a fraction that an integer cannot represent, or is out of range.
+        If the value is not a number, has a fraction that an integer cannot represent, or is out of range.
     """
     dtype = numpy_dtype(kind)
     if isinstance(value, np.ndarray):
@@ -119,7 +119,7 @@ def pack(kind: Type, value: Any, label: str, reflection: Reflection) -> np.ndarr
     Raises
     ------
     ArgumentError
-        With ``label`` first: the kernel, the argument and its type.
+        If the value does not fit the type; the message begins with ``label``: the kernel, the argument and its type.
     """
     layout = kind.layout
     if layout is not None and not layout.shape and not kind.extents:

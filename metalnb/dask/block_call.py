@@ -58,7 +58,7 @@ def _contiguous(block: Any) -> Any:
 
 
 def _present(kernel: Kernel) -> list[Param]:
-    return [p for p in kernel.signature.buffers if not kernel.unit.absent(p)]
+    return [p for p in kernel.signature.buffers if not kernel.unit.is_absent(p)]
 
 
 def named_arguments(kernel: Kernel, args: tuple[Any, ...], named: Mapping[str, Any]) -> dict[str, Any]:
@@ -88,7 +88,7 @@ def output_of(kernel: Kernel, given: Mapping[str, Any]) -> np.dtype[Any]:
     Raises
     ------
     ArgumentError
-        If it leaves out none or several, as a Dask block is one array.
+        If the call leaves out no buffer, or several: a Dask block is one array.
     """
     left_out = [p for p in _present(kernel) if p.name not in given and p.writable]
     if len(left_out) != 1:

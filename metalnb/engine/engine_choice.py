@@ -41,7 +41,7 @@ def _split(name: str) -> tuple[str, str, str]:
     return (name, "", "") if name in REGISTRY else name.rpartition(":")
 
 
-def _parsed(name: str) -> str:
+def _canonical_name(name: str) -> str:
     """Check an engine's name, ``"cuda"`` or ``"cuda:1"``; the first device needs no index, so ``"cuda:0"`` has none.
 
     Raises
@@ -50,7 +50,7 @@ def _parsed(name: str) -> str:
     """
     before, colon, device = name.partition(":")
     if before in RENAMED:
-        _say_renamed(before)
+        _warn_renamed(before)
         name = f"{RENAMED[before]}{colon}{device}"
     engine, colon, device = _split(name)
     if engine not in REGISTRY:
@@ -63,7 +63,7 @@ def _parsed(name: str) -> str:
 
 
 @functools.cache
-def _say_renamed(name: str) -> None:
+def _warn_renamed(name: str) -> None:
     warnings.warn(f"engine {name!r} is called {RENAMED[name]!r} now", FutureWarning, stacklevel=4)
 
 
@@ -82,9 +82,9 @@ def named(name: str | None = None) -> Engine:
     """
     if name is None:
         return current()
-    parsed = _parsed(name)
+    canonical = _canonical_name(name)
     with _lock:
-        return _open(parsed)
+        return _open(canonical)
 
 
 def current() -> Engine:
@@ -98,9 +98,9 @@ def current() -> Engine:
     with _lock:
         if _chosen:
             return named(_chosen[0])
-        wanted = os.environ.get("METALNB_ENGINE")
-        if wanted:
-            return named(wanted)
+        name = os.environ.get("METALNB_ENGINE")
+        if name:
+            return named(name)
         return named(_default())
 
 
@@ -138,13 +138,13 @@ def use(name: str | None) -> Engine:
     Raises
     ------
     EngineUnavailable
-        If it cannot run here, or has no such device; the choice then stays the same.
+        If the engine cannot run here, or has no such device; the choice then stays the same.
     """
     if name is None:
         _chosen.clear()
         return current()
     opened = named(name)
-    _chosen[:] = [_parsed(name)]
+    _chosen[:] = [_canonical_name(name)]
     return opened
 
 
@@ -154,16 +154,18 @@ def engines() -> EngineList:
     The first line names the engine in use, and why: `use` chose it, ``METALNB_ENGINE`` names it, or it is the first of
     the table that can run here.
     """
-    found = {}
+    statuses = {}
     for name in REGISTRY:
         try:
             opened = named(name)
         except EngineUnavailable as error:
-            found[name] = EngineStatus(name, available=False, reason=str(error))
+            statuses[name] = EngineStatus(name, available=False, reason=str(error))
         else:
             caps = opened.caps
-            found[name] = EngineStatus(name, available=True, device=caps.device, versions=tuple(caps.versions.items()))
+            statuses[name] = EngineStatus(
+                name, available=True, device=caps.device, versions=tuple(caps.versions.items())
+            )  # fmt: skip
     try:
-        return EngineList(found, current().name, why_current())
+        return EngineList(statuses, current().name, why_current())
     except EngineUnavailable as error:
-        return EngineList(found, "", str(error))
+        return EngineList(statuses, "", str(error))

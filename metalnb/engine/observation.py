@@ -39,12 +39,12 @@ class Observable:
         """Start a dispatch and notify the observers."""
         if not self.observers:
             return self.start(binary, arguments, grid, threadgroup)
-        started = time.perf_counter()
+        start = time.perf_counter()
         ticket = self.start(binary, arguments, grid, threadgroup)
         sizes = [getattr(a, "nbytes", 0) for a in arguments]
-        seen = Observation(started, binary, grid, threadgroup, sizes, ticket.elapsed)
+        observation = Observation(start, binary, grid, threadgroup, sizes, ticket.elapsed)
         for observer in self.observers:
-            observer(seen)
+            observer(observation)
         return ticket
 
 
@@ -65,11 +65,11 @@ def observe(engine: Engine, observer: Observer) -> Callable[[], None]:
     with _lock:
         engine.observers = (*engine.observers, observer)
 
-    def end() -> None:
+    def stop_observing() -> None:
         with _lock:
             engine.observers = tuple(o for o in engine.observers if o is not observer)
 
-    return end
+    return stop_observing
 
 
 class Stopwatch:
@@ -84,8 +84,8 @@ class Stopwatch:
     def stop(self, seconds: float | None = None, *, failed: bool = False) -> None:
         """Record the time, by the device's own clock if it has one; further calls change nothing."""
         if self._seconds is None:
-            took = time.perf_counter() - self._started if seconds is None else seconds
-            self._seconds = math.nan if failed else took
+            elapsed = time.perf_counter() - self._started if seconds is None else seconds
+            self._seconds = math.nan if failed else elapsed
 
     def __call__(self) -> float | None:
         """Return the seconds; None before the wait has ended, NaN if the dispatch failed."""

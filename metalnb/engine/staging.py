@@ -17,7 +17,7 @@ from metalnb.errors import LaunchError
 
 from .base import Bytes, Engine
 
-__all__ = ["DeviceMemory", "Place", "Result", "Staging", "copied", "place_of"]
+__all__ = ["DeviceMemory", "Place", "Result", "Staging", "copy_to_host", "place_of"]
 
 Span = tuple[int, int]
 
@@ -37,9 +37,9 @@ class DeviceMemory(np.ndarray[Any, np.dtype[np.uint8]]):
 
     def __new__(cls, nbytes: int, handle: Any) -> Self:
         """Make the window of some memory."""
-        made = super().__new__(cls, nbytes, np.uint8)
-        made.handle = handle
-        return made
+        window = super().__new__(cls, nbytes, np.uint8)
+        window.handle = handle
+        return window
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,13 +58,13 @@ class Result:
     ----------
     target : Bytes
     memory : object
-    lent : bool
+    in_place : bool
         True if the device works on the caller's memory in place: nothing is copied, but others must wait.
     """
 
     target: Bytes
     memory: Any
-    lent: bool = False
+    in_place: bool = False
 
 
 def place_of(view: Any) -> Place | None:
@@ -77,14 +77,14 @@ def place_of(view: Any) -> Place | None:
     return Place(owner, _span(_bytes(view))[0] - _span(np.asarray(owner))[0])
 
 
-def copied(engine: Engine, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def copy_to_host(engine: Engine, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """Return a host copy of a contiguous array in any memory, after waiting for the dispatches on it."""
     place = place_of(array)
     if place is None:
         return array.copy()
-    made = np.empty(array.shape, array.dtype)
-    engine.copy_out(place.memory, place.offset, _bytes(made))
-    return made
+    copy = np.empty(array.shape, array.dtype)
+    engine.copy_out(place.memory, place.offset, _bytes(copy))
+    return copy
 
 
 class Pending(Protocol):
@@ -119,14 +119,14 @@ class Staging:
         self._own_type = type(engine.alloc(16))
         self._pending: weakref.WeakSet[Any] = weakref.WeakSet()
 
-    def bind(self, kernel: str, given: Sequence[tuple[bool, Any]]) -> tuple[list[Place], list[Result]]:
+    def bind(self, kernel: str, arguments: Sequence[tuple[bool, Any]]) -> tuple[list[Place], list[Result]]:
         """Return the position of each argument, and the results to copy back.
 
         Parameters
         ----------
         kernel : str
             Its name.
-        given : sequence of (bool, argument)
+        arguments : sequence of (bool, argument)
             Whether the kernel writes to it.
 
         Raises
@@ -137,17 +137,17 @@ class Staging:
         places: list[Place] = []
         results: list[Result] = []
         copies: dict[Span, Place] = {}
-        lent: set[Span] = set()
-        written: set[Span] = set()
-        bound: set[Span] = set()
-        for writable, argument in given:
-            own = self.own(argument)
-            if own is not None:
-                places.append(own)
+        lent_spans: set[Span] = set()
+        written_spans: set[Span] = set()
+        bound_spans: set[Span] = set()
+        for writable, argument in arguments:
+            place = self.engine_place(argument)
+            if place is not None:
+                places.append(place)
                 if not self._engine.caps.offsets:  # a copied argument may be part of it
                     span = _span(_bytes(argument))
-                    bound.add(span)
-                    written |= {span} if writable else set()
+                    bound_spans.add(span)
+                    written_spans |= {span} if writable else set()
                 continue
             view = _bytes(argument)
             span = _span(view)
@@ -156,29 +156,29 @@ class Staging:
                 if memory is None:
                     copies[span] = self._copy(view)
                 else:
-                    self.settle(view, but=memory)
+                    self.settle(view, except_memory=memory)
                     copies[span] = Place(memory)
-                    lent.add(span)
-                    results.append(Result(view, memory, lent=True))
+                    lent_spans.add(span)
+                    results.append(Result(view, memory, in_place=True))
             places.append(copies[span])
-            if writable and span not in written:
-                written.add(span)
-                if span not in lent:
+            if writable and span not in written_spans:
+                written_spans.add(span)
+                if span not in lent_spans:
                     results.append(Result(view, copies[span].memory))
-        self._check_overlap(kernel, written, lent | bound, {*copies, *bound})
+        self._check_overlap(kernel, written_spans, lent_spans | bound_spans, {*copies, *bound_spans})
         return places, results
 
-    def taken(self, argument: Any) -> bytes:
+    def read_bytes(self, argument: Any) -> bytes:
         """Return the bytes of the caller's memory after the earlier dispatches."""
         if isinstance(argument, np.ndarray):
             self.settle(_bytes(argument))
         return bytes(_bytes(argument))
 
-    def settle(self, view: Bytes, *, but: Any = None) -> None:
-        """Wait for the dispatches whose results go to any of these bytes, except those that bind ``but``."""
+    def settle(self, view: Bytes, *, except_memory: Any = None) -> None:
+        """Wait for the dispatches whose results go to any of these bytes, except those that bind ``except_memory``."""
         span = _span(view)
         for pending in list(self._pending):
-            if any(_overlap(span, _span(r.target)) and r.memory is not but for r in pending.results):
+            if any(_overlap(span, _span(r.target)) and r.memory is not except_memory for r in pending.results):
                 pending.wait()
 
     def expect(self, pending: Pending) -> None:
@@ -189,7 +189,7 @@ class Staging:
     def fetch(self, results: Sequence[Result]) -> None:
         """Copy results back; the dispatch is done."""
         for result in results:
-            if not result.lent:
+            if not result.in_place:
                 self._engine.copy_out(result.memory, 0, result.target)
 
     def _copy(self, view: Bytes) -> Place:
@@ -200,9 +200,9 @@ class Staging:
 
     def copies(self, array: np.ndarray[Any, Any]) -> bool:
         """Return whether a launch copies an array, since the device does not work on its memory."""
-        return self.own(array) is None and self._lend(_bytes(array)) is None
+        return self.engine_place(array) is None and self._lend(_bytes(array)) is None
 
-    def own(self, argument: Any) -> Place | None:
+    def engine_place(self, argument: Any) -> Place | None:
         """Find the engine memory that an argument is a view of; None for other memory, or if it must be copied."""
         owner = argument
         while type(owner) is not self._own_type and isinstance(owner, (np.ndarray, memoryview)):
@@ -212,10 +212,10 @@ class Staging:
         offset = _span(_bytes(argument))[0] - _span(np.frombuffer(owner, np.uint8))[0]
         return None if offset and not self._engine.caps.offsets else Place(owner, offset)
 
-    def _check_overlap(self, kernel: str, written: set[Span], in_place: set[Span], spans: set[Span]) -> None:
-        for span in written:
-            apart = (other for other in spans if other != span and not {span, other} <= in_place)
-            if any(_overlap(span, other) for other in apart):
+    def _check_overlap(self, kernel: str, written_spans: set[Span], in_place: set[Span], spans: set[Span]) -> None:
+        for span in written_spans:
+            others = (other for other in spans if other != span and not {span, other} <= in_place)
+            if any(_overlap(span, other) for other in others):
                 message = f"{kernel}: an argument that it writes overlaps another in part"
                 raise LaunchError(f"{message}; engine '{self._engine.name}' copies each. Pass a copy of one of them.")
 
@@ -226,8 +226,8 @@ def _span(view: Bytes) -> Span:
     return start, start + view.size
 
 
-def _overlap(one: Span, other: Span) -> bool:
-    return one[0] < other[1] and other[0] < one[1]
+def _overlap(a: Span, b: Span) -> bool:
+    return a[0] < b[1] and b[0] < a[1]
 
 
 def _bytes(argument: Any) -> Bytes:

@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from .base import Engine
     from .unit import Unit
 
-__all__ = ["LONG", "call_limit", "check_limit", "current_limit", "show_long_run", "timeout"]
+__all__ = ["LONG_RUN", "call_limit", "check_limit", "current_limit", "show_long_run", "timeout"]
 
-LONG = 5.0  # seconds after which a notebook shows that a dispatch is still running
+LONG_RUN = 5.0  # seconds after which a notebook shows that a dispatch is still running
 
 _default: list[float | None] = [None]
-_own = threading.local()
+_thread_limit = threading.local()
 
 
 class timeout:  # noqa: N801  (used like a function)
@@ -86,21 +86,21 @@ class call_limit:  # noqa: N801
         self._seconds = seconds
 
     def __enter__(self) -> None:
-        self._before = getattr(_own, "seconds", None)
+        self._before = getattr(_thread_limit, "seconds", None)
         if self._seconds is not None:
-            _own.seconds = self._seconds
+            _thread_limit.seconds = self._seconds
 
     def __exit__(self, *_: object) -> None:
-        _own.seconds = self._before
+        _thread_limit.seconds = self._before
 
 
 def current_limit() -> float | None:
     """Return the time limit in seconds of a dispatch started now; None for no limit."""
-    own: Any = getattr(_own, "seconds", None)
-    return _default[0] if own is None else own
+    limit: Any = getattr(_thread_limit, "seconds", None)
+    return _default[0] if limit is None else limit
 
 
 def show_long_run(name: str) -> None:
     """Show in a notebook that a dispatch is still running, and that the notebook does not hang."""
     if "IPython" in sys.modules and sys.modules["IPython"].get_ipython() is not None:
-        print(f"{name}: still running, {LONG:.0f} s (interrupt the kernel to stop it)", file=sys.stderr)  # noqa: T201
+        print(f"{name}: still running, {LONG_RUN:.0f} s (interrupt the kernel to stop it)", file=sys.stderr)  # noqa: T201

@@ -72,7 +72,7 @@ class Unit:
         """The text of the cell."""
         return self.texts[MAIN]
 
-    def absent(self, param: Param) -> bool:
+    def is_absent(self, param: Param) -> bool:
         """Return whether a function constant removes a parameter (MSL 5.8.1)."""
         if not param.gate:
             return False

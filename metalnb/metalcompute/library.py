@@ -33,7 +33,7 @@ def engine() -> Any:
     Raises
     ------
     error
-        If it cannot run here.
+        If the engine cannot run here.
     """
     try:
         return named("cpu")
@@ -52,7 +52,7 @@ class Library:
     Raises
     ------
     error
-        With the compiler's message.
+        If the program does not compile; the message is the compiler's.
     """
 
     def __init__(self, source: str) -> None:

@@ -76,7 +76,7 @@ class Device:
         Raises
         ------
         error
-            With the compiler's message.
+            If the program does not compile; the message is the compiler's.
         """
         return Kernel(program)
 

@@ -48,7 +48,7 @@ def compile(program: str, function_name: str, /) -> None:
     Raises
     ------
     error
-        With the compiler's message, or if there is no such function.
+        If the program does not compile, with the compiler's message, or has no such function.
     """
     if not _state.device:
         raise failed(Code.NOT_READY_TO_COMPILE)

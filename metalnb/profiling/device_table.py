@@ -149,7 +149,7 @@ def device_of(name: str) -> DeviceFigures:
     Raises
     ------
     ArgumentError
-        With the known names.
+        If no device has this name; the message lists the known ones.
     """
     found = DEVICES.get(name) or DEVICES.get(f"NVIDIA {name}")
     if found is None:

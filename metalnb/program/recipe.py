@@ -133,9 +133,9 @@ def text(source: Any, name: str) -> str:
     Raises
     ------
     ArgumentError
-        If it is not a str.
+        If the source is not a str.
     CompileError
-        If it is not valid Unicode, with line and column.
+        If the source is not valid Unicode, with line and column.
     """
     if not isinstance(source, str):
         message = f"compile: source is a str of MSL; got {type(source).__name__}"

@@ -81,7 +81,7 @@ class _Writer(SourceMarks):
 
     def body(self, cursor: Any, scope: Scope) -> None:
         at, end = self.start(cursor), self.offset(cursor.extent.end.offset)
-        self.before(at + 1, f" const $inside $inside_{len(self.sites)}({len(self.sites)});")
+        self.before(at + 1, f" const $function_scope $inside_{len(self.sites)}({len(self.sites)});")
         inner = self.block(cursor, scope)
         if self.text[end - 1] == "}":
             self.before(end - 1, f"{self.site(end - 1, 'end', inner, end)};")

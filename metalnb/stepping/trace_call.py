@@ -115,7 +115,7 @@ def trace(
     aim = aim_at(wanted, memory, reader.sizes, threads, index) if wanted else None
     return KernelTrace(
         kernel.signature.name, unit.cell.edited.original, grid, threadgroup, place, size, index, threads,
-        memory, ticks, ran.full, tuple(sorted(reader.lost)), aim,
+        memory, ticks, ran.is_full, tuple(sorted(reader.lost)), aim,
     )  # fmt: skip
 
 

@@ -92,7 +92,7 @@ class TraceReader:
             return "null"
         reach = {True: (9 << 30, 17 << 30), False: (0, 0)}  # the addresses around the arguments are unused
         for i, region in enumerate(self.ran.regions):
-            before, after = reach[region.given]
+            before, after = reach[region.is_argument]
             if region.start - before <= address <= region.start + region.size + after:
                 number, size = self._numbers[i]
                 return f"&{self.memory[number].name}[{(address - region.start) // size}]"

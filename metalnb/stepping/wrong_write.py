@@ -60,7 +60,7 @@ def wrong_element(until: Any, dispatch: Dispatch, args: Sequence[Any], call: dic
     Raises
     ------
     ArgumentError
-        If it names no element, or no thread wrote the element.
+        If ``until`` names no element, or no thread wrote the element.
     """
     found = _difference(until) if isinstance(until, (Validation, Difference)) else None
     name, index = (found.name, found.index) if found else _named(until)

@@ -144,7 +144,7 @@ class Comparison(Rendered):
         Raises
         ------
         KeyError, TypeError
-            If it is something else.
+            If the data is something else.
         """
         lists = {name: tuple(data[name]) for name in ("names", "own")}
         return cls(**{**data, **lists, "seconds": tuple(map(tuple, data["seconds"]))})

@@ -138,7 +138,7 @@ class Limits(Rendered):
         Raises
         ------
         KeyError, TypeError
-            If it is something else.
+            If the data is something else.
         """
         pair = data["nominal"]
         return cls(**{**data, "nominal": None if pair is None else (float(pair[0]), float(pair[1]))})

@@ -165,7 +165,7 @@ class Timing(Rendered):
         Raises
         ------
         KeyError, TypeError
-            If it is something else.
+            If the data is something else.
         """
         lists = ("seconds", "grid", "threadgroup", "warnings")
         given = {**{name: tuple(data[name]) for name in lists}, "counted": tuple(data.get("counted", ()))}

@@ -113,7 +113,7 @@ def of_call(function: Any, args: tuple[Any, ...], named: dict[str, Any]) -> Traf
     Raises
     ------
     ArgumentError
-        If it returns something else.
+        If the attribute returns something else.
     """
     ask = getattr(function, PROTOCOL, None)
     if ask is None:

@@ -69,14 +69,14 @@ def named_arrays(dispatch: Dispatch, args: Sequence[Any], call: Mapping[str, Any
 
 
 def _given(kernel: Kernel, args: Sequence[Any], call: Mapping[str, Any]) -> Arrays:
-    names = [p.name for p in kernel.signature.buffers if not kernel.unit.absent(p)]
+    names = [p.name for p in kernel.signature.buffers if not kernel.unit.is_absent(p)]
     return {**dict(zip(names, args, strict=False)), **{k: v for k, v in call.items() if k not in _OPTIONS}}
 
 
 def _outputs(dispatch: Dispatch, given: Arrays) -> Arrays:
     """Return the arrays that the kernel may write, passed or allocated."""
     made = iter(dispatch.outputs)
-    present = [p for p in dispatch.kernel.signature.buffers if not dispatch.kernel.unit.absent(p)]
+    present = [p for p in dispatch.kernel.signature.buffers if not dispatch.kernel.unit.is_absent(p)]
     return {p.name: given[p.name] if p.name in given else next(made) for p in present if p.writable}
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from metalnb.engine.base import Bytes, Grid
 from metalnb.engine.cpu.debug_lines import Line
-from metalnb.engine.cpu.validated.validation_facts import Fact, Facts, Origin, Seen
+from metalnb.engine.cpu.validated.validation_facts import BufferAccesses, Fact, Facts, Origin
 from metalnb.engine.unit import Unit
 from metalnb.msl.signature import Param
 
@@ -53,7 +53,7 @@ class Judge:
     def findings(self) -> tuple[Finding, ...]:
         """Return the findings: faults, then notes."""
         found: dict[object, Finding] = {}
-        facts = [f for f in self.facts.found if f.kind != "own never written" or not self._given_unset]
+        facts = [f for f in self.facts.findings if f.kind != "own never written" or not self._given_unset]
         for each in (*map(self._finding, facts), *self._not_finite(), *self._missing()):
             other = each.other and (each.other.line, each.other.written)
             found.setdefault((each.kind, each.line, each.name, other), each)
@@ -80,7 +80,7 @@ class Judge:
                 flags = np.logical_or.reduce(flags[: flags.size // per * per].reshape(-1, per), axis=1)
             return flags[: seen.contents.size // size].reshape(shape)
 
-        return ~elements(seen.writers >= seen.oldest), elements(seen.again != 0)
+        return ~elements(seen.writers >= seen.oldest), elements(seen.overwritten != 0)
 
     def writer(self, name: str, byte: int) -> tuple[int, int, Line | None]:
         """Return the last thread to write a byte of an array, its threadgroup, and where; -1 if none did."""
@@ -88,7 +88,7 @@ class Judge:
         mark = seen.writers[byte // seen.unit]
         if mark < seen.oldest:
             return -1, -1, None
-        thread, group, place = self.facts.who(int(mark))
+        thread, group, place = self.facts.writer(int(mark))
         return int(in_grid(thread, group, self.grid, self.threadgroup)), group, place
 
     def place(self, line: Line | None) -> tuple[int, int, str]:
@@ -112,8 +112,8 @@ class Judge:
         given: tuple[float, ...] = ()
         if fact.kind in {"shift", "endless"}:
             given = (fact.offset,)
-        elif fact.kind == "conversion" and fact.given == fact.given:
-            given = (fact.given,)
+        elif fact.kind == "conversion" and fact.value == fact.value:
+            given = (fact.value,)
         seen = self.facts.buffers.get(fact.name)
         return Finding(
             _KINDS.get(fact.kind, fact.kind), line, column, fact.thread, fact.threadgroup,
@@ -159,7 +159,7 @@ class Judge:
         infinite = not np.isnan(value)
         index = byte // param.type.size
         if unset and not self._given_unset:
-            if not any(f.kind == "own never written" for f in self.facts.found):  # that one names the source
+            if not any(f.kind == "own never written" for f in self.facts.findings):  # that one names the source
                 line, column, source = self.place(place)
                 yield Finding("never written", line, column, thread, group, source=source)
             return
@@ -167,7 +167,7 @@ class Judge:
         if made is None:
             return
         yield self._from(made, thread, param.name, index)
-        operands = made[1].given
+        operands = made[1].operands
         if not infinite and any(np.isinf(operands)):
             earlier = self._origin(made[0], infinite=True)
             if earlier is not None:
@@ -176,7 +176,7 @@ class Judge:
     def _origin(self, thread: int, infinite: bool) -> tuple[int, Origin] | None:
         """Find where a NaN or an infinity was produced: by this thread, else in its threadgroup, else anywhere."""
         for kind in (infinite, True) if not infinite else (True,):
-            made = self.facts.made(kind)
+            made = self.facts.threads_with(kind)
             if made.size:
                 near = _group_of(made, self.grid, self.threadgroup) == _group_of(thread, self.grid, self.threadgroup)
                 first = int(thread if thread in made else made[near][0] if near.any() else made[0])
@@ -186,12 +186,12 @@ class Judge:
     def _from(self, made: tuple[int, Origin], writer: int, name: str, index: int) -> Finding:
         thread, origin = made
         line, column, source = self.place(origin.place)
-        kind = "nan" if origin.made != origin.made else "infinity"
+        kind = "nan" if origin.result != origin.result else "infinity"
         group = int(_group_of(thread, self.grid, self.threadgroup))
         other = Party(0, 0, writer, int(_group_of(writer, self.grid, self.threadgroup)), written=True)
         return Finding(
             kind, line, column, thread, group, name, index, other=None if writer == thread else other, source=source,
-            operation=origin.operation, given=origin.given,
+            operation=origin.operation, given=origin.operands,
         )  # fmt: skip
 
     # ---- Elements that no thread wrote.
@@ -212,7 +212,7 @@ def _spelled(name: str, source: str) -> str:
     return name if not name or name in words else re.sub(r"\d+$", "", name)
 
 
-def _floats(param: Param, seen: Seen) -> str | None:
+def _floats(param: Param, seen: BufferAccesses) -> str | None:
     """Return the NumPy type of a buffer's components if they are floats, else None."""
     layout = param.type.layout
     kind = {"float": "f4", "half": "f2"}.get(layout.scalar) if layout else None

@@ -12,7 +12,7 @@ from metalnb.arrays.stream import synchronize
 from metalnb.call.kernel import Dispatch, Kernel
 from metalnb.call.packing import type_dtype
 from metalnb.engine.base import Grid
-from metalnb.engine.staging import copied, place_of
+from metalnb.engine.staging import copy_to_host, place_of
 from metalnb.errors import ArgumentError, LaunchError
 from metalnb.msl.signature import Param
 
@@ -116,14 +116,14 @@ def bound_call(asks: str, kernel: Any, args: tuple[Any, ...], launch: Mapping[st
     made = {id(a) for a in dispatch.outputs}
     parts = []
     for param, value in zip(signature.params, dispatch.arguments, strict=True):
-        if param.space == "threadgroup" or kernel.unit.absent(param):
+        if param.space == "threadgroup" or kernel.unit.is_absent(param):
             continue
         dtype, inner = type_dtype(param.type, kernel.reflection)
         if param.reference and not param.writable:
             array = np.frombuffer(bytes(memoryview(value)), dtype).reshape(inner)
         else:
             own = id(value) in made and place_of(value) is None
-            array = value if own or not param.writable else copied(kernel.engine, value)
+            array = value if own or not param.writable else copy_to_host(kernel.engine, value)
         parts.append(BoundArgument(param, array, inner))
     memory, groups = launch.get("threadgroup_memory"), launch.get("groups")
     return BoundCall(kernel, tuple(parts), dispatch.grid, launch.get("threadgroup"), memory, dispatch.made, groups)

@@ -217,7 +217,7 @@ def test_unrelated_header_cell_triggers_no_rebuild(folder: Path, tmp_path: Path)
     assert entries(folder, "cpu-lanes") == before
 
 
-@pytest.mark.parametrize("changed", ["_headers", "version"])
+@pytest.mark.parametrize("changed", ["_headers", "compiler_version"])
 def test_changed_compiler_or_headers_trigger_a_rebuild(
     changed: str, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip

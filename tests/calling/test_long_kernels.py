@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 
 import metalnb as mnb
-from metalnb.engine.clang.long_text import arithmetic_of, flags_for_length, flags_for_vectors, with_functions
+from metalnb.engine.clang.long_text import count_arithmetic, flags_for_length, flags_for_vectors, limit_inlining
 from metalnb.engine.cpu import toolchain
-from metalnb.engine.cpu.cpu_checks.thread_checks import thread_checks
+from metalnb.engine.cpu.cpu_checks.thread_checks import find_thread_checks
 from metalnb.engine.cpu.entry_texts import fiber_text, loop_text
-from metalnb.engine.cpu.ir_build import written
+from metalnb.engine.cpu.ir_build import write_ir
 from metalnb.engine.cpu.lanes import vector_build
-from metalnb.engine.llvm.llvm_reader import read
+from metalnb.engine.llvm.llvm_reader import read_module
 from metalnb.engine.robust.rewriting.checks import Checks
 from metalnb.engine.vectoriser.simd_forms import form_for
 
@@ -68,7 +68,7 @@ def test_a_kernel_against_pythons_integers(name: str, meets: bool, rng: np.rando
 def llvm(text: str, *, fibers: bool = False) -> str:
     unit = mnb.compile(text, engine="cpu").k.unit
     made = fiber_text(unit) if fibers else loop_text(unit, independent=True)
-    return written(unit, made, toolchain.ORDERED).decode()
+    return write_ir(unit, made, toolchain.ORDERED).decode()
 
 
 def kept(text: str) -> list[str]:
@@ -89,13 +89,13 @@ TILE = """
 def test_a_loop_counts_by_its_step() -> None:
     """As in a product of SIMD-group matrices, strip by strip: steps of 1 would mean eight times the iterations."""
     head = "kernel void k(device float* x, uint i [[thread_position_in_grid]]) {"
-    eight, one = (arithmetic_of(llvm(f"{head}{text}}}")) for text in (TILE, TILE.replace("k += 8", "++k")))
+    eight, one = (count_arithmetic(llvm(f"{head}{text}}}")) for text in (TILE, TILE.replace("k += 8", "++k")))
     assert 6 * eight < one < 8 * eight
 
 
 def test_short_kernel_is_compiled_with_the_usual_flags() -> None:
     text = llvm(KERNELS["3 products, never inlined"].text)
-    assert with_functions(text) is text
+    assert limit_inlining(text) is text
     assert flags_for_length(text) == ()
 
 
@@ -103,7 +103,7 @@ def test_short_kernel_is_compiled_with_the_usual_flags() -> None:
 def test_long_functions_of_a_very_long_kernel_stay_functions(fibers: bool) -> None:
     for name in ("16 products", "16 products, line by line"):
         before = llvm(KERNELS[name].text, fibers=fibers)
-        after = with_functions(before)
+        after = limit_inlining(before)
         assert flags_for_length(before)
         assert flags_for_length(after) == ()
         assert (kept(before), len(kept(after))) == ([], 1)
@@ -114,14 +114,14 @@ def test_function_with_a_barrier_is_still_inlined() -> None:
     kernel = KERNELS["16 products, line by line"]
     text = kernel.text.replace("  return reduced(r);", "  simdgroup_barrier(mem_flags::mem_none); return reduced(r);")
     before = llvm(text, fibers=True)
-    assert kept(with_functions(before)) == []
+    assert kept(limit_inlining(before)) == []
     assert flags_for_length(before)
 
 
 def test_one_long_block_is_compiled_without_what_takes_time() -> None:
     text = llvm(KERNELS["SHA-256"].text)
     assert "-disable-cgp" in flags_for_length(text)
-    assert kept(with_functions(text)) == []
+    assert kept(limit_inlining(text)) == []
 
 
 def test_long_vector_code_is_compiled_without_what_takes_time(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -129,10 +129,10 @@ def test_long_vector_code_is_compiled_without_what_takes_time(monkeypatch: pytes
     form = form_for((32, 1, 1), (32, 1, 1), simd=False)
     for kernel in (LONG.butterfly(SMALL, 2), LONG.products(SMALL, 16)):
         unit = mnb.compile(kernel.text, engine="cpu").k.unit
-        made = vector_build.vectorised(read(vector_build.thread_text(unit)), form)
+        made = vector_build.vectorise_form(read_module(vector_build.thread_text(unit)), form)
         with monkeypatch.context() as patched:
-            patched.setattr(vector_build, "_compiled", lambda _text, flags, _unit: given.append(flags) or b"")
-            vector_build.object_of(made, unit)
+            patched.setattr(vector_build, "_compile_text", lambda _text, flags, _unit: given.append(flags) or b"")
+            vector_build.compile_vectorised(made, unit)
     assert ["-disable-cgp" in flags for flags in given] == [False, True]
 
 
@@ -144,11 +144,11 @@ def test_very_long_vector_code_for_short_registers_has_them_assigned_by_blocks()
 
 def test_a_long_block_with_few_checks_is_not_written_twice() -> None:
     unit = mnb.compile(LONG.products(SMALL, 8, form="written").text, engine="cpu").k.unit
-    checks = thread_checks(unit, toolchain.ORDERED)
+    checks = find_thread_checks(unit, toolchain.ORDERED)
     assert checks
-    everything = checks.analysis.everything
+    weakest = checks.analysis.weakest_proof
     before = checks.analysis.roots.function
-    after = checks.made(Checks(everything.wrong, everything.stops, wide=True)).module.functions[before.name]
+    after = checks.module_with(Checks(weakest.unproven, weakest.long_loops, wide=True)).module.functions[before.name]
     had, has = (sum(made.opcode == "mul" for made in function) for function in (before, after))
     assert had > 2000
     assert has < 1.1 * had  # an element's check has one, too

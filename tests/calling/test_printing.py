@@ -7,7 +7,7 @@ import pytest
 
 import metalnb as mnb
 from metalnb.engine.base import Caps
-from metalnb.engine.cpu.printed_lines import MOST_LINES
+from metalnb.engine.cpu.printed_lines import MAX_LINES
 from metalnb.errors import CompileError
 
 HEAD = "#include <metal_stdlib>\n#include <metal_logging>\nusing namespace metal;\n"
@@ -84,8 +84,8 @@ def test_truncated_entries_are_counted(capsys: pytest.CaptureFixture[str]) -> No
     kernel = compiled('os_log_default.log("%u", p.x);')
     lines = printed(capsys, kernel, 40_000)
     assert lines[0] == "thread 0: 0"
-    assert lines[MOST_LINES - 1] == f"thread {MOST_LINES - 1}: {MOST_LINES - 1}"
-    assert lines[MOST_LINES:] == [f"… and {40_000 - MOST_LINES:,} more lines"]
+    assert lines[MAX_LINES - 1] == f"thread {MAX_LINES - 1}: {MAX_LINES - 1}"
+    assert lines[MAX_LINES:] == [f"… and {40_000 - MAX_LINES:,} more lines"]
 
 
 def test_printing_does_not_change_results(capsys: pytest.CaptureFixture[str]) -> None:

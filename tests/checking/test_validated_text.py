@@ -1,6 +1,6 @@
 """The LLVM IR of the validated build, edited: forms that occur in few kernels."""
 
-from metalnb.engine.cpu.validated.access_sites import with_sites
+from metalnb.engine.cpu.validated.access_sites import insert_sites
 
 ACCESSES = """define void @f(ptr %p, <3 x float> %v) {
   call void @__tsan_read4(ptr getelementptr inbounds (i8, ptr @table, i64 4)), !dbg !7
@@ -21,7 +21,7 @@ define void @g(ptr %p, i32 %4) {
 
 def test_accesses_of_any_address_and_size_are_checked() -> None:
     site = "ptr getelementptr ([6 x i64], ptr @metalnb_sites, i64 0)"
-    changed = [line for line in with_sites(ACCESSES).partition("\n@")[0].splitlines() if "call" in line]
+    changed = [line for line in insert_sites(ACCESSES).partition("\n@")[0].splitlines() if "call" in line]
     assert changed == [
         f"  call void @metalnb_load4(ptr getelementptr inbounds (i8, ptr @table, i64 4), {site}), !dbg !7",
         "  call void @__tsan_write_range(ptr %p, i64 12), !dbg !8",

@@ -216,7 +216,7 @@ def test_size_changes_nothing_but_the_log(program: mnb.Program, n: int) -> None:
 
 
 def test_skipped_work_is_reported(program: mnb.Program, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(validated_run, "_ACCESSES", 1 << 16)
+    monkeypatch.setattr(validated_run, "_MAX_ACCESSES", 1 << 16)
     n = 1 << 18
     seen = mnb.validate(program.next, np.zeros(n, np.float32), threadgroup=64)
     assert 0 < seen.left_out < n // 64

@@ -15,7 +15,7 @@ import metalnb as mnb
 from metalnb.dtypes import SCALARS
 from metalnb.engine import engine_choice as engines
 from metalnb.engine.cpu import toolchain
-from metalnb.engine.cpu.iteration_ends import with_iteration_ends
+from metalnb.engine.cpu.iteration_ends import mark_iteration_ends
 
 HEAD = "#include <metal_stdlib>\nusing namespace metal;\n"
 
@@ -47,7 +47,7 @@ def test_only_kernels_with_barriers_are_coroutines(body: str, waits: bool, simd:
         f"kernel void f(device const float* x, device float* o, uint i [[thread_position_in_grid]]) {{ {body} }}"
     )["f"]
     binary = engines.named("cpu").compile(kernel.unit)
-    assert (binary.waits, binary.simd) == (waits, simd)
+    assert (binary.has_barriers, binary.uses_simdgroup) == (waits, simd)
 
 
 def test_threads_of_a_loop_have_arrays_of_their_own() -> None:
@@ -176,9 +176,9 @@ def test_iteration_ends_are_marked_in_divergent_loops() -> None:
     }
     function = "float f(int i) { return i ? simd_sum(i) : 0; }"
     for loop, wanted in marked.items():
-        assert with_iteration_ends(f"{function} void g() {{ {loop} }}").text == f"{function} void g() {{ {wanted} }}"
+        assert mark_iteration_ends(f"{function} void g() {{ {loop} }}").text == f"{function} void g() {{ {wanted} }}"
     for loop in ("for (int i = 0; i < n; ++i) s += simd_sum(x);", "for (int i = 0; i < n; ++i) if (a) h(i);"):
-        assert with_iteration_ends(f"{function} void g() {{ {loop} }}").text == f"{function} void g() {{ {loop} }}"
+        assert mark_iteration_ends(f"{function} void g() {{ {loop} }}").text == f"{function} void g() {{ {loop} }}"
 
 
 @pytest.mark.filterwarnings("ignore:.*never reach the threadgroup_barrier:metalnb.MetalnbWarning")
@@ -356,7 +356,7 @@ def test_a_half_of_a_double(function: str, monkeypatch: pytest.MonkeyPatch) -> N
     if toolchain.target_triple().startswith("x86_64"):
         flags = (*flags, "-mno-avx512fp16")
     monkeypatch.setattr(toolchain, "flags", lambda: flags)
-    monkeypatch.setattr(toolchain, "TARGET", toolchain.TARGET.__wrapped__)
+    monkeypatch.setattr(toolchain, "host_target", toolchain.host_target.__wrapped__)
     x, y = np.linspace(0.1, 3, 100).astype(np.float16), np.zeros(100, np.float16)
     compiled(f"""kernel void k(device const half* x, device half* y, uint i [[thread_position_in_grid]]) {{
         y[i] = half({function}(float(x[i])));

@@ -15,13 +15,13 @@ from metalnb.engine.clang.driver import Target
 from metalnb.engine.cpu import toolchain
 from metalnb.engine.cpu.call_sites import call_site_ranks
 from metalnb.engine.cpu.entry_texts import fiber_text, loop_text
-from metalnb.engine.cpu.iteration_ends import with_iteration_ends
+from metalnb.engine.cpu.iteration_ends import mark_iteration_ends
 from metalnb.engine.cpu.lanes import vector_build
-from metalnb.engine.cpu.linking import linked
-from metalnb.engine.llvm.llvm_reader import read
+from metalnb.engine.cpu.linking import link
+from metalnb.engine.llvm.llvm_reader import read_module
 from metalnb.engine.unit import Unit
 from metalnb.engine.vectoriser.simd_forms import form_for
-from metalnb.engine.vectoriser.vectorise import asks_for_simdgroup
+from metalnb.engine.vectoriser.vectorise import uses_simdgroup
 
 QEMU = shutil.which("qemu-aarch64")
 pytestmark = [
@@ -83,12 +83,12 @@ def code_of(unit: Unit, way: str) -> tuple[bytes, int]:
     """Compile a kernel; return its object file and its size of threadgroup memory (B)."""
     flags = toolchain.flags_for(TRIPLE)
     if way == "lanes":
-        module = read(vector_build.thread_text(unit, flags=flags))
-        form = form_for((THREADS, 1, 1), (THREADGROUP, 1, 1), simd=asks_for_simdgroup(module))
-        made = vector_build.vectorised(module, form, flags)
-        return vector_build.object_of(made, unit, flags), made.storage_bytes
+        module = read_module(vector_build.thread_text(unit, flags=flags))
+        form = form_for((THREADS, 1, 1), (THREADGROUP, 1, 1), simd=uses_simdgroup(module))
+        made = vector_build.vectorise_form(module, form, flags)
+        return vector_build.compile_vectorised(made, unit, flags), made.storage_bytes
     text = fiber_text(unit) if way == "fibers" else loop_text(unit, independent=True)
-    return driver.compiled(unit, text, Target("cpu", toolchain.PRELUDE, flags), *toolchain.ORDERED), 0
+    return driver.compile_source(unit, text, Target("cpu", toolchain.PRELUDE, flags), *toolchain.ORDERED), 0
 
 
 def run(kernel: str, way: str, tmp_path: Path) -> np.ndarray:
@@ -103,14 +103,17 @@ def run(kernel: str, way: str, tmp_path: Path) -> np.ndarray:
     source.write_text(PROGRAM)
     defined = (f"-DTHREADS={THREADS}", f"-DTHREADGROUP={THREADGROUP}", f"-DSTORAGE={storage}")
     subprocess.run(
-        [*driver.clang(), *flags, *defined, "-std=c17", "-nostdinc", "-c", str(source), "-o", str(tmp_path / "p.o")],
+        [
+            *driver.clang_command(), *flags, *defined, "-std=c17", "-nostdinc", "-c", str(source),
+            "-o", str(tmp_path / "p.o"),
+        ],
         check=True,
     )
-    objects = [code, toolchain.runtime_object(way, flags), (tmp_path / "p.o").read_bytes()]
-    file = linked(*objects, triple=TRIPLE, how=("-static", f"--image-base={BASE}"))
+    objects = [code, toolchain.compile_runtime(way, flags), (tmp_path / "p.o").read_bytes()]
+    file = link(*objects, triple=TRIPLE, flags=("-static", f"--image-base={BASE}"))
     places = b""
     if way == "fibers":
-        places = call_site_ranks(code, file, with_iteration_ends(unit.cell.edited.text).ends)[4 * BASE :]
+        places = call_site_ranks(code, file, mark_iteration_ends(unit.cell.edited.text).ends)[4 * BASE :]
     program = tmp_path / "program"
     program.write_bytes(file)
     program.chmod(0o755)

@@ -15,13 +15,13 @@ from metalnb.engine.clang.driver import Target
 from metalnb.engine.cpu import toolchain
 from metalnb.engine.cpu.call_sites import call_site_ranks
 from metalnb.engine.cpu.entry_texts import fiber_text, loop_text
-from metalnb.engine.cpu.iteration_ends import with_iteration_ends
+from metalnb.engine.cpu.iteration_ends import mark_iteration_ends
 from metalnb.engine.cpu.lanes import vector_build
-from metalnb.engine.cpu.linking import linked, run_tool
-from metalnb.engine.llvm.llvm_reader import read
+from metalnb.engine.cpu.linking import link, run_tool
+from metalnb.engine.llvm.llvm_reader import read_module
 from metalnb.engine.unit import Unit
 from metalnb.engine.vectoriser.simd_forms import form_for
-from metalnb.engine.vectoriser.vectorise import asks_for_simdgroup
+from metalnb.engine.vectoriser.vectorise import uses_simdgroup
 
 pytestmark = pytest.mark.skipif(platform.system() != "Linux", reason="links with ziglang's files for Linux")
 CELL = """
@@ -53,13 +53,13 @@ def made(triple: str, kernel: str) -> tuple[bytes, bytes, Unit]:
         flags = (*flags, "-mf16c")
     way = "fibers" if kernel == "meeting" else "loops"
     text = fiber_text(unit) if way == "fibers" else loop_text(unit, independent=True)
-    parts = [driver.compiled(unit, text, Target("cpu", toolchain.PRELUDE, flags), *toolchain.ORDERED)]
-    parts.append(toolchain.runtime_object(way, flags))
+    parts = [driver.compile_source(unit, text, Target("cpu", toolchain.PRELUDE, flags), *toolchain.ORDERED)]
+    parts.append(toolchain.compile_runtime(way, flags))
     if triple.startswith("x86_64"):
-        parts.append(toolchain.runtime_object("half_conversions", flags))
+        parts.append(toolchain.compile_runtime("half_conversions", flags))
     if triple == WINDOWS:
-        parts.append(toolchain.runtime_object("windows_calls", flags))
-    return parts[0], linked(*parts, triple=triple), unit
+        parts.append(toolchain.compile_runtime("windows_calls", flags))
+    return parts[0], link(*parts, triple=triple), unit
 
 
 def made_in_lanes(triple: str, kernel: str) -> bytes:
@@ -68,11 +68,11 @@ def made_in_lanes(triple: str, kernel: str) -> bytes:
     flags = toolchain.flags_for(triple)
     if triple == WINDOWS:
         flags = (*flags, "-mf16c")
-    module = read(vector_build.thread_text(unit, flags=flags))
-    form = form_for((200, 1, 1), (64, 1, 1), simd=asks_for_simdgroup(module))
-    code = vector_build.object_of(vector_build.vectorised(module, form, flags), unit, flags)
+    module = read_module(vector_build.thread_text(unit, flags=flags))
+    form = form_for((200, 1, 1), (64, 1, 1), simd=uses_simdgroup(module))
+    code = vector_build.compile_vectorised(vector_build.vectorise_form(module, form, flags), unit, flags)
     names = ["lanes", *["half_conversions"] * triple.startswith("x86_64"), *["windows_calls"] * (triple == WINDOWS)]
-    return linked(code, *(toolchain.runtime_object(name, flags) for name in names), triple=triple)
+    return link(code, *(toolchain.compile_runtime(name, flags) for name in names), triple=triple)
 
 
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="other processors have an instruction for it")
@@ -88,10 +88,10 @@ def test_halves_of_doubles_are_rounded_once(tmp_path: Path) -> None:
         "{ for (long i = 0; i < n; ++i) y[i] = (_Float16)x[i]; }"
     )
     flags = (*toolchain.flags_for(LINUX), "-mf16c")
-    run_tool([*driver.clang(), *flags, "-std=c17", "-nostdinc", "-c", str(source), "-o", str(out)])
+    run_tool([*driver.clang_command(), *flags, "-std=c17", "-nostdinc", "-c", str(source), "-o", str(out)])
     assert b"__truncdfhf2" in out.read_bytes()
-    conversions = toolchain.runtime_object("half_conversions", flags)
-    library = toolchain.library(linked(out.read_bytes(), conversions, triple=LINUX))
+    conversions = toolchain.compile_runtime("half_conversions", flags)
+    library = toolchain.load_library(link(out.read_bytes(), conversions, triple=LINUX))
     dice = np.random.default_rng()
     halves = np.arange(1 << 16, dtype=np.uint16).view(np.float16).astype(np.float64)
     halves = halves[np.isfinite(halves)]
@@ -148,7 +148,7 @@ def test_for_a_mac(triple: str, kernel: str) -> None:
 def test_the_order_of_meetings_is_read_from_each_kind_of_file(triple: str) -> None:
     """The SIMD function, and the end of an iteration without it; all copies of a call have the same rank."""
     code, file, unit = made(triple, "meeting")
-    ranks = np.frombuffer(call_site_ranks(code, file, with_iteration_ends(unit.cell.edited.text).ends), np.uint32)
+    ranks = np.frombuffer(call_site_ranks(code, file, mark_iteration_ends(unit.cell.edited.text).ends), np.uint32)
     assert sorted({*ranks[ranks > 0].tolist()}) == [1, 2]
 
 
@@ -165,6 +165,6 @@ def test_in_vector_registers(triple: str, kernel: str) -> None:
 @macs_long
 @pytest.mark.parametrize("triple", [WINDOWS, *MACS])
 def test_the_pool_of_threads(triple: str) -> None:
-    file = linked(toolchain.runtime_object("pool", toolchain.flags_for(triple)), triple=triple)
+    file = link(toolchain.compile_runtime("pool", toolchain.flags_for(triple)), triple=triple)
     assert b"metalnb_run" in file
     assert (file[:2] == b"MZ") == (triple == WINDOWS)

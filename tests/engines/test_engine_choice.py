@@ -35,9 +35,9 @@ def _only_cpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(engines, "_chosen", [])
     monkeypatch.setattr(engines, "_open", only_cpu)
     monkeypatch.setattr(engines, "_default", engines._default.__wrapped__)
-    engines._say_renamed.cache_clear()
+    engines._warn_renamed.cache_clear()
     yield
-    engines._say_renamed.cache_clear()
+    engines._warn_renamed.cache_clear()
 
 
 def first_line() -> str:

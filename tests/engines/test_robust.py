@@ -39,7 +39,7 @@ MARGIN = 256
 
 def is_checked(ticket: Any) -> bool:
     """Return whether a dispatch is checked."""
-    return hasattr(ticket, "fault_told")
+    return hasattr(ticket, "has_raised")
 
 
 class Fault(NamedTuple):
@@ -236,7 +236,7 @@ def a_thread_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
         message = "the test says so"
         raise NotVectorised(message)
 
-    monkeypatch.setattr(cpu_engine, "opened", refused)
+    monkeypatch.setattr(cpu_engine, "open_vector_binary", refused)
 
 
 @pytest.mark.long(every=3)  # The same checks as in vector registers, in a loop over threads

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*this loop cannot end")
 
 
 def is_checked(ticket: object) -> bool:
-    return hasattr(ticket, "fault_told")
+    return hasattr(ticket, "has_raised")
 
 
 @pytest.fixture(params=ENGINES)

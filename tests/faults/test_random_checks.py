@@ -27,11 +27,11 @@ from metalnb.engine.cpu.cpu_checks.check_targets import FiberTarget, LaneTarget
 from metalnb.engine.cpu.lanes.lane_entry import LaneEntry
 from metalnb.engine.cpu.lanes.vector_build import thread_text
 from metalnb.engine.llvm.instructions import IRInstruction, IRModule
-from metalnb.engine.llvm.llvm_reader import read
+from metalnb.engine.llvm.llvm_reader import read_module
 from metalnb.engine.llvm.llvm_types import IRType
 from metalnb.engine.robust.kernel_analysis import Analysis
 from metalnb.engine.robust.launch_facts import LaunchFacts
-from metalnb.engine.robust.rewriting.checks import CheckedModule, Checks, checked
+from metalnb.engine.robust.rewriting.checks import CheckedModule, Checks, insert_checks
 from metalnb.engine.robust.rewriting.size_limits import limit_words
 
 # Loops whose bounds are read from memory, so that nothing is proven before the launch.
@@ -130,9 +130,9 @@ class Case:
         self.analysis = Analysis(module, LaneEntry(module))
         given, region = (parameter.text for parameter in self.analysis.roots.function.parameters)
         target = LaneTarget(given, scalars) if lanes else FiberTarget((given, region, "0"), scalars)
-        everything = self.analysis.everything
-        checks = Checks(everything.wrong, everything.stops)
-        self.made: CheckedModule = checked(module, self.analysis, checks, target)
+        weakest = self.analysis.weakest_proof
+        checks = Checks(weakest.unproven, weakest.long_loops)
+        self.made: CheckedModule = insert_checks(module, self.analysis, checks, target)
         self.scalars = scalars
 
     def memory(self, rng: random.Random) -> dict[str, bytearray]:
@@ -190,7 +190,7 @@ def check(seed: str, kind: str, body: str = "") -> Counter[str]:
         text = random_loops.HEAD + random_loops.kernel_text(rng, "f")
     else:
         text = random_affine.HEAD + random_affine.affine(rng, "f").text
-    module = read(thread_text(mnb.compile(text, engine="cpu").f.unit))
+    module = read_module(thread_text(mnb.compile(text, engine="cpu").f.unit))
     for _ in range(8):
         def data() -> bytearray:
             return bytearray(struct.pack("<I", _number(rng)))
@@ -241,7 +241,7 @@ def test_an_index_of_16_bits_wraps() -> None:
     for pattern, by in NARROW:
         text, found = re.subn(pattern, by, text)
         assert found == 1, pattern
-    rng, module = random.Random("narrow"), read(text)
+    rng, module = random.Random("narrow"), read_module(text)
     for _ in range(40):
         scalars = {3: bytearray(4), 4: bytearray(4)}
         Case(module, LaunchFacts((64, 1, 1), (32, 1, 1), SIZES, scalars), 5).run(rng)

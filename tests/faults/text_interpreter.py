@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from metalnb.engine.llvm.instructions import IRFunction, IRInstruction, IRModule, Operand
-from metalnb.engine.llvm.llvm_types import IRType, parts_of, split_type
+from metalnb.engine.llvm.llvm_types import IRType, split_list, split_type
 
 __all__ = ["Interpreter", "Pointer", "TooLong", "Unknown"]
 
@@ -97,7 +97,7 @@ class Interpreter:
                 left -= 1
                 if left < 0:
                     raise TooLong
-                if made.ends:
+                if made.is_terminator:
                     label, before = self._next(made), label
                 else:
                     found = self._made(made)
@@ -123,7 +123,7 @@ class Interpreter:
     def _constant(self, kind: IRType, text: str) -> Any:
         if kind.kind == "vector":
             if text.startswith("<"):
-                return [self._constant(*split_type(part)) for part in parts_of(text[1:-1])]
+                return [self._constant(*split_type(part)) for part in split_list(text[1:-1])]
             inside = split_type(text[7:-1])[1] if text.startswith("splat (") else text
             return [self._constant(kind.element, inside)] * kind.count
         if kind.kind == "integer":
@@ -204,11 +204,11 @@ class Interpreter:
         for n, operand in enumerate(i.operands[1:]):
             assert kind is not None
             index = signed(self._value(operand), operand.type.bits)
-            if n and layout.resolved(kind).kind == "struct":
+            if n and layout.resolve(kind).kind == "struct":
                 more, kind = layout.field(kind, index)
                 at += more
             else:
-                kind = layout.resolved(kind).element if n else kind
+                kind = layout.resolve(kind).element if n else kind
                 at += index * layout.size(kind)
         return Pointer(start.root, signed(at % (1 << 64), 64))
 

@@ -30,10 +30,10 @@ from fuzz.reducing.forms import Launch, in_vectors, object_of_thread, one_at_a_t
 from fuzz.reducing.judge import DIED, Judge  # noqa: E402
 from fuzz.trial import arguments, launches  # noqa: E402
 from metalnb.cache import digest  # noqa: E402
-from metalnb.engine.clang.driver import Refused  # noqa: E402
+from metalnb.engine.clang.driver import BackendError  # noqa: E402
 from metalnb.engine.cpu.lanes.vector_build import thread_text  # noqa: E402
 from metalnb.engine.llvm.instructions import IRFunction  # noqa: E402
-from metalnb.engine.llvm.llvm_types import UnreadText  # noqa: E402
+from metalnb.engine.llvm.llvm_types import UnsupportedIR  # noqa: E402
 from metalnb.engine.vectoriser.not_vectorised import NotVectorised  # noqa: E402
 from metalnb.errors import EngineUnavailable  # noqa: E402
 
@@ -130,10 +130,10 @@ def _answer(asked: tuple[str, str, Launch]) -> str | float | None:
         else:
             memory = one_at_a_time(text, launch, differently=form == "differently")
         return digest(memory) if memory is not None else None
-    except (UnreadText, EngineUnavailable):
+    except (UnsupportedIR, EngineUnavailable):
         return None
     except NotVectorised as reason:
-        return "crashes" if isinstance(reason.__cause__, Refused) else None
+        return "crashes" if isinstance(reason.__cause__, BackendError) else None
     except Exception:  # noqa: BLE001  (the fault that is asked about)
         return "raises"
 

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 import metalnb as mnb
-from metalnb.engine.clang.driver import clang
+from metalnb.engine.clang.driver import clang_command
 
 from .host_text import HOST_PRELUDE, host
 from .metal_text import cell, metal
@@ -186,8 +186,8 @@ def _on_host(programs: Iterable[Program]) -> Iterator[ctypes.CDLL]:
         text = HOST_PRELUDE + "".join(host(p, f"k{i}") for i, p in enumerate(programs))
         (folder / "host.cpp").write_text(text, encoding="utf-8")
         target = ("--target=x86_64-linux-gnu", "-mf16c")
-        _run([*clang(), *target, *_FLAGS, "-c", "host.cpp", "-o", "host.o"], folder)
-        _run([*clang()[:-1], "ld.lld", "-shared", "host.o", "-o", "host.so"], folder)
+        _run([*clang_command(), *target, *_FLAGS, "-c", "host.cpp", "-o", "host.o"], folder)
+        _run([*clang_command()[:-1], "ld.lld", "-shared", "host.o", "-o", "host.so"], folder)
         yield ctypes.CDLL(str(folder / "host.so"))
 
 

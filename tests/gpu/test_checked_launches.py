@@ -103,7 +103,7 @@ def test_a_fault_is_read_back_and_named(driver: WatchingDriver) -> None:
     with pytest.raises(mnb.KernelFault, match=r"f, cell:2:5: thread \(62, 0, 0\).* writes y\[64\]; y has 64") as found:
         ticket.wait()
     assert (found.value.kind, found.value.index, found.value.line) == ("writes", 64, 2)
-    assert ticket.fault_told
+    assert ticket.has_raised
     with pytest.raises(mnb.KernelFault, match="writes y"):
         ticket.wait()
 

@@ -150,7 +150,7 @@ class Driver:
         self.stream = 1
         self.index, self.name, self.capability, self.version, self.processors = index, "none", 90, "13.0", 132
         self.nominal, self.last_cache = None, 0
-        self.current = SimpleNamespace(here=False)
+        self.current = SimpleNamespace(is_set=False)
         self.entered = 0
         self.settle = lambda: None
 
@@ -199,7 +199,7 @@ def driver() -> Any:
 
 
 def test_launch_with_gpu_arrays_is_one_driver_call(driver: Any, monkeypatch: Any) -> None:
-    monkeypatch.setattr(assembling, "ptx", lambda *_, **__: "")
+    monkeypatch.setattr(assembling, "compile_ptx", lambda *_, **__: "")
     engine = cuda_engine.CudaEngine(driver)
     text = f"{HEAD}kernel void k(device float* x, constant float& a) {{ x[0] = a; }}"
     program = engine.compile(mnb.compile(text).k.unit)
@@ -212,7 +212,7 @@ def test_launch_with_gpu_arrays_is_one_driver_call(driver: Any, monkeypatch: Any
     engine.launch(program, (memory, kept), (1, 1, 1), (1, 1, 1))
     assert driver.calls - before == {"launch": 1}
     assert driver.entered > 0
-    driver.current.here = True  # permanent in this thread: nothing sets it again
+    driver.current.is_set = True  # permanent in this thread: nothing sets it again
     CONTEXTS.append(driver)
     driver.entered = 0
     engine.launch(program, (memory, kept), (1, 1, 1), (1, 1, 1))
@@ -223,7 +223,7 @@ def test_launch_with_gpu_arrays_is_one_driver_call(driver: Any, monkeypatch: Any
 
 def test_each_launch_has_its_own_memory_grid_and_threadgroup_memory(driver: Any, monkeypatch: Any) -> None:
     """What is kept from the last launch is reused only for an identical one."""
-    monkeypatch.setattr(assembling, "ptx", lambda *_, **__: "")
+    monkeypatch.setattr(assembling, "compile_ptx", lambda *_, **__: "")
     seen: list[Any] = []
 
     def launch(given: Any, _function: Any, parameters: Any, _none: None) -> int:
@@ -254,7 +254,7 @@ def test_each_launch_has_its_own_memory_grid_and_threadgroup_memory(driver: Any,
 def test_what_the_driver_says_of_a_dispatch_is_told_with_the_kernels_name(
     driver: Any, monkeypatch: Any, where: str
 ) -> None:
-    monkeypatch.setattr(assembling, "ptx", lambda *_, **__: "")
+    monkeypatch.setattr(assembling, "compile_ptx", lambda *_, **__: "")
 
     def take(answer: tuple[Any, ...], kernel: str = "") -> Any:
         if answer[0]:
@@ -280,7 +280,7 @@ def test_what_the_driver_says_of_a_dispatch_is_told_with_the_kernels_name(
 
 
 def test_ticket_waits_copies_back_and_reports_its_time(driver: Any, monkeypatch: Any) -> None:
-    monkeypatch.setattr(assembling, "ptx", lambda *_, **__: "")
+    monkeypatch.setattr(assembling, "compile_ptx", lambda *_, **__: "")
     engine = cuda_engine.CudaEngine(driver)
     program = engine.compile(mnb.compile(f"{HEAD}kernel void k(device float* x) {{ x[0] = 1; }}").k.unit)
     form = ((1, 1, 1), (1, 1, 1))
@@ -338,7 +338,7 @@ def test_a_launch_goes_to_the_function_that_the_driver_names(driver: Any, monkey
 
 def test_two_threads_launch_one_kernel_with_a_record_each(driver: Any, monkeypatch: Any) -> None:
     """The second launch begins while the driver still reads the first one's record."""
-    monkeypatch.setattr(assembling, "ptx", lambda *_, **__: "")
+    monkeypatch.setattr(assembling, "compile_ptx", lambda *_, **__: "")
     engine = cuda_engine.CudaEngine(driver)
     text = f"{HEAD}kernel void k(device float* x) {{ x[0] = 1; }}"
     program = engine.compile(mnb.compile(text, checked=False).k.unit)
@@ -389,7 +389,7 @@ def test_nominal_rates_are_computed_from_what_the_driver_says(driver: Any, monke
 
 def test_each_engine_calls_the_driver_in_its_own_context(monkeypatch: Any) -> None:
     """In any order, even nested; afterwards the thread has its previous context."""
-    monkeypatch.setattr(assembling, "ptx", lambda *_, **__: "")
+    monkeypatch.setattr(assembling, "compile_ptx", lambda *_, **__: "")
     drivers: list[Any] = [Driver(0), Driver(1)]
     made = [cuda_engine.CudaEngine(driver) for driver in drivers]
     assert [engine.name for engine in made] == ["cuda", "cuda:1"]

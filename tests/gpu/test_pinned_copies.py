@@ -100,7 +100,7 @@ class LateDriver:
 
 @pytest.fixture
 def driver(monkeypatch: Any) -> LateDriver:
-    monkeypatch.setattr(pinned_copies, "_LEAST", 1)
+    monkeypatch.setattr(pinned_copies, "_MIN_SIZE", 1)
     monkeypatch.setattr(pinned_copies, "_SHARE", 4096)
     return LateDriver()
 
@@ -200,7 +200,7 @@ def test_without_pinned_memory_the_driver_copies(driver: Any, monkeypatch: Any, 
 
         monkeypatch.setattr("concurrent.futures.ThreadPoolExecutor.submit", refuse)
     if why == "forked":
-        memory._pinned._opened()
+        memory._pinned._open_lanes()
         monkeypatch.setattr("os.getpid", lambda: -1)
     data = numbers(3_000_001)
     there, back = np.zeros_like(data), np.zeros_like(data)
@@ -230,7 +230,7 @@ def test_large_arrays_of_numpy_go_through_pinned_memory(monkeypatch: Any) -> Non
 def test_a_copy_takes_as_many_lanes_as_it_has_work_for(mebibytes: float, lanes: int, monkeypatch: Any) -> None:
     """Starting a thread for less than 4 MiB would cost more time than it saves."""
     driver: Any = LateDriver()
-    monkeypatch.setattr(pinned_copies, "_LEAST", 1)
+    monkeypatch.setattr(pinned_copies, "_MIN_SIZE", 1)
     data = np.zeros(int(mebibytes * 2**20), np.uint8)
     there = np.zeros_like(data)
     assert PinnedCopies(driver, 8).copy_in(there.ctypes.data, data)

@@ -27,10 +27,10 @@ from oracle import laid
 import metalnb as mnb
 from metalnb import engine as engines
 from metalnb.engine.clang.entry_point import ENTRY
-from metalnb.engine.cuda.launch_record import LaunchRecord, launches
-from metalnb.engine.cuda.padded_tables import tables_of_three
-from metalnb.engine.cuda.ptx import bounded, cannot_tell, ptx
-from metalnb.engine.llvm.llvm_types import UnreadText
+from metalnb.engine.cuda.launch_record import LaunchRecord, split_launches
+from metalnb.engine.cuda.padded_tables import read_tables_of_three
+from metalnb.engine.cuda.ptx import compile_ptx, ignores_threadgroups, limit_registers
+from metalnb.engine.llvm.llvm_types import UnsupportedIR
 from metalnb.engine.unit import Unit
 from metalnb.library_kernels import table
 from metalnb.library_kernels.launching.programs import instantiated, with_macros
@@ -87,10 +87,10 @@ def _registered() -> Iterator[Any]:
 
 def assembled(unit: Unit, capability: int, threads: int = 0) -> Use:
     """Assemble a kernel for threadgroups of at most `threads` threads; fail with the assembler's message."""
-    text = ptx(unit, capability)
+    text = compile_ptx(unit, capability)
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "kernel.ptx")
-        file.write_text(bounded(text, threads) if threads else text)
+        file.write_text(limit_registers(text, threads) if threads else text)
         quick = ["-O1"] if len(text) > 200_000 else []
         done = subprocess.run(
             [str(assembler()), f"-arch=sm_{capability}", "-v", *quick, str(file), "-o", os.devnull],
@@ -214,7 +214,7 @@ def test_a_shift_looks_at_all_bits_of_its_number(op: str, kind: str) -> None:
     text = f"""#include <metalnb/integers.h>
         kernel void k(device {kind}* x, device const {kind}* y) {{ x[0] = shifted_{op}(x[0], y[0]); }}"""
     (unit,) = of_texts([text])
-    assert re.search(r"setp\.\w+\.u64", ptx(unit, 90))
+    assert re.search(r"setp\.\w+\.u64", compile_ptx(unit, 90))
 
 
 @pytest.mark.long  # Likewise
@@ -236,7 +236,7 @@ def test_a_product_of_half_goes_to_tensor_cores_without_a_shuffle(ptx_engine: An
     """One instruction covers two matrices of sums and two steps along K; one access reads four matrices of a factor."""
     program = with_macros("matrix_tiles.metal", ptx_engine.name, A_WAY="WIDE_ALONG", B_WAY="WIDE_ACROSS")
     for kernel, kind in (("matrix_tiles_half", "f16"), ("large_matrix_tiles_bfloat16", "bf16")):
-        text = ptx(program[kernel].unit, 90)
+        text = compile_ptx(program[kernel].unit, 90)
         assert text.count(f"mma.sync.aligned.m16n8k16.row.col.f32.{kind}.{kind}.f32") == 64
         assert "shfl" not in text
         loop = text[: text.rindex("mma.sync")]
@@ -251,7 +251,7 @@ def test_strips_are_copied_asynchronously_during_multiplication(ptx_engine: Any,
     """A strip has 8 x 8 pairs of matrices, and one access reads two pairs; copies bypass the registers."""
     program = with_macros("matrix_pipes.metal", ptx_engine.name, A_WAY="WIDE_ALONG", B_WAY=way)
     unit = program["matrix_pipes_half"].unit
-    text = ptx(unit, 90)
+    text = compile_ptx(unit, 90)
     assert text.count("mma.sync.aligned.m16n8k16") == 4 * text.count("ldmatrix.sync.aligned.m8n8.x4") == 32
     assert "shfl" not in text
     assert "st.shared" not in text[: text.rindex("mma.sync")]
@@ -271,7 +271,7 @@ def test_attention_moves_nothing_between_its_products(
     template = f"attend_matrices<{kind}, {width}, {width}, {keys}, {high}, false, true>"
     program = instantiated("attention_matrices.metal", {"attend_matrices": template}, ptx_engine.name)
     unit = program["attend_matrices"].unit
-    text = ptx(unit, 90)
+    text = compile_ptx(unit, 90)
     assert text.count("mma.sync.aligned.m16n8k16") == 2 * (high // 2) * (keys // 8) * (width // 16)
     assert text.count("ldmatrix.sync.aligned.m8n8.x4") == text.count("ldmatrix") == 2 * (keys // 16) * (width // 16)
     assert text.count("shfl") == 2 * 2 * high
@@ -280,7 +280,7 @@ def test_attention_moves_nothing_between_its_products(
     use = assembled(unit, 90)
     assert use.spilled == 0, use
     assert use.shared <= MOST_SHARED, use
-    assert "cp.async" not in ptx(unit, 75)
+    assert "cp.async" not in compile_ptx(unit, 75)
 
 
 @pytest.mark.parametrize(("kind", "bits", "products"), [
@@ -291,7 +291,7 @@ def test_quantized_weights_are_multiplied_as_they_are(ptx_engine: Any, kind: str
     template = f"quantized_pair<{kind}, half, {bits}, false, 2, 8>"
     program = instantiated("quantized_matrices.metal", {"quantized_pair": template}, ptx_engine.name)
     unit = program["quantized_pair"].unit
-    text = ptx(unit, 90)
+    text = compile_ptx(unit, 90)
     loop = text[text.index("mma.sync") : text.rindex("mma.sync")]
     assert text.count("mma.sync.aligned.m16n8k16") == products
     assert "shfl" not in loop
@@ -311,7 +311,7 @@ def test_a_matrix_whose_elements_were_shown_is_what_the_kernel_wrote(ptx_engine:
     }"""
     shuffles = {}
     for write in ("", "a.thread_elements()[0] = half(i);", "b.thread_elements()[1] = half(i);"):
-        shuffles[write] = ptx(unit_of(text.replace("WRITE", write)), 90).count("shfl")
+        shuffles[write] = compile_ptx(unit_of(text.replace("WRITE", write)), 90).count("shfl")
     assert list(shuffles.values()) == [0, 1, 2]
 
 
@@ -348,7 +348,7 @@ def test_a_kernel_for_1024_threads_has_registers_for_them() -> None:
 ])  # fmt: skip
 def test_only_a_kernel_that_cannot_tell_has_its_last_threadgroups_cut(text: str, alone: bool) -> None:
     unit = unit_of(text)
-    assert cannot_tell(unit, ptx(unit, 90)) == alone
+    assert ignores_threadgroups(unit, compile_ptx(unit, 90)) == alone
 
 
 def test_an_input_at_program_scope_is_read_as_a_parameter() -> None:
@@ -360,8 +360,8 @@ def test_an_input_at_program_scope_is_read_as_a_parameter() -> None:
         "float f(float a, uint gid) { return a * gid; }\n"
         "kernel void k(device float* y, uint gid [[thread_position_in_grid]]) { y[gid] = f(y[gid], gid); }"
     )
-    assert ptx(scoped, 90) == ptx(parameter, 90)
-    assert cannot_tell(scoped, ptx(scoped, 90))
+    assert compile_ptx(scoped, 90) == compile_ptx(parameter, 90)
+    assert ignores_threadgroups(scoped, compile_ptx(scoped, 90))
 
 
 _READ = "kernel void k(device float* y, constant uint& i, device const float3& v) { y[0] = t[i].x + v.x; }"
@@ -388,7 +388,7 @@ THREES = {
 def test_table_that_clang_writes_without_padding_is_rewritten(table: str) -> None:
     """The bytes in the PTX are those of the type in memory."""
     read = "constant uchar* b = (constant uchar*)t; for (uint j = 0; j < sizeof(t); ++j) y[j] = b[i + j];"
-    text = ptx(unit_of(f"{table}\nkernel void k(device uchar* y, constant uint& i) {{ {read} }}"), 90)
+    text = compile_ptx(unit_of(f"{table}\nkernel void k(device uchar* y, constant uint& i) {{ {read} }}"), 90)
     size, listed = re.search(r"\.b8 _ZL1t\[(\d+)\] = \{([^}]*)\}", text).groups()  # type: ignore[union-attr]
     kind, wanted = THREES[table]
     bytes_wanted = wanted if isinstance(wanted, bytes) else np.array(wanted, kind).tobytes()
@@ -412,7 +412,7 @@ define void @f() {
   frobnicate
 }
 """
-    found = tables_of_three(text)
+    found = read_tables_of_three(text)
     assert found == {
         "all": np.float32([1.5, 1.5, 1.5, 0]).tobytes(),
         "none": bytes(16),
@@ -426,8 +426,8 @@ define void @f() {
     "<3 x i8> bitcast (i24 7 to <3 x i8>)", "<3 x i64> splat (i64 ptrtoint (ptr @t to i64))",
 ])  # fmt: skip
 def test_a_table_that_is_not_made_of_numbers_is_refused(table: str) -> None:
-    with pytest.raises(UnreadText, match="a constant"):
-        tables_of_three(f"@t = constant {table}, align 8")
+    with pytest.raises(UnsupportedIR, match="a constant"):
+        read_tables_of_three(f"@t = constant {table}, align 8")
 
 
 @pytest.mark.parametrize("table", [
@@ -436,7 +436,7 @@ def test_a_table_that_is_not_made_of_numbers_is_refused(table: str) -> None:
     "struct Entry { int x; float y; };\nconstant Entry t[] = {{1, 2.0f}, {3, 4.0f}};",
 ])  # fmt: skip
 def test_tables_written_with_padding_are_unchanged(table: str) -> None:
-    text = ptx(unit_of(table + _READ), 90)
+    text = compile_ptx(unit_of(table + _READ), 90)
     assert " = {" in text.split(".b8", 1)[1]
 
 
@@ -462,7 +462,7 @@ TURNS = {
 def test_code_on_a_loop_exit_runs_before_threads_reconverge(loop: str) -> None:
     """Threads converge again after a loop: there the sum would be over all lanes, as it once was in machine code."""
     unit = mnb.compile(f"{KERNEL}{loop} }}", engine="ptx").k.unit
-    sums, again = ways_on(ptx(unit, 90), "redux.sync.add")
+    sums, again = ways_on(compile_ptx(unit, 90), "redux.sync.add")
     assert again >= max(1, sums - 1), "a sum from which no other iteration is reached"  # except a counted loop's last
     assembled(unit, 90)
 
@@ -523,7 +523,7 @@ _BY_SPACE = {
 
 @pytest.mark.parametrize("what", _BY_SPACE)
 def test_overloads_on_the_address_space_stay_apart(what: str) -> None:
-    text = ptx(unit_of(_BY_SPACE[what]), 90)
+    text = compile_ptx(unit_of(_BY_SPACE[what]), 90)
     assert "0f40400000" in text  # 3
     assert "0f40A00000" in text  # 5
 
@@ -538,19 +538,19 @@ def test_overloads_on_the_address_space_stay_apart(what: str) -> None:
 def test_a_dispatch_is_launches_within_the_drivers_limits(
     grid: Any, threadgroup: Any, cut: bool, wanted: list[Any]
 ) -> None:
-    assert [one.shape for one in launches(grid, threadgroup, cut=cut)] == wanted
+    assert [one.shape for one in split_launches(grid, threadgroup, full_size=cut)] == wanted
 
 
 def test_a_launchs_record_is_what_the_entry_point_takes() -> None:
     text = """kernel void k(device float* x, constant float& a, threadgroup float* t [[threadgroup(0)]]) {
         t[0] = a; x[0] = t[0]; }"""
     unit = unit_of(text)
-    listed = ptx(unit, 90).split(f".entry {ENTRY}(")[1].split(")")[0]
+    listed = compile_ptx(unit, 90).split(f".entry {ENTRY}(")[1].split(")")[0]
     assert re.findall(r"\.(u64|u32|b8)", listed) == ["u64", "u64", "u32", "b8"]
     record = LaunchRecord(unit.signature)
-    (one,) = launches((1, 1, 1), (1, 1, 1), cut=False)
+    (one,) = split_launches((1, 1, 1), (1, 1, 1), full_size=False)
     record.write(1, 2, 3)
-    record.stand(one.place)
+    record.set_place(one.place)
     assert bytes(record._bytes) == np.array([1, 2], np.uint64).tobytes() + np.uint32(3).tobytes() + one.place
 
 

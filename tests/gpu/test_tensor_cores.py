@@ -28,18 +28,18 @@ CUDA = TESTS.parents[1] / "metalnb" / "engine" / "cuda"
 def _cores(monkeypatch: pytest.MonkeyPatch) -> None:
     if not mnb.engines()["cpu"].available:
         pytest.skip("needs the engine 'cpu'")
-    usual = toolchain.TARGET()
+    usual = toolchain.host_target()
     texts = (TESTS / "emulated_cores.h", CUDA / "tensor_cores.h")  # which the cache's key does not include
     digest = zlib.crc32(b"".join(path.read_bytes() for path in texts))
     given = (f"-D$EMULATED={digest}", '-D$MATRIX_FORMS="emulated_cores.h"', f"-I{TESTS}", f"-I{CUDA}")
     target = dataclasses.replace(usual, flags=(*usual.flags, *given))
-    monkeypatch.setattr(toolchain, "TARGET", lambda: target)
+    monkeypatch.setattr(toolchain, "host_target", lambda: target)
 
     def apart(_: Any) -> Any:  # the emulated instructions need a fiber per thread
         message = "emulated"
         raise NotVectorised(message)
 
-    monkeypatch.setattr(cpu_engine, "opened", apart)
+    monkeypatch.setattr(cpu_engine, "open_vector_binary", apart)
 
 
 def run(body: str, *buffers: Any) -> None:

@@ -36,7 +36,7 @@ def lies_on(x: mnb.Array) -> int:
     """Return the index of the GPU with an array's memory, as reported by the driver."""
     here: Any = engines.named("cuda")
     with here._gpu:
-        return here._gpu.holder(x.__cuda_array_interface__["data"][0])
+        return here._gpu.device_of(x.__cuda_array_interface__["data"][0])
 
 
 def test_gpu_results_stay_on_the_gpu(rng: np.random.Generator) -> None:

@@ -234,8 +234,8 @@ def test_unsupported_features_of_a_backend_are_described(tmp_path: Path) -> None
     reason = "error: error in backend: cannot select: %49:pid(p0) = G_ADDRSPACE_CAST %31:pid(p0) (in function: e)"
     script.write_text(f"#!/bin/sh\necho '{driver.DUMP} Before'>&2\necho '{reason}'>&2\nexit 1\n")
     script.chmod(0o700)
-    with pytest.raises(driver.Refused) as caught:
-        driver._run([str(script)], tmp_path, unit(KERNEL))
+    with pytest.raises(driver.BackendError) as caught:
+        driver._run_to_output([str(script)], tmp_path, unit(KERNEL))
     found = caught.value.diagnostics[0]
     assert found.message == "'k': clang's backend cannot write it: it has no instruction for addrspace cast"
     assert found.hint

@@ -24,7 +24,7 @@ OPEN = CONSTANTS["MTLCommandBufferStatusNotEnqueued"]
 @pytest.fixture
 def busy(engine: MetalEngine) -> Iterator[threading.Event]:
     """Keep the GPU from starting anything, even submitted dispatches, until the event."""
-    engine._commands.hand_over()
+    engine._commands.commit_batch()
     begin = threading.Event()
     engine._commands._queue.run(lambda: begin.wait(300))
     first = metal(MORE).more.prepare(array(1)).launch()

@@ -154,7 +154,7 @@ def attached(first: int, last: int, *, samples: bool = True) -> MTLComputePassDe
 
 @pytest.mark.parametrize("made", [(0, 0), (0, 4), (3, 3)])
 def test_double_refuses_indices_out_of_range(engine: MetalEngine, made: tuple[int, int]) -> None:
-    with engine._found.pool():
+    with engine._bindings.pool():
         command = engine._commands._queue.commandBufferWithDescriptor_(metal_double.MTLCommandBufferDescriptor())
     with pytest.raises(MetalAbortError):
         command.computeCommandEncoderWithDescriptor_(attached(*made))

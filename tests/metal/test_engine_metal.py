@@ -303,7 +303,7 @@ def test_same_feature_works_on_metal(name: str, capsys: pytest.CaptureFixture[st
 def test_lines_beyond_a_thousand_are_counted(capsys: pytest.CaptureFixture[str], engine: MetalEngine) -> None:
     logs = engine._commands.logs
     for i in range(1003):
-        logs._told(None, None, 3, f"line {i}")
+        logs._on_log(None, None, 3, f"line {i}")
     logs.show()
     assert capsys.readouterr().out.splitlines()[-2:] == ["line 999", "… and 3 more lines"]
     logs.show()
@@ -778,7 +778,7 @@ def test_a_sample_of_others_tests_passes(tests: tuple[str, ...]) -> None:
 
 @pytest.fixture
 def encoder(engine: MetalEngine) -> Any:
-    with engine._found.pool():
+    with engine._bindings.pool():
         command = engine._commands._queue.commandBufferWithDescriptor_(metal_double.MTLCommandBufferDescriptor())
     encoder = command.computeCommandEncoder()
     encoder.command = command

@@ -536,14 +536,14 @@ def test_the_report_of_apples_compiler() -> None:
     """In Apple's wording, with warnings and notes in between, a position in metalnb's source, and the author's line."""
     cell = scan("kernel void f() {\n  oops;\n}")
     text = Assembly({})
-    text.ours("struct ours {};\n")
-    text.add(cell)
+    text.add_own_lines("struct ours {};\n")
+    text.add_cell(cell)
     report = (
         "Compilation failed: \n\nprogram_source:2:6: warning: no previous prototype for function 'f'\n"
         "program_source:3:3: error: use of undeclared identifier 'oops'\n  oops;\n  ^\n"
         "program_source:1:1: note: declared here\nprogram_source:1:8: error: of ours\n"
     )
-    assert [(d.line, d.column, d.message, d.text) for d in text.done().diagnostics(report)] == [
+    assert [(d.line, d.column, d.message, d.text) for d in text.finish().diagnostics(report)] == [
         (2, 3, "use of undeclared identifier 'oops'", "  oops;"),
     ]
 

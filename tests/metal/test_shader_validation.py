@@ -15,7 +15,7 @@ from metal_double.validation_logs import MTLFunctionLog
 
 import metalnb as mnb
 from metalnb.engine.metal.bindings import Bindings
-from metalnb.engine.metal.fast_enumeration import _State, enumerated
+from metalnb.engine.metal.fast_enumeration import _State, enumerate_objects
 from metalnb.engine.metal.metal_engine import MetalEngine
 from metalnb.magics.call_checks import guard
 from metalnb.magics.session import Session
@@ -203,10 +203,10 @@ def test_fast_enumeration(count: int) -> None:
         return len(part)
 
     objc = SimpleNamespace(pyobjc_id=lambda _: 77, objc_object=lambda c_void_p: c_void_p)
-    assert enumerated(Bindings(None, objc), container, send) == addresses
+    assert enumerate_objects(Bindings(None, objc), container, send) == addresses
 
 
 def test_arrays_and_nil_are_enumerated_unchanged() -> None:
     found = Bindings(None, None)
-    assert enumerated(found, None) == []
-    assert enumerated(found, [1, 2]) == [1, 2]
+    assert enumerate_objects(found, None) == []
+    assert enumerate_objects(found, [1, 2]) == [1, 2]

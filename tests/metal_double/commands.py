@@ -336,7 +336,7 @@ class MTLComputeCommandEncoder(ObjCObject):
         if param.space == "threadgroup":
             must(param.index in self._lengths, f"no length of [[threadgroup({param.index})]]")
             return self._lengths[param.index]
-        if pipeline.unit.absent(param):
+        if pipeline.unit.is_absent(param):
             return None
         must(param.index in self._buffers, f"missing buffer binding at index {param.index} for {param.name}[0]")
         memory, offset = self._buffers[param.index]

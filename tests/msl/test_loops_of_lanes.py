@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import metalnb as mnb
-from metalnb.engine.clang.loop_exits import with_ways_back
+from metalnb.engine.clang.loop_exits import add_back_paths
 
 HEAD = """#include <metal_stdlib>
 using namespace metal;
@@ -69,7 +69,7 @@ def test_added_marker_keeps_a_condition_with_commas_intact() -> None:
     """A loop's condition is put in parentheses, so that a comma or an `or` in it stays one expression."""
     out = np.zeros(32, np.uint32)
     loop = "uint k = 0; bool a = true; while (++k, a || k < i) { if (k > 2) { out[i] = simd_sum(k); a = false; } }"
-    assert "$never() || (++k, a || k < i)" in with_ways_back(f"{HEAD}{loop} }}")
+    assert "$never() || (++k, a || k < i)" in add_back_paths(f"{HEAD}{loop} }}")
     mnb.compile(f"{HEAD}{loop} }}").k(out, out, out, grid=32)
     # All lanes converge at k = 3. Afterwards lane i stays until k = i - 1, with the lanes above it.
     assert out.tolist() == [3 * 32 if i < 5 else (i - 1) * (32 - i) for i in range(32)]
@@ -79,7 +79,7 @@ def test_a_lambda_in_a_loop_is_left_alone() -> None:
     out = np.zeros(32, np.uint32)
     body = "auto f = [&](uint x) { if (x) return simd_sum(x); return 0u; }; out[i] += f((i + k) % 3);"
     loop = f"for (uint k = 0; k < 4; ++k) {{ {body} }}"
-    assert with_ways_back(f"{HEAD}{loop} }}") == f"{HEAD}{loop} }}"
+    assert add_back_paths(f"{HEAD}{loop} }}") == f"{HEAD}{loop} }}"
     mnb.compile(f"{HEAD}{loop} }}").k(out, out, out, grid=32)
     lanes = np.arange(32)
     passed = [(lanes + k) % 3 for k in range(4)]

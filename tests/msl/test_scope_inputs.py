@@ -9,7 +9,7 @@ from msl.cells import place
 import metalnb as mnb
 from metalnb.engine.cpu import toolchain
 from metalnb.engine.cpu.lanes import vector_build
-from metalnb.engine.llvm.llvm_reader import read
+from metalnb.engine.llvm.llvm_reader import read_module
 from metalnb.engine.vectoriser.simd_forms import SimdForm
 from metalnb.msl.language.attributes import INPUTS
 
@@ -252,12 +252,14 @@ def test_a_version_without_them_refuses_them() -> None:
 
 def test_vector_code_is_that_of_a_parameter() -> None:
     """Its loads and stores move entire vectors, without gathers."""
-    row = SimdForm(32, flat=False, full=True, grid_even=True, index_even=True)
+    row = SimdForm(32, flat=False, full=True, grid_aligned=True, index_aligned=True)
     flags = toolchain.flags_for("x86_64-linux-gnu")
     texts = []
     for cell in _TWINS:
         unit = mnb.compile(_PRELUDE + cell, engine="cpu").k.unit
-        texts.append(vector_build.vectorised(read(vector_build.thread_text(unit, flags=flags)), row, flags).text)
+        texts.append(
+            vector_build.vectorise_form(read_module(vector_build.thread_text(unit, flags=flags)), row, flags).text
+        )  # fmt: skip
     assert "gather" not in texts[0]
     assert texts[0] == texts[1]
 

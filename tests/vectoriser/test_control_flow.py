@@ -5,7 +5,7 @@ import random
 import pytest
 
 from metalnb.engine.llvm.control_flow import ControlFlow
-from metalnb.engine.llvm.llvm_reader import read
+from metalnb.engine.llvm.llvm_reader import read_module
 
 
 def random_flow(seed: int) -> ControlFlow:
@@ -17,7 +17,7 @@ def random_flow(seed: int) -> ControlFlow:
         near = [f"label %b{rng.randrange(max(0, number - 3), min(count, number + 4))}" for _ in range(2)]
         ends = "ret void", f"br {near[0]}", f"br i1 %0, {near[0]}, {near[1]}"
         lines += [f"b{number}:", f"  {rng.choices(ends, (1, 2, 5))[0]}"]
-    return ControlFlow(read("\n".join([*lines, "}", ""])).functions["f"])
+    return ControlFlow(read_module("\n".join([*lines, "}", ""])).functions["f"])
 
 
 def reached(flow: ControlFlow, start: str, without: str | None = None) -> set[str]:
@@ -54,7 +54,7 @@ def test_dominators_and_loops_are_those_of_their_definitions(seed: int) -> None:
         assert loop.parent == min(around, key=lambda h: len(flow.loops[h].body), default=None)
     for a in blocks:
         inside = [h for h, loop in flow.loops.items() if a in loop.body]
-        assert [*flow.around(a)] == sorted(inside, key=lambda h: len(flow.loops[h].body))
+        assert [*flow.enclosing_loops(a)] == sorted(inside, key=lambda h: len(flow.loops[h].body))
 
 
 @pytest.mark.parametrize("seed", range(200))

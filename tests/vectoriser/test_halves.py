@@ -9,7 +9,7 @@ from vectoriser.vector_kernels import HEAD, engine_is_here
 import metalnb as mnb
 from metalnb.engine.cpu import toolchain
 from metalnb.engine.cpu.lanes import vector_build
-from metalnb.engine.llvm.llvm_reader import read
+from metalnb.engine.llvm.llvm_reader import read_module
 from metalnb.engine.vectoriser.simd_forms import form_for
 
 __all__ = ["engine_is_here"]
@@ -54,9 +54,11 @@ def test_every_half_is_right(function: str, march: str, monkeypatch: pytest.Monk
 def test_no_lane_calls_a_library(function: str, march: str, monkeypatch: pytest.MonkeyPatch) -> None:
     _target(march, monkeypatch)
     unit = _kernel(function).unit
-    made = vector_build.vectorised(read(vector_build.thread_text(unit)), form_for((64, 1, 1), (32, 1, 1), simd=False))
+    made = vector_build.vectorise_form(
+        read_module(vector_build.thread_text(unit)), form_for((64, 1, 1), (32, 1, 1), simd=False)
+    )  # fmt: skip
     flags = tuple(flag for flag in toolchain.flags() if flag != "-O3" and not flag.startswith("-D"))
-    text = vector_build._compiled(made.text, (*flags, *vector_build._SECOND, "-S"), unit).decode()
+    text = vector_build._compile_text(made.text, (*flags, *vector_build._SECOND, "-S"), unit).decode()
     assert "metalnb_threads" in text
     assert not [line for line in text.splitlines() if "call" in line.split("#")[0] and "@PLT" in line]
 

@@ -6,9 +6,9 @@ import dataclasses
 import pytest
 
 from metalnb.engine.llvm.instructions import IRInstruction
-from metalnb.engine.llvm.llvm_lines import lines_of
-from metalnb.engine.llvm.llvm_reader import read
-from metalnb.engine.llvm.llvm_types import MemoryLayout, UnreadText, type_of
+from metalnb.engine.llvm.llvm_lines import parse_lines
+from metalnb.engine.llvm.llvm_reader import read_module
+from metalnb.engine.llvm.llvm_types import MemoryLayout, UnsupportedIR, type_of
 from metalnb.engine.vectoriser.shape_analysis.lane_flow import LaneFlow
 
 
@@ -16,15 +16,15 @@ from metalnb.engine.vectoriser.shape_analysis.lane_flow import LaneFlow
     "  %1 = frobnicate i32 0, 1", "  %1 = add i32 0", "  %1 = load <4 y float>, ptr %0", "  switch i32 0, nowhere",
 ])  # fmt: skip
 def test_a_line_that_is_not_understood_is_named(line: str) -> None:
-    with pytest.raises(UnreadText, match=f"not understood: {line.strip().split(' ')[0]}"):
-        read(f"define void @f(ptr %0) {{\n{line}\n  ret void\n}}\n")
+    with pytest.raises(UnsupportedIR, match=f"not understood: {line.strip().split(' ')[0]}"):
+        read_module(f"define void @f(ptr %0) {{\n{line}\n  ret void\n}}\n")
 
 
 def test_twin_is_a_mutable_copy() -> None:
     names = [field.name for field in dataclasses.fields(IRInstruction)]
     values = {name: [name] if name in {"operands", "targets"} else name for name in names}
     made = IRInstruction(**values)  # type: ignore[arg-type]
-    twin = made.twin()
+    twin = made.clone()
     assert dataclasses.asdict(twin) == values
     twin.operands.clear()
     twin.targets.clear()
@@ -50,7 +50,7 @@ define hidden void @f(ptr noundef readonly captures(none) %0, i32 noundef range(
   ret void
 }
 """
-    function = read(text).functions["f"]
+    function = read_module(text).functions["f"]
     first, load, call, switch = function.blocks["%2"]
     assert [p.text for p in function.parameters] == ["%0", "%1"]
     assert (first.element and first.element.text, len(first.operands)) == ('%"struct.S"', 4)
@@ -74,7 +74,7 @@ define void @f(ptr %0) {{
   ret void
 }}
 """
-    (_, extracted, _) = read(text).functions["f"]
+    (_, extracted, _) = read_module(text).functions["f"]
     assert extracted.type.text == field
 
 
@@ -84,14 +84,14 @@ def test_only_selected_opcodes_are_parsed() -> None:
         '  %"a = sdiv" = udiv exact <2 x i32> %x, splat (i32 3), !nosanitize !{}, !dbg !7', "  %2 = sdivided i32 %0",
         "  switch i32 %0, label %3 [", "    i32 0, label %3", "  ]", "  %4 = tail call i32 @sdiv(i32 %0) #2", "}",
     ]  # fmt: skip
-    found = list(lines_of("\n".join(lines), frozenset({"sdiv", "udiv"})))
+    found = list(parse_lines("\n".join(lines), frozenset({"sdiv", "udiv"})))
     assert [line for line, _ in found] == lines
     (made,) = [made for _, made in found if made]
     assert (made.result, made.opcode, made.flags, str(made.type)) == ('%"a = sdiv"', "udiv", ("exact",), "<2 x i32>")
     assert [o.text for o in made.operands] == ["%x", "splat (i32 3)"]
-    assert (made.metadata, made.beside) == (", !nosanitize !{}, !dbg !7", ", !dbg !7")
-    with pytest.raises(UnreadText, match="not understood: %1 = sdiv i32 %0"):
-        list(lines_of("  %1 = sdiv i32 %0", frozenset({"sdiv"})))
+    assert (made.metadata, made.debug_suffix) == (", !nosanitize !{}, !dbg !7", ", !dbg !7")
+    with pytest.raises(UnsupportedIR, match="not understood: %1 = sdiv i32 %0"):
+        list(parse_lines("  %1 = sdiv i32 %0", frozenset({"sdiv"})))
 
 
 def test_a_layout_is_cs() -> None:
@@ -125,7 +125,7 @@ f:
   ret void
 }
 """
-    flow = LaneFlow(read(text).functions["metalnb_thread"])
-    assert {label: flow.equivalent(label) for label in ("%b", "%c", "%e", "%f")} == {
+    flow = LaneFlow(read_module(text).functions["metalnb_thread"])
+    assert {label: flow.equivalent_dominator(label) for label in ("%b", "%c", "%e", "%f")} == {
         "%b": "%a", "%c": None, "%e": "%a", "%f": "%2",
     }  # fmt: skip

@@ -9,7 +9,7 @@ from vectoriser.vector_kernels import ROW as FORM
 
 import metalnb as mnb
 from metalnb.engine.cpu.lanes import vector_build
-from metalnb.engine.llvm.llvm_reader import read
+from metalnb.engine.llvm.llvm_reader import read_module
 from metalnb.engine.vectoriser.vectorise import vectorise
 
 __all__ = ["engine_is_here", "instruction_set"]
@@ -133,7 +133,7 @@ def test_matrix_rows_of_missing_lanes_are_zero() -> None:
 
 def gathers(made: mnb.Kernel) -> int:
     """Return how many of a kernel's accesses are made lane by lane."""
-    return len(vectorise(read(vector_build.thread_text(made.unit)), FORM, vector_build.machine()).gathers)
+    return len(vectorise(read_module(vector_build.thread_text(made.unit)), FORM, vector_build.machine()).gathers)
 
 
 @pytest.mark.parametrize("across", [("false", "false"), ("true", "false"), ("false", "true")], ids="-".join)

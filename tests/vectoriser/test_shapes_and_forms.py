@@ -9,11 +9,11 @@ from vectoriser.vector_kernels import HEAD, ROW, engine_is_here, kernel
 import metalnb as mnb
 from metalnb.engine.cpu import toolchain
 from metalnb.engine.cpu.lanes import vector_build
-from metalnb.engine.llvm.llvm_reader import read
-from metalnb.engine.vectoriser.lane_count import most_lanes
+from metalnb.engine.llvm.llvm_reader import read_module
+from metalnb.engine.vectoriser.lane_count import max_lanes
 from metalnb.engine.vectoriser.simd_forms import form_for
 from metalnb.engine.vectoriser.vector_code.vector_target import vector_target
-from metalnb.engine.vectoriser.vectorise import asks_for_simdgroup, vectorise
+from metalnb.engine.vectoriser.vectorise import uses_simdgroup, vectorise
 
 __all__ = ["engine_is_here"]
 
@@ -36,7 +36,7 @@ __all__ = ["engine_is_here"]
     ("float own[8]; for (int k = 0; k < 8; ++k) own[k] = x[k + i]; o[i] = own[int(x[i]) & 7];", 1),
 ])  # fmt: skip
 def test_only_what_is_apart_is_gathered(body: str, gathers: int) -> None:
-    module = read(vector_build.thread_text(kernel(body).unit))
+    module = read_module(vector_build.thread_text(kernel(body).unit))
     assert len(vectorise(module, ROW, vector_build.machine()).gathers) == gathers
 
 
@@ -48,7 +48,7 @@ def test_only_what_is_apart_is_gathered(body: str, gathers: int) -> None:
 def test_uniform_loop_results_need_no_select_per_iteration(loop: str, chosen: bool) -> None:
     """The loop's condition once selected it, so a product's sums were spilled and reloaded in each iteration."""
     unit = kernel(f"float a = 0; uint n = uint(x[0]); {loop} o[i] = a;").unit
-    text = vectorise(read(vector_build.thread_text(unit)), ROW, vector_build.machine()).text
+    text = vectorise(read_module(vector_build.thread_text(unit)), ROW, vector_build.machine()).text
     assert bool(re.search(r"= select \S+ \S+.*?, <32 x float> %\S+, <32 x float> %", text)) == chosen
 
 
@@ -57,7 +57,7 @@ def test_what_the_lane_alone_decides_stays_a_constant_across_a_barrier(index: st
     """It was once pinned: products of SIMD-group matrices shuffled by an index register, at a sixth of the speed."""
     step = "o[i] += simd_shuffle(x[i + k], from); threadgroup_barrier(mem_flags::mem_device);"
     unit = kernel(f"uint from = {index}; for (uint k = 0; k < 9; ++k) {{ {step} }}").unit
-    made = vectorise(read(vector_build.thread_text(unit)), ROW, vector_build.machine())
+    made = vectorise(read_module(vector_build.thread_text(unit)), ROW, vector_build.machine())
     assert ('asm ""' in made.text) == pinned
 
 
@@ -65,7 +65,7 @@ STREAMED = "__builtin_nontemporal_store(x[i], o + i);"
 
 
 def test_non_temporal_stores_cover_whole_lines() -> None:
-    made = vectorise(read(vector_build.thread_text(kernel(STREAMED).unit)), ROW, vector_build.machine())
+    made = vectorise(read_module(vector_build.thread_text(kernel(STREAMED).unit)), ROW, vector_build.machine())
     assert len(re.findall(r"store <32 x float> .* align 64, !nontemporal", made.text)) == 1
 
 
@@ -93,9 +93,9 @@ def test_non_temporal_stores_are_correct_at_any_offset(start: int, count: int) -
 def test_a_processors_estimates_are_used_where_they_are_good(body: str, math: str, used: str, march: str) -> None:
     flags = (*toolchain.flags_for("x86_64-linux-gnu"), f"-march={march}")
     unit = kernel(body, math=math).unit
-    made = vector_build.vectorised(read(vector_build.thread_text(unit, flags=flags)), ROW, flags)
+    made = vector_build.vectorise_form(read_module(vector_build.thread_text(unit, flags=flags)), ROW, flags)
     assert set(re.findall(r"@llvm\.x86\.avx512\.(\S+?)\(", made.text)) == {used if march == "x86-64-v4" else ""} - {""}
-    assert vector_build.object_of(made, unit, flags)
+    assert vector_build.compile_vectorised(made, unit, flags)
 
 
 @pytest.mark.parametrize(("grid", "threadgroup", "simd", "width", "flat", "full"), [
@@ -128,9 +128,9 @@ def test_threadgroup_rows_choose_the_form(
     ((2, 2, 4), 16, True, True),
 ])  # fmt: skip
 def test_a_kernel_of_many_values_takes_fewer_lanes(threadgroup: tuple, width: int, flat: bool, full: bool) -> None:
-    form = form_for((1000, 40, 40), threadgroup, simd=False, most=16)
+    form = form_for((1000, 40, 40), threadgroup, simd=False, max_lanes=16)
     assert (form.width, form.flat, form.full) == (width, flat, full)
-    assert form_for((1000, 40, 40), threadgroup, simd=True, most=16).width == 32
+    assert form_for((1000, 40, 40), threadgroup, simd=True, max_lanes=16).width == 32
 
 
 _TARGETS = {
@@ -153,10 +153,10 @@ def test_values_that_are_live_at_once_decide_on_the_lanes(values: int, lanes: di
         o[i] = sum;"""
     made = kernel(uses)
     form = form_for((1024, 1, 1), (256, 1, 1), simd=False)
-    module = read(vector_build.thread_text(made.unit))
+    module = read_module(vector_build.thread_text(made.unit))
     live = vectorise(module, form, vector_build.machine()).live_bits
     assert 32 * values <= live <= 32 * (values + 3)  # the sum too
-    assert {name: most_lanes(live, target, together=False) for name, target in _TARGETS.items()} == lanes
+    assert {name: max_lanes(live, target, uses_simdgroup=False) for name, target in _TARGETS.items()} == lanes
     x = np.random.default_rng(4).random((77, values), np.float32)
     out = np.zeros(77, np.float32)
     made(x, out, grid=77, threadgroup=48)
@@ -202,4 +202,4 @@ def test_every_thread_position_is_correct(grid: tuple, threadgroup: tuple, simd:
 
 def test_only_kernels_that_name_their_simdgroup_need_32_lanes() -> None:
     for body, asks in (("o[i] = x[t];", False), ("o[i] = x[l];", True), ("o[i] = simd_max(x[i]);", True)):
-        assert asks_for_simdgroup(read(vector_build.thread_text(kernel(body).unit))) == asks
+        assert uses_simdgroup(read_module(vector_build.thread_text(kernel(body).unit))) == asks

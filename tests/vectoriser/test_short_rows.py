@@ -12,7 +12,7 @@ from metalnb.call.kernel import Dispatch
 from metalnb.engine.cpu.lanes import vector_build
 from metalnb.engine.cpu.profiled import counted_build
 from metalnb.engine.cpu.profiled.counted_run import run_counted
-from metalnb.engine.llvm.llvm_reader import read
+from metalnb.engine.llvm.llvm_reader import read_module
 from metalnb.engine.vectoriser.simd_forms import SimdForm, form_for
 from metalnb.engine.vectoriser.vectorise import vectorise
 
@@ -111,7 +111,7 @@ def test_short_rows_are_loaded_and_stored_whole() -> None:
     """Lanes access memory separately only where another lane is inactive."""
     form = form_for((64, 64, 1), (16, 16, 1), simd=True)
     unit = mnb.compile(SHORT_ROWS, engine="cpu", checked=False).f.unit
-    module = read(vector_build.thread_text(unit))
+    module = read_module(vector_build.thread_text(unit))
     made, flat = (vectorise(module, each, vector_build.machine()) for each in (form, replace(form, row=0)))
     assert len(made.gathers) == 2  # the shuffled indices, and the elements two apart
     assert len(flat.gathers) > 8

@@ -8,7 +8,7 @@ import metalnb as mnb
 from metalnb import engine as engines
 from metalnb.engine.cpu.lanes.vector_build import machine, thread_text
 from metalnb.engine.cpu.thread_form.thread_binary import ThreadBinary
-from metalnb.engine.llvm.llvm_reader import read
+from metalnb.engine.llvm.llvm_reader import read_module
 from metalnb.engine.vectoriser.not_vectorised import NotVectorised
 from metalnb.engine.vectoriser.vectorise import vectorise
 
@@ -32,7 +32,7 @@ def test_unvectorised_kernels_say_why(body: str, reason: str) -> None:
 
 def test_integers_of_128_bits_are_not_vectorised() -> None:
     text = thread_text(kernel("o[i] = x[i];").unit)
-    module = read(text.replace("  ret void", "  %wide = mul i128 3, 4\n  ret void", 1))
+    module = read_module(text.replace("  ret void", "  %wide = mul i128 3, 4\n  ret void", 1))
     with pytest.raises(NotVectorised, match="an integer of 128 bits"):
         vectorise(module, ROW, machine())
 

@@ -25,7 +25,10 @@ from metalnb.msl.text.scanned_cell import MAIN, Cell
 
 from ..unit import Unit
 
-__all__ = ["DUMP", "Refused", "Target", "at_kernel", "clang", "compiled", "expand", "printed", "run", "version"]
+__all__ = [
+    "DUMP", "BackendError", "Target", "clang_command", "compile_source", "compiler_output", "compiler_version",
+    "expand", "kernel_diagnostic", "run_clang",
+]  # fmt: skip
 
 # Fast math still honours NaN and infinities, so that kernels can test for them. This rules out
 # -fassociative-math, which lets a backend divide by an estimate for which 1/0 and 1/inf are NaN.
@@ -65,7 +68,7 @@ class Target:
 
 
 @functools.cache
-def clang() -> tuple[str, ...]:
+def clang_command() -> tuple[str, ...]:
     """Return the command that starts clang.
 
     Raises
@@ -73,9 +76,9 @@ def clang() -> tuple[str, ...]:
     EngineUnavailable
         If there is none.
     """
-    named = os.environ.get("METALNB_CLANG")
-    if named:
-        return (named,)
+    path = os.environ.get("METALNB_CLANG")
+    if path:
+        return (path,)
     spec = importlib.util.find_spec("ziglang")
     if spec is None or not spec.submodule_search_locations:
         message = "no compiler: the package ziglang, which contains clang, is missing: pip install ziglang"
@@ -85,25 +88,25 @@ def clang() -> tuple[str, ...]:
 
 
 @functools.cache
-def version() -> str:
+def compiler_version() -> str:
     """Return the compiler's version for the cache key, without starting it."""
-    command = clang()
+    command = clang_command()
     path = Path(command[0])
     return cache.fingerprint([path]) if path.is_file() else " ".join(command)
 
 
 @functools.cache
-def _headers(own: Path) -> str:
-    files = [*INCLUDE.rglob("*"), *TARGET.glob("*.h"), *_ENTRY_POINT.glob("*.h"), *own.rglob("*.h")]
+def _headers(folder: Path) -> str:
+    files = [*INCLUDE.rglob("*"), *TARGET.glob("*.h"), *_ENTRY_POINT.glob("*.h"), *folder.rglob("*.h")]
     return cache.fingerprint([f for f in files if f.is_file()])
 
 
-class Refused(CompileError):
+class BackendError(CompileError):
     """Raised if clang's backend cannot compile a kernel in its current form; another form may work."""
 
 
-def compiled(
-    unit: Unit, text: str, target: Target, *more: str, check: Callable[[str], str] = lambda _: "",
+def compile_source(
+    unit: Unit, text: str, target: Target, *options: str, check: Callable[[str], str] = lambda _: "",
 ) -> bytes:  # fmt: skip
     """Compile a lowered source for a target.
 
@@ -113,7 +116,7 @@ def compiled(
     text : str
         See `metalnb.engine.clang.entry_point`.
     target : Target
-    *more : str
+    *options : str
         Further flags for clang.
     check : callable
         Receives clang's output; returns the reason why this file must not be used, or an empty string.
@@ -121,73 +124,76 @@ def compiled(
     Raises
     ------
     CompileError
-        With positions mapped back to the author's source.
+        If the source is invalid; positions are the author's.
     Refused
         If the source is valid, but clang's backend cannot compile it with these flags, or would miscompile it.
     """
-    flags = (*target.flags, *_LANGUAGE, _version(unit.version), *more, *_MATH[unit.math])
+    flags = (*target.flags, *_LANGUAGE, _version_flag(unit.version), *options, *_MATH[unit.math])
     headers = {name: part for name, part in unit.texts.items() if name != MAIN}
-    authored = [part for each in sorted(headers.items()) for part in each]
-    key = cache.digest(text, *authored, _headers(target.prelude.parent), version(), *flags)
+    author_texts = [part for header in sorted(headers.items()) for part in header]
+    key = cache.digest(text, *author_texts, _headers(target.prelude.parent), compiler_version(), *flags)
 
     def build() -> bytes:
         with cache.store().scratch() as folder:
-            _write(folder, {**headers, MAIN: text})
-            command = [*clang(), *flags, *_paths(target), f"-I{folder}", "-c", MAIN, "-o", "out"]
-            plain = ("-include", str(target.prelude))
-            prelude = _precompiled(target, _of_headers(flags))
+            _write_files(folder, {**headers, MAIN: text})
+            command = [*clang_command(), *flags, *_include_flags(target), f"-I{folder}", "-c", MAIN, "-o", "out"]
+            include = ("-include", str(target.prelude))
+            prelude = _precompile_headers(target, _header_flags(flags))
             try:
-                told = _run([*command, *(("-include-pch", str(prelude)) if prelude else plain)], folder, unit)
-            except Refused:
+                output = _run_to_output(
+                    [*command, *(("-include-pch", str(prelude)) if prelude else include)], folder, unit
+                )  # fmt: skip
+            except BackendError:
                 raise
             except CompileError:
                 if prelude is None:
                     raise
-                told = _run([*command, *plain], folder, unit)
+                output = _run_to_output([*command, *include], folder, unit)
                 prelude.unlink(missing_ok=True)  # only the cached file was damaged
-            reason = check(told)
+            reason = check(output)
             if reason:
-                raise Refused([at_kernel(unit, reason)])
+                raise BackendError([kernel_diagnostic(unit, reason)])
             return (folder / "out").read_bytes()
 
     return cache.store().make(key, target.name, build)
 
 
-def printed(unit: Unit, text: str, target: Target, *more: str) -> str:
+def compiler_output(unit: Unit, text: str, target: Target, *options: str) -> str:
     """Compile a lowered source and return clang's output with these flags; nothing is cached."""
-    flags = (*target.flags, *_LANGUAGE, _version(unit.version), *more, *_MATH[unit.math])
+    flags = (*target.flags, *_LANGUAGE, _version_flag(unit.version), *options, *_MATH[unit.math])
     with cache.store().scratch() as folder:
-        _write(folder, {**unit.texts, MAIN: text})
-        named = ("-include", str(target.prelude), "-c", MAIN, "-o", "out")
-        return _run([*clang(), *flags, *_paths(target), f"-I{folder}", *named], folder, unit)
+        _write_files(folder, {**unit.texts, MAIN: text})
+        sources = ("-include", str(target.prelude), "-c", MAIN, "-o", "out")
+        return _run_to_output(
+            [*clang_command(), *flags, *_include_flags(target), f"-I{folder}", *sources], folder, unit
+        )  # fmt: skip
 
 
-def expand(cell: Cell, headers: dict[str, Cell], asked: Version = DEFAULT) -> str:
+def expand(cell: Cell, headers: dict[str, Cell], version: Version = DEFAULT) -> str:
     """Run only the preprocessor, on the author's source without metalnb's headers."""
     with cache.store().scratch() as folder:
-        for header, other in headers.items():
+        for header, header_cell in headers.items():
             path = folder / header
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(other.bare, encoding="utf-8")
+            path.write_text(header_cell.bare, encoding="utf-8")
         (folder / MAIN).write_text(cell.bare, encoding="utf-8")
         command = [
-            *clang(), "-E", "-x", "c++", "-nostdinc", "-Wno-everything", _version(asked), "-D__METAL__=1",
-            "-DMETALNB=1",
-            f"-I{folder}", MAIN,
+            *clang_command(), "-E", "-x", "c++", "-nostdinc", "-Wno-everything", _version_flag(version),
+            "-D__METAL__=1", "-DMETALNB=1", f"-I{folder}", MAIN,
         ]  # fmt: skip
-        done = subprocess.run(command, cwd=folder, capture_output=True, check=False, timeout=time_limit())
-        return done.stdout.decode(errors="replace")
+        result = subprocess.run(command, cwd=folder, capture_output=True, check=False, timeout=time_limit())
+        return result.stdout.decode(errors="replace")
 
 
-def _version(version: Version) -> str:
+def _version_flag(version: Version) -> str:
     return f"-D__METAL_VERSION__={version[0] * 100 + version[1] * 10}"
 
 
-def _paths(target: Target) -> list[str]:
+def _include_flags(target: Target) -> list[str]:
     return [f"-I{folder}" for folder in (INCLUDE, TARGET.parent, _ENTRY_POINT, target.prelude.parent)]
 
 
-def _write(folder: Path, texts: Mapping[str, str]) -> None:
+def _write_files(folder: Path, texts: Mapping[str, str]) -> None:
     for name, text in texts.items():
         path = folder / name
         if path.parent != folder:
@@ -195,82 +201,82 @@ def _write(folder: Path, texts: Mapping[str, str]) -> None:
         path.write_text(text, encoding="utf-8")
 
 
-def _of_headers(flags: tuple[str, ...]) -> tuple[str, ...]:
+def _header_flags(flags: tuple[str, ...]) -> tuple[str, ...]:
     """Drop the flags that do not affect headers, so that one precompiled header serves many code-generation options."""
-    found: list[str] = []
-    left = iter(flags)
-    for flag in left:
+    header_flags: list[str] = []
+    remaining = iter(flags)
+    for flag in remaining:
         if flag in {"-mllvm", "-Xclang"}:  # the next is an option of the code generator or of the compiler
-            option = next(left)
-            found += [flag, option] if flag == "-Xclang" and option not in _OF_CODE else []
-        elif flag not in _OF_CODE:
-            found.append(flag)
-    return tuple(found)
+            option = next(remaining)
+            header_flags += [flag, option] if flag == "-Xclang" and option not in _CODE_FLAGS else []
+        elif flag not in _CODE_FLAGS:
+            header_flags.append(flag)
+    return tuple(header_flags)
 
 
-_OF_CODE = frozenset({
+_CODE_FLAGS = frozenset({
     "-S", "-emit-llvm", "-disable-llvm-passes", "-funroll-loops", "-fno-vectorize", "-fno-slp-vectorize",
     "-fno-finite-loops", "-gdwarf-4", "-gline-tables-only", "-fno-optimize-sibling-calls",
 })  # fmt: skip
 
 
-def _precompiled(target: Target, flags: tuple[str, ...]) -> Path | None:
+def _precompile_headers(target: Target, flags: tuple[str, ...]) -> Path | None:
     """Return the MSL headers, precompiled for these flags once for each version of headers and compiler."""
-    kept = cache.store()
-    key = cache.digest(_headers(target.prelude.parent), version(), str(target.prelude), *flags)
-    path = kept.path(key, "headers", ".pch")
-    if kept.is_open:
+    store = cache.store()
+    key = cache.digest(_headers(target.prelude.parent), compiler_version(), str(target.prelude), *flags)
+    path = store.path(key, "headers", ".pch")
+    if store.is_open:
         return None
-    if kept.has(path):
+    if store.has(path):
         return path
     try:
-        kept.prepare(path)
-        with kept.scratch() as folder:
+        store.prepare(path)
+        with store.scratch() as folder:
             command = [
-                *clang(), *flags, *_paths(target),
+                *clang_command(), *flags, *_include_flags(target),
                 "-Xclang", "-emit-pch", "-c", str(target.prelude), "-o", "out.pch",
             ]  # fmt: skip
-            done = subprocess.run(command, cwd=folder, capture_output=True, check=False, timeout=time_limit())
-            if done.returncode:
+            result = subprocess.run(command, cwd=folder, capture_output=True, check=False, timeout=time_limit())
+            if result.returncode:
                 return None
-            kept.take(folder / "out.pch", path)
+            store.take(folder / "out.pch", path)
     except (OSError, subprocess.TimeoutExpired):  # compiling the cell will report the error
         return None
     return path
 
 
-def run(command: list[str], folder: Path, unit: Unit) -> tuple[int, str]:
+def run_clang(command: list[str], folder: Path, unit: Unit) -> tuple[int, str]:
     """Run the compiler in a folder; return its exit status and error output.
 
     Raises
     ------
     CompileError
-        If it did not finish in time.
+        If the compiler did not finish in time.
     """
     try:
-        done = subprocess.run(command, cwd=folder, capture_output=True, check=False, timeout=time_limit())
+        result = subprocess.run(command, cwd=folder, capture_output=True, check=False, timeout=time_limit())
     except subprocess.TimeoutExpired:
         message = f"the compiler did not finish within {time_limit():.0f} s"
         hint = "make the kernel smaller, or set METALNB_COMPILE_TIMEOUT to more seconds"
-        raise CompileError([at_kernel(unit, message, hint)]) from None
-    return done.returncode, done.stderr.decode(errors="replace")
+        raise CompileError([kernel_diagnostic(unit, message, hint)]) from None
+    return result.returncode, result.stderr.decode(errors="replace")
 
 
-def _run(command: list[str], folder: Path, unit: Unit) -> str:
-    failed, output = run(command, folder, unit)
-    if failed and DUMP in output:  # parsing and optimisation succeeded; a later stage failed
+def _run_to_output(command: list[str], folder: Path, unit: Unit) -> str:
+    status, output = run_clang(command, folder, unit)
+    if status and DUMP in output:  # parsing and optimisation succeeded; a later stage failed
         *_, reason = ["it crashed", *_REASON.findall(output)]
-        lacking = _SELECTED.search(reason)
-        if lacking:
-            reason = f"it has no instruction for {lacking[1].removeprefix('G_').replace('_', ' ').lower()}"
+        unselectable = _UNSELECTABLE.search(reason)
+        if unselectable:
+            reason = f"it has no instruction for {unselectable[1].removeprefix('G_').replace('_', ' ').lower()}"
         hint = "the source is valid: write that part differently"
-        raise Refused([at_kernel(unit, f"clang's backend cannot write it: {reason}", hint)])
-    if failed:
+        raise BackendError([kernel_diagnostic(unit, f"clang's backend cannot write it: {reason}", hint)])
+    if status:
         raise CompileError(_diagnostics(output, unit))
     return output
 
 
-_SELECTED = re.compile(r"cannot select:.*= (G_\w+)")
+_UNSELECTABLE = re.compile(r"cannot select:.*= (G_\w+)")
 _REASON = re.compile(r"^(?:fatal )?error: (.*)$", re.MULTILINE)
 _LINE = re.compile(
     r"^(?:\./)?(?P<file>[^\n:]+):(?P<line>\d+):(?P<column>\d+): (?:fatal )?(?P<kind>error|note): (?P<text>.*)$",
@@ -281,7 +287,7 @@ _LINE = re.compile(
 def _diagnostics(output: str, unit: Unit) -> list[Diagnostic]:
     """Parse clang's report; each error is at the author's position, or at the note that leads there."""
     cells = {MAIN: unit.cell, **unit.headers}
-    found: list[Diagnostic] = []
+    diagnostics: list[Diagnostic] = []
     pending: str | None = None
     for match in _LINE.finditer(output):
         name = match["file"].split("/")[-1] if match["file"] not in cells else match["file"]
@@ -289,24 +295,26 @@ def _diagnostics(output: str, unit: Unit) -> list[Diagnostic]:
         if match["kind"] == "error":
             pending = match["text"]
         if pending is not None and cell is not None:
-            found.append(cell.diagnostic(int(match["line"]), int(match["column"]), reword(pending), hint_for(pending)))
+            diagnostics.append(
+                cell.diagnostic(int(match["line"]), int(match["column"]), reword(pending), hint_for(pending))
+            )  # fmt: skip
             pending = None
-    if not found:
+    if not diagnostics:
         text = reword(pending or output.strip()[-2000:] or "the compiler failed")
         hint = ""
         if "frontend command failed" in output:
             text = "the compiler crashed on this kernel"
             hint = "clang itself failed, not the cell: write the kernel differently, or use another clang"
-            if any(_depth(cell.edited.original) > _DEEP for cell in cells.values()):
+            if any(_nesting_depth(cell.edited.original) > _MAX_NESTING for cell in cells.values()):
                 hint = "an expression or a type is nested too deeply: split it"
-        found.append(at_kernel(unit, text, hint))
-    return found
+        diagnostics.append(kernel_diagnostic(unit, text, hint))
+    return diagnostics
 
 
-_DEEP = 256  # nested brackets; handwritten code has about ten
+_MAX_NESTING = 256  # nested brackets; handwritten code has about ten
 
 
-def _depth(text: str) -> int:
+def _nesting_depth(text: str) -> int:
     """Return the nesting depth of a source's brackets, template lists or operators."""
     deepest = depth = 0
     for mark in re.findall(r"[(\[{}\])]", text):
@@ -317,7 +325,7 @@ def _depth(text: str) -> int:
     return int(max(deepest, *lists, *operators))
 
 
-def at_kernel(unit: Unit, message: str, hint: str = "") -> Diagnostic:
+def kernel_diagnostic(unit: Unit, message: str, hint: str = "") -> Diagnostic:
     """Return a message about an entire kernel, at its name's line."""
     line = unit.signature.line
     return Diagnostic(line, 1, f"'{unit.signature.name}': {message}", unit.cell.edited.line(line), unit.cell.name, hint)

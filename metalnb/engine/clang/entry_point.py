@@ -15,7 +15,7 @@ from metalnb.msl.text.scanned_cell import MAIN
 
 from ..unit import Unit, literal
 
-__all__ = ["ENTRY", "Head", "around", "call", "written"]
+__all__ = ["ENTRY", "Head", "entry_source", "kernel_call", "source_with_entry"]
 
 ENTRY = "metalnb_entry"
 
@@ -49,17 +49,18 @@ _INTERNAL = (
 )
 
 
-def written(unit: Unit, head: Head, cell: str = "") -> str:
+def entry_source(unit: Unit, head: Head, cell: str = "") -> str:
     """Return the source for a target that takes C++ for OpenCL, with its own head of the entry point."""
     params = unit.signature.params
-    ways = [head.threadgroup if param.space == "threadgroup" else ("__global void* b{i}", "b{i}") for param in params]
-    formals = [formal.format(i=i) for i, (formal, _) in enumerate(ways)] + ([head.last] if head.last else [])
-    lines = (*head.lines, f"{call(unit.signature, pointers=[way.format(i=i) for i, (_, way) in enumerate(ways)])};")
+    forms = [head.threadgroup if param.space == "threadgroup" else ("__global void* b{i}", "b{i}") for param in params]
+    formals = [formal.format(i=i) for i, (formal, _) in enumerate(forms)] + ([head.last] if head.last else [])
+    pointers = [form.format(i=i) for i, (_, form) in enumerate(forms)]
+    lines = (*head.lines, f"{kernel_call(unit.signature, pointers=pointers)};")
     body = "".join(f"  {line}\n" for line in lines)
-    return around(unit, f"{head.kernel} void {ENTRY}({', '.join(formals)}) {{\n{body}}}", cell)
+    return source_with_entry(unit, f"{head.kernel} void {ENTRY}({', '.join(formals)}) {{\n{body}}}", cell)
 
 
-def around(unit: Unit, entry: str, cell: str = "") -> str:
+def source_with_entry(unit: Unit, entry: str, cell: str = "") -> str:
     """Return a unit's source, followed by an entry point; the same for every target.
 
     A target that edits the cell passes the edited source, with unchanged line numbers.
@@ -76,7 +77,7 @@ def around(unit: Unit, entry: str, cell: str = "") -> str:
     ])  # fmt: skip
 
 
-def call(
+def kernel_call(
     signature: Signature, inputs: Mapping[str, str] = MappingProxyType({}), pointers: Sequence[str] | None = None,
 ) -> str:  # fmt: skip
     """Return the call of a kernel; ``here`` is a ``$place``.
@@ -95,10 +96,10 @@ def call(
         kind = f"$parameter<{param.position}, decltype({function})>::type"
         pointer = pointers[i] if pointers else f"b{i}"
         arguments[param.position] = f"*($pointer<{kind}>::type){pointer}" if param.reference else f"({kind}){pointer}"
-    for given in signature.inputs:
-        expression = inputs.get(given.attribute) or _INPUT[given.attribute]
-        kind = f"$parameter<{given.position}, decltype({function})>::type"
-        arguments[given.position] = f"$input<{kind}>::from({expression})"
+    for input_ in signature.inputs:
+        expression = inputs.get(input_.attribute) or _INPUT[input_.attribute]
+        kind = f"$parameter<{input_.position}, decltype({function})>::type"
+        arguments[input_.position] = f"$input<{kind}>::from({expression})"
     return f"{function}({', '.join(arguments)})"
 
 

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-__all__ = ["arithmetic_of", "flags_for_length", "flags_for_vectors", "with_functions"]
+__all__ = ["count_arithmetic", "flags_for_length", "flags_for_vectors", "limit_inlining"]
 
 _NAME = r'(?:"[^"]*"|[-\w.$]+)'
 _HEAD = re.compile(rf"define [^@]*@({_NAME})\(")
@@ -30,18 +30,18 @@ _ARITHMETIC = re.compile(
 
 # Arithmetic instructions; those in a loop count once per iteration that is certain to run.
 _LONG = 20_000  # clang compiles that many in one to five seconds
-_ENDLESS = 50_000
+_TOO_LONG = 50_000
 _WORTH_A_CALL = 1_000
-_MOST_ITERATIONS = 64  # clang does not unroll longer loops by itself
+_MAX_UNROLLED = 64  # clang does not unroll longer loops by itself
 _RUNTIME = "metalnb_"  # functions in which threads may wait for each other
 _LONG_VECTORS, _LONG_NARROW = 10_000, 20_000  # lines
 _NARROW = 128  # bits of a register, so that a vector of 32 floats takes eight
 # Skips CodeGenPrepare, which took 20 of 25 seconds for 27,000 lines of vector code.
-_UNPREPARED = ("-mllvm", "-disable-cgp")
+_NO_PREPARATION = ("-mllvm", "-disable-cgp")
 # Allocates registers block by block: 34,000 lines for 128-bit registers take 26 seconds instead of 300.
-_BY_BLOCKS = (*_UNPREPARED, "-mllvm", "-regalloc=fast", "-mllvm", "-optimize-regalloc=false")
+_FAST_ALLOCATION = (*_NO_PREPARATION, "-mllvm", "-regalloc=fast", "-mllvm", "-optimize-regalloc=false")
 # Also skips the machine scheduler and the SLP vectoriser.
-_SHORTER = (*_UNPREPARED, "-mllvm", "-enable-misched=false", "-fno-slp-vectorize")
+_FEWER_PASSES = (*_NO_PREPARATION, "-mllvm", "-enable-misched=false", "-fno-slp-vectorize")
 
 
 @dataclass(slots=True)
@@ -54,30 +54,30 @@ class _Function:
         The line where it begins.
     group : str
         The number of its attribute group.
-    own : int
+    arithmetic : int
         Its own arithmetic.
     calls : Counter of str
         Calls, by the name of the function called.
-    leads_out : bool
+    calls_outside : bool
         Whether it calls the runtime or an unknown function.
     """
 
     line: int
     group: str
-    own: int = 0
+    arithmetic: int = 0
     calls: Counter[str] = field(default_factory=Counter)
-    leads_out: bool = False
+    calls_outside: bool = False
 
 
-def arithmetic_of(text: str) -> int:
+def count_arithmetic(text: str) -> int:
     """Return the number of arithmetic instructions in the longest function of LLVM IR, inlined and unrolled."""
     lines = text.splitlines()
-    return max(_lengths(_functions(lines), _kept(lines)).values(), default=0)
+    return max(_lengths(_functions(lines), _noinline_groups(lines)).values(), default=0)
 
 
 def flags_for_length(text: str) -> tuple[str, ...]:
     """Return flags that bound clang's time on LLVM IR: none unless a function, fully inlined, is long."""
-    return _SHORTER if arithmetic_of(text) > _LONG else ()
+    return _FEWER_PASSES if count_arithmetic(text) > _LONG else ()
 
 
 def flags_for_vectors(text: str, bits: int) -> tuple[str, ...]:
@@ -91,11 +91,11 @@ def flags_for_vectors(text: str, bits: int) -> tuple[str, ...]:
     """
     lines = text.count("\n")
     if lines > _LONG_NARROW and bits <= _NARROW:
-        return _BY_BLOCKS
-    return _UNPREPARED if lines > _LONG_VECTORS else ()
+        return _FAST_ALLOCATION
+    return _NO_PREPARATION if lines > _LONG_VECTORS else ()
 
 
-def with_functions(text: str) -> str:
+def limit_inlining(text: str) -> str:
     """Return LLVM IR, with long functions that are called more than once kept from inlining if it is very long.
 
     A function in which threads may wait for one another is still inlined: the runtime identifies such calls by their
@@ -103,19 +103,19 @@ def with_functions(text: str) -> str:
     """
     lines = text.splitlines()
     functions = _functions(lines)
-    lengths = _lengths(functions, _kept(lines))
-    if max(lengths.values(), default=0) <= _ENDLESS:
+    lengths = _lengths(functions, _noinline_groups(lines))
+    if max(lengths.values(), default=0) <= _TOO_LONG:
         return text
-    called: Counter[str] = sum((f.calls for f in functions.values()), Counter())
+    call_counts: Counter[str] = sum((f.calls for f in functions.values()), Counter())
     for name, function in functions.items():
-        if called[name] > 1 and lengths[name] >= _WORTH_A_CALL and not _leads_out(functions, name):
-            _keep(lines, function)
+        if call_counts[name] > 1 and lengths[name] >= _WORTH_A_CALL and not _calls_outside(functions, name):
+            _forbid_inlining(lines, function)
     return "\n".join(lines) + "\n"
 
 
 def _functions(lines: Sequence[str]) -> dict[str, _Function]:
     """Read a text's functions."""
-    found: dict[str, _Function] = {}
+    functions: dict[str, _Function] = {}
     start = -1
     for i, line in enumerate(lines):
         if line.startswith("define "):
@@ -124,19 +124,19 @@ def _functions(lines: Sequence[str]) -> dict[str, _Function]:
             head = _HEAD.match(lines[start])
             if head:
                 group = _GROUP.findall(lines[start])
-                found[head[1]] = _read(start, group[-1] if group else "", lines[start + 1 : i])
+                functions[head[1]] = _read_function(start, group[-1] if group else "", lines[start + 1 : i])
             start = -1
-    return found
+    return functions
 
 
-def _read(line: int, group: str, body: Sequence[str]) -> _Function:
+def _read_function(line: int, group: str, body: Sequence[str]) -> _Function:
     function = _Function(line, group)
     for text, times in zip(body, _iterations(body), strict=True):
         if _ARITHMETIC.match(text):
-            function.own += times
+            function.arithmetic += times
         elif call := _CALL.search(text):
             function.calls[call["name"]] += times
-            function.leads_out |= call["mark"] == "%" or call["name"].startswith(_RUNTIME)
+            function.calls_outside |= call["mark"] == "%" or call["name"].startswith(_RUNTIME)
     return function
 
 
@@ -155,44 +155,44 @@ def _iterations(body: Sequence[str]) -> list[int]:
     times = [1] * len(body)
     label = ""
     for i, text in enumerate(body):
-        if found := _LABEL.match(text):
-            label = found[1]
+        if match := _LABEL.match(text):
+            label = match[1]
             labels[label] = i
             steps.clear()
-        elif found := _LOAD.match(text):
-            variables[found[1]] = found[2]
-        elif found := _STEP.match(text):
-            steps[variables.get(found[1], "")] = int(found[2])
-        elif found := _BOUND.match(text):
-            bounds.setdefault(label, (int(found[2]), variables.get(found[1], "")))
-        elif found := _BACK.match(text):
-            bound, variable = bounds.get(found[1], (1, ""))
+        elif match := _LOAD.match(text):
+            variables[match[1]] = match[2]
+        elif match := _STEP.match(text):
+            steps[variables.get(match[1], "")] = int(match[2])
+        elif match := _BOUND.match(text):
+            bounds.setdefault(label, (int(match[2]), variables.get(match[1], "")))
+        elif match := _BACK.match(text):
+            bound, variable = bounds.get(match[1], (1, ""))
             step = steps.get(variable, 1) if variable else 1
             count = -(-bound // max(step, 1))
-            if 1 < count <= _MOST_ITERATIONS:
-                first = labels.get(found[1], i)
+            if 1 < count <= _MAX_UNROLLED:
+                first = labels.get(match[1], i)
                 times[first : i + 1] = [count * n for n in times[first : i + 1]]
     return times
 
 
-def _kept(lines: Sequence[str]) -> frozenset[str]:
+def _noinline_groups(lines: Sequence[str]) -> frozenset[str]:
     """Return the attribute groups of functions that are not inlined."""
     return frozenset(
         line.split()[1][1:] for line in reversed(lines) if line.startswith("attributes #") and " noinline " in line
     )
 
 
-def _lengths(functions: Mapping[str, _Function], kept: frozenset[str]) -> dict[str, int]:
+def _lengths(functions: Mapping[str, _Function], noinline: frozenset[str]) -> dict[str, int]:
     """Return each function's arithmetic, with its inlined callees."""
     lengths: dict[str, int] = {}
 
     def length(name: str) -> int:
         if name not in lengths:
             function = functions[name]
-            lengths[name] = function.own
+            lengths[name] = function.arithmetic
             lengths[name] += sum(
-                times * length(called) for called, times in function.calls.items()
-                if called in functions and functions[called].group not in kept
+                times * length(callee) for callee, times in function.calls.items()
+                if callee in functions and functions[callee].group not in noinline
             )  # fmt: skip
         return lengths[name]
 
@@ -201,25 +201,25 @@ def _lengths(functions: Mapping[str, _Function], kept: frozenset[str]) -> dict[s
     return lengths
 
 
-def _leads_out(functions: Mapping[str, _Function], name: str) -> bool:
+def _calls_outside(functions: Mapping[str, _Function], name: str) -> bool:
     """Return whether a function or its callees call outside the module."""
-    reached, ahead = {name}, [name]
-    while ahead:
-        function = functions[ahead.pop()]
-        if function.leads_out:
+    visited, worklist = {name}, [name]
+    while worklist:
+        function = functions[worklist.pop()]
+        if function.calls_outside:
             return True
-        new = (function.calls.keys() & functions.keys()) - reached
-        reached |= new
-        ahead += new
+        new = (function.calls.keys() & functions.keys()) - visited
+        visited |= new
+        worklist += new
     return False
 
 
-def _keep(lines: list[str], function: _Function) -> None:
+def _forbid_inlining(lines: list[str], function: _Function) -> None:
     """Give a function its own attribute group, which forbids inlining."""
     number = len(lines)  # unique: a text has fewer attribute groups than lines
-    given = next((line for line in reversed(lines) if line.startswith(f"attributes #{function.group} = ")), "{ }")
-    plain = re.sub(r" (?:alwaysinline|inlinehint|noinline)(?= )", "", given.partition("{")[2])
+    group = next((line for line in reversed(lines) if line.startswith(f"attributes #{function.group} = ")), "{ }")
+    plain = re.sub(r" (?:alwaysinline|inlinehint|noinline)(?= )", "", group.partition("{")[2])
     lines.append(f"attributes #{number} = {{ noinline{plain}")
     head = lines[function.line]
-    at = head.rfind(f" #{function.group} ")
-    lines[function.line] = f"{head[:at]} #{number} {head[at + len(function.group) + 3 :]}"
+    offset = head.rfind(f" #{function.group} ")
+    lines[function.line] = f"{head[:offset]} #{number} {head[offset + len(function.group) + 3 :]}"

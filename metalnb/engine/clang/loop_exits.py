@@ -22,81 +22,81 @@ from metalnb.msl.text.collective_calls import collective_functions, is_collectiv
 
 from ..unit import Unit
 
-__all__ = ["made_with_ways_back", "with_ways_back"]
+__all__ = ["add_back_paths", "compile_with_back_paths"]
 
 T = TypeVar("T")
 
-_HEADED = frozenset({"if", "switch", "for", "while"})
+_HEAD_KEYWORDS = frozenset({"if", "switch", "for", "while"})
 _BACK, _NEVER = "{ if ($never()) continue; ", "$never() || ("
 _ENDS = frozenset({";"})
 _FLAGS = frozenset({"&&", "||", "!", "and", "or", "not"})  # keywords of a condition
 
 
 class _Edit(NamedTuple):
-    place: int
+    token: int
     before: str
-    behind: str
+    after: str
 
 
-class _Around(NamedTuple):
+class _Context(NamedTuple):
     """The context of a statement in a loop.
 
     Attributes
     ----------
     start : int
         The start of the innermost block, or of a branch without braces.
-    branch : bool
+    is_branch : bool
         Whether it is in a branch of the loop's body.
-    switch : bool
+    in_switch : bool
         Whether a ``break`` would leave a switch.
-    asked : bool
+    has_collective_test : bool
         Whether the branch's condition calls a function in which lanes converge.
     """
 
     start: int
-    branch: bool = False
-    switch: bool = False
-    asked: bool = False
+    is_branch: bool = False
+    in_switch: bool = False
+    has_collective_test: bool = False
 
 
-def made_with_ways_back(unit: Unit, make: Callable[[str], T]) -> T:
+def compile_with_back_paths(unit: Unit, compile_text: Callable[[str], T]) -> T:
     """Call `make` on the cell's text with paths back, or on the author's text if the compiler rejects that.
 
     Parameters
     ----------
     unit : Unit
-    make : callable
+    compile_text : callable
         Receives the text, as `metalnb.engine.clang.entry_point` does; an empty one means the author's.
     """
-    text = with_ways_back(unit.text) if unit.signature.simd else unit.text
+    text = add_back_paths(unit.text) if unit.signature.simd else unit.text
     if text != unit.text:
         try:
-            return make(text)
+            return compile_text(text)
         except CompileError:
             pass
-    return make("")
+    return compile_text("")
 
 
-def with_ways_back(text: str) -> str:
+def add_back_paths(text: str) -> str:
     """Return a cell's text with a path back before each such exit from a loop; lines keep their numbers."""
     if not is_collective(text):
         return text
-    read = outline(text)
-    own = collective_functions(read)
-    parts, at = [], 0
-    edits = [(tree.tokens[e.place], e) for tree in read.trees for e in _Loops(tree, own).edits()]
+    parsed = outline(text)
+    collectives = collective_functions(parsed)
+    parts, end = [], 0
+    edits = [(tree.tokens[e.token], e) for tree in parsed.trees for e in _Loops(tree, collectives).edits()]
     for token, edit in sorted(edits, key=lambda pair: pair[0].start):
-        parts += [text[at : token.start], edit.before, text[token.start : token.end], edit.behind]
-        at = token.end
-    return "".join([*parts, text[at:]])
+        parts += [text[end : token.start], edit.before, text[token.start : token.end], edit.after]
+        end = token.end
+    return "".join([*parts, text[end:]])
 
 
 class _Loops:
     """The loops of a text."""
 
-    def __init__(self, tree: Tree, own: set[str]) -> None:
+    def __init__(self, tree: Tree, collectives: set[str]) -> None:
         self._tree = tree
-        self._own = own
+        self._collectives = collectives
         self._edits: set[_Edit] = set()
         self._branches: list[tuple[int, int]] = []  # where branches begin and end
 
@@ -105,84 +105,84 @@ class _Loops:
         for head in self._tree.functions:
             brace = self._tree.find(head.end, frozenset({"{", ";"}))
             if self._tree.text(brace) == "{":
-                self._block(brace, None)
+                self._read_block(brace, None)
         return self._edits
 
-    def _block(self, brace: int, around: _Around | None) -> int:
+    def _read_block(self, brace: int, context: _Context | None) -> int:
         """Read a block's statements; return the position after it."""
         end = self._tree.close(brace)
         at = brace + 1
-        around = around and around._replace(start=brace)
+        context = context and context._replace(start=brace)
         while brace < at < end:
-            at = self._statement(at, around)
+            at = self._read_statement(at, context)
         return end + 1
 
-    def _statement(self, i: int, around: _Around | None) -> int:
+    def _read_statement(self, i: int, context: _Context | None) -> int:
         """Read a statement, inside or outside a loop; return the position after it."""
         tree, word = self._tree, self._tree.text(i)
         if word == "{":
-            return self._block(i, around)
-        if word in _HEADED:
+            return self._read_block(i, context)
+        if word in _HEAD_KEYWORDS:
             opening = i + 2 if tree.text(i + 1) == "constexpr" else i + 1
             closing = tree.close(opening) if tree.text(opening) == "(" else -1
-            return self._headed(i, opening, closing, around) if closing > 0 else i + 1
+            return self._read_headed(i, opening, closing, context) if closing > 0 else i + 1
         if word == "do":
-            end = self._statement(i + 1, _Around(i + 1))
+            end = self._read_statement(i + 1, _Context(i + 1))
             if tree.text(end) == "while" and tree.text(end + 1) == "(":
-                self._condition(end + 1, tree.close(end + 1), i + 1, end)
+                self._make_opaque(end + 1, tree.close(end + 1), i + 1, end)
             return tree.find(end, _ENDS) + 1
         if word in {"case", "default"}:
             return tree.find(i, frozenset({":"})) + 1
         end = tree.find(i, _ENDS)
-        if around and self._leaves_with_lanes(i, end, around):
+        if context and self._is_collective_exit(i, end, context):
             self._edits |= {_Edit(i, _BACK, ""), _Edit(end, "", " }")}
         return end + 1
 
-    def _leaves_with_lanes(self, i: int, end: int, around: _Around) -> bool:
+    def _is_collective_exit(self, i: int, end: int, context: _Context) -> bool:
         """Return whether a statement leaves a loop and lanes may converge in its block, on the path to it."""
         word = self._tree.text(i)
-        if word == "return" or (word == "break" and not around.switch):
-            return around.asked or self._has_collectives(around.start, end)
+        if word == "return" or (word == "break" and not context.in_switch):
+            return context.has_collective_test or self._has_collectives(context.start, end)
         return False
 
-    def _headed(self, i: int, opening: int, closing: int, around: _Around | None) -> int:
+    def _read_headed(self, i: int, opening: int, closing: int, context: _Context | None) -> int:
         tree, word = self._tree, self._tree.text(i)
         if word in {"for", "while"}:
-            end = self._statement(closing + 1, _Around(closing + 1))
+            end = self._read_statement(closing + 1, _Context(closing + 1))
             if word == "while":
-                self._condition(opening, closing, closing + 1, end)
+                self._make_opaque(opening, closing, closing + 1, end)
             else:
                 first = tree.find(opening + 1, _ENDS, closing)
                 second = tree.find(min(first + 1, closing), _ENDS, closing)
-                if second < closing and (second + 1 == closing or self._flagged(first, second)):
-                    self._condition(first, second, closing + 1, end)
+                if second < closing and (second + 1 == closing or self._has_flag(first, second)):
+                    self._make_opaque(first, second, closing + 1, end)
             return end
-        inner = around
-        if around:
-            asked = not self._own.isdisjoint(tree.texts[opening:closing])
-            inner = _Around(closing + 1, True, around.switch or word == "switch", asked)
-        end = self._statement(closing + 1, inner)
+        inner = context
+        if context:
+            has_collective_test = not self._collectives.isdisjoint(tree.texts[opening:closing])
+            inner = _Context(closing + 1, True, context.in_switch or word == "switch", has_collective_test)
+        end = self._read_statement(closing + 1, inner)
         self._branches.append((closing + 1, end))
         if word == "if" and tree.text(end) == "else":
-            start, end = end + 1, self._statement(end + 1, inner)
+            start, end = end + 1, self._read_statement(end + 1, inner)
             self._branches.append((start, end))
         return end
 
-    def _condition(self, opening: int, closing: int, start: int, end: int) -> None:
+    def _make_opaque(self, opening: int, closing: int, start: int, end: int) -> None:
         """Make the condition between two tokens opaque if it tests what a branch with converging lanes sets."""
         tree = self._tree
-        asked = {*tree.texts[opening + 1 : closing]}
-        if not asked or "=" in asked:
+        tested = {*tree.texts[opening + 1 : closing]}
+        if not tested or "=" in tested:
             return  # always true, or a declaration
         for first, last in self._branches:
-            sets = any(tree.text(k) in asked and tree.text(k + 1) == "=" for k in range(first, last))
-            if start <= first and last <= end and sets and self._has_collectives(first, last):
+            is_set = any(tree.text(k) in tested and tree.text(k + 1) == "=" for k in range(first, last))
+            if start <= first and last <= end and is_set and self._has_collectives(first, last):
                 self._edits |= {_Edit(opening, "", _NEVER), _Edit(closing, ")", "")}
 
-    def _flagged(self, start: int, end: int) -> bool:
+    def _has_flag(self, start: int, end: int) -> bool:
         return any(self._tree.text(k) in _FLAGS for k in range(start, end))
 
     def _has_collectives(self, start: int, end: int) -> bool:
         """Return whether lanes may converge between two tokens."""
         words = self._tree.texts[start:end]
-        return any(word in self._own or is_collective(word) for word in words)
+        return any(word in self._collectives or is_collective(word) for word in words)

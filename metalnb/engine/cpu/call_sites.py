@@ -38,24 +38,24 @@ def call_site_ranks(code: bytes, file: bytes, ends: Mapping[Place, Place]) -> by
         A uint32 for each byte of the library's image: at a call's return address, the call's rank, from 1.
         Empty if the linker has removed the symbols; the order is then that of the machine code.
     """
-    before, after = object_file(code), object_file(file)
-    if "metalnb_thread" not in after.symbols:
+    object_code, image = object_file(code), object_file(file)
+    if "metalnb_thread" not in image.symbols:
         return b""
-    shift = after.symbols["metalnb_thread"] - before.symbols["metalnb_thread"]
-    places = sorted(offset + 4 + shift for offset, name in before.calls if name == "metalnb_converge")
+    shift = image.symbols["metalnb_thread"] - object_code.symbols["metalnb_thread"]
+    places = sorted(offset + 4 + shift for offset, name in object_code.calls if name == "metalnb_converge")
     if not places:
         return b""
-    if ".debug_line" in after.sections:
+    if ".debug_line" in image.sections:
         chains = DebugLines(file).chains([p - 1 for p in places])
     else:  # on macOS, debug information stays in the object file
         chains = DebugLines(code).chains([p - 1 - shift for p in places])
-    keys = [tuple(_ordered(line, ends) for line in reversed(chain)) for chain in chains]
+    keys = [tuple(_sort_key(line, ends) for line in reversed(chain)) for chain in chains]
     rank = {key: i + 1 for i, key in enumerate(sorted(set(keys)))}
     ranks = np.zeros(places[-1] + 1, np.uint32)
     ranks[places] = [rank[key] for key in keys]
     return ranks.tobytes()
 
 
-def _ordered(line: Line, ends: Mapping[Place, Place]) -> Place:
+def _sort_key(line: Line, ends: Mapping[Place, Place]) -> Place:
     place = line.line, line.column
     return ends.get(place, place) if line.file == MAIN else place

@@ -25,9 +25,9 @@ from ..vectoriser.not_vectorised import NotVectorised
 from . import toolchain
 from .cpu_checks.checked_dispatch import CheckedDispatch
 from .cpu_checks.checked_ticket import CheckedTicket
-from .cpu_checks.interruptible_runs import BackgroundRun, in_order
+from .cpu_checks.interruptible_runs import BackgroundRun, run_in_order
 from .entry_texts import fiber_text
-from .lanes.vector_binary import VectorBinary, VectorCode, opened
+from .lanes.vector_binary import VectorBinary, VectorCode, open_vector_binary
 
 if TYPE_CHECKING:
     from ..robust.rewriting.checks import CheckedModule
@@ -47,7 +47,7 @@ def open_engine(device: int = 0) -> CpuEngine:
     if device:
         refuse_device("cpu", device, 1)
     toolchain.target_triple()
-    driver.clang()
+    driver.clang_command()
     return CpuEngine()
 
 
@@ -73,8 +73,8 @@ class CpuEngine(Observable, SharedMemory):
     name = "cpu"
 
     def __init__(self) -> None:
-        named = os.environ.get("METALNB_CLANG")
-        versions = {"clang": named} if named else {"ziglang": version_of("ziglang", "ziglang")}
+        compiler = os.environ.get("METALNB_CLANG")
+        versions = {"clang": compiler} if compiler else {"ziglang": version_of("ziglang", "ziglang")}
         self.caps = Caps(
             _device(), versions, clock="device", serial=True, stops=True, pointers=True, prints=True,
         )  # fmt: skip
@@ -87,8 +87,8 @@ class CpuEngine(Observable, SharedMemory):
         """Compile one kernel: for vector registers if possible, else a thread at a time."""
         if unit.math != "scalar":
             try:
-                binary = opened(unit)
-                binary.write()
+                binary = open_vector_binary(unit)
+                binary.vectorise_first()
                 return binary
             except NotVectorised as reason:
                 return self.thread_at_a_time(unit, str(reason))
@@ -96,9 +96,9 @@ class CpuEngine(Observable, SharedMemory):
 
     def thread_at_a_time(self, unit: Unit, reason: str = "") -> ThreadBinary:
         """Compile one kernel as a loop over threads, or as fibers if its threads converge or are checked."""
-        from .thread_form.thread_binary import thread_binary
+        from .thread_form.thread_binary import compile_thread_binary
 
-        return thread_binary(unit, reason)
+        return compile_thread_binary(unit, reason)
 
     def address(self, memory: Any) -> int:
         """Return where a view of memory starts."""
@@ -120,8 +120,8 @@ class CpuEngine(Observable, SharedMemory):
             message = f"{name}: a threadgroup of {threads} threads; engine 'cpu' has {_MOST_THREADS}"
             raise KernelFault(message)
         if isinstance(binary, VectorBinary):
-            return self._in_lanes(binary, arguments, grid, threadgroup)
-        return self._a_thread_at_a_time(binary, arguments, grid, threadgroup)
+            return self._start_lanes(binary, arguments, grid, threadgroup)
+        return self._start_threads(binary, arguments, grid, threadgroup)
 
     def timed(
         self, binary: ThreadBinary | VectorBinary, arguments: Sequence[Any], grid: Grid, threadgroup: Grid, count: int,
@@ -134,53 +134,54 @@ class CpuEngine(Observable, SharedMemory):
             seconds.append(ticket.elapsed() or 0.0)
         return seconds
 
-    def _in_lanes(
+    def _start_lanes(
         self, binary: VectorBinary, arguments: Sequence[Any], grid: Grid, threadgroup: Grid,
     ) -> EndedTicket | CheckedTicket:  # fmt: skip
         try:
-            made = binary.module_for(arguments, grid, threadgroup)
-            code = binary.code(made, grid, threadgroup)
+            kernel = binary.module_for(arguments, grid, threadgroup)
+            code = binary.code_for(kernel, grid, threadgroup)
         except NotVectorised as reason:
-            if binary.instead is None:
-                binary.instead = self.thread_at_a_time(binary.unit, str(reason))
-            return self.start(binary.instead, arguments, grid, threadgroup)
+            if binary.fallback is None:
+                binary.fallback = self.thread_at_a_time(binary.unit, str(reason))
+            return self.start(binary.fallback, arguments, grid, threadgroup)
         run = functools.partial(_run_lanes, binary, code)
-        return _started(binary, made, run, (arguments, grid, threadgroup), code.storage_bytes)
+        return _start(binary, kernel, run, (arguments, grid, threadgroup), code.storage_bytes)
 
-    def _a_thread_at_a_time(
+    def _start_threads(
         self, binary: ThreadBinary, arguments: Sequence[Any], grid: Grid, threadgroup: Grid,
     ) -> EndedTicket | CheckedTicket:  # fmt: skip
-        made = binary.module_for(arguments, grid, threadgroup)
-        code = binary.code(made)
+        kernel = binary.module_for(arguments, grid, threadgroup)
+        code = binary.code_for(kernel)
         run = functools.partial(_run_threads, binary, code)
-        return _started(binary, made, run, (arguments, grid, threadgroup), code.storage_bytes)
+        return _start(binary, kernel, run, (arguments, grid, threadgroup), code.storage_bytes)
 
 
 _Run = Callable[[bytes, Stopwatch], None]
 _Launch = tuple[Sequence[Any], Grid, Grid]
 
 
-def _started(
-    binary: ThreadBinary | VectorBinary, made: CheckedModule | None, run: _Run, launch: _Launch, static: int,
+def _start(
+    binary: ThreadBinary | VectorBinary, kernel: CheckedModule | None, run: _Run, launch: _Launch, static: int,
 ) -> EndedTicket | CheckedTicket:  # fmt: skip
     """Run a dispatch in its compiled form."""
-    if binary.checks is None or made is None or not made.checks:
+    if binary.checks is None or kernel is None or not kernel.checks:
         words, elapsed = dispatch(*launch, static), Stopwatch()
-        in_order(run, words, elapsed)
+        run_in_order(run, words, elapsed)
         return EndedTicket(elapsed)
-    return _checked(run, launch, static, CheckedDispatch(binary.unit, binary.checks.analysis, made, launch, _address))
+    checked_dispatch = CheckedDispatch(binary.unit, binary.checks.analysis, kernel, launch, _address)
+    return _start_checked(run, launch, static, checked_dispatch)
 
 
-def _checked(run: _Run, launch: _Launch, static: int, dispatched: CheckedDispatch) -> CheckedTicket:
+def _start_checked(run: _Run, launch: _Launch, static: int, checked_dispatch: CheckedDispatch) -> CheckedTicket:
     """Run a checked dispatch, on another thread if it may run long."""
     arguments, grid, threadgroup = launch
-    extended = *arguments, dispatched.limits, dispatched.memory
-    words, elapsed = dispatch(extended, grid, threadgroup, static), Stopwatch()
-    if not dispatched.stoppable:
-        in_order(run, words, elapsed)
-        return CheckedTicket(elapsed, dispatched, None)
-    begun = BackgroundRun(lambda: run(words, elapsed), dispatched, arguments, current_limit())
-    return CheckedTicket(elapsed, dispatched, begun)
+    all_arguments = *arguments, checked_dispatch.limits, checked_dispatch.memory
+    words, elapsed = dispatch(all_arguments, grid, threadgroup, static), Stopwatch()
+    if not checked_dispatch.stoppable:
+        run_in_order(run, words, elapsed)
+        return CheckedTicket(elapsed, checked_dispatch, None)
+    background = BackgroundRun(lambda: run(words, elapsed), checked_dispatch, arguments, current_limit())
+    return CheckedTicket(elapsed, checked_dispatch, background)
 
 
 def _run_threads(binary: ThreadBinary, code: ThreadCode, words: bytes, elapsed: Stopwatch) -> None:
@@ -196,9 +197,9 @@ def _run_threads(binary: ThreadBinary, code: ThreadCode, words: bytes, elapsed: 
         run_printing(code.library, words)
         elapsed.stop()
         return
-    took = toolchain.pool().metalnb_run(code.run, words, code.fibers)
-    elapsed.stop(took * 1e-9, failed=not took)
-    if not took:
+    nanoseconds = toolchain.pool().metalnb_run(code.run, words, code.fibers)
+    elapsed.stop(nanoseconds * 1e-9, failed=not nanoseconds)
+    if not nanoseconds:
         name = binary.unit.signature.name
         message = f"{name}: no memory for the threads' stacks: 512 MiB of addresses for each core"
         raise KernelFault(message)
@@ -211,13 +212,13 @@ def _run_lanes(binary: VectorBinary, code: VectorCode, words: bytes, elapsed: St
     ------
     KernelFault
     """
-    took = toolchain.pool().metalnb_run(code.run, words, binary.region)
-    if not took or code.full.value:
+    nanoseconds = toolchain.pool().metalnb_run(code.run, words, binary.needs_region)
+    if not nanoseconds or code.out_of_memory.value:
         elapsed.stop(failed=True)
-        code.full.value = 0
+        code.out_of_memory.value = 0
         message = f"{binary.unit.signature.name}: no memory for the values that its SIMD-groups keep across a barrier"
         raise KernelFault(message)
-    elapsed.stop(took * 1e-9)
+    elapsed.stop(nanoseconds * 1e-9)
 
 
 _LINE = 64  # bytes of a cache line
@@ -261,5 +262,5 @@ def _device() -> str:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     except OSError:
         lines = []
-    found = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return found[0] if found else platform.processor() or platform.machine()
+    models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return models[0] if models else platform.processor() or platform.machine()

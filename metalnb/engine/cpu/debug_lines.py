@@ -62,9 +62,9 @@ class _Reader:
 
     def text(self) -> str:
         end = self.data.index(b"\0", self.at)
-        found = self.data[self.at : end].decode(errors="replace")
+        text = self.data[self.at : end].decode(errors="replace")
         self.at = end + 1
-        return found
+        return text
 
 
 class _LineProgram:
@@ -84,9 +84,9 @@ class _LineProgram:
         r.at = start
         self._r = r
         self.rows: list[tuple[int, Line | None]] = []
-        self._begin()
+        self._reset()
         self._standard: dict[int, Callable[[], None]] = {
-            1: self._row, 2: self._advance_address, 3: self._advance_line, 4: self._set_file, 5: self._set_column,
+            1: self._add_row, 2: self._advance_address, 3: self._advance_line, 4: self._set_file, 5: self._set_column,
             8: self._add_constant, 9: self._add_fixed,
         }  # fmt: skip
 
@@ -96,30 +96,30 @@ class _LineProgram:
             if code >= self._opcodes:
                 self._address += (code - self._opcodes) // self._span
                 self._line += self._base + (code - self._opcodes) % self._span
-                self._row()
+                self._add_row()
             elif code == 0:
-                self._extended()
+                self._extended_opcode()
             elif code in self._standard:
                 self._standard[code]()
             else:
                 for _ in range(self._lengths[code - 1]):
                     self._r.unsigned()
 
-    def _begin(self) -> None:
+    def _reset(self) -> None:
         self._address, self._file, self._line, self._column = 0, 1, 1, 0
 
-    def _extended(self) -> None:
+    def _extended_opcode(self) -> None:
         size = self._r.unsigned()
         after = self._r.at + size
         code = self._r.take("B")
         if code == 1:
             self.rows.append((self._address, None))
-            self._begin()
+            self._reset()
         elif code == 2:
             self._address = self._r.take("Q")
         self._r.at = after
 
-    def _row(self) -> None:
+    def _add_row(self) -> None:
         self.rows.append((self._address, Line(self.files[self._file], self._line, self._column)))
 
     def _advance_address(self) -> None:
@@ -151,8 +151,8 @@ class DebugLines:
     """
 
     def __init__(self, code: bytes) -> None:
-        read = object_file(code)
-        parts, self._base = read.sections, read.base
+        image = object_file(code)
+        parts, self._base = image.sections, image.base
         self._rows: list[tuple[int, Line | None]] = []
         self._files: dict[int, list[str]] = {}
         lines = parts.get(".debug_line", b"")
@@ -170,16 +170,16 @@ class DebugLines:
     def chains(self, places: list[int]) -> list[list[Line]]:
         """Return the lines of each of several ascending positions, innermost first."""
         places = [place + self._base for place in places]
-        calls: list[list[tuple[int, Line]]] = [[] for _ in places]
-        for each in self._inlined:
-            for i in range(bisect_left(places, each.low), bisect_left(places, each.high)):
-                calls[i].append((-each.depth, each.call))
-        found = []
-        for place, around in zip(places, calls, strict=True):
+        calls: list[list[tuple[int, Line]]] = [[] for depth in places]
+        for inlined in self._inlined:
+            for i in range(bisect_left(places, inlined.low), bisect_left(places, inlined.high)):
+                calls[i].append((-inlined.depth, inlined.call))
+        chains = []
+        for place, callers in zip(places, calls, strict=True):
             at = bisect_right(self._starts, place) - 1
-            own = self._rows[at][1] if at >= 0 else None
-            found.append([*([own] if own else []), *(line for _, line in sorted(around, key=lambda c: c[0]))])
-        return found
+            line = self._rows[at][1] if at >= 0 else None
+            chains.append([*([line] if line else []), *(line for depth, line in sorted(callers, key=lambda c: c[0]))])
+        return chains
 
     def _line_program(self, data: bytes, start: int) -> int:
         r = _Reader(data, start)
@@ -249,7 +249,7 @@ def _value(r: _Reader, form: int) -> int:
 
 
 def _abbreviations(data: bytes, at: int) -> dict[int, tuple[int, bool, list[tuple[int, int]]]]:
-    r, found = _Reader(data, at), {}
+    r, table = _Reader(data, at), {}
     while number := r.unsigned():
         tag, children = r.unsigned(), bool(r.take("B"))
         attributes = []
@@ -258,8 +258,8 @@ def _abbreviations(data: bytes, at: int) -> dict[int, tuple[int, bool, list[tupl
             if pair == (0, 0):
                 break
             attributes.append(pair)
-        found[number] = tag, children, attributes
-    return found
+        table[number] = tag, children, attributes
+    return table
 
 
 def _extents(values: dict[int, int], ranges: bytes, base: int) -> Iterator[tuple[int, int]]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from metalnb.msl.signature import Signature
 
-from ..clang.entry_point import around, call
-from ..clang.loop_exits import with_ways_back
+from ..clang.entry_point import kernel_call, source_with_entry
+from ..clang.loop_exits import add_back_paths
 from ..unit import Unit
-from .iteration_ends import with_iteration_ends
+from .iteration_ends import mark_iteration_ends
 
 __all__ = ["fiber_text", "lane_text", "loop_text"]
 
@@ -35,18 +35,18 @@ def loop_text(unit: Unit, *, independent: bool) -> str:
     independent : bool
         True if clang may assume that no thread reads what another writes.
     """
-    assumed = "assume_safety" if independent else "enable"
-    return around(
+    assumption = "assume_safety" if independent else "enable"
+    return source_with_entry(
         unit,
         f"{_HIDDEN} void metalnb_threads(const metal::ulong* $given, const $region* $r) {{\n"
-        f"{_buffers(unit.signature)}"
+        f"{_buffer_pointers(unit.signature)}"
         "  const $region $g = *$r;\n"
         "  for (unsigned $z = 0; $z < $g.size.z; ++$z)\n"
         "    for (unsigned $y = 0; $y < $g.size.y; ++$y)\n"
-        f'_Pragma("clang loop vectorize({assumed})")\n'
+        f'_Pragma("clang loop vectorize({assumption})")\n'
         "      for (unsigned $x = 0; $x < $g.size.x; ++$x) {\n"
-        "        $place here = $stand($g, $x, $y, $z);\n"
-        f"        {call(unit.signature, _INPUTS)};\n"
+        "        $place here = $thread_place($g, $x, $y, $z);\n"
+        f"        {kernel_call(unit.signature, _INPUTS)};\n"
         "      }\n"
         "}",
     )
@@ -54,43 +54,43 @@ def loop_text(unit: Unit, *, independent: bool) -> str:
 
 def fiber_text(unit: Unit) -> str:
     """Return a unit's source for threads that converge: the entry point is one thread."""
-    return _inline(unit) + around(
+    return _inline_pragma(unit) + source_with_entry(
         unit,
-        cell=with_iteration_ends(unit.text).text,
+        cell=mark_iteration_ends(unit.text).text,
         entry="#pragma clang attribute pop\n"
         f"{_HIDDEN} void metalnb_thread(const metal::ulong* $given, const $region* $r, unsigned $index) {{\n"
-        f"{_buffers(unit.signature)}"
-        "  $place here = $stand(*$r, $index);\n"
-        f"  {call(unit.signature, _INPUTS)};\n"
+        f"{_buffer_pointers(unit.signature)}"
+        "  $place here = $thread_place(*$r, $index);\n"
+        f"  {kernel_call(unit.signature, _INPUTS)};\n"
         "}",
     )
 
 
 def lane_text(unit: Unit) -> str:
     """Return a unit's source for the vectoriser: the entry point is one thread, which queries its position."""
-    cell = with_ways_back(unit.text) if unit.signature.simd else unit.text
-    return _inline(unit) + around(
+    cell = add_back_paths(unit.text) if unit.signature.simd else unit.text
+    return _inline_pragma(unit) + source_with_entry(
         unit,
         cell=cell if cell != unit.text else "",
         entry="#pragma clang attribute pop\n"
         'extern "C" void metalnb_thread(const metal::ulong* $given, const $region* r) {\n'
-        f"{_buffers(unit.signature)}"
-        "  $place here = $stand_in_lane(*r);\n"
-        f"  {call(unit.signature, _LANE_INPUTS)};\n"
+        f"{_buffer_pointers(unit.signature)}"
+        "  $place here = $lane_place(*r);\n"
+        f"  {kernel_call(unit.signature, _LANE_INPUTS)};\n"
         "}",
     )
 
 
-def _inline(unit: Unit) -> str:
+def _inline_pragma(unit: Unit) -> str:
     """Inline every function into the entry point, as lanes from two call sites would converge in a shared function.
 
     This includes functions marked noinline by the author, unless by ``[[gnu::noinline]]``, which no macro can remove.
     """
-    qualified = any("::noinline" in cell.edited.original for cell in (unit.cell, *unit.headers.values()))
-    return _INLINE if qualified else f"#define noinline\n{_INLINE}"
+    is_qualified = any("::noinline" in cell.edited.original for cell in (unit.cell, *unit.headers.values()))
+    return _INLINE if is_qualified else f"#define noinline\n{_INLINE}"
 
 
-def _buffers(signature: Signature) -> str:
+def _buffer_pointers(signature: Signature) -> str:
     lines = []
     for i, param in enumerate(signature.params):
         space = "__local" if param.space == "threadgroup" else "__global"

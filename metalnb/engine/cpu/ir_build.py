@@ -7,24 +7,24 @@ from collections.abc import Callable, Iterator
 from metalnb import cache
 
 from ..clang import driver
-from ..clang.driver import Refused
-from ..clang.long_text import flags_for_length, with_functions
+from ..clang.driver import BackendError
+from ..clang.long_text import flags_for_length, limit_inlining
 from ..unit import Unit
 from . import toolchain
-from .llvm_text import with_divisors
+from .llvm_text import guard_divisions
 
-__all__ = ["assembled", "compiled", "texts", "written"]
+__all__ = ["compile_ir", "compile_object", "source_texts", "write_ir"]
 
 _TEXT = ("-Xclang", "-disable-llvm-passes", "-S", "-emit-llvm")
 
 
-def texts(unit: Unit) -> Iterator[str]:
+def source_texts(unit: Unit) -> Iterator[str]:
     """Yield the author's source of a unit: the needed parts of the cell and its header cells."""
     yield from unit.texts.values()
 
 
-def compiled(
-    unit: Unit, text: str, how: tuple[str, ...], check: Callable[[str], str] = lambda _: "",
+def compile_object(
+    unit: Unit, text: str, options: tuple[str, ...], check: Callable[[str], str] = lambda _: "",
 ) -> bytes:  # fmt: skip
     """Compile a source to an object file, with integer divisions that do not trap and bounded time for long kernels.
 
@@ -32,19 +32,19 @@ def compiled(
     ------
     CompileError
     Refused
-        With the reason that ``check`` finds in clang's output.
+        If clang's back end fails, or ``check`` finds a reason in its output.
     """
-    between = with_functions(with_divisors(written(unit, text, how).decode()))
-    return assembled(between, how, unit, check)
+    ir = limit_inlining(guard_divisions(write_ir(unit, text, options).decode()))
+    return compile_ir(ir, options, unit, check)
 
 
-def written(unit: Unit, text: str, how: tuple[str, ...]) -> bytes:
+def write_ir(unit: Unit, text: str, options: tuple[str, ...]) -> bytes:
     """Return the unoptimised LLVM IR."""
-    return driver.compiled(unit, text, toolchain.TARGET(), *how, *_TEXT)
+    return driver.compile_source(unit, text, toolchain.host_target(), *options, *_TEXT)
 
 
-def assembled(
-    text: str, how: tuple[str, ...], unit: Unit, check: Callable[[str], str] = lambda _: "",
+def compile_ir(
+    text: str, options: tuple[str, ...], unit: Unit, check: Callable[[str], str] = lambda _: "",
 ) -> bytes:  # fmt: skip
     """Compile LLVM IR with clang and these flags, or return the cached result.
 
@@ -52,20 +52,21 @@ def assembled(
     ------
     CompileError
     Refused
-        With the reason that ``check`` finds in clang's output.
+        If clang's back end fails, or ``check`` finds a reason in its output.
     """
-    flags = (*toolchain.TARGET().flags, *how, *flags_for_length(text))
+    flags = (*toolchain.host_target().flags, *options, *flags_for_length(text))
 
     def build() -> bytes:
         with cache.store().scratch() as folder:
             (folder / "in.ll").write_text(text, encoding="utf-8")
-            command = [*driver.clang(), "-Wno-everything", *flags, "-x", "ir", "-c", "in.ll", "-o", "out"]
-            failed, told = driver.run(command, folder, unit)
-            if failed:
-                raise Refused([driver.at_kernel(unit, f"clang cannot compile it: {told.strip()[-500:]}")])
-            reason = check(told)
+            command = [*driver.clang_command(), "-Wno-everything", *flags, "-x", "ir", "-c", "in.ll", "-o", "out"]
+            status, output = driver.run_clang(command, folder, unit)
+            if status:
+                message = f"clang cannot compile it: {output.strip()[-500:]}"
+                raise BackendError([driver.kernel_diagnostic(unit, message)])
+            reason = check(output)
             if reason:
-                raise Refused([driver.at_kernel(unit, reason)])
+                raise BackendError([driver.kernel_diagnostic(unit, reason)])
             return (folder / "out").read_bytes()
 
-    return cache.store().make(cache.digest(text, driver.version(), *flags), "cpu-text", build)
+    return cache.store().make(cache.digest(text, driver.compiler_version(), *flags), "cpu-text", build)

@@ -18,7 +18,7 @@ from typing import NamedTuple
 from metalnb.msl.text.bracket_tree import Tree, outline
 from metalnb.msl.text.collective_calls import collective_functions, is_collective
 
-__all__ = ["MarkedText", "Place", "with_iteration_ends"]
+__all__ = ["MarkedText", "Place", "mark_iteration_ends"]
 
 Place = tuple[int, int]
 
@@ -38,13 +38,13 @@ class MarkedText(NamedTuple):
     ends: dict[Place, Place]
 
 
-def with_iteration_ends(text: str) -> MarkedText:
+def mark_iteration_ends(text: str) -> MarkedText:
     """Return a cell's text with the end of each iteration marked in loops where lanes may converge."""
     if not is_collective(text):
         return MarkedText(text, {})
-    read = outline(text)
-    own = collective_functions(read)
-    edits = sorted((edit for tree in read.trees for edit in _edits(tree, own)), key=lambda e: e.start)
+    parsed = outline(text)
+    collectives = collective_functions(parsed)
+    edits = sorted((edit for tree in parsed.trees for edit in _edits(tree, collectives)), key=lambda e: e.start)
     parts: list[str] = []
     at = shift = 0
     marks = []
@@ -56,14 +56,14 @@ def with_iteration_ends(text: str) -> MarkedText:
         shift += len(edit.text) - (edit.end - edit.start)
     new = "".join([*parts, text[at:]])
     starts = [edit.start for edit in edits]
-    moved = list(accumulate((len(edit.text) - (edit.end - edit.start) for edit in edits), initial=0))
-    lines = [0, *(found.end() for found in re.finditer("\n", new))]
+    shifts = list(accumulate((len(edit.text) - (edit.end - edit.start) for edit in edits), initial=0))
+    lines = [0, *(match.end() for match in re.finditer("\n", new))]
 
     def place(offset: int) -> Place:
         line = bisect_right(lines, offset)
         return line, len(new[lines[line - 1] : offset].encode()) + 1
 
-    return MarkedText(new, {place(mark): place(end + moved[bisect_left(starts, end)]) for mark, end in marks})
+    return MarkedText(new, {place(mark): place(end + shifts[bisect_left(starts, end)]) for mark, end in marks})
 
 
 class _Edit(NamedTuple):
@@ -73,26 +73,26 @@ class _Edit(NamedTuple):
     loop_end: int = -1  # for a mark before its loop's body
 
 
-def _edits(tree: Tree, own: set[str]) -> Iterator[_Edit]:
-    tails = set()  # `while` of a do statement
+def _edits(tree: Tree, collectives: set[str]) -> Iterator[_Edit]:
+    do_whiles = set()  # `while` of a do statement
     for i in range(tree.first, len(tree.texts)):
         word = tree.texts[i]
         if word == "do":
             end = _statement_end(tree, i + 1)
             if tree.text(end) == "while" and tree.close(end + 1) > 0:
-                tails.add(end)
-                if _lanes_may_part(tree, i + 1, tree.close(end + 1), own):
-                    yield _at(tree, end + 1, "($iteration_end(), (")
-                    yield _at(tree, tree.close(end + 1), "))")
-        elif word in _LOOPS and i not in tails and tree.text(i + 1) == "(":
+                do_whiles.add(end)
+                if _may_diverge(tree, i + 1, tree.close(end + 1), collectives):
+                    yield _replace_token(tree, end + 1, "($iteration_end(), (")
+                    yield _replace_token(tree, tree.close(end + 1), "))")
+        elif word in _LOOPS and i not in do_whiles and tree.text(i + 1) == "(":
             closing = tree.close(i + 1)
             end = _statement_end(tree, closing + 1) if closing > 0 else -1
-            if end < 0 or not _lanes_may_part(tree, i + 1, end, own):
+            if end < 0 or not _may_diverge(tree, i + 1, end, collectives):
                 continue
             last = tree.tokens[end - 1].start
             if word == "while":
                 yield _Edit(tree.tokens[i].start, tree.tokens[i + 1].end, "for (;")
-                yield _at(tree, closing, "; $iteration_end())")._replace(loop_end=last)
+                yield _replace_token(tree, closing, "; $iteration_end())")._replace(loop_end=last)
                 continue
             semicolons = [k for k in range(i + 2, closing) if tree.texts[k] == ";" and tree.around(k) == i + 1]
             if len(semicolons) == 2:
@@ -100,17 +100,17 @@ def _edits(tree: Tree, own: set[str]) -> Iterator[_Edit]:
                 yield _Edit(start, start, " $iteration_end()" + ("," if semicolons[1] + 1 < closing else ""), last)
 
 
-def _at(tree: Tree, place: int, new: str) -> _Edit:
+def _replace_token(tree: Tree, place: int, new: str) -> _Edit:
     token = tree.tokens[place]
     return _Edit(token.start, token.end, new)
 
 
-def _lanes_may_part(tree: Tree, start: int, stop: int, own: set[str]) -> bool:
+def _may_diverge(tree: Tree, start: int, stop: int, collectives: set[str]) -> bool:
     words = set(tree.texts[start:stop])
-    return bool(words & own) or (bool(words & _BRANCHES) and any(map(is_collective, words)))
+    return bool(words & collectives) or (bool(words & _BRANCHES) and any(map(is_collective, words)))
 
 
-_HEADED = frozenset({"if", "for", "while", "switch"})
+_HEAD_KEYWORDS = frozenset({"if", "for", "while", "switch"})
 
 
 def _statement_end(tree: Tree, i: int) -> int:
@@ -124,7 +124,7 @@ def _statement_end(tree: Tree, i: int) -> int:
     if word == "{":
         end = tree.close(i)
         return end + 1 if end > 0 else -1
-    if word in _HEADED:
+    if word in _HEAD_KEYWORDS:
         at = i + 2 if tree.text(i + 1) == "constexpr" else i + 1
         closing = tree.close(at) if tree.text(at) == "(" else -1
         end = _statement_end(tree, closing + 1) if closing > 0 else -1

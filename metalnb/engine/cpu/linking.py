@@ -16,13 +16,13 @@ from metalnb.msl.libclang.deep_stack import time_limit
 
 from ..clang import driver
 
-__all__ = ["linked", "run_tool"]
+__all__ = ["link", "run_tool"]
 
 # The functions that kernels and their runtime use from Windows' libraries.
 _IMPORTS = Path(__file__).parent / "runtime" / "imports"
 
 
-def linked(*objects: bytes, triple: str, how: tuple[str, ...] = ()) -> bytes:
+def link(*objects: bytes, triple: str, flags: tuple[str, ...] = ()) -> bytes:
     """Link object files to a shared library, cached on disk by content.
 
     Parameters
@@ -30,7 +30,7 @@ def linked(*objects: bytes, triple: str, how: tuple[str, ...] = ()) -> bytes:
     *objects : bytes
     triple : str
         clang's name for their machine.
-    how : tuple of str, optional
+    flags : tuple of str, optional
         Linker flags to use instead of those for a shared library.
 
     Raises
@@ -47,15 +47,15 @@ def linked(*objects: bytes, triple: str, how: tuple[str, ...] = ()) -> bytes:
                 Path(names[-1]).write_bytes(part)
             out = folder / "out.so"
             if "windows" in triple:
-                to = [f"-out:{out}", *_imported(folder)]
+                output = [f"-out:{out}", *_write_import_libraries(folder)]
             else:
-                to = ["-o", str(out)]
-            run_tool([*_linker(triple), *(how or _shared(triple)), *to, *names])
+                output = ["-o", str(out)]
+            run_tool([*_linker(triple), *(flags or _shared_flags(triple)), *output, *names])
             return out.read_bytes()
 
     imports = [file.read_bytes() for file in sorted(_IMPORTS.iterdir())] if "windows" in triple else []
     return cache.store().make(
-        cache.digest("linked", driver.version(), triple, *how, *imports, *objects), "cpu-library", build,
+        cache.digest("linked", driver.compiler_version(), triple, *flags, *imports, *objects), "cpu-library", build,
     )  # fmt: skip
 
 
@@ -65,12 +65,12 @@ def run_tool(command: Sequence[str]) -> None:
     Raises
     ------
     EngineUnavailable
-        If it fails; the error quotes the end of its output.
+        If the tool fails; the error quotes the end of its output.
     """
-    done = subprocess.run(command, capture_output=True, check=False, timeout=time_limit())
-    if done.returncode:
-        told = (done.stderr or done.stdout).decode(errors="replace").strip()[-1000:]
-        message = f"engine 'cpu': {Path(command[1]).name} failed: {told}"
+    result = subprocess.run(command, capture_output=True, check=False, timeout=time_limit())
+    if result.returncode:
+        output = (result.stderr or result.stdout).decode(errors="replace").strip()[-1000:]
+        message = f"engine 'cpu': {Path(command[1]).name} failed: {output}"
         raise EngineUnavailable(message)
 
 
@@ -82,38 +82,38 @@ def _linker(triple: str) -> list[str]:
     EngineUnavailable
         If there is none.
     """
-    beside = Path(driver.clang()[0])
-    zig = [str(beside)] if beside.stem == "zig" else []
+    clang_path = Path(driver.clang_command()[0])
+    zig = [str(clang_path)] if clang_path.stem == "zig" else []
     if "macos" in triple:  # zig has no LLVM linker for Mach-O; Apple's is faster where it is installed
-        own = _apples()
-        if own or zig:
-            return [own] if own else [*zig, "cc", "-target", _zigs_name(triple)]
+        apple = _apple_compiler()
+        if apple or zig:
+            return [apple] if apple else [*zig, "cc", "-target", _zig_target(triple)]
     name = "lld-link" if "windows" in triple else "ld.lld"
     if zig:
         return [*zig, name]
-    found = shutil.which(name, path=f"{beside.parent}{os.pathsep}{os.environ.get('PATH', '')}")
-    if found is None:
+    path = shutil.which(name, path=f"{clang_path.parent}{os.pathsep}{os.environ.get('PATH', '')}")
+    if path is None:
         message = f"engine 'cpu' needs LLVM's linker {name} beside the clang of METALNB_CLANG"
         raise EngineUnavailable(message)
-    return [found]
+    return [path]
 
 
 @functools.cache
-def _apples() -> str | None:
+def _apple_compiler() -> str | None:
     """Return Apple's compiler, which runs the linker. Without developer tools, a Mac's `cc` is only a stub."""
-    own, asked = shutil.which("cc"), shutil.which("xcode-select")
-    if platform.system() != "Darwin" or own is None or asked is None:
+    compiler, xcode_select = shutil.which("cc"), shutil.which("xcode-select")
+    if platform.system() != "Darwin" or compiler is None or xcode_select is None:
         return None
-    chosen = subprocess.run([asked, "-p"], capture_output=True, check=False, timeout=time_limit())
-    return None if chosen.returncode else own
+    result = subprocess.run([xcode_select, "-p"], capture_output=True, check=False, timeout=time_limit())
+    return None if result.returncode else compiler
 
 
-def _zigs_name(triple: str) -> str:
+def _zig_target(triple: str) -> str:
     machine, _, system = triple.partition("-")
     return f"{machine}-macos.{system.removeprefix('macos')}.0"
 
 
-def _shared(triple: str) -> tuple[str, ...]:
+def _shared_flags(triple: str) -> tuple[str, ...]:
     if "macos" in triple:
         return ("-dynamiclib", "-undefined", "dynamic_lookup")
     if "windows" in triple:  # visible symbols are exported; symbols and lines are kept for call_sites.py
@@ -121,10 +121,10 @@ def _shared(triple: str) -> tuple[str, ...]:
     return ("-shared", "--gc-sections", "--hash-style=gnu", "-z", "noexecstack")
 
 
-def _imported(folder: Path) -> list[str]:
+def _write_import_libraries(folder: Path) -> list[str]:
     """Write import libraries, which state which Windows library has which function."""
-    made = []
+    libraries = []
     for names in sorted(_IMPORTS.iterdir()):
-        made.append(str(folder / f"{names.stem}.lib"))
-        run_tool([*_linker("windows"), "-lib", f"-def:{names}", "-machine:x64", f"-out:{made[-1]}"])
-    return made
+        libraries.append(str(folder / f"{names.stem}.lib"))
+        run_tool([*_linker("windows"), "-lib", f"-def:{names}", "-machine:x64", f"-out:{libraries[-1]}"])
+    return libraries

@@ -8,42 +8,42 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..llvm.instructions import IRInstruction
-from ..llvm.llvm_lines import lines_of
+from ..llvm.llvm_lines import parse_lines
 
-__all__ = ["with_divisors"]
+__all__ = ["guard_divisions"]
 
 _DIVISIONS = frozenset({"sdiv", "udiv", "srem", "urem"})
 
 
-def with_divisors(text: str) -> str:
+def guard_divisions(text: str) -> str:
     """Return IR that divides by 1 where a division would trap."""
     lines: list[str] = []
-    for i, (line, made) in enumerate(lines_of(text, _DIVISIONS)):
-        if made is not None and made.operands[1].text.startswith("%"):
-            lines += _guarded(made, i)
+    for i, (line, inst) in enumerate(parse_lines(text, _DIVISIONS)):
+        if inst is not None and inst.operands[1].text.startswith("%"):
+            lines += _guard_division(inst, i)
         else:
             lines.append(line)
     return "\n".join(lines) + "\n"
 
 
-def _guarded(made: IRInstruction, i: int) -> Iterator[str]:
+def _guard_division(inst: IRInstruction, i: int) -> Iterator[str]:
     """Yield a division, preceded by instructions that select its divisor; their names end in the line number."""
-    kind, place = made.type, made.beside
-    what, by = (operand.text for operand in made.operands)
-    vector = kind.kind == "vector"
-    truth = f"<{kind.count} x i1>" if vector else "i1"
+    kind, place = inst.type, inst.debug_suffix
+    dividend, divisor = (operand.text for operand in inst.operands)
+    is_vector = kind.kind == "vector"
+    flag_type = f"<{kind.count} x i1>" if is_vector else "i1"
 
     def constant(value: int) -> str:
-        return f"splat ({kind.element} {value})" if vector else str(value)
+        return f"splat ({kind.element} {value})" if is_vector else str(value)
 
-    odd, divisor = f'%"$odd {i}"', f'%"$by {i}"'
-    yield f"  {odd} = icmp eq {kind} {by}, {constant(0)}{place}"
-    if made.opcode in {"sdiv", "srem"}:
-        zero, odd = odd, f'%"$any {i}"'
+    traps, safe_divisor = f'%"$odd {i}"', f'%"$by {i}"'
+    yield f"  {traps} = icmp eq {kind} {divisor}, {constant(0)}{place}"
+    if inst.opcode in {"sdiv", "srem"}:
+        zero, traps = traps, f'%"$any {i}"'
         least = constant(-(1 << kind.element.bits - 1))
-        yield f'  %"$one {i}" = icmp eq {kind} {by}, {constant(-1)}{place}'
-        yield f'  %"$least {i}" = icmp eq {kind} {what}, {least}{place}'
-        yield f'  %"$both {i}" = and {truth} %"$one {i}", %"$least {i}"{place}'
-        yield f'  {odd} = or {truth} {zero}, %"$both {i}"{place}'
-    yield f"  {divisor} = select {truth} {odd}, {kind} {constant(1)}, {kind} {by}{place}"
-    yield f"  {made.result} = {made.opcode} {kind} {what}, {divisor}{made.metadata}"
+        yield f'  %"$one {i}" = icmp eq {kind} {divisor}, {constant(-1)}{place}'
+        yield f'  %"$least {i}" = icmp eq {kind} {dividend}, {least}{place}'
+        yield f'  %"$both {i}" = and {flag_type} %"$one {i}", %"$least {i}"{place}'
+        yield f'  {traps} = or {flag_type} {zero}, %"$both {i}"{place}'
+    yield f"  {safe_divisor} = select {flag_type} {traps}, {kind} {constant(1)}, {kind} {divisor}{place}"
+    yield f"  {inst.result} = {inst.opcode} {kind} {dividend}, {safe_divisor}{inst.metadata}"

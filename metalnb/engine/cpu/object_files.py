@@ -58,16 +58,16 @@ def _elf(data: bytes) -> ObjectFile:
         for name, kind, _, _, offset, length, *_ in headers
     }
     names = sections.get(".strtab", b"")
-    found = [(_text(names, s[0]), s[4]) for s in _ELF_SYMBOL.iter_unpack(sections.get(".symtab", b""))]
+    symbols = [(_text(names, s[0]), s[4]) for s in _ELF_SYMBOL.iter_unpack(sections.get(".symtab", b""))]
     calls = [
-        (offset, found[info >> 32][0])
+        (offset, symbols[info >> 32][0])
         for offset, info, _ in _ELF_RELOCATION.iter_unpack(sections.get(".rela.text", b""))
     ]
-    return ObjectFile(sections, {name: value for name, value in found if name}, calls)
+    return ObjectFile(sections, {name: value for name, value in symbols if name}, calls)
 
 
 _COFF_SYMBOL, _COFF_RELOCATION = struct.Struct("<8sIhHBB"), struct.Struct("<IIH")
-_MANY = 1 << 24  # IMAGE_SCN_LNK_NRELOC_OVFL: the first relocation contains their number
+_RELOCATION_OVERFLOW = 1 << 24  # IMAGE_SCN_LNK_NRELOC_OVFL: the first relocation contains their number
 
 
 def _coff(data: bytes) -> ObjectFile:
@@ -77,7 +77,7 @@ def _coff(data: bytes) -> ObjectFile:
     (base,) = struct.unpack_from("<Q", data, at + 20 + 24) if image else (0,)
     texts = table + symbol_count * _COFF_SYMBOL.size
 
-    def named(raw: bytes) -> str:
+    def name_of(raw: bytes) -> str:
         if raw[:4] == b"\0\0\0\0":
             return _text(data, texts + struct.unpack_from("<I", raw, 4)[0])
         if raw[:1] == b"/":
@@ -87,24 +87,24 @@ def _coff(data: bytes) -> ObjectFile:
     headers = [struct.unpack_from("<8sIIIIIIHHI", data, at + 20 + optional + i * 40) for i in range(count)]
     sections: dict[str, bytes] = {}
     for raw, virtual, _, length, offset, *_ in headers:
-        held = min(virtual, length) if image else length  # in an image a section is padded with zeros
-        sections.setdefault(named(raw), data[offset : offset + held] if offset else b"")
-    found: dict[int, tuple[str, int]] = {}
+        size = min(virtual, length) if image else length  # in an image a section is padded with zeros
+        sections.setdefault(name_of(raw), data[offset : offset + size] if offset else b"")
+    symbols: dict[int, tuple[str, int]] = {}
     i = 0
     while i < symbol_count:  # by index, since some are followed by auxiliary records
-        raw, value, section, _, _, more = _COFF_SYMBOL.unpack_from(data, table + i * _COFF_SYMBOL.size)
-        found[i] = named(raw), value + (headers[section - 1][2] if section > 0 else 0)
-        i += 1 + more
+        raw, value, section, _, _, auxiliary_count = _COFF_SYMBOL.unpack_from(data, table + i * _COFF_SYMBOL.size)
+        symbols[i] = name_of(raw), value + (headers[section - 1][2] if section > 0 else 0)
+        i += 1 + auxiliary_count
     calls = []
     for raw, _, _, _, _, at_relocations, _, number, _, flags in headers:
-        if image or named(raw) != ".text":
+        if image or name_of(raw) != ".text":
             continue
-        overflown = number == 0xFFFF and bool(flags & _MANY)
-        end = _COFF_RELOCATION.unpack_from(data, at_relocations)[0] if overflown else number
-        for k in range(int(overflown), end):
+        overflows = number == 0xFFFF and bool(flags & _RELOCATION_OVERFLOW)
+        end = _COFF_RELOCATION.unpack_from(data, at_relocations)[0] if overflows else number
+        for k in range(int(overflows), end):
             place, symbol, _ = _COFF_RELOCATION.unpack_from(data, at_relocations + k * _COFF_RELOCATION.size)
-            calls.append((place, found[symbol][0]))
-    return ObjectFile(sections, dict(found.values()), calls, base)
+            calls.append((place, symbols[symbol][0]))
+    return ObjectFile(sections, dict(symbols.values()), calls, base)
 
 
 _MACHO_SYMBOL, _MACHO_SECTION = struct.Struct("<IBBHQ"), struct.Struct("<16s16sQQIIIIIIII")
@@ -113,7 +113,7 @@ _SEGMENT, _SYMBOLS, _STABS = 0x19, 0x2, 0xE0
 
 def _macho(data: bytes) -> ObjectFile:
     sections: dict[str, bytes] = {}
-    found: list[tuple[str, int]] = []
+    all_symbols: list[tuple[str, int]] = []
     relocations: list[tuple[int, int, int]] = []  # code sections: address, offset, count
     symbols: dict[str, int] = {}
     (count,) = struct.unpack_from("<I", data, 16)
@@ -123,24 +123,25 @@ def _macho(data: bytes) -> ObjectFile:
         if command == _SEGMENT:
             (number,) = struct.unpack_from("<I", data, at + 64)
             for i in range(number):
-                raw, _, start, length, offset, _, first, many, *_ = _MACHO_SECTION.unpack_from(data, at + 72 + i * 80)
+                header = _MACHO_SECTION.unpack_from(data, at + 72 + i * 80)
+                raw, _, start, length, offset, _, first, relocation_count, *_ = header
                 name = raw.rstrip(b"\0").decode()
                 sections.setdefault(name.replace("__", ".", 1), data[offset : offset + length] if offset else b"")
                 if name == "__text":
-                    relocations.append((start, first, many))
+                    relocations.append((start, first, relocation_count))
         elif command == _SYMBOLS:
             table, number, texts, _ = struct.unpack_from("<IIII", data, at + 8)
             for i in range(number):
                 name_at, kind, _, _, value = _MACHO_SYMBOL.unpack_from(data, table + i * _MACHO_SYMBOL.size)
                 name = _text(data, texts + name_at).removeprefix("_")
-                found.append((name, value))
+                all_symbols.append((name, value))
                 if not kind & _STABS:  # debugger symbols
                     symbols[name] = value
         at += size
     calls = []
-    for start, first, many in relocations:
-        for i in range(many):
-            place, what = struct.unpack_from("<iI", data, first + i * 8)
-            if what >> 27 & 1:  # the relocation refers to a symbol
-                calls.append((start + place, found[what & 0xFFFFFF][0]))
+    for start, first, relocation_count in relocations:
+        for i in range(relocation_count):
+            place, word = struct.unpack_from("<iI", data, first + i * 8)
+            if word >> 27 & 1:  # the relocation refers to a symbol
+                calls.append((start + place, all_symbols[word & 0xFFFFFF][0]))
     return ObjectFile(sections, symbols, calls)

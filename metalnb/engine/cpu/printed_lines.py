@@ -13,11 +13,11 @@ import numpy as np
 
 from metalnb.msl.language.print_formats import Conversion, conversions
 
-from .toolchain import lent_region
+from .toolchain import borrow_region
 
-__all__ = ["MOST_LINES", "formatted", "run_printing"]
+__all__ = ["MAX_LINES", "format_line", "run_printing"]
 
-MOST_LINES = 1000  # per dispatch
+MAX_LINES = 1000  # per dispatch
 _BYTES = 1 << 20  # for the output of a dispatch
 _LINE, _PRINTED = struct.Struct("<QIIII"), struct.Struct("<4QII")
 _lock = threading.Lock()
@@ -36,19 +36,19 @@ def run_printing(library: Any, dispatch: bytes) -> None:
     groups = struct.unpack_from("<12I", dispatch)[6:9]
     memory = np.empty(_BYTES, np.uint8)
     end = ctypes.c_void_p()
-    with _lock, lent_region(dispatch) as worker:
+    with _lock, borrow_region(dispatch) as worker:
         library.metalnb_print_to(ctypes.c_void_p(memory.ctypes.data), ctypes.c_uint64(_BYTES))
         library.metalnb_groups.argtypes = (ctypes.c_char_p, ctypes.c_void_p, ctypes.c_uint64, ctypes.c_uint64)
         library.metalnb_groups(dispatch, worker, 0, groups[0] * groups[1] * groups[2])
         library.metalnb_print_count.restype = ctypes.c_uint64
         count = library.metalnb_print_count(ctypes.byref(end))
     used = memory[: (end.value or 0) - memory.ctypes.data].tobytes()
-    lines = sorted(_lines(used), key=lambda line: line[0])[:MOST_LINES]  # stable: each thread's lines stay in order
-    told = [f"thread {_place(place, lines)}: {text}" for place, text in lines]
+    lines = sorted(_lines(used), key=lambda line: line[0])[:MAX_LINES]  # stable: each thread's lines stay in order
+    output = [f"thread {_format_position(position, lines)}: {text}" for position, text in lines]
     if count > len(lines):
-        told.append(f"… and {count - len(lines):,} more lines")
-    if told:
-        sys.stdout.write("\n".join(told) + "\n")
+        output.append(f"… and {count - len(lines):,} more lines")
+    if output:
+        sys.stdout.write("\n".join(output) + "\n")
 
 
 def _lines(data: bytes) -> Iterator[tuple[tuple[int, int, int], str]]:
@@ -62,17 +62,17 @@ def _lines(data: bytes) -> Iterator[tuple[tuple[int, int, int], str]]:
             *words, kind, lanes = _PRINTED.unpack_from(data, at)
             at += _PRINTED.size
             values.append((kind, words[:lanes]))
-        yield (z, y, x), formatted(ctypes.string_at(address).decode(errors="replace"), values).removesuffix("\n")
+        yield (z, y, x), format_line(ctypes.string_at(address).decode(errors="replace"), values).removesuffix("\n")
 
 
-def _place(place: tuple[int, int, int], lines: list[tuple[tuple[int, int, int], str]]) -> str:
-    z, y, x = place
+def _format_position(position: tuple[int, int, int], lines: list[tuple[tuple[int, int, int], str]]) -> str:
+    z, y, x = position
     if any(p[0] for p, _ in lines):
         return f"({x}, {y}, {z})"
     return f"({x}, {y})" if any(p[1] for p, _ in lines) else str(x)
 
 
-def formatted(format: str, values: list[tuple[int, list[int]]]) -> str:
+def format_line(format: str, values: list[tuple[int, list[int]]]) -> str:
     """Return a formatted line.
 
     Parameters
@@ -83,12 +83,12 @@ def formatted(format: str, values: list[tuple[int, list[int]]]) -> str:
     """
     parts, at = [], 0
     for conversion, (kind, words) in zip(conversions(format), values, strict=False):
-        parts += [format[at : conversion.start], ",".join(_one(conversion, kind, word) for word in words)]
+        parts += [format[at : conversion.start], ",".join(_format_word(conversion, kind, word) for word in words)]
         at = conversion.end
     return "".join([*parts, format[at:]]).replace("%%", "%")
 
 
-def _one(conversion: Conversion, kind: int, word: int) -> str:
+def _format_word(conversion: Conversion, kind: int, word: int) -> str:
     if conversion.letter == "s":
         return ctypes.string_at(word).decode(errors="replace") if kind == 3 else str(word)
     if conversion.letter == "p" or kind == 3:

@@ -7,12 +7,12 @@ import mmap
 
 import numpy as np
 
-__all__ = ["reserved", "worker_region"]
+__all__ = ["reserve_memory", "worker_region"]
 
 _REGION = 512 << 20  # as in runtime/dispatch.h
 
 
-def reserved(nbytes: int) -> mmap.mmap:
+def reserve_memory(nbytes: int) -> mmap.mmap:
     """Reserve addresses.
 
     Raises
@@ -27,7 +27,7 @@ def reserved(nbytes: int) -> mmap.mmap:
 @functools.cache
 def worker_region() -> int:
     """Return the address of the single worker's memory: its record, the stacks, threadgroup memory."""
-    _kept.append(reserved(2 * _REGION))
+    _kept.append(reserve_memory(2 * _REGION))
     start = np.frombuffer(_kept[-1], np.uint8).ctypes.data
     return int(-(-start // _REGION) * _REGION)
 

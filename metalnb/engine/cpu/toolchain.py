@@ -17,16 +17,27 @@ from metalnb.errors import EngineUnavailable, KernelFault
 
 from ..clang import driver
 from ..clang.driver import Target
-from .linking import linked, run_tool
+from .linking import link, run_tool
 
 __all__ = [
-    "ORDERED", "PRELUDE", "TARGET", "cores", "flags_for", "kernel_library", "lane_library", "lent_region", "library",
-    "linked_lanes", "pool", "runtime_object", "target_triple",
+    "ORDERED",
+    "PRELUDE",
+    "borrow_region",
+    "compile_runtime",
+    "cores",
+    "flags_for",
+    "host_target",
+    "link_lanes",
+    "load_kernel_library",
+    "load_lane_library",
+    "load_library",
+    "pool",
+    "target_triple",
 ]  # fmt: skip
 
-_ROOM = Path(__file__).parent
-_RUNTIME = _ROOM / "runtime"
-PRELUDE = _ROOM / "prelude.h"
+_FOLDER = Path(__file__).parent
+_RUNTIME = _FOLDER / "runtime"
+PRELUDE = _FOLDER / "prelude.h"
 _ARCHITECTURES = {"x86_64": "x86_64", "amd64": "x86_64", "aarch64": "aarch64", "arm64": "aarch64"}
 _SYSTEMS = {"linux": "linux-gnu", "darwin": "macos11", "win32": "windows-gnu"}
 
@@ -68,8 +79,8 @@ def flags() -> tuple[str, ...]:
 def flags_for(triple: str) -> tuple[str, ...]:
     """Return clang's flags for a kind of machine."""
     # Except on x86, clang does not enable all of OpenCL, such as tables at program scope.
-    more = () if triple.startswith("x86_64") else ("-Xclang", "-cl-ext=+all")
-    return (f"--target={triple}", *more, *_PLAIN)
+    extensions = () if triple.startswith("x86_64") else ("-Xclang", "-cl-ext=+all")
+    return (f"--target={triple}", *extensions, *_PLAIN)
 
 
 # Nothing unwinds, and pointers may be cast freely, as GPU compilers allow. Memory is aligned as NumPy aligns it, not
@@ -86,18 +97,18 @@ ORDERED = ("-gdwarf-4", "-gline-tables-only", "-fno-optimize-sibling-calls", "-m
 
 
 @functools.cache
-def TARGET() -> Target:  # noqa: N802  (a constant, made on first use)
+def host_target() -> Target:
     """Return this machine as a target for clang."""
     return Target("cpu", PRELUDE, flags())
 
 
-def kernel_library(code: bytes, way: str, cell: str = "") -> tuple[ctypes.CDLL, bytes]:
+def load_kernel_library(code: bytes, runtime: str, cell: str = "") -> tuple[ctypes.CDLL, bytes]:
     """Link a kernel's object file with the runtime and load it.
 
     Parameters
     ----------
     code : bytes
-    way : {"loops", "fibers", "validation"}
+    runtime : {"loops", "fibers", "validation"}
     cell : str
         The cell's source, except for loops.
 
@@ -106,51 +117,53 @@ def kernel_library(code: bytes, way: str, cell: str = "") -> tuple[ctypes.CDLL, 
     library, file
         The loaded library, and its bytes.
     """
-    file = linked(code, *_parts(way), triple=target_triple())
-    loaded = library(file)
-    if way != "loops":
+    file = link(code, *_parts(runtime), triple=target_triple())
+    library = load_library(file)
+    if runtime != "loops":
         from .call_sites import call_site_ranks
-        from .iteration_ends import with_iteration_ends
+        from .iteration_ends import mark_iteration_ends
 
-        loaded.metalnb_call_sites.restype = None
+        library.metalnb_call_sites.restype = None
         key = cache.digest("places", file, cell)
-        ends = with_iteration_ends(cell).ends
+        ends = mark_iteration_ends(cell).ends
         ranks = cache.store().make(key, "cpu-call-sites", lambda: call_site_ranks(code, file, ends))
-        loaded.metalnb_call_sites(ctypes.c_char_p(ranks))
-        setattr(loaded, "ranks", ranks)  # noqa: B010  (kept as long as the library, which has no such attribute)
-    return loaded, file
+        library.metalnb_call_sites(ctypes.c_char_p(ranks))
+        setattr(library, "ranks", ranks)  # noqa: B010  (kept as long as the library, which has no such attribute)
+    return library, file
 
 
-def lane_library(code: bytes) -> ctypes.CDLL:
+def load_lane_library(code: bytes) -> ctypes.CDLL:
     """Link the object file of a vectorised kernel with the runtime and load it."""
-    return library(linked_lanes(code, "lanes"))
+    return load_library(link_lanes(code, "lanes"))
 
 
-def linked_lanes(code: bytes, runtime: str) -> bytes:
+def link_lanes(code: bytes, runtime: str) -> bytes:
     """Link the object file of a vectorised kernel with one of its runtimes: lanes, or counts."""
-    return linked(code, *_parts(runtime), triple=target_triple())
+    return link(code, *_parts(runtime), triple=target_triple())
 
 
-def _parts(way: str) -> list[bytes]:
+def _parts(runtime: str) -> list[bytes]:
     """Return the runtime's object files that a kernel is linked with."""
-    parts = [runtime_object(way)]
+    parts = [compile_runtime(runtime)]
     if target_triple().startswith("x86_64"):
-        parts.append(runtime_object("half_conversions"))
+        parts.append(compile_runtime("half_conversions"))
     if sys.platform == "win32":
-        parts.append(runtime_object("windows_calls"))
+        parts.append(compile_runtime("windows_calls"))
     return parts
 
 
-def runtime_object(name: str, given: tuple[str, ...] = ()) -> bytes:
+def compile_runtime(name: str, options: tuple[str, ...] = ()) -> bytes:
     """Compile a part of the runtime (``"fibers"``) or return the cached one; by default with this machine's flags."""
-    wanted = given or flags()
+    compile_flags = options or flags()
     source = _RUNTIME / f"{name}.c"
-    key = cache.digest(name, _runtime_text(), driver.version(), *wanted)
+    key = cache.digest(name, _runtime_text(), driver.compiler_version(), *compile_flags)
 
     def build() -> bytes:
         with cache.store().scratch() as folder:
             out = folder / "out.o"
-            run_tool([*driver.clang(), *wanted, "-std=c17", "-nostdinc", "-c", str(source), "-o", str(out)])
+            run_tool(
+                [*driver.clang_command(), *compile_flags, "-std=c17", "-nostdinc", "-c", str(source), "-o", str(out)]
+            )  # fmt: skip
             return out.read_bytes()
 
     return cache.store().make(key, "cpu-runtime", build)
@@ -162,26 +175,26 @@ def _runtime_text() -> str:
     return cache.digest(*(source.read_bytes() for source in sorted(_RUNTIME.glob("*.[ch]"))))
 
 
-def library(code: bytes) -> ctypes.CDLL:
+def load_library(code: bytes) -> ctypes.CDLL:
     """Load a shared library into this process permanently."""
     if sys.platform == "win32":
-        return ctypes.CDLL(str(_kept(code)))
-    with _file(code) as path:
+        return ctypes.CDLL(str(_permanent_file(code)))
+    with _temporary_file(code) as path:
         return ctypes.CDLL(str(path))
 
 
-def _kept(code: bytes) -> Path:
+def _permanent_file(code: bytes) -> Path:
     """Return a permanent file with this code, as Windows cannot remove a loaded one."""
-    kept = cache.store()
-    path = kept.path(cache.digest("library", code), "cpu-loaded", ".dll")
-    if kept.has(path) and path.read_bytes() == code:
+    store = cache.store()
+    path = store.path(cache.digest("library", code), "cpu-loaded", ".dll")
+    if store.has(path) and path.read_bytes() == code:
         return path
     try:
-        kept.prepare(path)
-        with kept.scratch() as folder:
-            written = folder / path.name
-            written.write_bytes(code)
-            kept.take(written, path)
+        store.prepare(path)
+        with store.scratch() as folder:
+            file = folder / path.name
+            file.write_bytes(code)
+            store.take(file, path)
     except OSError:
         path = Path(tempfile.mkdtemp(prefix="metalnb-")) / "code.dll"
         path.write_bytes(code)
@@ -189,7 +202,7 @@ def _kept(code: bytes) -> Path:
 
 
 @contextlib.contextmanager
-def _file(code: bytes) -> Iterator[Path]:
+def _temporary_file(code: bytes) -> Iterator[Path]:
     """Write code to a temporary file while it is loaded; a folder for temporary files may forbid loading."""
     with cache.store().scratch() as folder:
         path = folder / "code.so"
@@ -200,15 +213,15 @@ def _file(code: bytes) -> Iterator[Path]:
 @functools.cache
 def pool() -> ctypes.CDLL:
     """Return the process's pool of threads, with its functions typed."""
-    loaded = library(linked(runtime_object("pool"), triple=target_triple()))
-    loaded.metalnb_run.argtypes = (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int)
-    loaded.metalnb_run.restype, loaded.metalnb_lend.restype = ctypes.c_uint64, ctypes.c_int
-    loaded.metalnb_lend.argtypes = (ctypes.c_char_p, ctypes.c_void_p)
-    loaded.metalnb_return.argtypes = (ctypes.c_void_p,)
-    loaded.metalnb_return.restype = None
-    loaded.metalnb_open.argtypes = (ctypes.c_uint32,)
-    loaded.metalnb_open((cores() or 1) - 1)
-    return loaded
+    library = load_library(link(compile_runtime("pool"), triple=target_triple()))
+    library.metalnb_run.argtypes = (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int)
+    library.metalnb_run.restype, library.metalnb_lend.restype = ctypes.c_uint64, ctypes.c_int
+    library.metalnb_lend.argtypes = (ctypes.c_char_p, ctypes.c_void_p)
+    library.metalnb_return.argtypes = (ctypes.c_void_p,)
+    library.metalnb_return.restype = None
+    library.metalnb_open.argtypes = (ctypes.c_uint32,)
+    library.metalnb_open((cores() or 1) - 1)
+    return library
 
 
 class _Region(ctypes.Structure):
@@ -218,7 +231,7 @@ class _Region(ctypes.Structure):
 
 
 @contextlib.contextmanager
-def lent_region(dispatch: bytes) -> Iterator[int]:
+def borrow_region(dispatch: bytes) -> Iterator[int]:
     """Yield the address of the memory in which one core runs a dispatch's fibers.
 
     Raises

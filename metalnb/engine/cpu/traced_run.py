@@ -22,8 +22,8 @@ from ..unit import Unit
 from . import toolchain
 from .cpu_engine import dispatch
 from .entry_texts import fiber_text
-from .ir_build import compiled
-from .reserved_memory import reserved, worker_region
+from .ir_build import compile_object
+from .reserved_memory import reserve_memory, worker_region
 
 __all__ = ["MemoryAccess", "Move", "Region", "Step", "TracedRun", "Value", "run_traced"]
 
@@ -72,13 +72,13 @@ class MemoryAccess(NamedTuple):
 class Region(NamedTuple):
     """Watched memory: a parameter, by its number, or a threadgroup variable, with -1.
 
-    ``given``: the caller's argument; ``initial``: its bytes before the run, up to 64 KiB.
+    ``is_argument``: whether it is the caller's argument; ``initial``: its bytes before the run, up to 64 KiB.
     """
 
     parameter: int
     start: int
     size: int
-    given: bool
+    is_argument: bool
     initial: bytes | None = None
 
 
@@ -91,13 +91,13 @@ class TracedRun:
     events : list
         In the order of execution here: one thread after another, up to the next barrier.
     regions : list of Region
-    full : bool
+    is_full : bool
         Whether the log was too small for all of them.
     """
 
     events: list[Step | Move | MemoryAccess]
     regions: list[Region]
-    full: bool
+    is_full: bool
 
 
 class _Watched(ctypes.Structure):
@@ -107,11 +107,11 @@ class _Watched(ctypes.Structure):
 _lock = threading.Lock()
 _BEFORE, _AFTER = 9 << 30, 17 << 30  # for negative int indices, and uint ones wrapped below 0, of 4 bytes
 _LOG = 32 << 20
-_KEPT = 64 << 10
+_MAX_INITIAL = 64 << 10
 
 
 def run_traced(
-    unit: Unit, text: str, arguments: Sequence[Any], grid: Grid, threadgroup: Grid, group: int, looked_at: range,
+    unit: Unit, text: str, arguments: Sequence[Any], grid: Grid, threadgroup: Grid, group: int, watched_threads: range,
     log: int = _LOG,
 ) -> TracedRun:  # fmt: skip
     """Run one threadgroup of a dispatch, on copies of its arrays.
@@ -124,7 +124,7 @@ def run_traced(
         The cell, with calls of ``$step`` (steps.h).
     group : int
         The threadgroup, counted along x first.
-    looked_at : range
+    watched_threads : range
         The threads whose variables are kept; for the others only positions and accesses are kept.
     log : int, optional
         Bytes of the log; a thread ends when the log has no room for its next event.
@@ -143,29 +143,29 @@ def run_traced(
     with _lock:
         worker = worker_region()
         arena = library.metalnb_arena_of(worker)
-        copies = [a if a is None or isinstance(a, int) else _Zoned(a) for a in arguments]
-        given = [c.array if isinstance(c, _Zoned) else c for c in copies]
+        copies = [a if a is None or isinstance(a, int) else _ZonedCopy(a) for a in arguments]
+        call_arguments = [c.array if isinstance(c, _ZonedCopy) else c for c in copies]
         regions = _regions(copies, library, arena, static)
-        zones = [(_BEFORE, _AFTER) if r.given else (0, 0) for r in regions]
+        zones = [(_BEFORE, _AFTER) if r.is_argument else (0, 0) for r in regions]
         watched = (_Watched * max(1, len(regions)))(
             *(_Watched(r.start, r.size, *zone) for r, zone in zip(regions, zones, strict=True)),
         )
-        memory = reserved(log)
-        written = np.frombuffer(memory, np.uint8)
+        memory = reserve_memory(log)
+        log_bytes = np.frombuffer(memory, np.uint8)
         library.metalnb_record(
-            ctypes.c_void_p(written.ctypes.data), ctypes.c_uint64(log), watched, len(regions),
-            looked_at.start, looked_at.stop,
+            ctypes.c_void_p(log_bytes.ctypes.data), ctypes.c_uint64(log), watched, len(regions),
+            watched_threads.start, watched_threads.stop,
         )  # fmt: skip
-        library.metalnb_groups(dispatch(given, grid, threadgroup, static), worker, group, 1)
+        library.metalnb_groups(dispatch(call_arguments, grid, threadgroup, static), worker, group, 1)
         full = ctypes.c_uint32()
         used = library.metalnb_recorded(ctypes.byref(full))
-        events = _read(written[:used].tobytes())
+        events = _read_log(log_bytes[:used].tobytes())
     return TracedRun(events, regions, bool(full.value))
 
 
 @functools.lru_cache(32)
-def _built(code: bytes, text: str) -> ctypes.CDLL:
-    library, _ = toolchain.kernel_library(code, "steps", text)
+def _load(code: bytes, text: str) -> ctypes.CDLL:
+    library, _ = toolchain.load_kernel_library(code, "steps", text)
     library.metalnb_prepare.restype = ctypes.c_uint32
     library.metalnb_arena_of.restype = library.metalnb_recorded.restype = ctypes.c_uint64
     library.metalnb_arena_of.argtypes = (ctypes.c_uint64,)
@@ -175,18 +175,18 @@ def _built(code: bytes, text: str) -> ctypes.CDLL:
 
 
 def _library(unit: Unit, text: str) -> ctypes.CDLL:
-    told = replace(unit, cell=replace(unit.cell, edited=EditedText(text, [])))
+    traced_unit = replace(unit, cell=replace(unit.cell, edited=EditedText(text, [])))
     head = f'#line 1 "steps"\n{_STEPS.read_text(encoding="utf-8")}\n'
-    return _built(compiled(told, head + fiber_text(told), _FLAGS), text)
+    return _load(compile_object(traced_unit, head + fiber_text(traced_unit), _FLAGS), text)
 
 
-class _Zoned:
+class _ZonedCopy:
     """A copy of an array with unused addresses on both sides, so that an access out of bounds does no harm."""
 
-    def __init__(self, given: Any) -> None:
-        data = given if isinstance(given, np.ndarray) else np.frombuffer(given, np.uint8)
+    def __init__(self, source: Any) -> None:
+        data = source if isinstance(source, np.ndarray) else np.frombuffer(source, np.uint8)
         try:
-            self.memory = reserved(_BEFORE + data.nbytes + _AFTER)
+            self.memory = reserve_memory(_BEFORE + data.nbytes + _AFTER)
         except (OSError, ValueError) as error:
             message = f"no addresses for a traced run: {_BEFORE + _AFTER >> 30} GiB for each array ({error})"
             raise KernelFault(message) from error
@@ -195,27 +195,27 @@ class _Zoned:
 
 
 def _regions(copies: Sequence[Any], library: Any, arena: int, static: int) -> list[Region]:
-    found = []
+    regions = []
     at = arena + (static + 15) // 16 * 16
     for i, copy in enumerate(copies):
-        if isinstance(copy, _Zoned):
+        if isinstance(copy, _ZonedCopy):
             start = copy.array.__array_interface__["data"][0]
-            kept = copy.array.tobytes() if copy.array.size <= _KEPT else None
-            found.append(Region(i, start, copy.array.size, True, kept))
+            initial = copy.array.tobytes() if copy.array.size <= _MAX_INITIAL else None
+            regions.append(Region(i, start, copy.array.size, True, initial))
         elif isinstance(copy, int):
-            found.append(Region(i, at, copy, given=False))
+            regions.append(Region(i, at, copy, is_argument=False))
             at += -(-copy // 16) * 16
     raw = (ctypes.c_uint32 * (4 * 4096))()
     count = library.metalnb_slots(raw)
-    found += [Region(-1, arena + raw[4 * i], raw[4 * i + 1], given=False) for i in range(count)]
-    return found
+    regions += [Region(-1, arena + raw[4 * i], raw[4 * i + 1], is_argument=False) for i in range(count)]
+    return regions
 
 
 _RECORD, _VALUE = struct.Struct("<IIIIQII"), struct.Struct("<QQII")
 _STEP, _ENTER, _LEAVE, _READ_OF, _WRITE_OF, _WILD = range(1, 7)
 
 
-def _read(log: bytes) -> list[Step | Move | MemoryAccess]:
+def _read_log(log: bytes) -> list[Step | Move | MemoryAccess]:
     events: list[Step | Move | MemoryAccess] = []
     at = 0
     while at < len(log):
@@ -226,10 +226,10 @@ def _read(log: bytes) -> list[Step | Move | MemoryAccess]:
             for _ in range(count):
                 if at + _VALUE.size > len(log):
                     return events
-                address, name, _, kept = _VALUE.unpack_from(log, at)
+                address, name, _, stored_size = _VALUE.unpack_from(log, at)
                 at += _VALUE.size
-                values.append(Value(address, _type(name), log[at : at + kept]))
-                at += -(-kept // 8) * 8
+                values.append(Value(address, _type(name), log[at : at + stored_size]))
+                at += -(-stored_size // 8) * 8
             events.append(Step(thread, site, epoch, tuple(values)))
         elif kind in {_ENTER, _LEAVE}:
             events.append(Move(thread, site, kind == _ENTER))

@@ -27,10 +27,10 @@ def open_engine(device: int = 0) -> Engine:
         If a dependency is missing, or there is no such GPU.
     """
     driver_api()  # most machines have no GPU, and the imports below take 80 ms
-    from metalnb.engine.clang.driver import clang
+    from metalnb.engine.clang.driver import clang_command
 
     from .cuda_engine import CudaEngine
     from .nvidia_driver import open_gpu
 
-    clang()
+    clang_command()
     return CudaEngine(open_gpu(device))

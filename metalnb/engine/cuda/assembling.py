@@ -10,15 +10,15 @@ import numpy as np
 
 from metalnb.errors import CompileError
 
-from ..clang.driver import at_kernel
+from ..clang.driver import kernel_diagnostic
 from ..clang.entry_point import ENTRY
 from ..robust.rewriting.checks import CheckedModule
 from ..unit import Unit
 from .cuda_checks.checked_binary import CheckedBinary
-from .cuda_checks.two_step_ptx import checked_ptx
+from .cuda_checks.two_step_ptx import compile_checked_ptx
 from .launch_record import LaunchRecord
 from .nvidia_driver import LOADING, Gpu
-from .ptx import bounded, cannot_tell, ptx
+from .ptx import compile_ptx, ignores_threadgroups, limit_registers
 
 __all__ = ["Assembler", "CudaBinary"]
 
@@ -30,7 +30,7 @@ class Function:
     """A kernel loaded by the driver, and the largest threadgroup for which there are enough registers."""
 
     handle: Any
-    most: int
+    max_threads: int
     module: Any
 
 
@@ -42,8 +42,8 @@ class CudaBinary:
     ----------
     text : str
         Its PTX.
-    cut : bool
-        See `ptx.cannot_tell`.
+    full_size : bool
+        See `ptx.ignores_threadgroups`.
     checked : bool
         Whether it has checks; a launch then passes three more addresses, and its threadgroups may have either shape.
     functions : dict
@@ -55,7 +55,7 @@ class CudaBinary:
     unit: Unit
     name: str
     text: str
-    cut: bool
+    full_size: bool
     threadgroup_bytes: int
     checked: bool = False
     functions: dict[tuple[int, bool], Function] = field(default_factory=dict)
@@ -74,31 +74,31 @@ class Assembler:
     def __init__(self, gpu: Gpu) -> None:
         self._gpu = gpu
 
-    def compiled(self, unit: Unit) -> CudaBinary | CheckedBinary:
+    def compile(self, unit: Unit) -> CudaBinary | CheckedBinary:
         """Compile one kernel: from source to PTX, cached on disk, to the GPU's code, cached by the driver."""
-        built = checked_ptx(unit, self._gpu.capability) if unit.checked else None
-        if built is None:
-            return self._assembled(unit, ptx(unit, self._gpu.capability))
-        binary = CheckedBinary(unit, built)
-        binary.threadgroup_bytes = self.form(binary, built.checks.first).threadgroup_bytes
+        source = compile_checked_ptx(unit, self._gpu.capability) if unit.checked else None
+        if source is None:
+            return self._assemble(unit, compile_ptx(unit, self._gpu.capability))
+        binary = CheckedBinary(unit, source)
+        binary.threadgroup_bytes = self.form_for(binary, source.checks.initial_module).threadgroup_bytes
         return binary
 
-    def form(self, binary: CheckedBinary, made: CheckedModule) -> CudaBinary:
+    def form_for(self, binary: CheckedBinary, kernel: CheckedModule) -> CudaBinary:
         """Return a checked kernel's form; without checks this is the unchecked kernel."""
-        form: CudaBinary | None = binary.forms.get(made.checks)
+        form: CudaBinary | None = binary.forms.get(kernel.checks)
         if form is None:
             with binary.lock:
-                text = binary.built.ptx(made) if made.checks else ptx(binary.unit, self._gpu.capability)
-                form = binary.forms[made.checks] = self._assembled(binary.unit, text, checked=bool(made.checks))
+                text = binary.source.ptx(kernel) if kernel.checks else compile_ptx(binary.unit, self._gpu.capability)
+                form = binary.forms[kernel.checks] = self._assemble(binary.unit, text, checked=bool(kernel.checks))
         return form
 
-    def _assembled(self, unit: Unit, text: str, *, checked: bool = False) -> CudaBinary:
+    def _assemble(self, unit: Unit, text: str, *, checked: bool = False) -> CudaBinary:
         self._gpu.settle()
         with self._gpu:
-            binary = CudaBinary(unit, unit.signature.name, text, cannot_tell(unit, text), 0, checked)
+            binary = CudaBinary(unit, unit.signature.name, text, ignores_threadgroups(unit, text), 0, checked)
             function = binary.functions[0, False] = self._load(unit, text)
-            about = self._gpu.api.CUfunction_attribute.CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES
-            binary.threadgroup_bytes = self._gpu.take(self._gpu.api.cuFuncGetAttribute(about, function.handle))
+            attribute = self._gpu.api.CUfunction_attribute.CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES
+            binary.threadgroup_bytes = self._gpu.take(self._gpu.api.cuFuncGetAttribute(attribute, function.handle))
             return binary
 
     def _load(self, unit: Unit, text: str) -> Function:
@@ -106,28 +106,28 @@ class Assembler:
         image = np.frombuffer(text.encode() + b"\0", np.uint8)
         # The assembler takes quadratic time unless it optimises little.
         options = [(api.CUjit_option.CU_JIT_OPTIMIZATION_LEVEL, 1)] if len(text) > _LARGE else []
-        names, wanted = [name for name, _ in options], [value for _, value in options]
+        names, values = [name for name, _ in options], [value for _, value in options]
         with LOADING:
-            status, module = api.cuModuleLoadDataEx(image.ctypes.data, len(options), names, wanted)
+            status, module = api.cuModuleLoadDataEx(image.ctypes.data, len(options), names, values)
         if status:
-            told = (api.cuGetErrorString(status)[1] or b"?").decode()
-            raise CompileError([at_kernel(unit, f"the GPU's assembler rejected its PTX: {told}")])
+            reason = (api.cuGetErrorString(status)[1] or b"?").decode()
+            raise CompileError([kernel_diagnostic(unit, f"the GPU's assembler rejected its PTX: {reason}")])
         handle = gpu.take(api.cuModuleGetFunction(module, ENTRY.encode()))
-        most = gpu.take(
+        max_threads = gpu.take(
             api.cuFuncGetAttribute(api.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, handle)
         )
-        return Function(handle, most, module)
+        return Function(handle, max_threads, module)
 
     def function(self, binary: CudaBinary, threads: int, *, row: bool) -> Function:
         """Return the function for threadgroups of `threads` threads."""
         row = row and not binary.checked
-        usual = binary.functions.get((0, row))
-        if usual is None:
-            text = ptx(binary.unit, self._gpu.capability, row=row)
-            usual = binary.functions[0, row] = self._load(binary.unit, text)
-        if threads <= usual.most:
-            return usual
+        function = binary.functions.get((0, row))
+        if function is None:
+            text = compile_ptx(binary.unit, self._gpu.capability, row=row)
+            function = binary.functions[0, row] = self._load(binary.unit, text)
+        if threads <= function.max_threads:
+            return function
         if (1024, row) not in binary.functions:
-            text = ptx(binary.unit, self._gpu.capability, row=row) if row else binary.text
-            binary.functions[1024, row] = self._load(binary.unit, bounded(text, 1024))
+            text = compile_ptx(binary.unit, self._gpu.capability, row=row) if row else binary.text
+            binary.functions[1024, row] = self._load(binary.unit, limit_registers(text, 1024))
         return binary.functions[1024, row]

@@ -11,8 +11,8 @@ from .nvidia_driver import Gpu
 
 __all__ = ["Constants"]
 
-_MOST = 4096  # bytes of one
-_ROOM = 1 << 22  # bytes of all
+_MAX_SIZE = 4096  # bytes of one
+_CAPACITY = 1 << 22  # bytes of all
 _ALIGNMENT = 256
 
 
@@ -29,18 +29,18 @@ class Constants:
 
     def __init__(self, gpu: Gpu) -> None:
         self._gpu = gpu
-        self._room = 0
+        self._buffer = 0
         self._used = 0
         self._known: dict[bytes, int] = {}
         self._lock = threading.Lock()
 
-    def place(self, argument: Any) -> int | None:
+    def address_of(self, argument: Any) -> int | None:
         """Return the address of an argument's content, or None if it is too large to be kept."""
         size = getattr(argument, "nbytes", None)
         if size is None:
             argument = np.frombuffer(argument, np.uint8)
             size = argument.nbytes
-        if not 0 < size <= _MOST:
+        if not 0 < size <= _MAX_SIZE:
             return None
         content = argument.tobytes()
         with self._lock:
@@ -49,12 +49,12 @@ class Constants:
 
     def _add(self, content: bytes) -> int:
         api, take = self._gpu.api, self._gpu.take
-        if not self._room:
-            self._room = int(take(api.cuMemAlloc(_ROOM)))
-        if self._used + len(content) > _ROOM:
+        if not self._buffer:
+            self._buffer = int(take(api.cuMemAlloc(_CAPACITY)))
+        if self._used + len(content) > _CAPACITY:
             self._used = 0
             self._known.clear()
-        address = self._room + self._used
+        address = self._buffer + self._used
         source = np.frombuffer(content, np.uint8).ctypes.data  # the driver has read the bytes when it returns
         take(api.cuMemcpyHtoDAsync(address, source, len(content), self._gpu.stream))
         self._used += -(-len(content) // _ALIGNMENT) * _ALIGNMENT

@@ -22,10 +22,10 @@ from .cuda_checks.gpu_dispatch import DispatchMemory, GpuDispatch
 from .cuda_checks.gpu_ticket import GpuTicket
 from .cuda_checks.host_signals import HostSignals
 from .cuda_checks.stoppable_runs import StoppableRun, StoppableRuns
-from .gpu_memory import GpuMemory, own_address
-from .launch_record import LaunchRecord, Planned, launches
+from .gpu_memory import GpuMemory, gpu_address
+from .launch_record import LaunchRecord, PlannedLaunch, split_launches
 from .nvidia_driver import Gpu
-from .ptx import source
+from .ptx import cuda_source
 from .stream_events import CudaTicket, Events, Span, StagedTicket
 
 __all__ = ["CudaEngine"]
@@ -69,11 +69,11 @@ class CudaEngine(GpuMemory, Observable):
 
     def text(self, unit: Unit) -> str:
         """Return the cell followed by the entry point."""
-        return source(unit)
+        return cuda_source(unit)
 
     def compile(self, unit: Unit) -> CudaBinary | CheckedBinary:
         """Compile one kernel: from source to PTX, cached on disk, to the GPU's code, cached by the driver."""
-        return self._assembler.compiled(unit)
+        return self._assembler.compile(unit)
 
     # ---- Launching
 
@@ -83,12 +83,12 @@ class CudaEngine(GpuMemory, Observable):
         """Start a dispatch and notify observers; with no observers and all memory on the GPU, on the fast path."""
         if not self.observers and type(binary) is CudaBinary:
             values = []
-            for given in arguments:
-                if type(given) is not DeviceMemory:
+            for argument in arguments:
+                if type(argument) is not DeviceMemory:
                     break
-                values.append(given.handle.address)
+                values.append(argument.handle.address)
             else:
-                if self._gpu.current.here:  # the usual case, with one GPU, from the second call on
+                if self._gpu.current.is_set:  # the usual case, with one GPU, from the second call on
                     self._enqueue(binary, values, 0, grid, threadgroup)
                     return CudaTicket(self._events, binary.name)
                 with self._gpu:
@@ -106,50 +106,52 @@ class CudaEngine(GpuMemory, Observable):
         KeyboardInterrupt
             If a wait for its arguments was interrupted; the dispatches before it were stopped and have ended.
         """
-        copied = any(isinstance(given, np.ndarray) and own_address(given) is None for given in arguments)
-        interrupt = self._runs.interrupt() if copied else None
-        ticket = self._started(binary, arguments, grid, threadgroup)
+        has_host_memory = any(
+            isinstance(argument, np.ndarray) and gpu_address(argument) is None for argument in arguments
+        )  # fmt: skip
+        interrupt = self._runs.catch_interrupt() if has_host_memory else None
+        ticket = self._start_form(binary, arguments, grid, threadgroup)
         if interrupt is not None:
             ticket.wait()
             raise interrupt
         return ticket
 
-    def _started(
+    def _start_form(
         self, binary: CudaBinary | CheckedBinary, arguments: Sequence[Any], grid: Grid, threadgroup: Grid
     ) -> Ticket:
         if isinstance(binary, CudaBinary):
             return self._start(binary, arguments, grid, threadgroup)
-        made = binary.module_for(arguments, grid, threadgroup)
-        form = self._assembler.form(binary, made)
-        if made.checks:
-            dispatched = self._dispatch(binary, made, (arguments, grid, threadgroup))
-            return self._start_checked(form, dispatched, arguments, grid, threadgroup)
-        start = self._start if self.observers else self.launch
-        return start(form, arguments, grid, threadgroup)
+        kernel = binary.module_for(arguments, grid, threadgroup)
+        form = self._assembler.form_for(binary, kernel)
+        if kernel.checks:
+            dispatch = self._checked_dispatch(binary, kernel, (arguments, grid, threadgroup))
+            return self._start_checked(form, dispatch, arguments, grid, threadgroup)
+        start_unchecked = self._start if self.observers else self.launch
+        return start_unchecked(form, arguments, grid, threadgroup)
 
-    def _dispatch(
-        self, binary: CheckedBinary, made: CheckedModule, launch: tuple[Sequence[Any], Grid, Grid]
+    def _checked_dispatch(
+        self, binary: CheckedBinary, kernel: CheckedModule, launch: tuple[Sequence[Any], Grid, Grid]
     ) -> GpuDispatch:
         with self._gpu:
-            return GpuDispatch(binary.unit, binary.built.checks.analysis, made, launch, self._check_memory)
+            return GpuDispatch(binary.unit, binary.source.checks.analysis, kernel, launch, self._check_memory)
 
     def _start_checked(
-        self, form: CudaBinary, dispatched: GpuDispatch, arguments: Sequence[Any], grid: Grid, threadgroup: Grid
+        self, form: CudaBinary, dispatch: GpuDispatch, arguments: Sequence[Any], grid: Grid, threadgroup: Grid
     ) -> GpuTicket:
         """Start a dispatch that may access memory out of bounds or never end."""
         events = self._events
         with self._gpu:
-            values, dynamic, results, _held = self._bind(form, arguments)
-            dispatched.place([0 if type(a) is int else v for a, v in zip(arguments, values, strict=True)])
-            begun = events.record(timed=True)
-            self._enqueue(form, values, dynamic, grid, threadgroup, dispatched)
-            span = Span(events, begun, events.record(timed=True))
+            values, dynamic, results, _keep_alive = self._bind(form, arguments)
+            dispatch.set_addresses([0 if type(a) is int else v for a, v in zip(arguments, values, strict=True)])
+            start_event = events.record(timed=True)
+            self._enqueue(form, values, dynamic, grid, threadgroup, dispatch)
+            span = Span(events, start_event, events.record(timed=True))
         settle = self._gpu.settle
-        if dispatched.stoppable:
-            run = StoppableRun(dispatched, span.has_begun, span.has_ended, current_limit())
+        if dispatch.stoppable:
+            run = StoppableRun(dispatch, span.has_begun, span.has_ended, current_limit())
             self._runs.add(run)
             settle = functools.partial(self._runs.wait, run)
-        ticket = GpuTicket(dispatched, span, results, self._staging, settle)
+        ticket = GpuTicket(dispatch, span, results, self._staging, settle)
         self._staging.expect(ticket)
         return ticket
 
@@ -158,11 +160,11 @@ class CudaEngine(GpuMemory, Observable):
     ) -> CudaTicket | StagedTicket:
         events, name = self._events, binary.name
         with self._gpu:
-            values, dynamic, results, _held = self._bind(binary, arguments)
+            values, dynamic, results, _keep_alive = self._bind(binary, arguments)
             if self.observers:
-                begun = events.record(timed=True)
+                start_event = events.record(timed=True)
                 self._enqueue(binary, values, dynamic, grid, threadgroup)
-                span: Span | CudaTicket = Span(events, begun, events.record(timed=True))
+                span: Span | CudaTicket = Span(events, start_event, events.record(timed=True))
             else:
                 self._enqueue(binary, values, dynamic, grid, threadgroup)
                 span = CudaTicket(events, name)
@@ -176,59 +178,59 @@ class CudaEngine(GpuMemory, Observable):
         self, binary: CudaBinary | CheckedBinary, arguments: Sequence[Any], grid: Grid, threadgroup: Grid, count: int,
     ) -> list[float]:  # fmt: skip
         """Run a dispatch ``count`` times back to back; return the seconds of each by the GPU's clock."""
-        dispatched = None
+        dispatch = None
         if isinstance(binary, CheckedBinary):
-            made = binary.module_for(arguments, grid, threadgroup)
-            dispatched = self._dispatch(binary, made, (arguments, grid, threadgroup)) if made.checks else None
-            binary = self._assembler.form(binary, made)
-        seconds = self._timed(binary, arguments, grid, threadgroup, count, dispatched)
-        fault = dispatched.fault() if dispatched is not None else None
+            kernel = binary.module_for(arguments, grid, threadgroup)
+            dispatch = self._checked_dispatch(binary, kernel, (arguments, grid, threadgroup)) if kernel.checks else None
+            binary = self._assembler.form_for(binary, kernel)
+        seconds = self._time_launches(binary, arguments, grid, threadgroup, count, dispatch)
+        fault = dispatch.fault() if dispatch is not None else None
         if fault is not None:
             raise fault
         return seconds
 
-    def _timed(
+    def _time_launches(
         self, binary: CudaBinary, arguments: Sequence[Any], grid: Grid, threadgroup: Grid, count: int,
-        dispatched: GpuDispatch | None,
+        dispatch: GpuDispatch | None,
     ) -> list[float]:  # fmt: skip
         with self._gpu:
-            values, dynamic, results, _held = self._bind(binary, arguments)
-            if dispatched is not None:
-                dispatched.place([0 if type(a) is int else v for a, v in zip(arguments, values, strict=True)])
+            values, dynamic, results, _keep_alive = self._bind(binary, arguments)
+            if dispatch is not None:
+                dispatch.set_addresses([0 if type(a) is int else v for a, v in zip(arguments, values, strict=True)])
             seconds: list[float] = []
             for first in range(0, count, _BATCH):
                 spans = []
                 with self._events.gate():
                     for _ in range(min(_BATCH, count - first)):
-                        begun = self._events.record(timed=True)
-                        self._enqueue(binary, values, dynamic, grid, threadgroup, dispatched)
-                        spans.append(Span(self._events, begun, self._events.record(timed=True)))
+                        start_event = self._events.record(timed=True)
+                        self._enqueue(binary, values, dynamic, grid, threadgroup, dispatch)
+                        spans.append(Span(self._events, start_event, self._events.record(timed=True)))
                 for span in spans:
                     span.wait(binary.name)
-                    taken = span()
-                    seconds.append(math.nan if taken is None else taken)
+                    duration = span()
+                    seconds.append(math.nan if duration is None else duration)
             self._staging.fetch(results)
             return seconds
 
     def _enqueue(
         self, binary: CudaBinary, values: list[int], dynamic: int, grid: Grid, threadgroup: Grid,
-        dispatched: GpuDispatch | None = None,
+        dispatch: GpuDispatch | None = None,
     ) -> None:  # fmt: skip
         try:
             record = binary.records.pop()
         except IndexError:  # the first launch, or other threads hold them; a record is not put back after a failure
             record = LaunchRecord(binary.unit.signature, checked=binary.checked)
-        last_grid, last_threadgroup, last_dynamic, planned = record.recent
+        last_grid, last_threadgroup, last_dynamic, plan = record.recent
         if grid is not last_grid or threadgroup is not last_threadgroup or dynamic != last_dynamic:
             key = grid, threadgroup, dynamic
-            planned = record.planned.get(key) or self._plan(binary, record, *key)
-            record.recent = *key, planned
+            plan = record.plans.get(key) or self._plan(binary, record, *key)
+            record.recent = *key, plan
         record.write(*values)
-        if dispatched is not None:
-            record.checks(*dispatched.addresses)
-        for launch, place in planned:
+        if dispatch is not None:
+            record.checks(*dispatch.addresses)
+        for launch, place in plan:
             if place is not record.place:
-                record.stand(place)
+                record.set_place(place)
             status = launch()
             if status:
                 self._gpu.take((self._gpu.api.CUresult(status),), binary.name)
@@ -236,18 +238,18 @@ class CudaEngine(GpuMemory, Observable):
 
     def _plan(
         self, binary: CudaBinary, record: LaunchRecord, grid: Grid, threadgroup: Grid, dynamic: int
-    ) -> tuple[Planned, ...]:
+    ) -> tuple[PlannedLaunch, ...]:
         """Return a dispatch's launches, cached for the next dispatch over the same grid."""
-        made: list[Planned] = []
-        for one in launches(grid, threadgroup, cut=binary.cut):
+        plan: list[PlannedLaunch] = []
+        for launch in split_launches(grid, threadgroup, full_size=binary.full_size):
             with binary.lock:
-                handle = self._assembler.function(binary, math.prod(one.shape[3:]), row=one.row).handle
-            call = record.call(self._gpu.launch, int(handle), one.shape, dynamic, int(self._gpu.stream))
-            made.append((call, one.place))
-        if len(record.planned) >= _PLANS:
-            record.planned.clear()
-        planned = record.planned[grid, threadgroup, dynamic] = tuple(made)
-        return planned
+                handle = self._assembler.function(binary, math.prod(launch.shape[3:]), row=launch.row).handle
+            call = record.call(self._gpu.launch, int(handle), launch.shape, dynamic, int(self._gpu.stream))
+            plan.append((call, launch.place))
+        if len(record.plans) >= _PLANS:
+            record.plans.clear()
+        plan_tuple = record.plans[grid, threadgroup, dynamic] = tuple(plan)
+        return plan_tuple
 
     def _bind(
         self, binary: CudaBinary, arguments: Sequence[Any]
@@ -259,34 +261,34 @@ class CudaEngine(GpuMemory, Observable):
         params = binary.unit.signature.params
         values: list[int] = []
         dynamic = 0
-        others: list[int] = []
-        for i, given in enumerate(arguments):
-            kind = type(given)
+        host_arguments: list[int] = []
+        for i, argument in enumerate(arguments):
+            kind = type(argument)
             if kind is DeviceMemory:
-                values.append(given.handle.address)
-            elif kind is np.ndarray and (own := own_address(given)) is not None:
-                values.append(own)
-            elif given is None:
+                values.append(argument.handle.address)
+            elif kind is np.ndarray and (address := gpu_address(argument)) is not None:
+                values.append(address)
+            elif argument is None:
                 values.append(0)
             elif kind is int:
                 values.append(dynamic)
-                dynamic += -(-given // 16) * 16
+                dynamic += -(-argument // 16) * 16
             else:
                 values.append(0)
-                others.append(i)
-        if others and not any(params[i].writable for i in others):
-            others = [i for i in others if not self._keep(values, i, arguments[i])]
-        if not others:
+                host_arguments.append(i)
+        if host_arguments and not any(params[i].writable for i in host_arguments):
+            host_arguments = [i for i in host_arguments if not self._cache_argument(values, i, arguments[i])]
+        if not host_arguments:
             return values, dynamic, [], ()
-        bound = [(params[i].writable, arguments[i]) for i in others]
+        bound = [(params[i].writable, arguments[i]) for i in host_arguments]
         places, results = self._staging.bind(binary.unit.signature.name, bound)
-        for i, place in zip(others, places, strict=True):
+        for i, place in zip(host_arguments, places, strict=True):
             values[i] = place.memory.handle.address + place.offset
         return values, dynamic, results, places
 
-    def _keep(self, values: list[int], i: int, argument: Any) -> bool:
+    def _cache_argument(self, values: list[int], i: int, argument: Any) -> bool:
         """Cache a small read-only argument on the GPU; return whether it is one."""
-        address = self._constants.place(argument)
+        address = self._constants.address_of(argument)
         if address is not None:
             values[i] = address
         return address is not None

@@ -22,7 +22,7 @@ def driver_api() -> Any:
     Raises
     ------
     EngineUnavailable
-        If it is not installed, or there is no driver or no GPU.
+        If the module is not installed, or there is no driver or no GPU.
     """
     if importlib.util.find_spec("cuda") is None or importlib.util.find_spec("cuda.bindings") is None:
         message = f"engine 'cuda' needs an NVIDIA GPU and the package cuda-bindings: {INSTALL}"
@@ -35,7 +35,7 @@ def driver_api() -> Any:
             message = "engine 'cuda' needs an NVIDIA GPU and its driver (libcuda), which is not on this machine"
             raise EngineUnavailable(message) from error
     if status:
-        told = (api.cuGetErrorString(status)[1] or b"unknown error").decode()
-        message = f"engine 'cuda' needs an NVIDIA GPU; the driver says: {told} (see nvidia-smi)"
+        reason = (api.cuGetErrorString(status)[1] or b"unknown error").decode()
+        message = f"engine 'cuda' needs an NVIDIA GPU; the driver says: {reason} (see nvidia-smi)"
         raise EngineUnavailable(message)
     return api

@@ -11,7 +11,7 @@ from ..staging import DeviceMemory
 from .nvidia_driver import Gpu
 from .pinned_copies import PinnedCopies
 
-__all__ = ["GpuMemory", "own_address"]
+__all__ = ["GpuMemory", "gpu_address"]
 
 
 class Memory:
@@ -31,7 +31,7 @@ class Memory:
             pass
 
 
-class Adopted(NamedTuple):
+class AdoptedMemory(NamedTuple):
     """An address on the GPU that another library frees."""
 
     address: int
@@ -55,13 +55,13 @@ class GpuMemory:
     def _make_pool(self) -> Any:
         """Create a memory pool, separate from other libraries', that keeps freed memory."""
         api = self._gpu.api
-        about = api.CUmemPoolProps()
-        about.allocType = api.CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED
-        about.location.type = api.CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE
-        about.location.id = self._gpu.index
-        pool = self._gpu.take(api.cuMemPoolCreate(about))
-        keep = api.CUmemPool_attribute.CU_MEMPOOL_ATTR_RELEASE_THRESHOLD
-        self._gpu.take(api.cuMemPoolSetAttribute(pool, keep, api.cuuint64_t(2**64 - 1)))
+        properties = api.CUmemPoolProps()
+        properties.allocType = api.CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED
+        properties.location.type = api.CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE
+        properties.location.id = self._gpu.index
+        pool = self._gpu.take(api.cuMemPoolCreate(properties))
+        attribute = api.CUmemPool_attribute.CU_MEMPOOL_ATTR_RELEASE_THRESHOLD
+        self._gpu.take(api.cuMemPoolSetAttribute(pool, attribute, api.cuuint64_t(2**64 - 1)))
         return pool
 
     def alloc(self, nbytes: int) -> DeviceMemory:
@@ -73,28 +73,28 @@ class GpuMemory:
         """
         with self._gpu:
             api = self._gpu.api
-            answer = api.cuMemAllocFromPoolAsync(max(nbytes, 1), self._pool, self._gpu.stream)
-            if answer[0] == api.CUresult.CUDA_ERROR_OUT_OF_MEMORY:
+            result = api.cuMemAllocFromPoolAsync(max(nbytes, 1), self._pool, self._gpu.stream)
+            if result[0] == api.CUresult.CUDA_ERROR_OUT_OF_MEMORY:
                 self._gpu.take(api.cuStreamSynchronize(self._gpu.stream))
                 self._gpu.take(api.cuMemPoolTrimTo(self._pool, 0))
-                answer = api.cuMemAllocFromPoolAsync(max(nbytes, 1), self._pool, self._gpu.stream)
-            return DeviceMemory(nbytes, Memory(self._gpu, int(self._gpu.take(answer))))
+                result = api.cuMemAllocFromPoolAsync(max(nbytes, 1), self._pool, self._gpu.stream)
+            return DeviceMemory(nbytes, Memory(self._gpu, int(self._gpu.take(result))))
 
     def zeros(self, nbytes: int) -> DeviceMemory:
         """Allocate zeroed memory."""
-        made = self.alloc(nbytes)
+        memory = self.alloc(nbytes)
         with self._gpu:
-            self._gpu.take(self._gpu.api.cuMemsetD8Async(made.handle.address, 0, nbytes, self._gpu.stream))
-        return made
+            self._gpu.take(self._gpu.api.cuMemsetD8Async(memory.handle.address, 0, nbytes, self._gpu.stream))
+        return memory
 
     def copy_in(self, memory: DeviceMemory, offset: int, data: Bytes) -> None:
         """Copy host bytes to the GPU."""
         self._gpu.settle()
         with self._gpu:
-            held = np.ascontiguousarray(data)
+            contiguous = np.ascontiguousarray(data)
             target = memory.handle.address + offset
-            if held.size and not self._pinned.copy_in(target, held):
-                self._gpu.take(self._gpu.api.cuMemcpyHtoD(target, held.ctypes.data, held.size))
+            if contiguous.size and not self._pinned.copy_in(target, contiguous):
+                self._gpu.take(self._gpu.api.cuMemcpyHtoD(target, contiguous.ctypes.data, contiguous.size))
 
     def copy_out(self, memory: DeviceMemory, offset: int, into: Bytes) -> None:
         """Copy memory of the GPU to the host."""
@@ -108,19 +108,19 @@ class GpuMemory:
         """Copy GPU memory to another position on the GPU."""
         with self._gpu:
             if target.handle is source.handle and abs(offset - start) < nbytes:  # the driver rejects such a copy
-                spare = self.alloc(nbytes)
-                self.copy_within(spare, 0, source, start, nbytes)
-                source, start = spare, 0
-            to, of = target.handle.address + offset, source.handle.address + start
-            self._gpu.take(self._gpu.api.cuMemcpyDtoDAsync(to, of, nbytes, self._gpu.stream))
+                copy = self.alloc(nbytes)
+                self.copy_within(copy, 0, source, start, nbytes)
+                source, start = copy, 0
+            destination, origin = target.handle.address + offset, source.handle.address + start
+            self._gpu.take(self._gpu.api.cuMemcpyDtoDAsync(destination, origin, nbytes, self._gpu.stream))
 
     def bind(self, memory: Any) -> Any:
         """Return the launch argument for memory: the GPU's copy of a record that does not change."""
-        if own_address(memory) is not None:
+        if gpu_address(memory) is not None:
             return memory
-        made = self.alloc(memory.nbytes)
-        self.copy_in(made, 0, np.ascontiguousarray(memory).reshape(-1).view(np.uint8))
-        return made
+        copy = self.alloc(memory.nbytes)
+        self.copy_in(copy, 0, np.ascontiguousarray(memory).reshape(-1).view(np.uint8))
+        return copy
 
     def address(self, memory: DeviceMemory) -> int:
         """Return the address of memory on the GPU, for other libraries."""
@@ -140,20 +140,21 @@ class GpuMemory:
         Raises
         ------
         ValueError
-            If it belongs to another GPU.
+            If the memory belongs to another GPU.
         """
         with self._gpu:
-            where = self._gpu.holder(address) if nbytes else self._gpu.index
-            if where != self._gpu.index:
-                theirs, own = (f"cuda:{i}" if i else "cuda" for i in (where, self._gpu.index))
-                message = f"the array is on GPU {where}, engine {own!r} on {self._gpu.index}: pass device={theirs!r}."
+            index = self._gpu.device_of(address) if nbytes else self._gpu.index
+            if index != self._gpu.index:
+                owner_name, name = (f"cuda:{i}" if i else "cuda" for i in (index, self._gpu.index))
+                places = f"the array is on GPU {index}, engine {name!r} on {self._gpu.index}"
+                message = f"{places}: pass device={owner_name!r}."
                 raise ValueError(message)
             if stream not in {None, 1}:
                 self._gpu.take(self._gpu.api.cuStreamSynchronize(stream))
-            return DeviceMemory(nbytes, Adopted(address, owner))
+            return DeviceMemory(nbytes, AdoptedMemory(address, owner))
 
 
-def own_address(view: np.ndarray[Any, Any]) -> int | None:
+def gpu_address(view: np.ndarray[Any, Any]) -> int | None:
     """Return the address of a view of the GPU's memory; None for other memory."""
     base: Any = view
     while base is not None and type(base) is not DeviceMemory:

@@ -14,14 +14,14 @@ from metalnb.msl.signature import Signature
 from ..base import Grid
 from ..grid_split import equal_boxes
 
-__all__ = ["DriverLaunch", "LaunchRecord", "Planned", "launches"]
+__all__ = ["DriverLaunch", "LaunchRecord", "PlannedLaunch", "split_launches"]
 
-Planned = tuple[Callable[[], int], bytes]  # a complete driver call, and its place in the grid
+PlannedLaunch = tuple[Callable[[], int], bytes]  # a complete driver call, and its place in the grid
 
 _PLACE = struct.Struct("16I")  # struct $launch of grid_place.h
 _CHECKS = struct.Struct("3Q")  # limits, faults, flag
-_MOST = 65535  # blocks along y and z
-_LAYERS = 64  # threads along z in a block
+_MAX_BLOCKS = 65535  # blocks along y and z
+_MAX_DEPTH = 64  # threads along z in a block
 
 
 class DriverLaunch(NamedTuple):
@@ -62,69 +62,69 @@ class LaunchRecord:
         Writes a checked kernel's additional parameters: three addresses.
     write : callable
         Writes the parameters: an address or an offset each.
-    planned : dict
+    plans : dict
         The launches of dispatches, by grid, threadgroup and bytes of threadgroup memory.
     recent : tuple
         The last of these, with its key: reused without a lookup when a dispatch passes the same tuples.
     """
 
-    __slots__ = ("_behind", "_bytes", "_pointers", "checks", "place", "planned", "recent", "write")
+    __slots__ = ("_bytes", "_place_bytes", "_pointers", "checks", "place", "plans", "recent", "write")
 
     def __init__(self, signature: Signature, *, checked: bool = False) -> None:
-        text, size, places = "=", 0, []
+        text, size, offsets = "=", 0, []
         for param in signature.params:
             kind, width = ("I", 4) if param.space == "threadgroup" else ("Q", 8)
             text += "x" * (-size % width) + kind
             size += -size % width
-            places.append(size)
+            offsets.append(size)
             size += width
-        places.append(size + -size % 4)
+        offsets.append(size + -size % 4)
         values = struct.Struct(text + "x" * (-size % 4))
-        behind = values.size + _PLACE.size
-        behind += -behind % _CHECKS.size if checked else 0
-        self._bytes = bytearray(behind + (_CHECKS.size if checked else 0))
-        places += range(behind, len(self._bytes), 8)
+        checks_offset = values.size + _PLACE.size
+        checks_offset += -checks_offset % _CHECKS.size if checked else 0
+        self._bytes = bytearray(checks_offset + (_CHECKS.size if checked else 0))
+        offsets += range(checks_offset, len(self._bytes), 8)
         self.write = functools.partial(values.pack_into, self._bytes, 0)
-        self.checks = functools.partial(_CHECKS.pack_into, self._bytes, behind)
+        self.checks = functools.partial(_CHECKS.pack_into, self._bytes, checks_offset)
         self.place = b""
-        self.planned: dict[tuple[Grid, Grid, int], tuple[Planned, ...]] = {}
-        self.recent: tuple[Grid | None, Grid | None, int, tuple[Planned, ...]] = (None, None, 0, ())
-        self._behind = memoryview(self._bytes)[values.size : values.size + _PLACE.size]
+        self.plans: dict[tuple[Grid, Grid, int], tuple[PlannedLaunch, ...]] = {}
+        self.recent: tuple[Grid | None, Grid | None, int, tuple[PlannedLaunch, ...]] = (None, None, 0, ())
+        self._place_bytes = memoryview(self._bytes)[values.size : values.size + _PLACE.size]
         start = ctypes.addressof(ctypes.c_char.from_buffer(self._bytes))
-        self._pointers = (ctypes.c_void_p * len(places))(*(start + place for place in places))
+        self._pointers = (ctypes.c_void_p * len(offsets))(*(start + place for place in offsets))
 
-    def stand(self, place: bytes) -> None:
+    def set_place(self, place: bytes) -> None:
         """Write a launch's position in the grid."""
-        self._behind[:] = self.place = place
+        self._place_bytes[:] = self.place = place
 
     def call(
         self, launch: Callable[..., int], handle: int, shape: tuple[int, ...], dynamic: int, stream: int
     ) -> Callable[[], int]:
         """Return a complete launch with these parameters, for `Gpu.launch`, which returns the driver's status."""
         config = _Config(*shape, dynamic, stream)
-        at, parameters = ctypes.byref(config), ctypes.byref(self._pointers)
-        return functools.partial(launch, at, ctypes.c_void_p(handle), parameters, None)
+        config_pointer, parameters = ctypes.byref(config), ctypes.byref(self._pointers)
+        return functools.partial(launch, config_pointer, ctypes.c_void_p(handle), parameters, None)
 
 
-def launches(grid: Grid, threadgroup: Grid, *, cut: bool) -> tuple[DriverLaunch, ...]:
+def split_launches(grid: Grid, threadgroup: Grid, *, full_size: bool) -> tuple[DriverLaunch, ...]:
     """Return the launches that make up a dispatch.
 
     Parameters
     ----------
     grid, threadgroup : tuple of 3 int
-    cut : bool
+    full_size : bool
         Whether the last threadgroups are launched in full size, with the threads beyond the grid returning immediately;
         otherwise each size of threadgroup is a separate launch.
     """
     groups = tuple(-(-g // t) for g, t in zip(grid, threadgroup, strict=True))
-    whole = [((0, 0, 0), groups, threadgroup)]
-    found = []
-    for first, count, size in whole if cut else equal_boxes(grid, threadgroup):
-        row = size[2] > _LAYERS
+    boxes = [((0, 0, 0), groups, threadgroup)]
+    launches = []
+    for first, count, size in boxes if full_size else equal_boxes(grid, threadgroup):
+        row = size[2] > _MAX_DEPTH
         threads = (size[0] * size[1] * size[2], 1, 1) if row else size
-        for y, z in itertools.product(range(0, count[1], _MOST), range(0, count[2], _MOST)):
-            blocks = (count[0], min(count[1] - y, _MOST), min(count[2] - z, _MOST))
+        for y, z in itertools.product(range(0, count[1], _MAX_BLOCKS), range(0, count[2], _MAX_BLOCKS)):
+            blocks = (count[0], min(count[1] - y, _MAX_BLOCKS), min(count[2] - z, _MAX_BLOCKS))
             start = (first[0], first[1] + y, first[2] + z)
-            place = _PLACE.pack(*start, *threadgroup, *grid, *groups, *size, cut + 2 * row)
-            found.append(DriverLaunch((*blocks, *threads), place, row))
-    return tuple(found)
+            place = _PLACE.pack(*start, *threadgroup, *grid, *groups, *size, full_size + 2 * row)
+            launches.append(DriverLaunch((*blocks, *threads), place, row))
+    return tuple(launches)

@@ -11,12 +11,12 @@ from metalnb.errors import EngineUnavailable, KernelFault
 
 from ..base import refuse_device
 from .driver_api import driver_api
-from .ptx import LEAST, libdevice
+from .ptx import MIN_CAPABILITY, libdevice
 
 __all__ = ["LOADING", "Gpu", "open_gpu"]
 
 _LEGACY = 1  # CU_STREAM_LEGACY
-_WIDER = 86  # from this compute capability, a processor has 128 lanes of float32 instead of 64
+_WIDE_CAPABILITY = 86  # from this compute capability, a processor has 128 lanes of float32 instead of 64
 
 # Held while code is loaded, which may wait for the stream and blocks other threads' driver calls; and while the stream
 # is held back, which only a driver call can end.
@@ -24,7 +24,7 @@ LOADING = threading.RLock()
 
 
 class _Current(threading.local):
-    here = False
+    is_set = False
 
 
 class Gpu:
@@ -63,22 +63,22 @@ class Gpu:
         self.index = index
         self.device = self.take(api.cuDeviceGet(index))
         self.name = self.take(api.cuDeviceGetName(128, self.device)).split(b"\0")[0].decode()
-        about = api.CUdevice_attribute
-        self.capability = 10 * self._about(about.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) + self._about(
-            about.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR
-        )
-        self.processors = self._about(about.CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)
-        self.last_cache = self._about(about.CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE)
+        attributes = api.CUdevice_attribute
+        major = self._attribute(attributes.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)
+        minor = self._attribute(attributes.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)
+        self.capability = 10 * major + minor
+        self.processors = self._attribute(attributes.CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)
+        self.last_cache = self._attribute(attributes.CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE)
         self.nominal = self._nominal()
         number = self.take(api.cuDriverGetVersion())
         self.version = f"{number // 1000}.{number % 1000 // 10}"
         self._context = self.take(api.cuDevicePrimaryCtxRetain(self.device))
         self.stream = api.CUstream(_LEGACY)
         self.launch = self._function(b"cuLaunchKernelEx", 11080)
-        self._ask = self._function(b"cuPointerGetAttribute", 4000)
+        self._get_pointer_attribute = self._function(b"cuPointerGetAttribute", 4000)
         self.current = _Current()
         self.settle: Callable[[], None] = lambda: None
-        self._alone = self.take(api.cuDeviceGetCount()) == 1
+        self._is_only_gpu = self.take(api.cuDeviceGetCount()) == 1
 
     def _function(self, name: bytes, since: int) -> Callable[..., int]:
         """Return a function of the driver itself, which takes ctypes objects."""
@@ -89,26 +89,28 @@ class Gpu:
         function: Callable[..., int] = ctypes.CFUNCTYPE(ctypes.c_int)(address)
         return function
 
-    def holder(self, address: int) -> int:
+    def device_of(self, address: int) -> int:
         """Return the index of the GPU that memory is on.
 
         Calls the driver directly: cuda-bindings 13.3 returns 0 for every address.
         """
         index = ctypes.c_int()
-        about = self.api.CUpointer_attribute.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
-        status = self._ask(ctypes.byref(index), ctypes.c_int(int(about)), ctypes.c_uint64(address))
+        attribute = self.api.CUpointer_attribute.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
+        status = self._get_pointer_attribute(
+            ctypes.byref(index), ctypes.c_int(int(attribute)), ctypes.c_uint64(address)
+        )  # fmt: skip
         self.take((self.api.CUresult(status),))
         return index.value
 
     def _nominal(self) -> tuple[float, float] | None:
-        about = self.api.CUdevice_attribute
-        transfers = 2e3 * self._about(about.CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE)
-        memory = transfers * self._about(about.CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH) / 8
-        lanes = (128 if self.capability >= _WIDER else 64) * self.processors
-        arithmetic = 2e3 * self._about(about.CU_DEVICE_ATTRIBUTE_CLOCK_RATE) * lanes
+        attributes = self.api.CUdevice_attribute
+        transfers = 2e3 * self._attribute(attributes.CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE)
+        memory = transfers * self._attribute(attributes.CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH) / 8
+        lanes = (128 if self.capability >= _WIDE_CAPABILITY else 64) * self.processors
+        arithmetic = 2e3 * self._attribute(attributes.CU_DEVICE_ATTRIBUTE_CLOCK_RATE) * lanes
         return (memory, arithmetic) if memory and arithmetic else None
 
-    def _about(self, attribute: Any) -> int:
+    def _attribute(self, attribute: Any) -> int:
         value: int = self.take(self.api.cuDeviceGetAttribute(attribute, self.device))
         return value
 
@@ -118,14 +120,14 @@ class Gpu:
         Every driver call is made inside this: modules, memory and events belong to the context that created them, and
         other libraries may have made another device's context current.
         """
-        if not self._alone:
+        if not self._is_only_gpu:
             self.take(self.api.cuCtxPushCurrent(self._context))
-        elif not self.current.here:
+        elif not self.current.is_set:
             self.take(self.api.cuCtxSetCurrent(self._context))
-            self.current.here = True
+            self.current.is_set = True
 
     def __exit__(self, *_: object) -> None:
-        if not self._alone:
+        if not self._is_only_gpu:
             self.api.cuCtxPopCurrent()
 
     def take(self, answer: tuple[Any, ...], kernel: str = "") -> Any:
@@ -150,21 +152,21 @@ class Gpu:
     def _fail(self, status: Any, kernel: str) -> NoReturn:
         names = self.api.CUresult
         _, name = self.api.cuGetErrorName(status)
-        _, told = self.api.cuGetErrorString(status)
-        reason = f"{(told or b'unknown error').decode()} ({(name or b'?').decode()})"
+        _, description = self.api.cuGetErrorString(status)
+        reason = f"{(description or b'unknown error').decode()} ({(name or b'?').decode()})"
         if status == names.CUDA_ERROR_OUT_OF_MEMORY:
             message = f"engine 'cuda': {reason}: free arrays, or metalnb.clear_cache()"
             raise MemoryError(message)
-        lost = {
+        fatal = {
             names.CUDA_ERROR_ILLEGAL_ADDRESS, names.CUDA_ERROR_MISALIGNED_ADDRESS, names.CUDA_ERROR_LAUNCH_FAILED,
             names.CUDA_ERROR_LAUNCH_TIMEOUT, names.CUDA_ERROR_ASSERT, names.CUDA_ERROR_HARDWARE_STACK_ERROR,
             names.CUDA_ERROR_ILLEGAL_INSTRUCTION, names.CUDA_ERROR_INVALID_ADDRESS_SPACE,
             names.CUDA_ERROR_INVALID_PC,
         }  # fmt: skip
-        where = f"{kernel}, or a dispatch before it, failed on the GPU" if kernel else "a kernel failed on the GPU"
-        if status in lost:
+        subject = f"{kernel}, or a dispatch before it, failed on the GPU" if kernel else "a kernel failed on the GPU"
+        if status in fatal:
             raise KernelFault(
-                f"{where}: {reason}. This process can no longer use the GPU, and the arrays on it are lost: restart "
+                f"{subject}: {reason}. This process can no longer use the GPU, and the arrays on it are lost: restart "
                 "the notebook's kernel. validate(…) on engine 'cpu' names a wrong index."
             )
         raise KernelFault(f"{kernel}: {reason}" if kernel else f"engine 'cuda': {reason}")
@@ -184,7 +186,7 @@ def open_gpu(index: int) -> Gpu:
     if index >= count:
         refuse_device("cuda", index, count)
     gpu = Gpu(api, index)
-    if gpu.capability < LEAST:
+    if gpu.capability < MIN_CAPABILITY:
         message = f"engine 'cuda' needs compute capability 7.0 or more; {gpu.name} has {gpu.capability / 10}"
         raise EngineUnavailable(message)
     return gpu

@@ -9,19 +9,19 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from ..llvm.constant_values import constants_of, memory_of
-from ..llvm.llvm_reader import read
+from ..llvm.constant_values import constant_bytes, read_constants
+from ..llvm.llvm_reader import read_module
 from ..llvm.llvm_types import IRType, MemoryLayout
 from ..unit import Unit
 
-__all__ = ["padded", "tables_of_three"]
+__all__ = ["read_tables_of_three", "restore_padding"]
 
 _TABLE = re.compile(r"(\.global \.align \d+ \.b8 ([\w$]+)\[(\d+)\] = )\{([^}]*)\}")
 _SCALARS = "bool|char|uchar|short|ushort|int|uint|long|ulong|half|float|bfloat|size_t|u?int(?:8|16|32|64)_t"
 _THREE = re.compile(rf"\b(?:{_SCALARS})3(?:x3)?\b|\bvec\s*<|x3\b|\bmatrix\s*<")
 
 
-def padded(unit: Unit, text: str, llvm: Callable[[], str]) -> str:
+def restore_padding(unit: Unit, text: str, llvm: Callable[[], str]) -> str:
     """Return a kernel's PTX with the tables that lack padding rewritten.
 
     A table is shorter than its size if padding was left out, but also if its last bytes are zero; LLVM IR is
@@ -39,13 +39,13 @@ def padded(unit: Unit, text: str, llvm: Callable[[], str]) -> str:
     ValueError
         If a table's contents cannot be determined.
     """
-    short = any(listed.count(",") + 1 < int(size) for _, _, size, listed in _TABLE.findall(text))
-    authored = (cell.edited.original for cell in (unit.cell, *unit.headers.values()))
-    if not short or not any(map(_THREE.search, authored)):
+    is_short = any(numbers.count(",") + 1 < int(size) for _, _, size, numbers in _TABLE.findall(text))
+    author_texts = (cell.edited.original for cell in (unit.cell, *unit.headers.values()))
+    if not is_short or not any(map(_THREE.search, author_texts)):
         return text
-    tables = tables_of_three(llvm())
+    tables = read_tables_of_three(llvm())
 
-    def mended(table: re.Match[str]) -> str:
+    def rewrite_table(table: re.Match[str]) -> str:
         begin, name, size, _ = table.groups()
         if name not in tables:
             return table[0]
@@ -54,10 +54,10 @@ def padded(unit: Unit, text: str, llvm: Callable[[], str]) -> str:
             raise ValueError(message)
         return f"{begin}{{{', '.join(map(str, tables[name]))}}}"
 
-    return _TABLE.sub(mended, text)
+    return _TABLE.sub(rewrite_table, text)
 
 
-def tables_of_three(text: str) -> dict[str, bytes]:
+def read_tables_of_three(text: str) -> dict[str, bytes]:
     """Return the bytes of each constant in LLVM IR that holds vectors of three, by its name in PTX.
 
     Raises
@@ -65,17 +65,17 @@ def tables_of_three(text: str) -> dict[str, bytes]:
     ValueError
         If one holds something other than numbers, such as an address.
     """
-    module = read(text, bodies=False)
+    module = read_module(text, bodies=False)
     layout = module.layout
     return {
-        re.sub(r"[.@]", "_$_", name.strip('"')): memory_of(kind, value, layout)
-        for name, kind, value in constants_of(module)
+        re.sub(r"[.@]", "_$_", name.strip('"')): constant_bytes(kind, value, layout)
+        for name, kind, value in read_constants(module)
         if _holds_three(kind, layout)
     }
 
 
 def _holds_three(kind: IRType, layout: MemoryLayout) -> bool:
-    kind = layout.resolved(kind)
+    kind = layout.resolve(kind)
     if kind.kind == "vector":
         return kind.count == 3
     return any(_holds_three(field, layout) for field in kind.fields)

@@ -20,8 +20,8 @@ __all__ = ["PinnedCopies"]
 
 # Measured on an H100 (docs/gpu.md): up to 4 MiB the driver is as fast, and a lane needs enough work to pay for its
 # start.
-_LEAST = 1 << 23  # bytes; larger copies are worth threads
-_MOST_THREADS = 8
+_MIN_SIZE = 1 << 23  # bytes; larger copies are worth threads
+_MAX_THREADS = 8
 _PIECE = 1 << 22  # bytes that a buffer holds
 _SHARE = 1 << 22  # bytes per additional lane
 
@@ -44,7 +44,7 @@ class PinnedCopies:
 
     def __init__(self, gpu: Gpu, threads: int | None = None, piece: int = _PIECE) -> None:
         self._gpu = gpu
-        self._threads = min(_MOST_THREADS, _cores()) if threads is None else threads
+        self._threads = min(_MAX_THREADS, _cores()) if threads is None else threads
         self._piece = piece
         self._lanes: list[_Lane] | None = None
         self._pool: ThreadPoolExecutor | None = None
@@ -65,23 +65,23 @@ class PinnedCopies:
 
     def _spread(self, address: int, host: Bytes, *, into_gpu: bool) -> bool:
         """Give each lane its pieces, and wait for all."""
-        if host.nbytes < _LEAST or self._threads < 2:
+        if host.nbytes < _MIN_SIZE or self._threads < 2:
             return False
-        lanes = self._opened()
+        lanes = self._open_lanes()
         count, pieces = self._pieces(host.nbytes)
         if self._pool is None or self._process != os.getpid():  # a forked process has neither threads nor a GPU
             return False
-        started: list[Future[None]] = []
+        futures: list[Future[None]] = []
         try:
             for i, lane in enumerate(lanes[:count]):
                 copy = lane.copy_in if into_gpu else lane.copy_out
-                started.append(self._pool.submit(copy, address, host, pieces[i::count]))
+                futures.append(self._pool.submit(copy, address, host, pieces[i::count]))
         except RuntimeError:  # Python is shutting down and starts no more threads
             return False
         finally:
-            _wait_for_all(started)
-        for one in started:
-            one.result()
+            _wait_for_all(futures)
+        for lane_pieces in futures:
+            lane_pieces.result()
         return True
 
     def _pieces(self, nbytes: int) -> tuple[int, list[tuple[int, int]]]:
@@ -91,7 +91,7 @@ class PinnedCopies:
         piece = min(self._piece, even + -even % 4096)
         return lanes, [(start, min(piece, nbytes - start)) for start in range(0, nbytes, piece)]
 
-    def _opened(self) -> list[_Lane]:
+    def _open_lanes(self) -> list[_Lane]:
         """Return the lanes; none if the system has no memory to pin."""
         with self._lock:
             if self._lanes is None:
@@ -117,7 +117,7 @@ class _Buffer:
         self.address = address
         self._event = gpu.take(gpu.api.cuEventCreate(int(gpu.api.CUevent_flags.CU_EVENT_DISABLE_TIMING)))
 
-    def touched(self) -> None:
+    def record_use(self) -> None:
         """Record that a copy was put into the stream."""
         self._gpu.take(self._gpu.api.cuEventRecord(self._event, self._gpu.stream))
 
@@ -144,36 +144,36 @@ class _Lane:
                 buffer.settle()
                 ctypes.memmove(buffer.address, memory + start, size)
                 take(api.cuMemcpyHtoDAsync(target + start, buffer.address, size, stream))
-                buffer.touched()
+                buffer.record_use()
 
     def copy_out(self, source: int, host: Bytes, pieces: list[tuple[int, int]]) -> None:
         """Copy pieces of the GPU's memory to a host array."""
         api, take, stream = self._gpu.api, self._gpu.take, self._gpu.stream
         memory = host.ctypes.data
         with self._gpu, self._lock:
-            under_way: list[tuple[_Buffer, int, int]] = []
+            in_flight: list[tuple[_Buffer, int, int]] = []
             for turn, (start, size) in enumerate(pieces):
                 if turn > 1:
-                    _empty(memory, *under_way.pop(0))
+                    _drain(memory, *in_flight.pop(0))
                 buffer = self._buffers[turn % 2]
                 take(api.cuMemcpyDtoHAsync(buffer.address, source + start, size, stream))
-                buffer.touched()
-                under_way.append((buffer, start, size))
-            for one in under_way:
-                _empty(memory, *one)
+                buffer.record_use()
+                in_flight.append((buffer, start, size))
+            for transfer in in_flight:
+                _drain(memory, *transfer)
 
 
-def _empty(memory: int, buffer: _Buffer, start: int, size: int) -> None:
+def _drain(memory: int, buffer: _Buffer, start: int, size: int) -> None:
     buffer.settle()
     ctypes.memmove(memory + start, buffer.address, size)
 
 
-def _wait_for_all(started: list[Future[None]]) -> None:
+def _wait_for_all(futures: list[Future[None]]) -> None:
     """Wait for lanes even if interrupted: they use the caller's memory."""
     try:
-        wait(started)
+        wait(futures)
     except BaseException:  # Ctrl-C
-        wait(started)
+        wait(futures)
         raise
 
 

@@ -52,7 +52,7 @@ class Events:
         with self._lock:
             self._mark(number)
             first = self._marks[0][0]
-        if number - first >= _MOST:
+        if number - first >= _MAX_IN_FLIGHT:
             self.wait(first)  # an error is also the next wait's status
 
     def _mark(self, number: int) -> Any:
@@ -67,13 +67,13 @@ class Events:
         self.gpu.settle()
         with self.gpu:
             with self._lock:
-                found = next(((n, e) for n, e in self._marks if n >= number), None)
-                until = max(number, self.last)
-                until, event = found or (until, self._mark(until))
+                mark = next(((n, e) for n, e in self._marks if n >= number), None)
+                last_done = max(number, self.last)
+                last_done, event = mark or (last_done, self._mark(last_done))
             answer: tuple[Any, ...] = self.gpu.api.cuEventSynchronize(event)
             if not answer[0]:
                 with self._lock:
-                    self._done = max(self._done, until)
+                    self._done = max(self._done, last_done)
                     while self._marks and self._marks[0][0] <= self._done:
                         self.give_back(self._marks.popleft()[1], timed=False)
             return answer
@@ -115,19 +115,20 @@ class Events:
                 flag.value = 1
 
 
-_MOST = 128  # dispatches in flight at once, give or take a few
-_EVERY = 32  # dispatches per shared event: fewer than are in flight at once, so that a wait always finds one
+_MAX_IN_FLIGHT = 128  # dispatches in flight at once, give or take a few
+# Dispatches per shared event: fewer than are in flight at once, so that a wait always finds one.
+_DISPATCHES_PER_EVENT = 32
 
 
 class Span:
     """The time from a dispatch's start to its end, measured by two events. It keeps no memory alive."""
 
-    __slots__ = ("_events", "begun", "ended", "seconds")
+    __slots__ = ("_events", "end", "seconds", "start")
 
-    def __init__(self, events: Events, begun: Any, ended: Any) -> None:
+    def __init__(self, events: Events, start: Any, end: Any) -> None:
         self._events = events
-        self.begun = begun
-        self.ended = ended
+        self.start = start
+        self.end = end
         self.seconds: float | None = None
 
     def __call__(self) -> float | None:
@@ -135,7 +136,7 @@ class Span:
         if self.seconds is None:
             gpu = self._events.gpu
             with gpu:
-                status = gpu.api.cuEventQuery(self.ended)[0]
+                status = gpu.api.cuEventQuery(self.end)[0]
                 if status == gpu.api.CUresult.CUDA_ERROR_NOT_READY:
                     return None
                 self.stop(failed=bool(status))
@@ -145,7 +146,7 @@ class Span:
         """Return whether everything before it in the stream is done."""
         gpu = self._events.gpu
         with gpu:
-            return not gpu.api.cuEventQuery(self.begun)[0]
+            return not gpu.api.cuEventQuery(self.start)[0]
 
     def has_ended(self) -> bool:
         """Return whether it is done, or has failed."""
@@ -162,7 +163,7 @@ class Span:
         gpu = self._events.gpu
         gpu.settle()
         with gpu:
-            answer = gpu.api.cuEventSynchronize(self.ended)
+            answer = gpu.api.cuEventSynchronize(self.end)
             self.stop(failed=bool(answer[0]))
             gpu.take(answer, name)
 
@@ -170,11 +171,11 @@ class Span:
         """Note the time; the dispatch is done."""
         if self.seconds is None:
             gpu = self._events.gpu
-            taken = math.nan if failed else gpu.take(gpu.api.cuEventElapsedTime(self.begun, self.ended))
-            self.seconds = 1e-3 * taken
+            milliseconds = math.nan if failed else gpu.take(gpu.api.cuEventElapsedTime(self.start, self.end))
+            self.seconds = 1e-3 * milliseconds
 
     def __del__(self) -> None:
-        for event in (self.begun, self.ended):
+        for event in (self.start, self.end):
             self._events.give_back(event, timed=True)
 
 
@@ -191,7 +192,7 @@ class CudaTicket:
         The kernel's.
     """
 
-    __slots__ = ("__weakref__", "_events", "_name", "_seconds", "_started", "number")
+    __slots__ = ("__weakref__", "_events", "_name", "_seconds", "_start", "number")
 
     done = False
     counted = True
@@ -200,10 +201,10 @@ class CudaTicket:
     def __init__(self, events: Events, name: str) -> None:
         self._events = events
         self._name = name
-        self._started = time.perf_counter()
+        self._start = time.perf_counter()
         self._seconds: float | None = None
         self.number = events.last = number = next(events.count)
-        if number % _EVERY == 0:
+        if number % _DISPATCHES_PER_EVENT == 0:
             events.mark(number)
 
     @property
@@ -227,7 +228,7 @@ class CudaTicket:
             self._seconds = math.nan
             self._events.gpu.take(answer, self._name)
         elif self._seconds is None:
-            self._seconds = time.perf_counter() - self._started
+            self._seconds = time.perf_counter() - self._start
 
 
 class StagedTicket:

@@ -7,47 +7,47 @@ import struct
 from collections.abc import Iterator
 
 from .instructions import IRModule
-from .llvm_types import IRType, MemoryLayout, UnreadText, parts_of, split_type
+from .llvm_types import IRType, MemoryLayout, UnsupportedIR, split_list, split_type
 
-__all__ = ["constants_of", "memory_of"]
+__all__ = ["constant_bytes", "read_constants"]
 
 _FORMATS = {"half": "<H", "bfloat": "<H", "float": "<f", "double": "<d"}
 _ZERO = frozenset({"zeroinitializer", "undef", "poison", "null"})
 _BYTE = re.compile(rb"\\([0-9A-F]{2})")
 
 
-def constants_of(module: IRModule) -> Iterator[tuple[str, IRType, str]]:
+def read_constants(module: IRModule) -> Iterator[tuple[str, IRType, str]]:
     """Yield each constant of a module: name, type and value."""
     for name, line in module.globals.items():
-        before, _, defined = line.removeprefix(f"@{name} = ").partition("constant ")
-        if not defined or "global" in before.split() or '"' in before:
+        prefix, _, definition = line.removeprefix(f"@{name} = ").partition("constant ")
+        if not definition or "global" in prefix.split() or '"' in prefix:
             continue
-        kind, rest = split_type(defined)
-        if value := parts_of(rest)[0] if rest else "":
+        kind, rest = split_type(definition)
+        if value := split_list(rest)[0] if rest else "":
             yield name, kind, value
 
 
-def memory_of(kind: IRType, value: str, layout: MemoryLayout) -> bytes:
+def constant_bytes(kind: IRType, value: str, layout: MemoryLayout) -> bytes:
     """Return the bytes of a value, including padding; undefined values are 0.
 
     Raises
     ------
     UnreadText
-        If it holds anything but numbers: an address, an expression.
+        If the value holds anything but numbers: an address, an expression.
     """
-    kind = layout.resolved(kind)
+    kind = layout.resolve(kind)
     if value in _ZERO and kind.kind != "pointer":
         return bytes(layout.size(kind))
     if not kind.is_aggregate and kind.kind != "vector":
         return _scalar(kind, value, layout.size(kind))
     if value.startswith('c"'):
-        return _BYTE.sub(lambda found: bytes([int(found[1], 16)]), value[2:-1].encode())
-    made = bytearray(layout.size(kind))
+        return _BYTE.sub(lambda match: bytes([int(match[1], 16)]), value[2:-1].encode())
+    data = bytearray(layout.size(kind))
     for i, part in enumerate(_parts(kind, value)):
-        at, _ = layout.field(kind, i)
-        own = memory_of(*split_type(part), layout)
-        made[at : at + len(own)] = own
-    return bytes(made)
+        offset, _ = layout.field(kind, i)
+        field = constant_bytes(*split_type(part), layout)
+        data[offset : offset + len(field)] = field
+    return bytes(data)
 
 
 def _parts(kind: IRType, value: str) -> list[str]:
@@ -55,8 +55,8 @@ def _parts(kind: IRType, value: str) -> list[str]:
         return [value[7:-1]] * kind.count
     if value[0] not in "[<{" or kind.element.bits == 1:  # a vector of i1 is packed
         message = f"a constant {value!r}"
-        raise UnreadText(message)
-    return parts_of(value[2:-2] if kind.packed else value[1:-1])
+        raise UnsupportedIR(message)
+    return split_list(value[2:-2] if kind.packed else value[1:-1])
 
 
 def _scalar(kind: IRType, value: str, size: int) -> bytes:
@@ -66,7 +66,7 @@ def _scalar(kind: IRType, value: str, size: int) -> bytes:
     form = _FORMATS.get(kind.text)
     if form is None or (size == 2 and value[:3] not in {"0xH", "0xR"}):
         message = f"a constant of type {kind.text!r}: {value}"
-        raise UnreadText(message)
+        raise UnsupportedIR(message)
     if size == 2:
         return struct.pack(form, int(value[3:], 16))
     if value.startswith("0x"):  # a double's bits, whatever the type

@@ -49,12 +49,12 @@ def frames_of(module: IRModule, place: str) -> Iterator[Frame]:
     place : str
         The instruction's ``!dbg !7``.
     """
-    at = place.removeprefix("!dbg ")
-    while text := module.metadata.get(at):
-        line, column = (int(found[1]) if (found := pattern.search(text)) else 0 for pattern in _NUMBER.values())
+    number = place.removeprefix("!dbg ")
+    while text := module.metadata.get(number):
+        line, column = (int(match[1]) if (match := pattern.search(text)) else 0 for pattern in _NUMBER.values())
         outer = _REFERENCE["inlinedAt"].search(text)
-        at = outer[1] if outer else ""
-        yield Frame(_file_of(module, text), line, column, at)
+        number = outer[1] if outer else ""
+        yield Frame(_file_of(module, text), line, column, number)
 
 
 def location_in(module: IRModule, place: str, is_own: Callable[[str], bool]) -> SourceLocation | None:
@@ -67,8 +67,8 @@ def location_in(module: IRModule, place: str, is_own: Callable[[str], bool]) -> 
     is_own : callable
         Returns whether a file is the author's.
     """
-    found = next((frame for frame in frames_of(module, place) if frame.line and is_own(frame.file)), None)
-    return SourceLocation(found.file, found.line, found.column or 1) if found else None
+    frame = next((frame for frame in frames_of(module, place) if frame.line and is_own(frame.file)), None)
+    return SourceLocation(frame.file, frame.line, frame.column or 1) if frame else None
 
 
 def line_in(module: IRModule, place: str, file: str) -> int:
@@ -76,8 +76,8 @@ def line_in(module: IRModule, place: str, file: str) -> int:
 
     See `location_in`. Among inlined functions, the innermost one in this file counts.
     """
-    found = location_in(module, place, lambda one: one == file)
-    return found.line if found else 0
+    location = location_in(module, place, lambda name: name == file)
+    return location.line if location else 0
 
 
 def _file_of(module: IRModule, text: str) -> str:
@@ -85,6 +85,6 @@ def _file_of(module: IRModule, text: str) -> str:
     while scope := _REFERENCE["scope"].search(text):
         text = module.metadata.get(scope[1], "")
         if file := _REFERENCE["file"].search(text):
-            named = _FILE.search(module.metadata.get(file[1], ""))
-            return named[1].removeprefix("./") if named else ""
+            match = _FILE.search(module.metadata.get(file[1], ""))
+            return match[1].removeprefix("./") if match else ""
     return ""

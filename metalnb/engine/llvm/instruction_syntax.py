@@ -7,9 +7,9 @@ import re
 from collections.abc import Callable, Mapping
 
 from .instructions import IRInstruction, Operand
-from .llvm_types import IRType, UnreadText, bracketed, parts_of, split_type, type_of
+from .llvm_types import IRType, UnsupportedIR, bracket_length, split_list, split_type, type_of
 
-__all__ = ["BINARY", "CASTS", "extracted_type", "read_instruction", "start_of"]
+__all__ = ["BINARY", "CASTS", "extracted_type", "instruction_pattern", "read_instruction"]
 
 BINARY = frozenset({
     "add", "sub", "mul", "udiv", "sdiv", "urem", "srem", "shl", "lshr", "ashr", "and", "or", "xor",
@@ -48,7 +48,7 @@ _Reader = Callable[[IRInstruction, str], None]
 
 
 @functools.cache
-def start_of(opcodes: frozenset[str]) -> re.Pattern[str]:
+def instruction_pattern(opcodes: frozenset[str]) -> re.Pattern[str]:
     """Return a pattern that matches lines with these instructions."""
     return re.compile(rf"  {_RESULT}(?:{'|'.join(sorted(opcodes))})\b")
 
@@ -59,146 +59,146 @@ def read_instruction(line: str) -> IRInstruction:
     Raises
     ------
     UnreadText
-        With the line.
+        If the line cannot be parsed; the message quotes it.
     """
     try:
-        return _read(line)
+        return _read_line(line)
     except (ValueError, IndexError, KeyError, TypeError) as error:
         message = f"LLVM IR: not understood: {line.strip()} ({error})"
-        raise UnreadText(message) from error
+        raise UnsupportedIR(message) from error
 
 
-def _read(line: str) -> IRInstruction:
+def _read_line(line: str) -> IRInstruction:
     metadata = place = ""
     if "!" in line and (tail := _METADATA.search(line)):
         metadata, line = tail[0], line[: tail.start()]
-        if found := _PLACE.search(metadata):
-            place = found[1]
+        if match := _PLACE.search(metadata):
+            place = match[1]
     start = _START.match(line)
     if start is None:
         message = f"no instruction: {line}"
-        raise UnreadText(message)
+        raise UnsupportedIR(message)
     opcode = start[2]
     rest = line[start.end() :]
-    made = IRInstruction(f"{opcode} {rest}".rstrip(), opcode, start[1] or "", _VOID, metadata=metadata, place=place)
+    inst = IRInstruction(f"{opcode} {rest}".rstrip(), opcode, start[1] or "", _VOID, metadata=metadata, place=place)
     reader = _READERS.get(opcode)
     if reader is None:
         message = f"an unknown instruction: {opcode}"
-        raise UnreadText(message)
-    words, rest = _words(rest)
-    made.flags = words
-    reader(made, rest)
-    return made
+        raise UnsupportedIR(message)
+    flags, rest = _read_flags(rest)
+    inst.flags = flags
+    reader(inst, rest)
+    return inst
 
 
-def _words(rest: str) -> tuple[tuple[str, ...], str]:
-    words: list[str] = []
+def _read_flags(rest: str) -> tuple[tuple[str, ...], str]:
+    flags: list[str] = []
     while True:
-        word, space, more = rest.partition(" ")
+        word, space, after = rest.partition(" ")
         if not space or word not in _FLAGS:
-            return tuple(words), rest
-        words.append(word)
-        rest = more
+            return tuple(flags), rest
+        flags.append(word)
+        rest = after
 
 
 def _operand(text: str) -> Operand:
     kind, rest = split_type(text)
-    if rest and (found := _PARAMETER_WORDS.match(rest)):
-        rest = rest[found.end() :]
+    if rest and (match := _PARAMETER_WORDS.match(rest)):
+        rest = rest[match.end() :]
     return Operand(kind, rest)
 
 
-def _binary(made: IRInstruction, rest: str) -> None:
-    made.type, rest = split_type(rest)
-    left, right = parts_of(rest)
-    made.operands = [Operand(made.type, left), Operand(made.type, right)]
+def _binary(inst: IRInstruction, rest: str) -> None:
+    inst.type, rest = split_type(rest)
+    left, right = split_list(rest)
+    inst.operands = [Operand(inst.type, left), Operand(inst.type, right)]
 
 
-def _unary(made: IRInstruction, rest: str) -> None:
-    made.type, rest = split_type(rest)
-    made.operands = [Operand(made.type, rest)]
+def _unary(inst: IRInstruction, rest: str) -> None:
+    inst.type, rest = split_type(rest)
+    inst.operands = [Operand(inst.type, rest)]
 
 
-def _comparison(made: IRInstruction, rest: str) -> None:
-    made.word, _, rest = rest.partition(" ")
-    words, rest = _words(rest)  # LLVM writes samesign before the predicate
-    made.flags += words
+def _comparison(inst: IRInstruction, rest: str) -> None:
+    inst.word, _, rest = rest.partition(" ")
+    flags, rest = _read_flags(rest)  # LLVM writes samesign before the predicate
+    inst.flags += flags
     kind, rest = split_type(rest)
-    left, right = parts_of(rest)
-    made.operands = [Operand(kind, left), Operand(kind, right)]
-    made.type = type_of(f"<{kind.count} x i1>") if kind.kind == "vector" else _BIT
+    left, right = split_list(rest)
+    inst.operands = [Operand(kind, left), Operand(kind, right)]
+    inst.type = type_of(f"<{kind.count} x i1>") if kind.kind == "vector" else _BIT
 
 
-def _cast(made: IRInstruction, rest: str) -> None:
-    given, _, to = rest.rpartition(" to ")
-    made.operands = [_operand(given)]
-    made.type = type_of(to.strip())
+def _cast(inst: IRInstruction, rest: str) -> None:
+    source, _, target = rest.rpartition(" to ")
+    inst.operands = [_operand(source)]
+    inst.type = type_of(target.strip())
 
 
-def _select(made: IRInstruction, rest: str) -> None:
-    made.operands = [_operand(part) for part in parts_of(rest)]
-    made.type = made.operands[1].type
+def _select(inst: IRInstruction, rest: str) -> None:
+    inst.operands = [_operand(part) for part in split_list(rest)]
+    inst.type = inst.operands[1].type
 
 
-def _phi(made: IRInstruction, rest: str) -> None:
-    made.type, rest = split_type(rest)
-    for part in parts_of(rest):
-        value, source = parts_of(part[1:-1])
-        made.operands.append(Operand(made.type, value))
-        made.targets.append(source)
+def _phi(inst: IRInstruction, rest: str) -> None:
+    inst.type, rest = split_type(rest)
+    for part in split_list(rest):
+        value, source = split_list(part[1:-1])
+        inst.operands.append(Operand(inst.type, value))
+        inst.targets.append(source)
 
 
-def _accessed(made: IRInstruction, rest: str) -> list[str]:
+def _read_access(inst: IRInstruction, rest: str) -> list[str]:
     """Parse the syntax shared by loads and stores."""
-    atomic = False
+    is_atomic = False
     while rest.startswith(("atomic ", "volatile ")):
-        atomic |= rest.startswith("atomic")
+        is_atomic |= rest.startswith("atomic")
         rest = rest.partition(" ")[2]
-    parts = parts_of(rest)
+    parts = split_list(rest)
     for part in parts[2:]:
-        if found := _ALIGN.match(part):
-            made.alignment = int(found[1])
-    if atomic and (found := _ATOMIC_END.match(parts[1])):
-        parts[1], made.ordering = found[1], found[2]
+        if match := _ALIGN.match(part):
+            inst.alignment = int(match[1])
+    if is_atomic and (match := _ATOMIC_END.match(parts[1])):
+        parts[1], inst.ordering = match[1], match[2]
     return parts
 
 
-def _load(made: IRInstruction, rest: str) -> None:
-    parts = _accessed(made, rest)
-    made.type = type_of(parts[0])
-    made.operands = [_operand(parts[1])]
+def _load(inst: IRInstruction, rest: str) -> None:
+    parts = _read_access(inst, rest)
+    inst.type = type_of(parts[0])
+    inst.operands = [_operand(parts[1])]
 
 
-def _store(made: IRInstruction, rest: str) -> None:
-    parts = _accessed(made, rest)
-    made.operands = [_operand(parts[0]), _operand(parts[1])]
+def _store(inst: IRInstruction, rest: str) -> None:
+    parts = _read_access(inst, rest)
+    inst.operands = [_operand(parts[0]), _operand(parts[1])]
 
 
-def _getelementptr(made: IRInstruction, rest: str) -> None:
+def _getelementptr(inst: IRInstruction, rest: str) -> None:
     if rest.startswith("inrange("):
         rest = rest.partition(") ")[2]
-    parts = parts_of(rest)
-    made.element = type_of(parts[0])
-    made.operands = [_operand(part) for part in parts[1:]]
-    counts = [o.type.count for o in made.operands if o.type.kind == "vector"]
-    made.type = type_of(f"<{counts[0]} x ptr>") if counts else _POINTER
+    parts = split_list(rest)
+    inst.element = type_of(parts[0])
+    inst.operands = [_operand(part) for part in parts[1:]]
+    counts = [o.type.count for o in inst.operands if o.type.kind == "vector"]
+    inst.type = type_of(f"<{counts[0]} x ptr>") if counts else _POINTER
 
 
-def _elements(made: IRInstruction, rest: str) -> None:
-    made.operands = [_operand(part) for part in parts_of(rest)]
-    first = made.operands[0].type
-    if made.opcode == "extractelement":
-        made.type = first.element
-    elif made.opcode == "insertelement":
-        made.type = first
+def _vector_operation(inst: IRInstruction, rest: str) -> None:
+    inst.operands = [_operand(part) for part in split_list(rest)]
+    first = inst.operands[0].type
+    if inst.opcode == "extractelement":
+        inst.type = first.element
+    elif inst.opcode == "insertelement":
+        inst.type = first
     else:
-        made.type = type_of(f"<{made.operands[2].type.count} x {first.element}>")
+        inst.type = type_of(f"<{inst.operands[2].type.count} x {first.element}>")
 
 
-def extracted_type(made: IRInstruction, types: Mapping[str, IRType]) -> IRType:
+def extracted_type(inst: IRInstruction, types: Mapping[str, IRType]) -> IRType:
     """Return the result type of an ``extractvalue``; ``void`` if `types` does not have its struct."""
-    kind = made.operands[0].type
-    for index in made.indices:
+    kind = inst.operands[0].type
+    for index in inst.indices:
         kind = types.get(kind.text, kind)
         if kind.kind == "named":
             return _VOID
@@ -206,111 +206,111 @@ def extracted_type(made: IRInstruction, types: Mapping[str, IRType]) -> IRType:
     return kind
 
 
-def _extractvalue(made: IRInstruction, rest: str) -> None:
-    first, *indices = parts_of(rest)
-    made.operands = [_operand(first)]
-    made.indices = tuple(int(index) for index in indices)
-    made.type = extracted_type(made, {})
+def _extractvalue(inst: IRInstruction, rest: str) -> None:
+    first, *indices = split_list(rest)
+    inst.operands = [_operand(first)]
+    inst.indices = tuple(int(index) for index in indices)
+    inst.type = extracted_type(inst, {})
 
 
-def _insertvalue(made: IRInstruction, rest: str) -> None:
-    first, value, *indices = parts_of(rest)
-    made.operands = [_operand(first), _operand(value)]
-    made.indices = tuple(int(index) for index in indices)
-    made.type = made.operands[0].type
+def _insertvalue(inst: IRInstruction, rest: str) -> None:
+    first, value, *indices = split_list(rest)
+    inst.operands = [_operand(first), _operand(value)]
+    inst.indices = tuple(int(index) for index in indices)
+    inst.type = inst.operands[0].type
 
 
-def _alloca(made: IRInstruction, rest: str) -> None:
-    kind, *more = parts_of(rest)
-    made.element, made.type = type_of(kind), _POINTER
-    for part in more:
-        if found := _ALIGN.match(part):
-            made.alignment = int(found[1])
+def _alloca(inst: IRInstruction, rest: str) -> None:
+    kind, *options = split_list(rest)
+    inst.element, inst.type = type_of(kind), _POINTER
+    for part in options:
+        if match := _ALIGN.match(part):
+            inst.alignment = int(match[1])
         elif not part.startswith("addrspace("):
             message = "an alloca of several elements"
-            raise UnreadText(message)
+            raise UnsupportedIR(message)
 
 
-def _call(made: IRInstruction, rest: str) -> None:
-    if found := _RETURN_WORDS.match(rest):
-        rest = rest[found.end() :]
-    made.type, rest = split_type(rest)
+def _call(inst: IRInstruction, rest: str) -> None:
+    if match := _RETURN_WORDS.match(rest):
+        rest = rest[match.end() :]
+    inst.type, rest = split_type(rest)
     if rest.startswith("("):  # the callee's complete type
-        rest = rest[bracketed(rest) :].lstrip()
-    named = _CALLEE.match(rest)
-    if named is None:
-        made.word = ""  # a call through a pointer, or assembly; only attributes mark it as collective
+        rest = rest[bracket_length(rest) :].lstrip()
+    callee = _CALLEE.match(rest)
+    if callee is None:
+        inst.word = ""  # a call through a pointer, or assembly; only attributes mark it as collective
         return
-    made.text = re.sub(r"\s*#\d+$", "", made.text)
-    made.word = named[1]
-    given = rest[named.end() - 1 :]
-    inside = given[1 : bracketed(given) - 1]
-    made.operands = [_operand(part) for part in parts_of(inside) if not part.startswith("metadata")]
+    inst.text = re.sub(r"\s*#\d+$", "", inst.text)
+    inst.word = callee[1]
+    arguments = rest[callee.end() - 1 :]
+    inside = arguments[1 : bracket_length(arguments) - 1]
+    inst.operands = [_operand(part) for part in split_list(inside) if not part.startswith("metadata")]
 
 
-def _atomicrmw(made: IRInstruction, rest: str) -> None:
+def _atomicrmw(inst: IRInstruction, rest: str) -> None:
     rest = rest.removeprefix("volatile ")
-    made.word, _, rest = rest.partition(" ")
-    address, value, *more = parts_of(rest)
-    found = _ATOMIC_END.match(value)
-    if found is None:
+    inst.word, _, rest = rest.partition(" ")
+    address, value, *options = split_list(rest)
+    match = _ATOMIC_END.match(value)
+    if match is None:
         message = "no ordering"
-        raise UnreadText(message)
-    made.operands, made.ordering = [_operand(address), _operand(found[1])], found[2]
-    made.type = made.operands[1].type
-    made.alignment = next((int(m[1]) for part in more if (m := _ALIGN.match(part))), 1)
+        raise UnsupportedIR(message)
+    inst.operands, inst.ordering = [_operand(address), _operand(match[1])], match[2]
+    inst.type = inst.operands[1].type
+    inst.alignment = next((int(m[1]) for part in options if (m := _ALIGN.match(part))), 1)
 
 
-def _cmpxchg(made: IRInstruction, rest: str) -> None:
+def _cmpxchg(inst: IRInstruction, rest: str) -> None:
     while rest.startswith(("weak ", "volatile ")):
         rest = rest.partition(" ")[2]
-    address, expected, new, *more = parts_of(rest)
-    found = _ATOMIC_END.match(new)
-    if found is None:
+    address, expected, new, *options = split_list(rest)
+    match = _ATOMIC_END.match(new)
+    if match is None:
         message = "no ordering"
-        raise UnreadText(message)
-    made.operands = [_operand(address), _operand(expected), _operand(found[1])]
-    made.ordering = found[2]
-    made.type = type_of(f"{{ {made.operands[1].type}, i1 }}")
-    made.alignment = next((int(m[1]) for part in more if (m := _ALIGN.match(part))), 1)
+        raise UnsupportedIR(message)
+    inst.operands = [_operand(address), _operand(expected), _operand(match[1])]
+    inst.ordering = match[2]
+    inst.type = type_of(f"{{ {inst.operands[1].type}, i1 }}")
+    inst.alignment = next((int(m[1]) for part in options if (m := _ALIGN.match(part))), 1)
 
 
-def _br(made: IRInstruction, rest: str) -> None:
-    parts = parts_of(rest)
+def _br(inst: IRInstruction, rest: str) -> None:
+    parts = split_list(rest)
     if len(parts) > 1:
-        made.operands = [_operand(parts[0])]
-    made.targets = [part.split(" ", 1)[1] for part in parts[-2:] if part.startswith("label ")]
+        inst.operands = [_operand(parts[0])]
+    inst.targets = [part.split(" ", 1)[1] for part in parts[-2:] if part.startswith("label ")]
 
 
 _SWITCH = re.compile(r'(.*?), label (%(?:"[^"]*"|[-\w.$]+)) \[(.*)\]$')
 _CASE = re.compile(r'i\d+ (-?\w+), label (%(?:"[^"]*"|[-\w.$]+))')
 
 
-def _switch(made: IRInstruction, rest: str) -> None:
-    found = _SWITCH.match(rest)
-    if found is None:
+def _switch(inst: IRInstruction, rest: str) -> None:
+    match = _SWITCH.match(rest)
+    if match is None:
         message = "no list of cases"
-        raise UnreadText(message)
-    made.operands = [_operand(found[1])]
-    cases = _CASE.findall(found[3])
-    made.cases = [value for value, _ in cases]
-    made.targets = [found[2], *(label for _, label in cases)]
+        raise UnsupportedIR(message)
+    inst.operands = [_operand(match[1])]
+    cases = _CASE.findall(match[3])
+    inst.cases = [value for value, _ in cases]
+    inst.targets = [match[2], *(label for _, label in cases)]
 
 
-def _ret(made: IRInstruction, rest: str) -> None:
+def _ret(inst: IRInstruction, rest: str) -> None:
     if rest != "void" and rest:
-        made.operands = [_operand(rest)]
+        inst.operands = [_operand(rest)]
 
 
-def _nothing(made: IRInstruction, rest: str) -> None:
-    del made, rest
+def _no_operands(inst: IRInstruction, rest: str) -> None:
+    del inst, rest
 
 
 _READERS: dict[str, _Reader] = {
     **dict.fromkeys(BINARY, _binary), **dict.fromkeys(CASTS, _cast),
     "fneg": _unary, "freeze": _unary, "icmp": _comparison, "fcmp": _comparison, "select": _select, "phi": _phi,
-    "load": _load, "store": _store, "getelementptr": _getelementptr, "extractelement": _elements,
-    "insertelement": _elements, "shufflevector": _elements, "extractvalue": _extractvalue,
+    "load": _load, "store": _store, "getelementptr": _getelementptr, "extractelement": _vector_operation,
+    "insertelement": _vector_operation, "shufflevector": _vector_operation, "extractvalue": _extractvalue,
     "insertvalue": _insertvalue, "alloca": _alloca, "call": _call, "atomicrmw": _atomicrmw, "cmpxchg": _cmpxchg,
-    "fence": _nothing, "br": _br, "switch": _switch, "ret": _ret, "unreachable": _nothing,
+    "fence": _no_operands, "br": _br, "switch": _switch, "ret": _ret, "unreachable": _no_operands,
 }  # fmt: skip

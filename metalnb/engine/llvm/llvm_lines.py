@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from .instruction_syntax import read_instruction, start_of
+from .instruction_syntax import instruction_pattern, read_instruction
 from .instructions import IRInstruction
 
-__all__ = ["lines_of"]
+__all__ = ["parse_lines"]
 
 
-def lines_of(text: str, opcodes: frozenset[str]) -> Iterator[tuple[str, IRInstruction | None]]:
+def parse_lines(text: str, opcodes: frozenset[str]) -> Iterator[tuple[str, IRInstruction | None]]:
     """Yield each line of LLVM IR, with its parsed instruction if it has one of these opcodes.
 
     Raises
@@ -18,6 +18,6 @@ def lines_of(text: str, opcodes: frozenset[str]) -> Iterator[tuple[str, IRInstru
     UnreadText
         If such an instruction cannot be parsed; the error quotes its line.
     """
-    wanted = start_of(opcodes).match
+    matches = instruction_pattern(opcodes).match
     for line in text.splitlines():
-        yield line, read_instruction(line) if wanted(line) else None
+        yield line, read_instruction(line) if matches(line) else None

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 
 from .instruction_syntax import extracted_type, read_instruction
 from .instructions import IRFunction, IRInstruction, IRModule, Operand
-from .llvm_types import IRType, UnreadText, parts_of, split_type, type_of
+from .llvm_types import IRType, UnsupportedIR, split_list, split_type, type_of
 
-__all__ = ["read"]
+__all__ = ["read_module"]
 
 _HEAD = re.compile(r'define .*?@("[^"]*"|[-\w.$]+)\((.*)$')
 _GLOBAL = re.compile(r'@("[^"]*"|[-\w.$]+) = ')
@@ -19,7 +19,7 @@ _LABEL = re.compile(r'("[^"]*"|[-\w.$]+):')
 _IGNORED = ("source_filename", ";", "module asm", "$", "^", "uselistorder")
 
 
-def read(text: str, *, bodies: bool = True) -> IRModule:
+def read_module(text: str, *, bodies: bool = True) -> IRModule:
     """Return a module's records.
 
     Parameters
@@ -39,24 +39,24 @@ def read(text: str, *, bodies: bool = True) -> IRModule:
         if not line or line.startswith(_IGNORED):
             continue
         if line.startswith("define ") and not bodies:
-            for inside in lines:
-                if inside == "}":
+            for body_line in lines:
+                if body_line == "}":
                     break
         elif line.startswith("define "):
-            function = _function(line, lines, module.types)
+            function = _read_function(line, lines, module.types)
             module.functions[function.name] = function
-        elif not _top(module, line):
+        elif not _read_top_level(module, line):
             message = f"LLVM IR: not understood: {line}"
-            raise UnreadText(message)
+            raise UnsupportedIR(message)
     return module
 
 
-def _top(module: IRModule, line: str) -> bool:
+def _read_top_level(module: IRModule, line: str) -> bool:
     """Store a line outside functions; return False if it is unknown."""
-    if line.startswith("@") and (found := _GLOBAL.match(line)):
-        module.globals[found[1]] = line
-    elif line.startswith("declare ") and (found := _DECLARED.search(line)):
-        module.declarations[found[1]] = line
+    if line.startswith("@") and (match := _GLOBAL.match(line)):
+        module.globals[match[1]] = line
+    elif line.startswith("declare ") and (match := _DECLARED.search(line)):
+        module.declarations[match[1]] = line
     elif line.startswith("!"):
         number, _, _ = line.partition(" = ")
         module.metadata[number] = line
@@ -64,21 +64,21 @@ def _top(module: IRModule, line: str) -> bool:
         module.attributes[line.split(" ", 2)[1]] = line
     elif line.startswith("target "):
         module.target.append(line)
-    elif found := _TYPE.match(line):
-        if found[2] != "opaque":
-            module.types[found[1]] = type_of(found[2])
+    elif match := _TYPE.match(line):
+        if match[2] != "opaque":
+            module.types[match[1]] = type_of(match[2])
     else:
         return False
     return True
 
 
-def _function(head: str, lines: Iterator[str], types: Mapping[str, IRType]) -> IRFunction:
-    found = _HEAD.match(head)
-    if found is None:
+def _read_function(head: str, lines: Iterator[str], types: Mapping[str, IRType]) -> IRFunction:
+    match = _HEAD.match(head)
+    if match is None:
         message = f"LLVM IR: not understood: {head}"
-        raise UnreadText(message)
+        raise UnsupportedIR(message)
     parameters = []
-    for part in parts_of(_list_of(found[2])):
+    for part in split_list(_parameter_list(match[2])):
         kind, rest = split_type(part)
         parameters.append(Operand(kind, rest.split()[-1]))
     blocks: dict[str, list[IRInstruction]] = {}
@@ -95,8 +95,8 @@ def _function(head: str, lines: Iterator[str], types: Mapping[str, IRType]) -> I
             line, open_switch = open_switch, ""  # noqa: PLW2901  (the statement spans several lines)
         elif not line or line.lstrip().startswith((";", "#dbg")):
             continue
-        elif not line.startswith(" ") and (named := _LABEL.match(line)):
-            label = f"%{named[1]}"
+        elif not line.startswith(" ") and (label_match := _LABEL.match(line)):
+            label = f"%{label_match[1]}"
             current = blocks[label] = []
             continue
         elif line.endswith("[") and line.lstrip().startswith("switch "):
@@ -104,15 +104,15 @@ def _function(head: str, lines: Iterator[str], types: Mapping[str, IRType]) -> I
             continue
         if current is None:
             current = blocks[label] = []
-        made = read_instruction(line)
-        made.block = label
-        if made.opcode == "extractvalue":
-            made.type = extracted_type(made, types)
-        current.append(made)
-    return IRFunction(found[1], head, parameters, blocks)
+        inst = read_instruction(line)
+        inst.block = label
+        if inst.opcode == "extractvalue":
+            inst.type = extracted_type(inst, types)
+        current.append(inst)
+    return IRFunction(match[1], head, parameters, blocks)
 
 
-def _list_of(text: str) -> str:
+def _parameter_list(text: str) -> str:
     """Return the text up to the closing parenthesis of a parameter list."""
     depth = 1
     quoted = False
@@ -124,4 +124,4 @@ def _list_of(text: str) -> str:
             if not depth:
                 return text[:i]
     message = f"no closing bracket: {text}"
-    raise UnreadText(message)
+    raise UnsupportedIR(message)

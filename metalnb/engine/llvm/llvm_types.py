@@ -7,14 +7,14 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-__all__ = ["IRType", "MemoryLayout", "UnreadText", "parts_of", "split_type", "type_of"]
+__all__ = ["IRType", "MemoryLayout", "UnsupportedIR", "split_list", "split_type", "type_of"]
 
 _FLOATS = {"half": 16, "bfloat": 16, "float": 32, "double": 64, "x86_fp80": 128, "fp128": 128}
 _SIMPLE = re.compile(r'ptr(?: addrspace\(\d+\))?|%(?:"[^"]*"|[-\w.$]+)|[a-z]\w*')
 _OPENING, _CLOSING = frozenset("([{<"), frozenset(")]}>")
 
 
-class UnreadText(ValueError):
+class UnsupportedIR(ValueError):
     """Raised, with the line, for LLVM IR that clang is not known to write for kernels."""
 
 
@@ -71,7 +71,7 @@ def type_of(text: str) -> IRType:
     UnreadText
     """
     if text[0] in "<[{":
-        return _composed(text)
+        return _composite_type(text)
     if text.startswith("ptr"):
         return IRType(text, "pointer", 64)
     if text[0] == "i" and text[1:].isdigit():
@@ -79,23 +79,23 @@ def type_of(text: str) -> IRType:
     kind = "named" if text[0] == "%" else "float" if text in _FLOATS else "other"
     if kind == "other" and text not in {"void", "label", "metadata", "token"}:
         message = f"an unknown type: {text}"
-        raise UnreadText(message)
+        raise UnsupportedIR(message)
     return IRType(text, kind, _FLOATS.get(text, 0))
 
 
-def _composed(text: str) -> IRType:
+def _composite_type(text: str) -> IRType:
     packed = text.startswith("<{")
     if packed or text[0] == "{":
-        fields = parts_of(text[2:-2] if packed else text[1:-1])
+        fields = split_list(text[2:-2] if packed else text[1:-1])
         return IRType(text, "struct", fields=tuple(map(type_of, fields)), packed=packed)
     count, _, element = text[1:-1].partition(" x ")
     if not count.isdigit():
         message = f"an unknown type: {text}"
-        raise UnreadText(message)
+        raise UnsupportedIR(message)
     return IRType(text, "vector" if text[0] == "<" else "array", count=int(count), fields=(type_of(element),))
 
 
-def parts_of(text: str) -> list[str]:
+def split_list(text: str) -> list[str]:
     """Split a list at its commas, but not inside brackets or quotation marks."""
     text = text.strip()
     if not _OPENING.intersection(text) and '"' not in text:
@@ -117,7 +117,7 @@ def parts_of(text: str) -> list[str]:
     return parts
 
 
-def bracketed(text: str) -> int:
+def bracket_length(text: str) -> int:
     """Return the length of the bracketed text at the start of a text."""
     depth, quoted = 0, False
     for i, mark in enumerate(text):
@@ -132,19 +132,19 @@ def bracketed(text: str) -> int:
             if not depth:
                 return i + 1
     message = f"no closing bracket: {text}"
-    raise UnreadText(message)
+    raise UnsupportedIR(message)
 
 
 def split_type(text: str) -> tuple[IRType, str]:
     """Split a text into its leading type and the rest."""
     if text[0] in _OPENING:
-        end = bracketed(text)
+        end = bracket_length(text)
     else:
-        found = _SIMPLE.match(text)
-        if found is None:
+        match = _SIMPLE.match(text)
+        if match is None:
             message = f"no type: {text}"
-            raise UnreadText(message)
-        end = found.end()
+            raise UnsupportedIR(message)
+        end = match.end()
     return type_of(text[:end]), text[end:].lstrip()
 
 
@@ -153,28 +153,28 @@ class MemoryLayout:
 
     Parameters
     ----------
-    named : mapping of str to IRType
+    structs : mapping of str to IRType
         The module's named structs.
     """
 
-    def __init__(self, named: Mapping[str, IRType]) -> None:
-        self._named = named
+    def __init__(self, structs: Mapping[str, IRType]) -> None:
+        self._structs = structs
         self._sizes: dict[IRType, int] = {}
 
-    def resolved(self, kind: IRType) -> IRType:
+    def resolve(self, kind: IRType) -> IRType:
         """Return a type; for a name, its struct."""
         while kind.kind == "named":
-            kind = self._named[kind.text]
+            kind = self._structs[kind.text]
         return kind
 
     def size(self, kind: IRType) -> int:
         """Return the bytes between consecutive elements of this type."""
-        known = self._sizes.get(kind)
-        if known is None:
-            known = self._sizes[kind] = self._measured(self.resolved(kind))
-        return known
+        size = self._sizes.get(kind)
+        if size is None:
+            size = self._sizes[kind] = self._measure(self.resolve(kind))
+        return size
 
-    def _measured(self, kind: IRType) -> int:
+    def _measure(self, kind: IRType) -> int:
         if kind.kind == "array":
             return kind.count * self.size(kind.element)
         if kind.kind == "struct":
@@ -189,7 +189,7 @@ class MemoryLayout:
 
     def alignment(self, kind: IRType) -> int:
         """Return a type's alignment on the target."""
-        kind = self.resolved(kind)
+        kind = self.resolve(kind)
         if kind.kind == "array":
             return self.alignment(kind.element)
         if kind.kind == "struct":
@@ -198,31 +198,34 @@ class MemoryLayout:
 
     def _end(self, kind: IRType, count: int) -> int:
         """Return the offset after a struct's first fields; after all of them, the struct's size."""
-        at = 0
+        offset = 0
         for field in kind.fields[:count]:
-            at = self._aligned(at, kind, field) + self.size(field)
-        return at if kind.packed or count < len(kind.fields) else -(-at // self.alignment(kind)) * self.alignment(kind)
+            offset = self._align(offset, kind, field) + self.size(field)
+        if kind.packed or count < len(kind.fields):
+            return offset
+        alignment = self.alignment(kind)
+        return -(-offset // alignment) * alignment
 
-    def _aligned(self, at: int, kind: IRType, field: IRType) -> int:
+    def _align(self, offset: int, kind: IRType, field: IRType) -> int:
         if kind.packed:
-            return at
+            return offset
         alignment = self.alignment(field)
-        return -(-at // alignment) * alignment
+        return -(-offset // alignment) * alignment
 
     def field(self, kind: IRType, index: int) -> tuple[int, IRType]:
         """Return a field's offset and type."""
-        kind = self.resolved(kind)
+        kind = self.resolve(kind)
         if kind.kind in {"array", "vector"}:
             return index * self.size(kind.element), kind.element
         field = kind.fields[index]
-        at = 0
-        for each in kind.fields[:index]:
-            at = self._aligned(at, kind, each) + self.size(each)
-        return self._aligned(at, kind, field), field
+        offset = 0
+        for earlier in kind.fields[:index]:
+            offset = self._align(offset, kind, earlier) + self.size(earlier)
+        return self._align(offset, kind, field), field
 
     def scalars(self, kind: IRType) -> list[IRType]:
         """Return the scalar types that make up this type, in order."""
-        kind = self.resolved(kind)
+        kind = self.resolve(kind)
         if kind.kind in {"array", "vector"}:
             return self.scalars(kind.element) * kind.count
         if kind.kind == "struct":

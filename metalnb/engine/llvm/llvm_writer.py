@@ -7,12 +7,12 @@ from collections.abc import Iterator
 
 from .instructions import IRFunction
 
-__all__ = ["with_function"]
+__all__ = ["replace_function"]
 
 _NUMBER = re.compile(r"%(\d+)\b")  # a value without a name
 
 
-def with_function(text: str, function: IRFunction, declarations: str = "", head: str = "") -> str:
+def replace_function(text: str, function: IRFunction, declarations: str = "", head: str = "") -> str:
     """Return a module's text with a new body for one of its functions.
 
     Parameters
@@ -25,8 +25,8 @@ def with_function(text: str, function: IRFunction, declarations: str = "", head:
     head : str
         Replaces the function's own.
     """
-    before, found, rest = text.partition(f"{function.head}\n")
-    if not found:
+    before, separator, rest = text.partition(f"{function.head}\n")
+    if not separator:
         message = f"no function {function.name}"
         raise ValueError(message)
     _, _, after = rest.partition("\n}\n")
@@ -37,5 +37,5 @@ def with_function(text: str, function: IRFunction, declarations: str = "", head:
 def _body(function: IRFunction) -> Iterator[str]:
     for label, block in function.blocks.items():
         yield f"{'v.' if label[1:].isdigit() else ''}{label[1:]}:"
-        for made in block:
-            yield f"  {f'{made.result} = ' if made.result else ''}{made.text}{made.metadata}"
+        for inst in block:
+            yield f"  {f'{inst.result} = ' if inst.result else ''}{inst.text}{inst.metadata}"

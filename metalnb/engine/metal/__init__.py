@@ -15,7 +15,7 @@ from typing import Any
 from metalnb.engine.base import Engine, refuse_device
 from metalnb.errors import EngineUnavailable
 
-from .bindings import bindings
+from .bindings import load_bindings
 
 __all__ = ["open_engine"]
 
@@ -35,17 +35,17 @@ def open_engine(device: int = 0, *, module: Any = None) -> Engine:
     EngineUnavailable
         If there is no PyObjC or no Metal on this machine, or no such device.
     """
-    found = bindings(module)
+    bindings = load_bindings(module)
     from .metal_engine import MetalEngine  # imported only when needed
 
-    with found.pool():
-        chosen = found.metal.MTLCreateSystemDefaultDevice()
+    with bindings.pool():
+        chosen = bindings.metal.MTLCreateSystemDefaultDevice()
         if device and chosen is not None:
-            every = list(found.metal.MTLCopyAllDevices())
+            every = list(bindings.metal.MTLCopyAllDevices())
             if device >= len(every):
                 refuse_device("metal", device, len(every))
             chosen = every[device]
     if chosen is None:
         message = "engine 'metal' found no Metal device: this process has no GPU, as in some virtual machines"
         raise EngineUnavailable(message)
-    return MetalEngine(found, chosen, device)
+    return MetalEngine(bindings, chosen, device)

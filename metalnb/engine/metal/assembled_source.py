@@ -34,20 +34,20 @@ class AssembledSource:
 
     def diagnostics(self, report: str) -> list[Diagnostic]:
         """Parse the compiler's report, with each error at the author's position."""
-        found = []
+        diagnostics = []
         for match in _REPORT.finditer(report):
-            at = self.diagnostic(int(match["line"]), int(match["column"]), match["text"])
-            if at is not None:
-                found.append(at)
-        return found
+            diagnostic = self.diagnostic(int(match["line"]), int(match["column"]), match["text"])
+            if diagnostic is not None:
+                diagnostics.append(diagnostic)
+        return diagnostics
 
     def diagnostic(self, line: int, column: int, message: str) -> Diagnostic | None:
         """Return a diagnostic at the author's position for one in the text; None if the line is not the author's."""
         origin = self.origins[line - 1] if 0 < line <= len(self.origins) else None
         if origin is None:
             return None
-        cell, own = origin
-        return cell.diagnostic(own, column, message, hint_for(message))
+        cell, cell_line = origin
+        return cell.diagnostic(cell_line, column, message, hint_for(message))
 
 
 _REPORT = re.compile(r"program_source:(?P<line>\d+):(?P<column>\d+): (?:fatal )?error: (?P<text>.*)")
@@ -69,37 +69,37 @@ class Assembly:
         self._once: set[str] = set()
         self._imported: set[str] = set()
 
-    def ours(self, text: str) -> None:
+    def add_own_lines(self, text: str) -> None:
         """Add metalnb's own lines."""
-        made = text.splitlines()
-        self.lines += made
-        self.origins += [None] * len(made)
+        lines = text.splitlines()
+        self.lines += lines
+        self.origins += [None] * len(lines)
 
-    def add(self, cell: Cell) -> None:
+    def add_cell(self, cell: Cell) -> None:
         """Add a cell, and in it the header cells that it includes."""
         text = outline(cell.edited.original)
         folder = posixpath.dirname(cell.name) if cell.name in self.headers else ""
         included = {}
         for d in text.directives:
-            written = "".join(t.text for t in d.tokens).rstrip(";")[1:-1]
-            name = header_cell(written, frozenset(self.headers), folder)
+            include = "".join(t.text for t in d.tokens).rstrip(";")[1:-1]
+            name = header_cell(include, frozenset(self.headers), folder)
             if d.name in {"include", "import"} and name in self.headers:
                 included[cell.edited.place(d.start)[0]] = name
                 if d.name == "import":
                     self._imported.add(name)
-        once = any(d.name == "pragma" and [t.text for t in d.tokens] == ["once"] for d in text.directives)
-        if cell.name in self._once and (once or cell.name in self._imported):
+        has_once = any(d.name == "pragma" and [t.text for t in d.tokens] == ["once"] for d in text.directives)
+        if cell.name in self._once and (has_once or cell.name in self._imported):
             return
         self._once.add(cell.name)
         for number, line in enumerate(cell.edited.text.split("\n"), 1):
             if number in included:
-                self.add(self.headers[included[number]])
-            elif once and line.split() == ["#pragma", "once"]:
-                self.ours("\n")  # it applies to files, of which there is only one
+                self.add_cell(self.headers[included[number]])
+            elif has_once and line.split() == ["#pragma", "once"]:
+                self.add_own_lines("\n")  # it applies to files, of which there is only one
             else:
                 self.lines.append(line)
                 self.origins.append((cell, number))
 
-    def done(self) -> AssembledSource:
+    def finish(self) -> AssembledSource:
         """Return the text."""
         return AssembledSource("\n".join(self.lines), tuple(self.origins))

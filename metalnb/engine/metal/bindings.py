@@ -12,7 +12,7 @@ from typing import Any
 from metalnb.errors import EngineUnavailable
 from metalnb.msl.language.versions import VERSIONS, Version
 
-__all__ = ["Bindings", "bindings"]
+__all__ = ["Bindings", "load_bindings"]
 
 _NEEDS = "engine 'metal' needs macOS 13 and PyObjC: pip install pyobjc-framework-Metal"
 
@@ -50,7 +50,7 @@ class Bindings:
         return pool
 
 
-def bindings(module: Any = None) -> Bindings:
+def load_bindings(module: Any = None) -> Bindings:
     """Load PyObjC.
 
     Parameters
@@ -62,24 +62,24 @@ def bindings(module: Any = None) -> Bindings:
     ------
     EngineUnavailable
     """
-    named = os.environ.get("METALNB_METAL")
-    if module is None and named:
-        module = importlib.import_module(named)
+    name = os.environ.get("METALNB_METAL")
+    if module is None and name:
+        module = importlib.import_module(name)
     if module is not None:
-        return _prepared(Bindings(module, module.objc))
+        return _register_metadata(Bindings(module, module.objc))
     if platform.system() != "Darwin":
         raise EngineUnavailable(_NEEDS)
     try:
-        return _prepared(Bindings(importlib.import_module("Metal"), importlib.import_module("objc")))
+        return _register_metadata(Bindings(importlib.import_module("Metal"), importlib.import_module("objc")))
     except ImportError as error:
         raise EngineUnavailable(_NEEDS) from error
 
 
-def _prepared(found: Bindings) -> Bindings:
+def _register_metadata(bindings: Bindings) -> Bindings:
     """Give PyObjC the metadata that its own tables lack.
 
     These do not mark the ``const void*`` of a function constant as an input, so PyObjC would refuse bytes.
     """
     value = {"type": b"^v", "type_modifier": b"n", "c_array_of_variable_length": True}
-    found.objc.registerMetaDataForSelector(b"NSObject", b"setConstantValue:type:atIndex:", {"arguments": {2: value}})
-    return found
+    bindings.objc.registerMetaDataForSelector(b"NSObject", b"setConstantValue:type:atIndex:", {"arguments": {2: value}})
+    return bindings

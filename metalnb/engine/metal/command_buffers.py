@@ -15,15 +15,15 @@ from .dispatch_clock import DispatchClock
 from .kernel_logs import KernelLogs
 from .libraries import Pipeline
 
-__all__ = ["Batch", "Commands", "Encoded"]
+__all__ = ["Batch", "Commands", "EncodedDispatch"]
 
-_UNDER_WAY = 256  # command buffers of the queue; Metal's own default is 64
-_SMALL = 1 << 18  # the most threads of a dispatch that may share a command buffer
-_SHARED = 32  # dispatches that share one
+_MAX_IN_FLIGHT = 256  # command buffers of the queue; Metal's own default is 64
+_SMALL_GRID = 1 << 18  # the most threads of a dispatch that may share a command buffer
+_MAX_SHARED = 32  # dispatches that share one
 
 
 @dataclass(frozen=True, slots=True)
-class Encoded:
+class EncodedDispatch:
     """A dispatch of a kernel, with its bindings by Metal's indices.
 
     Attributes
@@ -38,7 +38,7 @@ class Encoded:
     values : list of (int, bytes)
     lengths : list of (int, int)
         Threadgroup memory: index, bytes.
-    reached : list of MTLBuffer
+    indirect_buffers : list of MTLBuffer
         The buffers that addresses among the values point to.
     """
 
@@ -49,7 +49,7 @@ class Encoded:
     buffers: list[tuple[int, Any, int]]
     values: list[tuple[int, bytes]]
     lengths: list[tuple[int, int]]
-    reached: list[Any]
+    indirect_buffers: list[Any]
 
 
 class Batch:
@@ -57,7 +57,7 @@ class Batch:
 
     Parameters
     ----------
-    found : Bindings
+    bindings : Bindings
     queue : MTLCommandQueue
     logs : MTLLogState or None
 
@@ -69,55 +69,57 @@ class Batch:
     committed : bool
     """
 
-    __slots__ = ("_encoder", "_found", "_lengths", "command", "committed", "names")
+    __slots__ = ("_bindings", "_encoder", "_has_lengths", "command", "committed", "names")
 
-    def __init__(self, found: Bindings, queue: Any, logs: Any = None) -> None:
-        metal = found.metal
-        described = metal.MTLCommandBufferDescriptor.alloc().init()
-        described.setErrorOptions_(metal.MTLCommandBufferErrorOptionEncoderExecutionStatus)
+    def __init__(self, bindings: Bindings, queue: Any, logs: Any = None) -> None:
+        metal = bindings.metal
+        descriptor = metal.MTLCommandBufferDescriptor.alloc().init()
+        descriptor.setErrorOptions_(metal.MTLCommandBufferErrorOptionEncoderExecutionStatus)
         if logs is not None:
-            described.setLogState_(logs)
-        self.command = queue.commandBufferWithDescriptor_(described)
+            descriptor.setLogState_(logs)
+        self.command = queue.commandBufferWithDescriptor_(descriptor)
         self.names: list[str] = []
         self.committed = False
-        self._found = found
+        self._bindings = bindings
         self._encoder: Any = None
-        self._lengths = False
+        self._has_lengths = False
 
-    def encode(self, what: Encoded, clock: DispatchClock | None = None, place: int = 0) -> None:
+    def encode(self, dispatch: EncodedDispatch, clock: DispatchClock | None = None, slot: int = 0) -> None:
         """Add a dispatch of exactly ``grid`` threads; with a clock, in its own, timed encoder."""
-        metal = self._found.metal
-        if clock is not None or what.lengths or self._lengths:  # lengths would stay set for the next dispatch
-            self._end()
+        metal = self._bindings.metal
+        if clock is not None or dispatch.lengths or self._has_lengths:  # lengths would stay set for the next dispatch
+            self._end_encoding()
         if self._encoder is None:
             command = self.command
-            self._encoder = command.computeCommandEncoder() if clock is None else clock.encoder(command, place)
-        self.names.append(what.name)
-        self._lengths = bool(what.lengths)
+            self._encoder = command.computeCommandEncoder() if clock is None else clock.make_encoder(command, slot)
+        self.names.append(dispatch.name)
+        self._has_lengths = bool(dispatch.lengths)
         encoder = self._encoder
-        encoder.setComputePipelineState_(what.pipeline.state)
-        for index, buffer, offset in what.buffers:
+        encoder.setComputePipelineState_(dispatch.pipeline.state)
+        for index, buffer, offset in dispatch.buffers:
             encoder.setBuffer_offset_atIndex_(buffer, offset, index)
-        for index, value in what.values:
+        for index, value in dispatch.values:
             encoder.setBytes_length_atIndex_(value, len(value), index)
-        for buffer in what.reached:
+        for buffer in dispatch.indirect_buffers:
             encoder.useResource_usage_(buffer, metal.MTLResourceUsageRead | metal.MTLResourceUsageWrite)
-        for index, nbytes in what.lengths:
+        for index, nbytes in dispatch.lengths:
             encoder.setThreadgroupMemoryLength_atIndex_(nbytes, index)
         if clock is not None:
-            clock.before(encoder, place)
-        encoder.dispatchThreads_threadsPerThreadgroup_(metal.MTLSize(*what.grid), metal.MTLSize(*what.threadgroup))
+            clock.sample_start(encoder, slot)
+        encoder.dispatchThreads_threadsPerThreadgroup_(
+            metal.MTLSize(*dispatch.grid), metal.MTLSize(*dispatch.threadgroup)
+        )  # fmt: skip
         if clock is not None:
-            clock.after(encoder, place)
+            clock.sample_end(encoder, slot)
 
-    def hand_over(self) -> None:
+    def commit_command(self) -> None:
         """Commit the command buffer to the GPU."""
-        self._end()
+        self._end_encoding()
         self.command.setLabel_(self._label())
         self.committed = True
         self.command.commit()
 
-    def _end(self) -> None:
+    def _end_encoding(self) -> None:
         if self._encoder is not None:
             self._encoder.setLabel_(self._label())
             self._encoder.endEncoding()
@@ -136,7 +138,7 @@ class Commands:
 
     Parameters
     ----------
-    found : Bindings
+    bindings : Bindings
     device : MTLDevice
 
     Attributes
@@ -144,21 +146,21 @@ class Commands:
     logs : KernelLogs
     """
 
-    def __init__(self, found: Bindings, device: Any) -> None:
-        self.logs = KernelLogs(found, device)
-        self._found = found
-        self._queue = device.newCommandQueueWithMaxCommandBufferCount_(_UNDER_WAY)
+    def __init__(self, bindings: Bindings, device: Any) -> None:
+        self.logs = KernelLogs(bindings, device)
+        self._bindings = bindings
+        self._queue = device.newCommandQueueWithMaxCommandBufferCount_(_MAX_IN_FLIGHT)
         self._lock = threading.Lock()
         self._open: Batch | None = None
         self._last: Any = None
 
-    def submit(self, what: Encoded, *, alone: bool) -> Batch:
+    def submit(self, dispatch: EncodedDispatch, *, separate: bool) -> Batch:
         """Encode a dispatch, and commit it unless it can wait for more.
 
         Parameters
         ----------
-        what : Encoded
-        alone : bool
+        dispatch : EncodedDispatch
+        separate : bool
             Whether it needs its own command buffer, and so its own time and end.
 
         Returns
@@ -166,37 +168,38 @@ class Commands:
         Batch
             Its command buffer, perhaps still open.
         """
-        alone = alone or what.pipeline.logs or math.prod(what.grid) > _SMALL
-        with self._lock, self._found.pool():
-            if alone:
-                self._close()
-            batch = self._open or Batch(self._found, self._queue, self.logs.state() if what.pipeline.logs else None)
+        separate = separate or dispatch.pipeline.may_log or math.prod(dispatch.grid) > _SMALL_GRID
+        with self._lock, self._bindings.pool():
+            if separate:
+                self._commit_open()
+            logs = self.logs.state() if dispatch.pipeline.may_log else None
+            batch = self._open or Batch(self._bindings, self._queue, logs)
             self._open = batch
-            batch.encode(what)
-            if alone or len(batch.names) == _SHARED or self._idle():
-                self._close()
+            batch.encode(dispatch)
+            if separate or len(batch.names) == _MAX_SHARED or self._is_idle():
+                self._commit_open()
             return batch
 
-    def prepared(self, what: Encoded, clock: DispatchClock | None, place: int) -> Batch:
+    def encode_separately(self, dispatch: EncodedDispatch, clock: DispatchClock | None, slot: int) -> Batch:
         """Encode a dispatch into its own command buffer, for the caller to commit; call it inside a pool."""
         with self._lock:
-            batch = Batch(self._found, self._queue, self.logs.state() if what.pipeline.logs else None)
-            batch.encode(what, clock, place)
+            batch = Batch(self._bindings, self._queue, self.logs.state() if dispatch.pipeline.may_log else None)
+            batch.encode(dispatch, clock, slot)
             return batch
 
-    def hand_over(self, batch: Batch | None = None) -> None:
+    def commit_batch(self, batch: Batch | None = None) -> None:
         """Commit a command buffer if it is still open; by default, the open one."""
-        with self._lock, self._found.pool():
+        with self._lock, self._bindings.pool():
             if self._open is not None and batch in {None, self._open}:
-                self._close()
+                self._commit_open()
 
-    def _close(self) -> None:
+    def _commit_open(self) -> None:
         if self._open is not None:
             batch, self._open = self._open, None
             self._last = batch.command
-            batch.hand_over()
+            batch.commit_command()
 
-    def _idle(self) -> bool:
-        metal = self._found.metal
-        ended = {metal.MTLCommandBufferStatusCompleted, metal.MTLCommandBufferStatusError}
-        return self._last is None or self._last.status() in ended
+    def _is_idle(self) -> bool:
+        metal = self._bindings.metal
+        final_states = {metal.MTLCommandBufferStatusCompleted, metal.MTLCommandBufferStatusError}
+        return self._last is None or self._last.status() in final_states

@@ -16,10 +16,10 @@ import numpy as np
 
 from .bindings import Bindings
 
-__all__ = ["DispatchClock", "clock_of"]
+__all__ = ["DispatchClock", "find_clock"]
 
-_BASE = 0.02  # minimum seconds between the two readings of both clocks
-_MORE = 1.05  # a dispatch takes no longer than its command buffer, up to the clocks' resolution,
+_MIN_INTERVAL = 0.02  # minimum seconds between the two readings of both clocks
+_TOLERANCE = 1.05  # a dispatch takes no longer than its command buffer, up to the clocks' resolution,
 _TICK = 2e-6  # s
 
 
@@ -28,97 +28,97 @@ class DispatchClock:
 
     Parameters
     ----------
-    found : Bindings
+    bindings : Bindings
     device : MTLDevice
     samples : MTLCounterSampleBuffer
         Two samples for each slot.
-    stage : bool
+    by_stage : bool
         Whether an encoder's begin and end are sampled; else commands are.
     """
 
-    def __init__(self, found: Bindings, device: Any, samples: Any, *, stage: bool) -> None:
-        self._found = found
+    def __init__(self, bindings: Bindings, device: Any, samples: Any, *, by_stage: bool) -> None:
+        self._bindings = bindings
         self._device = device
         self._samples = samples
-        self._stage = stage
-        self._base = self._clocks()
+        self._by_stage = by_stage
+        self._first_reading = self._read_clocks()
 
-    def encoder(self, command: Any, place: int) -> Any:
+    def make_encoder(self, command: Any, slot: int) -> Any:
         """Return an encoder for one dispatch."""
-        if not self._stage:
+        if not self._by_stage:
             return command.computeCommandEncoder()
-        described = self._found.metal.MTLComputePassDescriptor.computePassDescriptor()
-        attached = described.sampleBufferAttachments().objectAtIndexedSubscript_(0)
-        attached.setSampleBuffer_(self._samples)
-        attached.setStartOfEncoderSampleIndex_(2 * place)
-        attached.setEndOfEncoderSampleIndex_(2 * place + 1)
-        return command.computeCommandEncoderWithDescriptor_(described)
+        descriptor = self._bindings.metal.MTLComputePassDescriptor.computePassDescriptor()
+        attachment = descriptor.sampleBufferAttachments().objectAtIndexedSubscript_(0)
+        attachment.setSampleBuffer_(self._samples)
+        attachment.setStartOfEncoderSampleIndex_(2 * slot)
+        attachment.setEndOfEncoderSampleIndex_(2 * slot + 1)
+        return command.computeCommandEncoderWithDescriptor_(descriptor)
 
-    def before(self, encoder: Any, place: int) -> None:
+    def sample_start(self, encoder: Any, slot: int) -> None:
         """Take the time before the dispatch."""
-        if not self._stage:
-            encoder.sampleCountersInBuffer_atSampleIndex_withBarrier_(self._samples, 2 * place, True)
+        if not self._by_stage:
+            encoder.sampleCountersInBuffer_atSampleIndex_withBarrier_(self._samples, 2 * slot, True)
 
-    def after(self, encoder: Any, place: int) -> None:
+    def sample_end(self, encoder: Any, slot: int) -> None:
         """Take the time after the dispatch."""
-        if not self._stage:
-            encoder.sampleCountersInBuffer_atSampleIndex_withBarrier_(self._samples, 2 * place + 1, True)
+        if not self._by_stage:
+            encoder.sampleCountersInBuffer_atSampleIndex_withBarrier_(self._samples, 2 * slot + 1, True)
 
-    def seconds(self, wholes: list[float]) -> list[float]:
+    def seconds(self, buffer_seconds: list[float]) -> list[float]:
         """Return the seconds of the dispatches in the first slots, which have ended.
 
         Parameters
         ----------
-        wholes : list of float
+        buffer_seconds : list of float
             The times of their command buffers, used if the GPU recorded none or an impossible one.
         """
-        data = self._samples.resolveCounterRange_(self._found.metal.NSRange(0, 2 * len(wholes)))
+        data = self._samples.resolveCounterRange_(self._bindings.metal.NSRange(0, 2 * len(buffer_seconds)))
         if data is None:
-            return wholes
-        stamps = np.frombuffer(bytes(data), np.uint64)[: 2 * len(wholes)].tolist()
-        unit = self._unit()
-        taken = []
-        for whole, begun, ended in zip(wholes, stamps[::2], stamps[1::2], strict=True):
-            own = (ended - begun) * unit
-            can_be = 0 < own <= whole * _MORE + _TICK  # excludes MTLCounterErrorValue, all ones
-            taken.append(own if can_be else whole)
-        return taken
+            return buffer_seconds
+        stamps = np.frombuffer(bytes(data), np.uint64)[: 2 * len(buffer_seconds)].tolist()
+        unit = self._seconds_per_tick()
+        seconds = []
+        for upper_bound, start, end in zip(buffer_seconds, stamps[::2], stamps[1::2], strict=True):
+            measured = (end - start) * unit
+            is_plausible = 0 < measured <= upper_bound * _TOLERANCE + _TICK  # excludes MTLCounterErrorValue, all ones
+            seconds.append(measured if is_plausible else upper_bound)
+        return seconds
 
-    def _clocks(self) -> tuple[int, int]:
+    def _read_clocks(self) -> tuple[int, int]:
         """Read the host's clock, in nanoseconds, and the GPU's at the same moment."""
         host, gpu = self._device.sampleTimestamps_gpuTimestamp_(None, None)
         return host, gpu
 
-    def _unit(self) -> float:
+    def _seconds_per_tick(self) -> float:
         """Return the seconds per tick of the GPU's clock, more accurately the longer the clock has run."""
-        host, gpu = self._clocks()
-        if host - self._base[0] < _BASE * 1e9:
-            time.sleep(_BASE)
-            host, gpu = self._clocks()
-        ticks = gpu - self._base[1]
-        return (host - self._base[0]) / ticks * 1e-9 if ticks > 0 else 0.0
+        host, gpu = self._read_clocks()
+        if host - self._first_reading[0] < _MIN_INTERVAL * 1e9:
+            time.sleep(_MIN_INTERVAL)
+            host, gpu = self._read_clocks()
+        ticks = gpu - self._first_reading[1]
+        return (host - self._first_reading[0]) / ticks * 1e-9 if ticks > 0 else 0.0
 
 
-def clock_of(found: Bindings, device: Any, places: int) -> DispatchClock | None:
+def find_clock(bindings: Bindings, device: Any, slots: int) -> DispatchClock | None:
     """Return the clock of a device's dispatches, or None if it has no such counters.
 
     Parameters
     ----------
-    found : Bindings
+    bindings : Bindings
     device : MTLDevice
-    places : int
+    slots : int
         The number of dispatches timed together.
     """
-    metal = found.metal
-    stage = device.supportsCounterSampling_(metal.MTLCounterSamplingPointAtStageBoundary)
-    if not stage and not device.supportsCounterSampling_(metal.MTLCounterSamplingPointAtDispatchBoundary):
+    metal = bindings.metal
+    by_stage = device.supportsCounterSampling_(metal.MTLCounterSamplingPointAtStageBoundary)
+    if not by_stage and not device.supportsCounterSampling_(metal.MTLCounterSamplingPointAtDispatchBoundary):
         return None
     counters = next((c for c in device.counterSets() or () if c.name() == metal.MTLCommonCounterSetTimestamp), None)
     if counters is None:
         return None
-    described = metal.MTLCounterSampleBufferDescriptor.alloc().init()
-    described.setCounterSet_(counters)
-    described.setStorageMode_(metal.MTLStorageModeShared)
-    described.setSampleCount_(2 * places)
-    samples, _ = device.newCounterSampleBufferWithDescriptor_error_(described, None)
-    return None if samples is None else DispatchClock(found, device, samples, stage=bool(stage))
+    descriptor = metal.MTLCounterSampleBufferDescriptor.alloc().init()
+    descriptor.setCounterSet_(counters)
+    descriptor.setStorageMode_(metal.MTLStorageModeShared)
+    descriptor.setSampleCount_(2 * slots)
+    samples, _ = device.newCounterSampleBufferWithDescriptor_error_(descriptor, None)
+    return None if samples is None else DispatchClock(bindings, device, samples, by_stage=bool(by_stage))

@@ -11,9 +11,9 @@ from typing import Any
 
 from .bindings import Bindings
 
-__all__ = ["enumerated"]
+__all__ = ["enumerate_objects"]
 
-_ROOM = 16  # objects at a time
+_BATCH = 16  # objects at a time
 Send = Callable[[int, Any, Any, int], int]
 
 
@@ -26,12 +26,12 @@ class _State(ctypes.Structure):
     )  # fmt: skip
 
 
-def enumerated(found: Bindings, container: Any, send: Send | None = None) -> list[Any]:
+def enumerate_objects(bindings: Bindings, container: Any, send: Send | None = None) -> list[Any]:
     """Return the objects of a container; none for nil.
 
     Parameters
     ----------
-    found : Bindings
+    bindings : Bindings
     container : object of Objective-C's, or None
     send : callable, optional
         Sends ``countByEnumeratingWithState:objects:count:`` to the object at an address.
@@ -39,11 +39,11 @@ def enumerated(found: Bindings, container: Any, send: Send | None = None) -> lis
     if container is None or hasattr(container, "__iter__"):
         return list(container or ())
     send = send or _message()
-    address = found.objc.pyobjc_id(container)
-    state, room = _State(), (ctypes.c_void_p * _ROOM)()
+    address = bindings.objc.pyobjc_id(container)
+    state, buffer = _State(), (ctypes.c_void_p * _BATCH)()
     objects = []
-    while count := send(address, ctypes.byref(state), room, _ROOM):
-        objects += [found.objc.objc_object(c_void_p=state.items[i]) for i in range(count)]
+    while count := send(address, ctypes.byref(state), buffer, _BATCH):
+        objects += [bindings.objc.objc_object(c_void_p=state.items[i]) for i in range(count)]
     return objects
 
 
@@ -54,4 +54,4 @@ def _message() -> Send:
     selector = runtime.sel_registerName(b"countByEnumeratingWithState:objects:count:")
     kinds = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_ulong)
     message = ctypes.CFUNCTYPE(ctypes.c_ulong, *kinds)(("objc_msgSend", runtime))
-    return lambda address, state, room, count: int(message(address, selector, state, room, count))
+    return lambda address, state, buffer, count: int(message(address, selector, state, buffer, count))

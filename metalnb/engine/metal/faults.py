@@ -9,7 +9,7 @@ from metalnb.errors import KernelFault
 from .bindings import Bindings
 from .command_buffers import Batch
 
-__all__ = ["fault_of"]
+__all__ = ["read_fault"]
 
 # Metal's name, from `MTLCommandBufferError` -> the fault's kind, and its meaning.
 _MEANING = {
@@ -26,39 +26,39 @@ _MEANING = {
 _STATE = {"Faulted": "faulted", "Affected": "was stopped by another's fault", "Pending": "had not started"}
 
 
-def fault_of(found: Bindings, name: str, batch: Batch) -> KernelFault | None:
+def read_fault(bindings: Bindings, name: str, batch: Batch) -> KernelFault | None:
     """Return the fault of a completed command buffer; None if there is none.
 
     Parameters
     ----------
-    found : Bindings
+    bindings : Bindings
     name : str
         The name of the kernel.
     batch : Batch
     """
     command = batch.command
-    if command.status() != found.metal.MTLCommandBufferStatusError:
+    if command.status() != bindings.metal.MTLCommandBufferStatusError:
         return None
     error = command.error()
     if error is None:
         return KernelFault(f"{name}: the GPU did not run it; Metal does not say why.")
     code = int(error.code())
-    word = next((w for w in _MEANING if getattr(found.metal, f"MTLCommandBufferError{w}") == code), "")
+    word = next((w for w in _MEANING if getattr(bindings.metal, f"MTLCommandBufferError{w}") == code), "")
     kind, meaning = _MEANING.get(word, ("", "Metal does not say why"))
-    shown = f"MTLCommandBufferError{word}" if word else f"MTLCommandBufferError {code}"
+    label = f"MTLCommandBufferError{word}" if word else f"MTLCommandBufferError {code}"
     others = len(batch.names) - 1
     if others:
         meaning = f"{meaning}. It or one of the {others} dispatches that share its command buffer is at fault"
-    told = f"{name}: the GPU did not finish it ({shown}): {meaning}.{_encoders(found.metal, error)}"
-    return KernelFault(f"{told} Metal: {error.localizedDescription()}", kind=kind)
+    message = f"{name}: the GPU did not finish it ({label}): {meaning}.{_encoders(bindings.metal, error)}"
+    return KernelFault(f"{message} Metal: {error.localizedDescription()}", kind=kind)
 
 
 def _encoders(metal: Any, error: Any) -> str:
     """Return the encoders' states, if Metal reports them."""
-    told = []
-    for about in error.userInfo().get(metal.MTLCommandBufferEncoderInfoErrorKey) or ():
-        state = about.errorState()
+    states = []
+    for info in error.userInfo().get(metal.MTLCommandBufferEncoderInfoErrorKey) or ():
+        state = info.errorState()
         word = next((w for w in _STATE if getattr(metal, f"MTLCommandEncoderErrorState{w}") == state), "")
         if word:
-            told.append(f"encoder '{about.label()}' {_STATE[word]}")
-    return f" ({', '.join(told)}.)" if told else ""
+            states.append(f"encoder '{info.label()}' {_STATE[word]}")
+    return f" ({', '.join(states)}.)" if states else ""

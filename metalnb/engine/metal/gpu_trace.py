@@ -11,21 +11,21 @@ from metalnb.errors import EngineUnavailable
 
 from .bindings import Bindings
 
-__all__ = ["recorded"]
+__all__ = ["record_trace"]
 
 _SWITCH = "set MTL_CAPTURE_ENABLED=1 in the environment before Jupyter starts"
 
 
 @contextlib.contextmanager
-def recorded(found: Bindings, device: Any, path: Path, hand_over: Callable[[], None]) -> Iterator[None]:
+def record_trace(bindings: Bindings, device: Any, path: Path, commit: Callable[[], None]) -> Iterator[None]:
     """Record the block's command buffers to a file that does not exist yet.
 
     Parameters
     ----------
-    found : Bindings
+    bindings : Bindings
     device : MTLDevice
     path : Path
-    hand_over : callable
+    commit : callable
         Commits the command buffer that is still open.
 
     Raises
@@ -33,21 +33,21 @@ def recorded(found: Bindings, device: Any, path: Path, hand_over: Callable[[], N
     EngineUnavailable
         If capture is not enabled, which must happen before the process starts.
     """
-    metal = found.metal
+    metal = bindings.metal
     manager = metal.MTLCaptureManager.sharedCaptureManager()
-    where = metal.MTLCaptureDestinationGPUTraceDocument
-    if not manager.supportsDestination_(where):
+    destination = metal.MTLCaptureDestinationGPUTraceDocument
+    if not manager.supportsDestination_(destination):
         raise EngineUnavailable(f"Metal records nothing in this process: {_SWITCH}")
-    described = metal.MTLCaptureDescriptor.alloc().init()
-    described.setCaptureObject_(device)
-    described.setDestination_(where)
-    described.setOutputURL_(found.metal.NSURL.fileURLWithPath_(str(path.resolve())))
-    hand_over()
-    begun, error = manager.startCaptureWithDescriptor_error_(described, None)
-    if not begun:
+    descriptor = metal.MTLCaptureDescriptor.alloc().init()
+    descriptor.setCaptureObject_(device)
+    descriptor.setDestination_(destination)
+    descriptor.setOutputURL_(bindings.metal.NSURL.fileURLWithPath_(str(path.resolve())))
+    commit()
+    is_started, error = manager.startCaptureWithDescriptor_error_(descriptor, None)
+    if not is_started:
         raise EngineUnavailable(f"Metal does not record: {error.localizedDescription()} ({_SWITCH})")
     try:
         yield
     finally:
-        hand_over()
+        commit()
         manager.stopCapture()

@@ -17,7 +17,7 @@ from .bindings import Bindings
 __all__ = ["KernelLogs", "may_log"]
 
 _BYTES = 1 << 20  # bytes for log lines that the host has not read yet
-_MOST = 1000  # lines shown at a time
+_MAX_LINES = 1000  # lines shown at a time
 
 
 def may_log(unit: Unit) -> bool:
@@ -32,12 +32,12 @@ class KernelLogs:
 
     Parameters
     ----------
-    found : Bindings
+    bindings : Bindings
     device : MTLDevice
     """
 
-    def __init__(self, found: Bindings, device: Any) -> None:
-        self._found = found
+    def __init__(self, bindings: Bindings, device: Any) -> None:
+        self._bindings = bindings
         self._device = device
         self._lines: queue.SimpleQueue[str] = queue.SimpleQueue()
         self._state: Any = None
@@ -52,26 +52,26 @@ class KernelLogs:
         """
         with self._lock:
             if self._state is None:
-                metal = self._found.metal
-                described = metal.MTLLogStateDescriptor.alloc().init()
-                described.setLevel_(metal.MTLLogLevelDebug)
-                described.setBufferSize_(_BYTES)
-                state, error = self._device.newLogStateWithDescriptor_error_(described, None)
+                metal = self._bindings.metal
+                descriptor = metal.MTLLogStateDescriptor.alloc().init()
+                descriptor.setLevel_(metal.MTLLogLevelDebug)
+                descriptor.setBufferSize_(_BYTES)
+                state, error = self._device.newLogStateWithDescriptor_error_(descriptor, None)
                 if state is None:
                     raise KernelFault(f"Metal could not create a log: {error.localizedDescription()}")
-                state.addLogHandler_(self._told)
+                state.addLogHandler_(self._on_log)
                 self._state = state
             return self._state
 
-    def _told(self, _subsystem: Any, _category: Any, _level: int, message: Any) -> None:
+    def _on_log(self, _subsystem: Any, _category: Any, _level: int, message: Any) -> None:
         self._lines.put(str(message))
 
     def show(self) -> None:
         """Print the lines logged so far."""
-        found: list[str] = []
+        lines: list[str] = []
         with contextlib.suppress(queue.Empty):
             while True:
-                found.append(self._lines.get_nowait())
-        if found:
-            rest = len(found) - _MOST
-            sys.stdout.write("\n".join(found[:_MOST]) + (f"\n… and {rest:,} more lines\n" if rest > 0 else "\n"))
+                lines.append(self._lines.get_nowait())
+        if lines:
+            more = len(lines) - _MAX_LINES
+            sys.stdout.write("\n".join(lines[:_MAX_LINES]) + (f"\n… and {more:,} more lines\n" if more > 0 else "\n"))

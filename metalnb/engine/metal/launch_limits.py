@@ -11,7 +11,9 @@ from metalnb.engine.base import Grid
 from metalnb.errors import LaunchError
 from metalnb.msl.signature import Param, Signature
 
-__all__ = ["BUFFERS", "BYTES", "check_memory_lengths", "check_offset", "check_threads", "offset_multiple", "whole"]
+__all__ = [
+    "BUFFERS", "BYTES", "check_memory_lengths", "check_offset", "check_threads", "offset_multiple", "round_up_length",
+]  # fmt: skip
 
 BUFFERS = 31  # per kernel: [[buffer(0)]] to [[buffer(30)]]
 BYTES = 4096  # the limit of setBytes
@@ -21,17 +23,17 @@ _WORD = 4  # alignment of an offset into constant memory on Apple's GPUs
 _CONSTANT = 32  # the same on other GPUs, family Mac2
 
 
-def whole(nbytes: int) -> int:
+def round_up_length(nbytes: int) -> int:
     """Round bytes of threadgroup memory up to a length that Metal accepts."""
     return -(-nbytes // _MULTIPLE) * _MULTIPLE
 
 
 def offset_multiple(param: Param, *, apple: bool) -> int:
     """Return the required alignment of an argument's offset into its buffer."""
-    own = min(max(param.type.alignment, 1), _VECTOR)
+    alignment = min(max(param.type.alignment, 1), _VECTOR)
     if param.space == "constant":
-        return max(own, _WORD if apple else _CONSTANT)
-    return own
+        return max(alignment, _WORD if apple else _CONSTANT)
+    return alignment
 
 
 def check_offset(kernel: str, param: Param, offset: int, *, apple: bool) -> None:
@@ -48,7 +50,7 @@ def check_offset(kernel: str, param: Param, offset: int, *, apple: bool) -> None
         raise LaunchError(f"{label} {message}. Pass a copy of it.")
 
 
-def check_threads(kernel: str, threadgroup: Grid, most: int) -> None:
+def check_threads(kernel: str, threadgroup: Grid, limit: int) -> None:
     """Refuse a threadgroup for which the GPU has too few registers.
 
     Raises
@@ -56,21 +58,21 @@ def check_threads(kernel: str, threadgroup: Grid, most: int) -> None:
     LaunchError
     """
     threads = math.prod(threadgroup)
-    if threads > most:
-        message = f"a threadgroup of {threads} threads; this kernel allows {most} on this device, for its registers"
-        raise LaunchError(f"{kernel}: {message}. Pass threadgroup={most} or less.")
+    if threads > limit:
+        message = f"a threadgroup of {threads} threads; this kernel allows {limit} on this device, for its registers"
+        raise LaunchError(f"{kernel}: {message}. Pass threadgroup={limit} or less.")
 
 
-def check_memory_lengths(signature: Signature, declared: int, lengths: list[int], most: int) -> None:
+def check_memory_lengths(signature: Signature, declared: int, lengths: list[int], limit: int) -> None:
     """Refuse more threadgroup memory than the device has.
 
     Raises
     ------
     LaunchError
     """
-    passed = sum(lengths)
-    if declared + passed > most:
-        message = f"needs {declared + passed:,} bytes of threadgroup memory ({declared:,} declared, {passed:,} passed)"
-        raise LaunchError(f"{signature.name}: {message}; this device has {most:,}.")
+    dynamic = sum(lengths)
+    if declared + dynamic > limit:
+        total = f"{declared + dynamic:,} bytes of threadgroup memory ({declared:,} declared, {dynamic:,} passed)"
+        raise LaunchError(f"{signature.name}: needs {total}; this device has {limit:,}.")
 
 

@@ -23,7 +23,7 @@ from .pipeline_archives import PipelineArchives
 
 __all__ = ["Libraries", "Pipeline", "author_text", "diagnostic_at_kernel"]
 
-_KEPT = 32  # libraries; a cell's kernels share one
+_MAX_LIBRARIES = 32  # libraries; a cell's kernels share one
 
 # For each scalar type, its Metal data type and its `struct` format; bfloat is written by hand.
 _SCALARS = {
@@ -44,27 +44,27 @@ class Pipeline:
         The largest threadgroup.
     width : int
         Threads of a SIMD-group.
-    declared : int
+    threadgroup_bytes : int
         Bytes of threadgroup memory that the kernel declares.
-    logs : bool
+    may_log : bool
         Whether it may log.
     """
 
     state: Any
     threads: int
     width: int
-    declared: int
-    logs: bool = False
+    threadgroup_bytes: int
+    may_log: bool = False
 
 
 def author_text(unit: Unit) -> AssembledSource:
     """Return the text for Metal's compiler: the cell as written, with its header cells inserted."""
-    text = Assembly({name: _as_written(cell) for name, cell in unit.headers.items()})
-    text.add(_as_written(unit.cell))
-    return text.done()
+    text = Assembly({name: _author_cell(cell) for name, cell in unit.headers.items()})
+    text.add_cell(_author_cell(unit.cell))
+    return text.finish()
 
 
-def _as_written(cell: Cell) -> Cell:
+def _author_cell(cell: Cell) -> Cell:
     return dataclasses.replace(cell, edited=EditedText(cell.edited.original, []))
 
 
@@ -73,18 +73,18 @@ class Libraries:
 
     Parameters
     ----------
-    found : Bindings
+    bindings : Bindings
     device : MTLDevice
     newest : tuple of int
         Version of the language.
     """
 
-    def __init__(self, found: Bindings, device: Any, newest: Version) -> None:
-        self._found = found
+    def __init__(self, bindings: Bindings, device: Any, newest: Version) -> None:
+        self._bindings = bindings
         self._device = device
         self._newest = newest
-        self._archives = PipelineArchives(found, device)
-        self._made: dict[tuple[Any, ...], Any] = {}
+        self._archives = PipelineArchives(bindings, device)
+        self._libraries: dict[tuple[Any, ...], Any] = {}
         self._lock = threading.Lock()
 
     def pipeline(self, unit: Unit) -> Pipeline:
@@ -94,9 +94,9 @@ class Libraries:
         ------
         CompileError
         """
-        self._check(unit)
+        self._check_features(unit)
         text = author_text(unit)
-        with self._found.pool():
+        with self._bindings.pool():
             function = self._function(unit, text)
             state, error = None, None
             if not may_log(unit):
@@ -107,7 +107,7 @@ class Libraries:
                 state, error = self._device.newComputePipelineStateWithFunction_error_(function, None)
             return _pipeline(unit, text, state, error)
 
-    def validated(self, unit: Unit, compile_with: Callable[[Any], tuple[Any, Any]]) -> Pipeline | None:
+    def compile_validated(self, unit: Unit, compile_with: Callable[[Any], tuple[Any, Any]]) -> Pipeline | None:
         """Compile one kernel for a validated run.
 
         Parameters
@@ -126,17 +126,17 @@ class Libraries:
         CompileError
         """
         text = author_text(unit)
-        with self._found.pool():
+        with self._bindings.pool():
             state, error = compile_with(self._function(unit, text))
             return None if state is None and error is None else _pipeline(unit, text, state, error)
 
-    def _check(self, unit: Unit) -> None:
+    def _check_features(self, unit: Unit) -> None:
         """Refuse features that this system's Metal is known to lack, in the cell's terms."""
         problems = []
         for cell in (unit.cell, *unit.headers.values()):
-            for _, _, found in newer(cell, self._newest):
-                message = f"{found.message}; this macOS has MSL {spelled(self._newest)}"
-                problems.append(dataclasses.replace(found, message=message, hint="update macOS, or do without it"))
+            for _, _, feature in newer(cell, self._newest):
+                message = f"{feature.message}; this macOS has MSL {spelled(self._newest)}"
+                problems.append(dataclasses.replace(feature, message=message, hint="update macOS, or do without it"))
         last = max((p.index for p in unit.signature.buffers), default=0)
         if last >= BUFFERS:
             message = f"[[buffer({last})]]; Metal has [[buffer(0)]] to [[buffer({BUFFERS - 1})]]"
@@ -152,25 +152,25 @@ class Libraries:
         else:
             function, error = library.newFunctionWithName_(name), None
         if function is None:
-            raise _refused(unit, text, error)
+            raise _compile_error(unit, text, error)
         return function
 
     def _library(self, unit: Unit, text: AssembledSource) -> Any:
         """Compile a source once for each version and math mode, at most one at a time."""
         key = text.text, unit.math, min(unit.version, self._newest)
         with self._lock:
-            if key not in self._made:
+            if key not in self._libraries:
                 options = self._options(unit)
                 library, error = self._device.newLibraryWithSource_options_error_(text.text, options, None)
                 if library is None:  # for mere warnings, Metal returns both a library and an error
-                    raise _refused(unit, text, error)
-                if len(self._made) >= _KEPT:
-                    del self._made[next(iter(self._made))]
-                self._made[key] = library
-            return self._made[key]
+                    raise _compile_error(unit, text, error)
+                if len(self._libraries) >= _MAX_LIBRARIES:
+                    del self._libraries[next(iter(self._libraries))]
+                self._libraries[key] = library
+            return self._libraries[key]
 
     def _options(self, unit: Unit) -> Any:
-        metal = self._found.metal
+        metal = self._bindings.metal
         options = metal.MTLCompileOptions.alloc().init()
         major, minor = min(unit.version, self._newest)
         options.setPreprocessorMacros_({OWN_MACRO: "1"})
@@ -189,7 +189,7 @@ class Libraries:
 
     def _values(self, unit: Unit) -> Any:
         """Return the values of function constants; one without a value stays undefined."""
-        metal = self._found.metal
+        metal = self._bindings.metal
         values = metal.MTLFunctionConstantValues.alloc().init()
         for constant, value in unit.constants.items():
             kind, data = constant_bytes(constant.type, value)
@@ -203,8 +203,8 @@ def constant_bytes(kind: str, value: Any) -> tuple[str, bytes]:
     count = str(len(parts)) if isinstance(value, tuple) else ""
     name, code = _SCALARS[kind.removesuffix(count)]
     data = [struct.pack(f"<{code}", part) if code else _bfloat(part) for part in parts]
-    whole = [*data, bytes(len(data[0]))] if len(parts) == 3 else data  # MSL 2.2: a vector of 3 has the size of 4
-    return f"{name}{count}", b"".join(whole)
+    padded = [*data, bytes(len(data[0]))] if len(parts) == 3 else data  # MSL 2.2: a vector of 3 has the size of 4
+    return f"{name}{count}", b"".join(padded)
 
 
 def _bfloat(value: float) -> bytes:
@@ -217,19 +217,19 @@ def _bfloat(value: float) -> bytes:
 
 def _pipeline(unit: Unit, text: AssembledSource, state: Any, error: Any) -> Pipeline:
     if state is None:
-        raise _refused(unit, text, error)
+        raise _compile_error(unit, text, error)
     return Pipeline(
         state, state.maxTotalThreadsPerThreadgroup(), state.threadExecutionWidth(),
         state.staticThreadgroupMemoryLength(), may_log(unit),
     )  # fmt: skip
 
 
-def _refused(unit: Unit, text: AssembledSource, error: Any) -> CompileError:
+def _compile_error(unit: Unit, text: AssembledSource, error: Any) -> CompileError:
     """Return the compile error of a kernel: the compiler's errors at the author's lines, or else Metal's message."""
     report = "" if error is None else str(error.localizedDescription())
-    found = text.diagnostics(report)
+    diagnostics = text.diagnostics(report)
     first = next(iter(report.strip().splitlines()), "it has no such function")
-    return CompileError(found or [diagnostic_at_kernel(unit, f"Metal refused the kernel: {first}")])
+    return CompileError(diagnostics or [diagnostic_at_kernel(unit, f"Metal refused the kernel: {first}")])
 
 
 def diagnostic_at_kernel(unit: Unit, message: str, hint: str = "") -> Diagnostic:

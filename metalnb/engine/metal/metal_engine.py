@@ -20,15 +20,15 @@ from metalnb.errors import ArgumentError, Diagnostic
 from metalnb.msl.signature import Param
 
 from .bindings import Bindings
-from .command_buffers import Commands, Encoded
-from .dispatch_clock import clock_of
-from .faults import fault_of
-from .gpu_trace import recorded
-from .launch_limits import BYTES, check_memory_lengths, check_offset, check_threads, whole
+from .command_buffers import Commands, EncodedDispatch
+from .dispatch_clock import find_clock
+from .faults import read_fault
+from .gpu_trace import record_trace
+from .launch_limits import BYTES, check_memory_lengths, check_offset, check_threads, round_up_length
 from .libraries import Libraries, Pipeline, author_text
 from .metal_tickets import GpuTime, MetalTicket
-from .shader_validation import reported, validated_state
-from .shared_memory import LentPages, SharedBuffer, allocated
+from .shader_validation import compile_with_validation, read_findings
+from .shared_memory import PageLender, SharedBuffer, allocate
 
 __all__ = ["MetalEngine"]
 
@@ -63,7 +63,7 @@ class MetalEngine(Observable, SharedMemory):
 
     Parameters
     ----------
-    found : Bindings
+    bindings : Bindings
     device : MTLDevice
     index : int, optional
 
@@ -73,27 +73,27 @@ class MetalEngine(Observable, SharedMemory):
         The source of `timed`'s times; None for the times of command buffers.
     """
 
-    def __init__(self, found: Bindings, device: Any, index: int = 0) -> None:
+    def __init__(self, bindings: Bindings, device: Any, index: int = 0) -> None:
         self.name = f"metal:{index}" if index else "metal"
-        self._found = found
+        self._bindings = bindings
         self._device = device
-        language = found.language()
-        self._apple = bool(device.supportsFamily_(found.metal.MTLGPUFamilyApple7))
+        language = bindings.language()
+        self._apple = bool(device.supportsFamily_(bindings.metal.MTLGPUFamilyApple7))
         self.caps = Caps(
             device=str(device.name()),
-            versions={"PyObjC": found.version, "MSL": f"{language[0]}.{language[1]}"},
+            versions={"PyObjC": bindings.version, "MSL": f"{language[0]}.{language[1]}"},
             clock="device",
             msl=language,
             pointers=language >= (3, 0),
             prints=language >= (3, 2),
             matrices=frozenset(kind for kind, since in _MATRICES.items() if self._apple and language >= since),
         )
-        self._most_memory = min(_THREADGROUP_MEMORY, device.maxThreadgroupMemoryLength())
-        self._libraries = Libraries(found, device, language)
-        self._commands = Commands(found, device)
-        self._staging = Staging(self, LentPages(found, device))
+        self._max_memory = min(_THREADGROUP_MEMORY, device.maxThreadgroupMemoryLength())
+        self._libraries = Libraries(bindings, device, language)
+        self._commands = Commands(bindings, device)
+        self._staging = Staging(self, PageLender(bindings, device))
         self._timing = threading.Lock()
-        self.clock = clock_of(found, device, _BATCH)
+        self.clock = find_clock(bindings, device, _BATCH)
 
     def text(self, unit: Unit) -> str:
         """Return the author's text, with the header cells in it."""
@@ -107,11 +107,11 @@ class MetalEngine(Observable, SharedMemory):
         CompileError
         """
         pipeline = self._libraries.pipeline(unit)
-        return MetalBinary(unit, pipeline, pipeline.declared, pipeline.threads)
+        return MetalBinary(unit, pipeline, pipeline.threadgroup_bytes, pipeline.threads)
 
     def alloc(self, nbytes: int) -> SharedBuffer:
         """Return a shared buffer."""
-        return allocated(self._found, self._device, nbytes)
+        return allocate(self._bindings, self._device, nbytes)
 
     def copies(self, memory: Any) -> bool:
         """Return whether a launch copies an array: NumPy memory that is not complete pages."""
@@ -119,7 +119,7 @@ class MetalEngine(Observable, SharedMemory):
 
     def record(self, path: Path) -> contextlib.AbstractContextManager[None]:
         """Record the dispatches of a ``with`` block to a file for Xcode."""
-        return recorded(self._found, self._device, path, self._commands.hand_over)
+        return record_trace(self._bindings, self._device, path, self._commands.commit_batch)
 
     def address(self, memory: Any) -> int:
         """Return where on the GPU a view of the engine's memory starts.
@@ -129,11 +129,11 @@ class MetalEngine(Observable, SharedMemory):
         ArgumentError
             For an array in NumPy's memory.
         """
-        place = self._staging.own(memory)
+        place = self._staging.engine_place(memory)
         if place is None:
             raise ArgumentError("the array is NumPy's memory, which has no address there. Pass a copy: mnb.array(…).")
-        where: int = place.memory.buffer.gpuAddress()
-        return where + place.offset
+        address: int = place.memory.buffer.gpuAddress()
+        return address + place.offset
 
     def start(self, binary: MetalBinary, arguments: Sequence[Any], grid: Grid, threadgroup: Grid) -> MetalTicket:
         """Start a dispatch.
@@ -141,13 +141,13 @@ class MetalEngine(Observable, SharedMemory):
         Raises
         ------
         LaunchError
-            If it exceeds the device's limits, or arguments overlap in memory.
+            If the dispatch exceeds the device's limits, or arguments overlap in memory.
         """
-        what, results = self._encoded(binary, arguments, grid, threadgroup)
-        alone = bool(self.observers) or any(r.lent for r in results)
-        batch = self._commands.submit(what, alone=alone)
+        dispatch, results = self._encode(binary, arguments, grid, threadgroup)
+        separate = bool(self.observers) or any(r.in_place for r in results)
+        batch = self._commands.submit(dispatch, separate=separate)
         ticket = MetalTicket(
-            self._found, self._commands, what.name, batch, results, self._staging, logs=what.pipeline.logs
+            self._bindings, self._commands, dispatch.name, batch, results, self._staging, logs=dispatch.pipeline.may_log
         )
         self._staging.expect(ticket)
         return ticket
@@ -156,24 +156,24 @@ class MetalEngine(Observable, SharedMemory):
         self, binary: MetalBinary, arguments: Sequence[Any], grid: Grid, threadgroup: Grid, count: int,
     ) -> list[float]:  # fmt: skip
         """Run a dispatch ``count`` times back to back; return the seconds of each by the GPU's clock."""
-        what, results = self._encoded(binary, arguments, grid, threadgroup)
+        dispatch, results = self._encode(binary, arguments, grid, threadgroup)
         seconds: list[float] = []
-        self._commands.hand_over()
+        self._commands.commit_batch()
         for first in range(0, count, _BATCH):
-            with self._timing, self._found.pool():
-                several = range(min(_BATCH, count - first))
-                batches = [self._commands.prepared(what, self.clock, place) for place in several]
+            with self._timing, self._bindings.pool():
+                slots = range(min(_BATCH, count - first))
+                batches = [self._commands.encode_separately(dispatch, self.clock, slot) for slot in slots]
                 for batch in batches:
-                    batch.hand_over()
-                wholes = []
+                    batch.commit_command()
+                buffer_seconds = []
                 for batch in batches:
                     batch.command.waitUntilCompleted()
-                    fault = fault_of(self._found, what.name, batch)
+                    fault = read_fault(self._bindings, dispatch.name, batch)
                     if fault is not None:
                         raise fault
-                    taken = GpuTime(self._found, self._commands, batch)()
-                    wholes.append(math.nan if taken is None else taken)
-                seconds += wholes if self.clock is None else self.clock.seconds(wholes)
+                    duration = GpuTime(self._bindings, self._commands, batch)()
+                    buffer_seconds.append(math.nan if duration is None else duration)
+                seconds += buffer_seconds if self.clock is None else self.clock.seconds(buffer_seconds)
         self._staging.fetch(results)
         self._commands.logs.show()
         return seconds
@@ -192,57 +192,61 @@ class MetalEngine(Observable, SharedMemory):
         ------
         CompileError, LaunchError
         """
-        pipeline = self._libraries.validated(unit, lambda made: validated_state(self._found, self._device, made))
+        pipeline = self._libraries.compile_validated(
+            unit, lambda function: compile_with_validation(self._bindings, self._device, function)
+        )  # fmt: skip
         if pipeline is None:
             return None
-        binary = MetalBinary(unit, pipeline, pipeline.declared, pipeline.threads)
-        what, results = self._encoded(binary, arguments, grid, threadgroup)
-        batch = self._commands.submit(what, alone=True)
+        binary = MetalBinary(unit, pipeline, pipeline.threadgroup_bytes, pipeline.threads)
+        dispatch, results = self._encode(binary, arguments, grid, threadgroup)
+        batch = self._commands.submit(dispatch, separate=True)
         batch.command.waitUntilCompleted()
         self._staging.fetch(results)
         self._commands.logs.show()
-        return reported(self._found, unit, batch.command, fault_of(self._found, what.name, batch))
+        return read_findings(self._bindings, unit, batch.command, read_fault(self._bindings, dispatch.name, batch))
 
-    def _encoded(
+    def _encode(
         self, binary: MetalBinary, arguments: Sequence[Any], grid: Grid, threadgroup: Grid
-    ) -> tuple[Encoded, list[Result]]:
+    ) -> tuple[EncodedDispatch, list[Result]]:
         """Return a dispatch's checked bindings, and the results to copy back."""
         signature = binary.unit.signature
         check_threads(signature.name, threadgroup, binary.threads)
-        given = [(p, a) for p, a in zip(signature.params, arguments, strict=True) if a is not None]
-        lengths = [(p.index, whole(a)) for p, a in given if p.space == "threadgroup"]
-        check_memory_lengths(signature, binary.threadgroup_bytes, [n for _, n in lengths], self._most_memory)
-        values, staged = self._values([(p, a) for p, a in given if p.space != "threadgroup"])
+        bound = [(p, a) for p, a in zip(signature.params, arguments, strict=True) if a is not None]
+        lengths = [(p.index, round_up_length(a)) for p, a in bound if p.space == "threadgroup"]
+        check_memory_lengths(signature, binary.threadgroup_bytes, [n for _, n in lengths], self._max_memory)
+        values, staged = self._values([(p, a) for p, a in bound if p.space != "threadgroup"])
         places, results = self._staging.bind(signature.name, [(p.writable, a) for p, a in staged])
         buffers = []
         for (param, _), place in zip(staged, places, strict=True):
             check_offset(signature.name, param, place.offset, apple=self._apple)
             buffers.append((param.index, place.memory.buffer, place.offset))
-        memories = (m for _, a in given if isinstance(a, Pointed) for m in a.memories)
-        reached = [place.memory.buffer for place in map(self._staging.own, memories) if place is not None]
+        memories = (m for _, a in bound if isinstance(a, Pointed) for m in a.memories)
+        indirect = map(self._staging.engine_place, memories)
+        indirect_buffers = [place.memory.buffer for place in indirect if place is not None]
         name, pipeline = signature.name, binary.pipeline
-        return Encoded(name, pipeline, grid, threadgroup, buffers, values, lengths, reached), results
+        return EncodedDispatch(name, pipeline, grid, threadgroup, buffers, values, lengths, indirect_buffers), results
 
-    def _values(self, given: list[tuple[Param, Any]]) -> tuple[list[tuple[int, bytes]], list[tuple[Param, Any]]]:
+    def _values(self, bound: list[tuple[Param, Any]]) -> tuple[list[tuple[int, bytes]], list[tuple[Param, Any]]]:
         """Separate the small read-only arguments, which Metal copies into the command, from the others."""
-        written = any(p.writable and self._staging.own(a) is None for p, a in given)
+        writes_copy = any(p.writable and self._staging.engine_place(a) is None for p, a in bound)
         values: list[tuple[int, bytes]] = []
         staged: list[tuple[Param, Any]] = []
-        for param, argument in given:
+        for param, argument in bound:
             if isinstance(argument, (bytes, bytearray)):
-                small = 0 < len(argument) <= BYTES
+                is_small = 0 < len(argument) <= BYTES
             else:  # another argument may write to the same array
-                small = not written and 0 < argument.nbytes <= BYTES and self._staging.own(argument) is None
-            if small and not param.writable:
-                values.append((param.index, self._staging.taken(argument)))
+                is_hosts = not writes_copy and self._staging.engine_place(argument) is None
+                is_small = is_hosts and 0 < argument.nbytes <= BYTES
+            if is_small and not param.writable:
+                values.append((param.index, self._staging.read_bytes(argument)))
             else:
                 staged.append((param, argument))
         return values, staged
 
     def bind(self, memory: Any) -> Any:
         """Return the launch argument for memory; a constant record becomes a shared buffer."""
-        if self._staging.own(memory) is not None:
+        if self._staging.engine_place(memory) is not None:
             return memory
-        made = self.alloc(memory.nbytes)
-        self.copy_in(made, 0, np.ascontiguousarray(memory).reshape(-1).view(np.uint8))
-        return made
+        buffer = self.alloc(memory.nbytes)
+        self.copy_in(buffer, 0, np.ascontiguousarray(memory).reshape(-1).view(np.uint8))
+        return buffer

@@ -10,7 +10,7 @@ from metalnb.errors import KernelFault
 
 from .bindings import Bindings
 from .command_buffers import Batch, Commands
-from .faults import fault_of
+from .faults import read_fault
 
 __all__ = ["GpuTime", "MetalTicket"]
 
@@ -20,25 +20,25 @@ class GpuTime:
 
     Parameters
     ----------
-    found : Bindings
+    bindings : Bindings
     commands : Commands
     batch : Batch
         Reading the time commits the batch. It keeps no memory alive once the batch has ended.
     """
 
-    __slots__ = ("_batch", "_commands", "_found", "_seconds")
+    __slots__ = ("_batch", "_bindings", "_commands", "_seconds")
 
-    def __init__(self, found: Bindings, commands: Commands, batch: Batch) -> None:
-        self._found = found
+    def __init__(self, bindings: Bindings, commands: Commands, batch: Batch) -> None:
+        self._bindings = bindings
         self._commands = commands
         self._batch: Batch | None = batch
         self._seconds: float | None = None
 
     def __call__(self) -> float | None:
         """Return the seconds; None while it runs, NaN if it failed."""
-        batch, metal = self._batch, self._found.metal
+        batch, metal = self._batch, self._bindings.metal
         if batch is not None:
-            self._commands.hand_over(batch)
+            self._commands.commit_batch(batch)
             status = batch.command.status()
             if status == metal.MTLCommandBufferStatusCompleted:
                 self._seconds = (batch.command.GPUEndTime() - batch.command.GPUStartTime()) / len(batch.names)
@@ -55,7 +55,7 @@ class MetalTicket:
 
     Parameters
     ----------
-    found : Bindings
+    bindings : Bindings
     commands : Commands
     name : str
         The name of the kernel.
@@ -74,17 +74,17 @@ class MetalTicket:
     """
 
     __slots__ = (
-        "__weakref__", "_batch", "_commands", "_fault", "_found", "_lock", "_logs", "_name", "_staging", "elapsed",
+        "__weakref__", "_batch", "_bindings", "_commands", "_fault", "_lock", "_logs", "_name", "_staging", "elapsed",
         "results",
     )  # fmt: skip
 
     def __init__(
-        self, found: Bindings, commands: Commands, name: str, batch: Batch, results: list[Result], staging: Staging,
+        self, bindings: Bindings, commands: Commands, name: str, batch: Batch, results: list[Result], staging: Staging,
         *, logs: bool,
     ) -> None:  # fmt: skip
-        self.elapsed = GpuTime(found, commands, batch)
+        self.elapsed = GpuTime(bindings, commands, batch)
         self.results = results
-        self._found = found
+        self._bindings = bindings
         self._commands = commands
         self._name = name
         self._batch: Batch | None = batch
@@ -102,9 +102,9 @@ class MetalTicket:
         """
         with self._lock:
             if self._batch is not None:
-                self._commands.hand_over(self._batch)
+                self._commands.commit_batch(self._batch)
                 self._batch.command.waitUntilCompleted()
-                self._fault = fault_of(self._found, self._name, self._batch)
+                self._fault = read_fault(self._bindings, self._name, self._batch)
                 self.elapsed()
                 if self._fault is None:
                     self._staging.fetch(self.results)
@@ -115,5 +115,5 @@ class MetalTicket:
             raise self._fault
 
     def __del__(self) -> None:
-        if self._batch is not None and any(r.lent for r in self.results):
+        if self._batch is not None and any(r.in_place for r in self.results):
             self._batch.command.waitUntilCompleted()  # NumPy may free memory that the GPU is using

@@ -25,12 +25,12 @@ class PipelineArchives:
 
     Parameters
     ----------
-    found : Bindings
+    bindings : Bindings
     device : MTLDevice
     """
 
-    def __init__(self, found: Bindings, device: Any) -> None:
-        self._found = found
+    def __init__(self, bindings: Bindings, device: Any) -> None:
+        self._bindings = bindings
         self._device = device
         self._machine = f"{device.name()}, {platform.mac_ver()[0]}"
 
@@ -44,54 +44,54 @@ class PipelineArchives:
             Everything that it was compiled from.
         """
         key = cache.digest(self._machine, *parts)
-        kept = cache.store().get(key, _KIND)
+        data = cache.store().get(key, _KIND)
         with contextlib.suppress(OSError), cache.store().scratch() as folder:
             file = folder / "pipeline.metallib"
-            if kept is not None:
-                file.write_bytes(kept)
+            if data is not None:
+                file.write_bytes(data)
                 state = self._state(function, self._archive(file))
                 if state is not None:  # otherwise Metal no longer accepts it
                     return state
-            return self._made(function, key, folder / "new.metallib")
+            return self._compile(function, key, folder / "new.metallib")
         return None
 
-    def _made(self, function: Any, key: str, file: Path) -> Any:
+    def _compile(self, function: Any, key: str, file: Path) -> Any:
         """Compile a pipeline into an archive, and store the archive."""
         archive = self._archive(None)
         if archive is None:
             return None
-        added, _ = archive.addComputePipelineFunctionsWithDescriptor_error_(self._described(function), None)
-        if not added:
+        is_added, _ = archive.addComputePipelineFunctionsWithDescriptor_error_(self._descriptor(function), None)
+        if not is_added:
             return None
-        saved, _ = archive.serializeToURL_error_(self._url(file), None)
-        if saved:
+        is_saved, _ = archive.serializeToURL_error_(self._url(file), None)
+        if is_saved:
             cache.store().put(key, _KIND, file.read_bytes())
         return self._state(function, archive)
 
     def _archive(self, file: Path | None) -> Any:
         """Open an archive, or create an empty one; None if Metal refuses."""
-        described = self._found.metal.MTLBinaryArchiveDescriptor.alloc().init()
+        descriptor = self._bindings.metal.MTLBinaryArchiveDescriptor.alloc().init()
         if file is not None:
-            described.setUrl_(self._url(file))
-        archive, _ = self._device.newBinaryArchiveWithDescriptor_error_(described, None)
+            descriptor.setUrl_(self._url(file))
+        archive, _ = self._device.newBinaryArchiveWithDescriptor_error_(descriptor, None)
         return archive
 
     def _state(self, function: Any, archive: Any) -> Any:
         """Return the pipeline in an archive; None if there is none."""
         if archive is None:
             return None
-        described = self._described(function)
-        described.setBinaryArchives_([archive])
-        option = self._found.metal.MTLPipelineOptionFailOnBinaryArchiveMiss
+        descriptor = self._descriptor(function)
+        descriptor.setBinaryArchives_([archive])
+        option = self._bindings.metal.MTLPipelineOptionFailOnBinaryArchiveMiss
         state, _ = self._device.newComputePipelineStateWithDescriptor_options_reflection_error_(
-            described, option, None, None
+            descriptor, option, None, None
         )
         return state
 
-    def _described(self, function: Any) -> Any:
-        described = self._found.metal.MTLComputePipelineDescriptor.alloc().init()
-        described.setComputeFunction_(function)
-        return described
+    def _descriptor(self, function: Any) -> Any:
+        descriptor = self._bindings.metal.MTLComputePipelineDescriptor.alloc().init()
+        descriptor.setComputeFunction_(function)
+        return descriptor
 
     def _url(self, file: Path) -> Any:
-        return self._found.metal.NSURL.fileURLWithPath_(str(file))
+        return self._bindings.metal.NSURL.fileURLWithPath_(str(file))

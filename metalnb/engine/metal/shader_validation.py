@@ -9,13 +9,13 @@ from metalnb.engine.unit import Unit
 from metalnb.errors import Diagnostic, KernelFault
 
 from .bindings import Bindings
-from .fast_enumeration import enumerated
+from .fast_enumeration import enumerate_objects
 from .libraries import author_text, diagnostic_at_kernel
 
-__all__ = ["reported", "validated_state"]
+__all__ = ["compile_with_validation", "read_findings"]
 
 
-def validated_state(found: Bindings, device: Any, function: Any) -> tuple[Any, Any]:
+def compile_with_validation(bindings: Bindings, device: Any, function: Any) -> tuple[Any, Any]:
     """Compile a function with shader validation.
 
     Returns
@@ -23,43 +23,43 @@ def validated_state(found: Bindings, device: Any, function: Any) -> tuple[Any, A
     (MTLComputePipelineState or None, NSError or None)
         Neither state nor error before macOS 15, which cannot validate a single pipeline.
     """
-    metal = found.metal
-    described = metal.MTLComputePipelineDescriptor.alloc().init()
-    if not hasattr(described, "setShaderValidation_"):
+    metal = bindings.metal
+    descriptor = metal.MTLComputePipelineDescriptor.alloc().init()
+    if not hasattr(descriptor, "setShaderValidation_"):
         return None, None
-    described.setComputeFunction_(function)
-    described.setShaderValidation_(metal.MTLShaderValidationEnabled)
+    descriptor.setComputeFunction_(function)
+    descriptor.setShaderValidation_(metal.MTLShaderValidationEnabled)
     state, error = device.newComputePipelineStateWithDescriptor_options_reflection_error_(
-        described, metal.MTLPipelineOptionNone, None, None
+        descriptor, metal.MTLPipelineOptionNone, None, None
     )
     if state is not None and state.shaderValidation() != metal.MTLShaderValidationEnabled:
         return None, None
     return state, error
 
 
-def reported(found: Bindings, unit: Unit, command: Any, fault: KernelFault | None) -> tuple[Diagnostic, ...]:
+def read_findings(bindings: Bindings, unit: Unit, command: Any, fault: KernelFault | None) -> tuple[Diagnostic, ...]:
     """Return the findings of a completed run, each at the author's line, or at the kernel's.
 
     Parameters
     ----------
-    found : Bindings
+    bindings : Bindings
     unit : Unit
     command : MTLCommandBuffer
     fault : KernelFault or None
         The command buffer's fault.
     """
     text = author_text(unit)
-    said = []
-    for log in enumerated(found, command.logs()):
-        if log.type() != found.metal.MTLFunctionLogTypeValidation:
+    diagnostics = []
+    for log in enumerate_objects(bindings, command.logs()):
+        if log.type() != bindings.metal.MTLFunctionLogTypeValidation:
             continue
         message = str(log.description())
         place = log.debugLocation()
-        at = None if place is None else text.diagnostic(int(place.line()), int(place.column()), message)
-        said.append(at or _at_kernel(unit, message))
+        diagnostic = None if place is None else text.diagnostic(int(place.line()), int(place.column()), message)
+        diagnostics.append(diagnostic or _at_kernel(unit, message))
     if fault is not None:
-        said.append(_at_kernel(unit, str(fault)))
-    return tuple(said)
+        diagnostics.append(_at_kernel(unit, str(fault)))
+    return tuple(diagnostics)
 
 
 def _at_kernel(unit: Unit, message: str) -> Diagnostic:

@@ -13,7 +13,7 @@ from metalnb.engine.base import Bytes
 
 from .bindings import Bindings
 
-__all__ = ["LentPages", "Pages", "SharedBuffer", "allocated"]
+__all__ = ["PageLender", "Pages", "SharedBuffer", "allocate"]
 
 
 class SharedBuffer(np.ndarray[Any, np.dtype[np.uint8]]):
@@ -30,26 +30,26 @@ class SharedBuffer(np.ndarray[Any, np.dtype[np.uint8]]):
 
     def __new__(cls, nbytes: int, buffer: Any) -> Self:
         """Make NumPy's view of a buffer."""
-        there = max(nbytes, 1)
+        size = max(nbytes, 1)
         # NumPy shortens chains of bases that are arrays; this one must be found there.
-        memory: Any = (ctypes.c_ubyte * there).from_buffer(buffer.contents().as_buffer(there))
-        made = super().__new__(cls, nbytes, np.uint8, buffer=memory)
-        made.buffer = buffer
-        return made
+        memory: Any = (ctypes.c_ubyte * size).from_buffer(buffer.contents().as_buffer(size))
+        view = super().__new__(cls, nbytes, np.uint8, buffer=memory)
+        view.buffer = buffer
+        return view
 
 
-def allocated(found: Bindings, device: Any, nbytes: int) -> SharedBuffer:
+def allocate(bindings: Bindings, device: Any, nbytes: int) -> SharedBuffer:
     """Allocate shared memory, which Metal aligns to pages.
 
     Raises
     ------
     MemoryError
     """
-    most = device.maxBufferLength()
-    if nbytes > most:
-        raise MemoryError(f"{nbytes:,} bytes; a buffer of this device has at most {most:,}")
-    with found.pool():
-        buffer = device.newBufferWithLength_options_(max(nbytes, 1), found.metal.MTLResourceStorageModeShared)
+    limit = device.maxBufferLength()
+    if nbytes > limit:
+        raise MemoryError(f"{nbytes:,} bytes; a buffer of this device has at most {limit:,}")
+    with bindings.pool():
+        buffer = device.newBufferWithLength_options_(max(nbytes, 1), bindings.metal.MTLResourceStorageModeShared)
     if buffer is None:
         raise MemoryError(f"Metal has no {nbytes:,} bytes")
     return SharedBuffer(nbytes, buffer)
@@ -70,19 +70,19 @@ class Pages:
         self._owner = owner  # Metal does not keep NumPy's memory alive
 
 
-class LentPages:
+class PageLender:
     """Gives Metal NumPy's memory in place if it consists of complete pages.
 
     While a dispatch uses some pages, they form a single buffer, so that Metal sees dependencies between dispatches.
 
     Parameters
     ----------
-    found : Bindings
+    bindings : Bindings
     device : MTLDevice
     """
 
-    def __init__(self, found: Bindings, device: Any) -> None:
-        self._found = found
+    def __init__(self, bindings: Bindings, device: Any) -> None:
+        self._bindings = bindings
         self._device = device
         self._known: weakref.WeakValueDictionary[tuple[int, int], Pages] = weakref.WeakValueDictionary()
 
@@ -91,21 +91,21 @@ class LentPages:
         start = view.ctypes.data
         if not view.size or start % mmap.PAGESIZE or view.size % mmap.PAGESIZE or not view.flags.writeable:
             return None
-        known = self._known.get((start, view.size))
-        if known is None:
+        pages = self._known.get((start, view.size))
+        if pages is None:
             buffer = self._buffer(view)
             if buffer is None:
                 return None
-            known = self._known[start, view.size] = Pages(buffer, view)
-        return known
+            pages = self._known[start, view.size] = Pages(buffer, view)
+        return pages
 
     def _buffer(self, view: Bytes) -> Any:
         """Return a buffer over these bytes, uncopied; None if Metal or PyObjC copied them."""
-        with self._found.pool():
+        with self._bindings.pool():
             buffer = self._device.newBufferWithBytesNoCopy_length_options_deallocator_(
-                view, view.size, self._found.metal.MTLResourceStorageModeShared, None
+                view, view.size, self._bindings.metal.MTLResourceStorageModeShared, None
             )
             if buffer is None:
                 return None
-            there = np.frombuffer(buffer.contents().as_buffer(view.size), np.uint8)
-            return buffer if there.ctypes.data == view.ctypes.data else None
+            contents = np.frombuffer(buffer.contents().as_buffer(view.size), np.uint8)
+            return buffer if contents.ctypes.data == view.ctypes.data else None

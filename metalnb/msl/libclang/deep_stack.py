@@ -40,7 +40,7 @@ def on_a_deep_stack(work: Callable[[], T], seconds: float) -> T:
     Raises
     ------
     TimeoutError
-        If it has not returned after `seconds`.
+        If `work` has not returned after `seconds`.
     """
     outcome: Future[T] = Future()
 

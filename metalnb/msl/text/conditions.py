@@ -92,7 +92,7 @@ def evaluated(expression: str, values: Mapping[str, Any]) -> Any:
     Raises
     ------
     ValueError
-        If it contains anything but numbers, operators, casts to scalars and function constants.
+        If the expression contains anything but numbers, operators, casts to scalars and function constants.
     """
     reader = _Reader(expression, values)
     value = reader.choice()

@@ -141,11 +141,12 @@ class Animation(Live):
         asks = f"animate: {self._name}"
         if kind not in _KINDS or frames < 1:
             raise ArgumentError(f"{asks}: saves at least one frame, as .gif or .mp4; got {frames} as {path.name!r}.")
-        made, colours = enlarged(self._frames.coming(frames)), self._frames.painter.palette
-        if kind == ".gif":
-            path.write_bytes(gif(made, colours, rate or self._clock.rate))
-        else:
-            mp4(asks, made, colours, rate or self._clock.rate, str(path))
+        colours = self._frames.painter.palette
+        with self._frames.upcoming(frames) as pixels:
+            if kind == ".gif":
+                path.write_bytes(gif(enlarged(pixels), colours, rate or self._clock.rate))
+            else:
+                mp4(asks, enlarged(pixels), colours, rate or self._clock.rate, str(path))
         return path
 
     # --- requests of the clock and the page --------------------------------------------------------------------------
@@ -185,12 +186,13 @@ class Animation(Live):
     def _record(self, name: str) -> None:
         count = max(2, round(_RECORDED * self._clock.rate))
         try:
-            made = gif(enlarged(self._frames.coming(count)), self._frames.painter.palette, self._clock.rate)
+            with self._frames.upcoming(count) as pixels:
+                picture = gif(enlarged(pixels), self._frames.painter.palette, self._clock.rate)
         except Exception as error:  # noqa: BLE001  (likewise)
             self.error = f"{type(error).__name__}: {error}"
             self._show()
         else:
-            self._events.send({"save": name}, [made])
+            self._events.send({"save": name}, [picture])
 
     def _replaced(self) -> None:
         self._clock.pause()

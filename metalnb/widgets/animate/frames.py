@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -124,17 +125,24 @@ class Frames:
         with self._busy:
             return self.simulation.array(name).copy()
 
-    def coming(self, count: int) -> Iterator[Any]:
-        """Yield the pixels of the state and of the coming frames, then restore the state; no one else makes frames."""
+    @contextlib.contextmanager
+    def upcoming(self, count: int) -> Iterator[Iterator[Any]]:
+        """Provide the pixels of the state and of the next frames, then restore the state.
+
+        Within the context, which ends in the thread that entered it, no other thread makes frames.
+        """
         with self._busy:
             before = self.simulation.taken()
             try:
-                for n in range(count):
-                    if n:
-                        self.simulation.run(self.steps)
-                    yield self.painter.pixels(self._look()).copy()
+                yield self._pixels(count)
             finally:
                 self.simulation.restore(before)
+
+    def _pixels(self, count: int) -> Iterator[Any]:
+        for n in range(count):
+            if n:
+                self.simulation.run(self.steps)
+            yield self.painter.pixels(self._look()).copy()
 
     def _draw(self) -> None:
         if self.brush is None or not self._strokes:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from metalnb.call.kernel import Dispatch
-from metalnb.engine.staging import copied, place_of
+from metalnb.engine.staging import copy_to_host, place_of
 from metalnb.errors import ArgumentError
 
 from ..bound_call import BoundArgument, BoundCall
@@ -47,7 +47,7 @@ class Simulation:
         self._places = {p.param.name: i for i, p in enumerate(call.parts) if p.is_array}
         own = {i for i in self._places.values() if call.parts[i].param.writable}
         own |= {i for pair in pairs for i in pair} | ({drawn} if drawn is not None else set())
-        self._start = {i: copied(self._engine, call.parts[i].value) for i in sorted(own)}
+        self._start = {i: copy_to_host(self._engine, call.parts[i].value) for i in sorted(own)}
         self._order = list(range(len(call.parts)))
         for read, written in pairs:
             self._order[read], self._order[written] = written, read
@@ -84,7 +84,7 @@ class Simulation:
 
     def taken(self) -> tuple[int, Mapping[int, Any]]:
         """Return the state, for `restore`."""
-        return self.steps, {i: copied(self._engine, self._values[i]) for i in self._start}
+        return self.steps, {i: copy_to_host(self._engine, self._values[i]) for i in self._start}
 
     def restore(self, state: tuple[int, Mapping[int, Any]]) -> None:
         """Go back to a state."""
@@ -95,7 +95,7 @@ class Simulation:
     def array(self, name: str) -> np.ndarray[Any, Any]:
         """Return an array after the last step; it shares memory with the state if the device shares the host's."""
         value = self._values[self._now(name)]
-        return value if place_of(value) is None else copied(self._engine, value)
+        return value if place_of(value) is None else copy_to_host(self._engine, value)
 
     def arrays(self) -> SimpleNamespace:
         """Return all arrays, by the names of their parameters."""

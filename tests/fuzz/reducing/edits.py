@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 from metalnb.engine.llvm.instruction_syntax import read_instruction
 from metalnb.engine.llvm.instructions import NAME, IRFunction, IRInstruction
-from metalnb.engine.llvm.llvm_reader import read
+from metalnb.engine.llvm.llvm_reader import read_module
 from metalnb.engine.llvm.llvm_types import IRType
-from metalnb.engine.llvm.llvm_writer import with_function
+from metalnb.engine.llvm.llvm_writer import replace_function
 from metalnb.engine.vectoriser.vectorise import ENTRY
 
 __all__ = ["KINDS", "Edit", "edited", "entry", "pruned", "straightened"]
@@ -37,7 +37,7 @@ class Edit(NamedTuple):
 
 def entry(text: str) -> IRFunction:
     """Return the function of one thread."""
-    return read(text).functions[ENTRY]
+    return read_module(text).functions[ENTRY]
 
 
 # ---- Which edits there are.
@@ -61,21 +61,21 @@ def _one(kind: IRType) -> str:
 
 def _lasts(made: IRInstruction) -> bool:
     """Return whether an instruction does more than compute its result."""
-    return made.ends or made.opcode in _EFFECTS or (made.opcode == "call" and not made.result)
+    return made.is_terminator or made.opcode in _EFFECTS or (made.opcode == "call" and not made.result)
 
 
 def _to_a_block(choice: int) -> Finder:
     """Return the edits that decide each branch for its first, second, … or last target."""
 
     def found(made: IRInstruction, _: Mapping[IRType, str]) -> Iterator[Edit]:
-        if made.ends and len(made.targets) > 1 and choice < len(made.targets):
+        if made.is_terminator and len(made.targets) > 1 and choice < len(made.targets):
             yield Edit("", 0, f"br label {made.targets[choice]}")
 
     return found
 
 
 def _removed(made: IRInstruction, _: Mapping[IRType, str]) -> Iterator[Edit]:
-    if _lasts(made) and not made.ends:
+    if _lasts(made) and not made.is_terminator:
         yield Edit("", 0, "", _zero(made.type))
 
 
@@ -96,13 +96,13 @@ def _with_a_constant(made: IRInstruction, _: Mapping[IRType, str]) -> Iterator[E
     for operand in made.operands:
         if NAME.fullmatch(operand.text):
             for constant in dict.fromkeys((_zero(operand.type), _one(operand.type))):
-                yield Edit("", 0, made.renamed({operand.text: constant}))
+                yield Edit("", 0, made.renamed_text({operand.text: constant}))
 
 
 def _without_flags(made: IRInstruction, _: Mapping[IRType, str]) -> Iterator[Edit]:
     """Yield the removal of flags and metadata, which promise what a smaller kernel may no longer keep."""
     if made.flags or made.metadata:
-        yield Edit("", 0, f"{made.opcode} {made.text.removeprefix(f'{made.opcode} {made.prefix}')}".rstrip())
+        yield Edit("", 0, f"{made.opcode} {made.text.removeprefix(f'{made.opcode} {made.flag_prefix}')}".rstrip())
 
 
 _FINDERS = (
@@ -186,13 +186,13 @@ def _with_body(text: str, function: IRFunction) -> str:
     by_name = {made.result: made for made in function if made.result}
     used, made_of = set[str](), [made for made in function if _lasts(made)]
     while made_of:
-        for name in made_of.pop().names:
+        for name in made_of.pop().used_names:
             if name in by_name and name not in used:
                 used.add(name)
                 made_of.append(by_name[name])
     for label, block in function.blocks.items():
         function.blocks[label] = [made for made in block if _lasts(made) or made.result in used]
-    return with_function(text, function).replace("\n}\n\n", "\n}\n")
+    return replace_function(text, function).replace("\n}\n\n", "\n}\n")
 
 
 def _from_edges(made: IRInstruction, label: str, edges: Mapping[tuple[str, str], int]) -> IRInstruction:
@@ -229,7 +229,7 @@ def straightened(text: str) -> str:
 
 def pruned(text: str) -> str:
     """Return a text without the declarations, constants, attributes and metadata that its function does not need."""
-    module = read(text)
+    module = read_module(text)
     function = module.functions[ENTRY]
     body = "\n".join(f"{made.text}{made.metadata}" for made in function)
     needless = {line for name, line in (module.declarations | module.globals).items() if f"@{name}" not in body}

@@ -21,11 +21,11 @@ from metalnb.engine.cpu import toolchain
 from metalnb.engine.cpu.cpu_engine import dispatch
 from metalnb.engine.cpu.lanes.vector_binary import VectorBinary, VectorCode
 from metalnb.engine.cpu.lanes.vector_build import thread_text
-from metalnb.engine.cpu.linking import linked, run_tool
+from metalnb.engine.cpu.linking import link, run_tool
 from metalnb.engine.llvm.instruction_syntax import read_instruction
-from metalnb.engine.llvm.llvm_reader import read
-from metalnb.engine.llvm.llvm_writer import with_function
-from metalnb.engine.vectoriser.vectorise import ENTRY, asks_for_simdgroup, waits
+from metalnb.engine.llvm.llvm_reader import read_module
+from metalnb.engine.llvm.llvm_writer import replace_function
+from metalnb.engine.vectoriser.vectorise import ENTRY, has_barriers, uses_simdgroup
 
 __all__ = ["Launch", "in_vectors", "object_of_thread", "one_at_a_time", "prepare", "vector_code"]
 
@@ -64,7 +64,7 @@ class Launch:
         inside = [m[_GUARD : len(m) - _GUARD] for m in memory]
         words = dispatch(inside, *self.sizes, static)
         groups = math.prod(-(-threads // each) for threads, each in zip(*self.sizes, strict=True))
-        with toolchain.lent_region(words) as region:
+        with toolchain.borrow_region(words) as region:
             signal.setitimer(signal.ITIMER_VIRTUAL, _LONGEST)
             library.metalnb_groups(words, ctypes.c_void_p(region), ctypes.c_uint64(0), ctypes.c_uint64(groups))
             signal.setitimer(signal.ITIMER_VIRTUAL, 0)
@@ -95,7 +95,7 @@ def object_of_thread(text: str, *, in_step: bool = False) -> bytes:
     EngineUnavailable
         If clang rejects the text.
     """
-    module = read(text)
+    module = read_module(text)
     function, declared = module.functions[ENTRY], ""
     if in_step:
         step = read_instruction(f"  call void @{_STEP}()")
@@ -103,7 +103,7 @@ def object_of_thread(text: str, *, in_step: bool = False) -> bytes:
         for label, block in function.blocks.items():
             pairs = ([step, made] if made.opcode == "store" else [made] for made in block)
             function.blocks[label] = [one for pair in pairs for one in pair]
-    plain = with_function(text, function, declared, _HEAD.format(", ".join(map(str, function.parameters))))
+    plain = replace_function(text, function, declared, _HEAD.format(", ".join(map(str, function.parameters))))
     flags = ("-Wno-everything", *toolchain.flags(), *_AS_WRITTEN, "-x", "ir", "-c")
     return _compiled(plain, "thread.ll", flags)
 
@@ -125,8 +125,8 @@ def one_at_a_time(text: str, launch: Launch, *, differently: bool = False) -> by
         If clang or the linker rejects the text.
     """
     code = object_of_thread(text, in_step=differently)
-    code = linked(code, _fibers(falling=differently), triple=toolchain.target_triple())
-    library = toolchain.library(code)
+    code = link(code, _fibers(falling=differently), triple=toolchain.target_triple())
+    library = toolchain.load_library(code)
     memory = launch.run(library, library.metalnb_prepare())
     return memory if launch.stayed_within(memory) else None
 
@@ -139,10 +139,10 @@ def vector_code(text: str, launch: Launch) -> VectorCode:
     NotVectorised
         Also if clang rejects the vector code.
     """
-    module = read(text)
-    binary = VectorBinary(_any_unit(), module, asks_for_simdgroup(module), waits(module), region=True)
-    binary.write()
-    return binary.code(binary.plain, *launch.sizes)
+    module = read_module(text)
+    binary = VectorBinary(_any_unit(), module, uses_simdgroup(module), has_barriers(module), needs_region=True)
+    binary.vectorise_first()
+    return binary.code_for(binary.unchecked, *launch.sizes)
 
 
 def in_vectors(text: str, launch: Launch) -> bytes:
@@ -167,10 +167,10 @@ def _compiled(text: str, name: str, flags: tuple[str, ...]) -> bytes:
     def build() -> bytes:
         with cache.store().scratch() as folder:
             (folder / name).write_text(text, encoding="utf-8")
-            run_tool([*driver.clang(), *flags, str(folder / name), "-o", str(folder / "out")])
+            run_tool([*driver.clang_command(), *flags, str(folder / name), "-o", str(folder / "out")])
             return (folder / "out").read_bytes()
 
-    return cache.store().make(cache.digest(text, driver.version(), *flags), "cpu-text", build)
+    return cache.store().make(cache.digest(text, driver.compiler_version(), *flags), "cpu-text", build)
 
 
 @functools.cache

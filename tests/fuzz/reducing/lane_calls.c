@@ -21,34 +21,40 @@ CALLED _Bool metalnb_never(void) { return 0; }
 
 #define SITE ((address)__builtin_return_address(0))
 
-#define RULE(name) static void name(const u64* given, const u64* more, u64* results, u32 active)
-#define EACH(i, active) for (u32 left = active, i; left && (i = (u32)__builtin_ffs((int)left) - 1, 1); left &= left - 1)
-RULE(by_nothing) {}
-RULE(by_ballot) {
+#define RULE(name) static void name(const u64* values, const u64* operands, u64* results, u32 active)
+#define EACH(i, active) for (u32 rest = active, i; rest && (i = (u32)__builtin_ffs((int)rest) - 1, 1); rest &= rest - 1)
+RULE(resolve_nothing) {}
+RULE(resolve_ballot) {
     u32 votes = 0;
-    EACH(i, active) votes |= (u32)(given[i] != 0) << i;
+    EACH(i, active) votes |= (u32)(values[i] != 0) << i;
     EACH(i, active) results[i] = votes;
 }
-RULE(by_shuffle) { EACH(i, active) results[i] = given[more[i] < LANES && active >> more[i] & 1 ? more[i] : i]; }
-CALLED void metalnb_simd_barrier(void) { converged(SITE, 0, 0, by_nothing); }
-CALLED u32 metalnb_ballot(_Bool x) { return (u32)converged(SITE, x, 0, by_ballot); }
-CALLED u32 metalnb_shuffle_u32(u32 x, u32 lane) { return (u32)converged(SITE, x, lane, by_shuffle); }
-CALLED u64 metalnb_shuffle_u64(u64 x, u32 lane) { return converged(SITE, x, lane, by_shuffle); }
+RULE(resolve_shuffle) {
+    EACH(i, active) {
+        const u64 lane = operands[i];
+        results[i] = values[lane < LANES && active >> lane & 1 ? lane : i];
+    }
+}
+CALLED void metalnb_simd_barrier(void) { wait_for_lanes(SITE, 0, 0, resolve_nothing); }
+CALLED u32 metalnb_ballot(_Bool x) { return (u32)wait_for_lanes(SITE, x, 0, resolve_ballot); }
+CALLED u32 metalnb_shuffle_u32(u32 x, u32 lane) { return (u32)wait_for_lanes(SITE, x, lane, resolve_shuffle); }
+CALLED u64 metalnb_shuffle_u64(u64 x, u32 lane) { return wait_for_lanes(SITE, x, lane, resolve_shuffle); }
 
 #define REDUCE(name, suffix, T, ...) \
     typedef union { u64 bits; T value; } name##_##suffix; \
-    RULE(by_##name##_##suffix) { \
+    RULE(resolve_##name##_##suffix) { \
         int first = 1; \
         T a = 0; \
         EACH(i, active) { \
-            const T b = ((name##_##suffix){given[i]}).value; \
+            const T b = ((name##_##suffix){values[i]}).value; \
             a = first ? b : (T)(__VA_ARGS__); \
             first = 0; \
         } \
         EACH(i, active) results[i] = ((name##_##suffix){.value = a}).bits; \
     } \
     CALLED T metalnb_##name##_##suffix(T x) { \
-        return ((name##_##suffix){converged(SITE, ((name##_##suffix){.value = x}).bits, 0, by_##name##_##suffix)}).value; \
+        const u64 bits = ((name##_##suffix){.value = x}).bits; \
+        return ((name##_##suffix){wait_for_lanes(SITE, bits, 0, resolve_##name##_##suffix)}).value; \
     }
 #define NUMBERS(suffix, T) \
     REDUCE(add, suffix, T, a + b) \
@@ -69,8 +75,8 @@ CALLED float metalnb_multiply_matrices(u32 element, float a0, float a1, float b0
     for (u32 k = 0; k < 8; ++k) {
         const u32 in_row = (lane & 0x16) | (k >> 2) << 3 | (k >> 1 & 1);
         const u32 in_column = (lane & 0x9) | (k >> 2) << 4 | (k >> 1 & 1) << 2 | (k & 1) << 1;
-        const matrix_part left = {converged(site, a.bits, in_row, by_shuffle)};
-        const matrix_part right = {converged(site, b.bits, in_column, by_shuffle)};
+        const matrix_part left = {wait_for_lanes(site, a.bits, in_row, resolve_shuffle)};
+        const matrix_part right = {wait_for_lanes(site, b.bits, in_column, resolve_shuffle)};
         sum = __builtin_fmaf(left.values[k & 1], right.values[element], sum);
     }
     return sum;

@@ -69,14 +69,14 @@ def size(text: str) -> int:
 @pytest.fixture
 def mask_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
     """Plant a fault: consecutive elements are stored by every lane, active or not."""
-    right = vector_memory.store_stretch
+    right = vector_memory.write_stretch_store
 
     def wrong(body: Any, *given: Any) -> None:
-        kept, body.masks = body.masks, body.masks | {body.current: EVERY_LANE}
+        kept, body.masks = body.masks, body.masks | {body.current_block: EVERY_LANE}
         right(body, *given)
         body.masks = kept
 
-    monkeypatch.setattr(vector_memory, "store_stretch", wrong)
+    monkeypatch.setattr(vector_memory, "write_stretch_store", wrong)
 
 
 @pytest.fixture
@@ -127,7 +127,7 @@ def test_vectoriser_errors_propagate(ask: Callable[..., Question], monkeypatch: 
     def wrong(*_: Any) -> None:
         raise KeyError
 
-    monkeypatch.setattr(vectorise, "atomic", wrong)
+    monkeypatch.setattr(vectorise, "write_atomic", wrong)
     text = text_of("for (uint k = 0; k < t; ++k) if (x[k] > 2) "
                    "atomic_fetch_add_explicit((device atomic_uint*)o, k, memory_order_relaxed);")  # fmt: skip
     smallest = [*reduced(text, ask("raises"))][-1]

@@ -11,7 +11,7 @@ from typing import Any
 from metalnb.errors import KernelFault
 
 from ...base import Grid
-from ...robust.fault_messages import RecordedFault, explained, stopped
+from ...robust.fault_messages import RecordedFault, describe_fault, describe_stop
 from ...robust.kernel_analysis import Analysis
 from ...robust.launch_facts import sizes_of
 from ...robust.rewriting.checks import CheckedModule, Checks
@@ -31,7 +31,7 @@ class CheckedDispatch:
     ----------
     unit : Unit
     analysis : Analysis
-    made : CheckedModule
+    kernel : CheckedModule
         The kernel that it runs.
     launch : tuple
         Arguments, grid and threadgroup.
@@ -45,15 +45,15 @@ class CheckedDispatch:
     """
 
     def __init__(
-        self, unit: Unit, analysis: Analysis, made: CheckedModule, launch: tuple[Sequence[Any], Grid, Grid],
+        self, unit: Unit, analysis: Analysis, kernel: CheckedModule, launch: tuple[Sequence[Any], Grid, Grid],
         address: Callable[[Any], int],
     ) -> None:  # fmt: skip
         arguments, self._grid, self._threadgroup = launch
         self._sizes = sizes_of(arguments)
         self._addresses = [0 if a is None or isinstance(a, int) else address(a) for a in arguments]
-        self.limits = bytearray(limit_words(made.limits, self._sizes, math.prod(self._grid)) or bytes(8))
-        self.memory = bytearray(_STOP + _RECORD.size * len(made.sites))
-        self._unit, self._analysis, self._made = unit, analysis, made
+        self.limits = bytearray(limit_words(kernel.limits, self._sizes, math.prod(self._grid)) or bytes(8))
+        self.memory = bytearray(_STOP + _RECORD.size * len(kernel.sites))
+        self._unit, self._analysis, self._kernel = unit, analysis, kernel
         self._reason = ""
 
     @property
@@ -64,12 +64,12 @@ class CheckedDispatch:
     @property
     def checks(self) -> Checks:
         """The dispatch's checks."""
-        return self._made.checks
+        return self._kernel.checks
 
     @property
     def stoppable(self) -> bool:
         """Whether any of its loops tests the stop flag."""
-        return bool(self._made.checks.stops)
+        return bool(self._kernel.checks.loops)
 
     def stop(self, reason: str) -> None:
         """Stop its loops."""
@@ -79,17 +79,17 @@ class CheckedDispatch:
     def fault(self) -> KernelFault | None:
         """Return the fault, or None. The dispatch must have ended."""
         if self._reason:
-            stops = self._made.checks.stops
-            return stopped(self._unit, self._made.module, self._analysis, stops, self._reason)
+            loops = self._kernel.checks.loops
+            return describe_stop(self._unit, self._kernel.module, self._analysis, loops, self._reason)
         if not any(memoryview(self.memory)[_STOP:]):
             return None
-        for site, access in enumerate(self._made.sites):
-            recorded, index, *group, _, offset = _RECORD.unpack_from(self.memory, _STOP + _RECORD.size * site)
-            if recorded:
+        for site, access in enumerate(self._kernel.sites):
+            is_recorded, index, *group, _, offset = _RECORD.unpack_from(self.memory, _STOP + _RECORD.size * site)
+            if is_recorded:
                 x, y, z = group
                 fault = RecordedFault(access, offset, self._thread(index, (x, y, z)), (x, y, z))
-                return explained(
-                    self._unit, self._made.module, self._analysis, fault, self._sizes, self._addresses,
+                return describe_fault(
+                    self._unit, self._kernel.module, self._analysis, fault, self._sizes, self._addresses,
                 )  # fmt: skip
         return None
 

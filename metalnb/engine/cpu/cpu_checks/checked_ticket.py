@@ -22,16 +22,16 @@ class CheckedTicket:
 
     Attributes
     ----------
-    fault_told : bool
+    has_raised : bool
         Whether a wait has already raised the fault, so that later waits need not.
-    made : tuple of str
+    allocated_outputs : tuple of str
         The buffers that the caller left out and metalnb allocated: a fault in one says how to make it larger.
     """
 
     def __init__(self, elapsed: Stopwatch, dispatch: CheckedDispatch, run: BackgroundRun | None) -> None:
         self.elapsed = elapsed
-        self.fault_told = False
-        self.made: tuple[str, ...] = ()
+        self.has_raised = False
+        self.allocated_outputs: tuple[str, ...] = ()
         self._dispatch, self._run = dispatch, run
 
     @property
@@ -45,7 +45,7 @@ class CheckedTicket:
         Raises
         ------
         KernelFault
-            If it accessed memory out of bounds, was stopped, or failed.
+            If the dispatch accessed memory out of bounds, was stopped, or failed.
         KeyboardInterrupt
             If the wait was interrupted; this dispatch and those before it have ended by then.
         """
@@ -53,5 +53,5 @@ class CheckedTicket:
             self._run.wait()
         fault = self._dispatch.fault()
         if fault is not None:
-            self.fault_told = True
-            raise fault.left_out(self.made)
+            self.has_raised = True
+            raise fault.left_out(self.allocated_outputs)

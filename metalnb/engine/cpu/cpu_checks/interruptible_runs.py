@@ -13,14 +13,14 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from ...time_limits import LONG, show_long_run
+from ...time_limits import LONG_RUN, show_long_run
 from .checked_dispatch import CheckedDispatch
 
-__all__ = ["BackgroundRun", "in_order"]
+__all__ = ["BackgroundRun", "run_in_order"]
 
-_LOOK = 0.05  # seconds between checks of the clock
+_POLL_INTERVAL = 0.05  # seconds between checks of the clock
 _queue: queue.SimpleQueue[BackgroundRun] = queue.SimpleQueue()
-_under_way: list[BackgroundRun] = []
+_in_flight: list[BackgroundRun] = []
 _lock = threading.Lock()
 _threads: list[threading.Thread] = []
 
@@ -33,37 +33,39 @@ class BackgroundRun:
     work : callable
         Runs the dispatch to its end.
     dispatch : CheckedDispatch
-    held : object
+    keep_alive : object
         Objects that must live as long as it runs.
     limit : float or None
         Its time limit in seconds.
     """
 
-    def __init__(self, work: Callable[[], None], dispatch: CheckedDispatch, held: object, limit: float | None) -> None:
-        self._work, self._dispatch, self._held, self._limit = work, dispatch, held, limit
-        self._ended = threading.Event()
-        self._began = 0.0
+    def __init__(
+        self, work: Callable[[], None], dispatch: CheckedDispatch, keep_alive: object, limit: float | None,
+    ) -> None:  # fmt: skip
+        self._work, self._dispatch, self._keep_alive, self._limit = work, dispatch, keep_alive, limit
+        self._end = threading.Event()
+        self._start = 0.0
         self._error: BaseException | None = None
         with _lock:
             if not _threads:
                 _threads.append(threading.Thread(target=_run_all, name="metalnb-dispatch", daemon=True))
                 _threads[0].start()
                 atexit.register(_stop_up_to, None, "Python ended")
-            _under_way.append(self)
+            _in_flight.append(self)
         _queue.put(self)
 
     def run(self) -> None:
         """Run the dispatch, on the thread for all such dispatches."""
-        self._began = time.perf_counter()
+        self._start = time.perf_counter()
         try:
             self._work()
         except BaseException as error:  # noqa: BLE001  (raised in the thread that waits)
             self._error = error
         finally:
-            self._held = None
+            self._keep_alive = None
             with _lock:
-                _under_way.remove(self)
-            self._ended.set()
+                _in_flight.remove(self)
+            self._end.set()
 
     def stop(self, reason: str) -> None:
         """Stop the dispatch."""
@@ -78,18 +80,18 @@ class BackgroundRun:
             If the wait was interrupted. This dispatch and those before it were stopped and have ended by then.
         """
         interrupt: BaseException | None = None
-        shown, left = False, self._limit
+        is_shown, remaining = False, self._limit
         while True:
             try:
-                if self._ended.wait(_LOOK if left is None else max(0.0, min(_LOOK, left))):
+                if self._end.wait(_POLL_INTERVAL if remaining is None else max(0.0, min(_POLL_INTERVAL, remaining))):
                     break
-                passed = time.perf_counter() - self._began if self._began else 0.0
-                left = None if self._limit is None else self._limit - passed
-                if left is not None and left <= 0:
+                elapsed = time.perf_counter() - self._start if self._start else 0.0
+                remaining = None if self._limit is None else self._limit - elapsed
+                if remaining is not None and remaining <= 0:
                     self.stop(f"after {self._limit:.1f} s")
-                    left = None
-                if passed > LONG and not shown:
-                    shown = True
+                    remaining = None
+                if elapsed > LONG_RUN and not is_shown:
+                    is_shown = True
                     show_long_run(self._dispatch.name)
             except BaseException as error:  # noqa: BLE001  (raised once the dispatch has ended, as it may be writing)
                 interrupt = error
@@ -100,7 +102,7 @@ class BackgroundRun:
             raise self._error
 
 
-def in_order(work: Callable[..., None], *given: Any) -> None:
+def run_in_order(work: Callable[..., None], *arguments: Any) -> None:
     """Call `work` after all dispatches in flight.
 
     Raises
@@ -108,11 +110,11 @@ def in_order(work: Callable[..., None], *given: Any) -> None:
     KeyboardInterrupt
         If the wait was interrupted: those dispatches were stopped, but `work` was called.
     """
-    if not _under_way:
-        work(*given)
+    if not _in_flight:
+        work(*arguments)
         return
     interrupt = _finish_all()
-    work(*given)
+    work(*arguments)
     if interrupt is not None:
         raise interrupt
 
@@ -120,9 +122,9 @@ def in_order(work: Callable[..., None], *given: Any) -> None:
 def _finish_all() -> BaseException | None:
     """Wait for all dispatches in flight; if the wait was interrupted, stop them and return the exception."""
     interrupt: BaseException | None = None
-    while _under_way:
+    while _in_flight:
         with _lock:
-            last = _under_way[-1] if _under_way else None
+            last = _in_flight[-1] if _in_flight else None
         try:
             if last is not None:
                 last.wait()
@@ -134,7 +136,7 @@ def _finish_all() -> BaseException | None:
 def _stop_up_to(last: BackgroundRun | None, reason: str) -> None:
     """Stop dispatches up to one, or all of them."""
     with _lock:
-        runs = list(_under_way)
+        runs = list(_in_flight)
     for run in runs:
         run.stop(reason)
         if run is last:
@@ -146,13 +148,13 @@ def _run_all() -> None:
         _queue.get().run()
 
 
-def _forked() -> None:
+def _on_fork() -> None:
     """Reset the state after a fork, since the thread exists only in the parent process."""
     global _queue, _lock
     _queue, _lock = queue.SimpleQueue(), threading.Lock()
     _threads.clear()
-    _under_way.clear()
+    _in_flight.clear()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forked)
+    os.register_at_fork(after_in_child=_on_fork)

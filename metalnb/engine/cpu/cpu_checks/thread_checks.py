@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 from ...clang.inlining import INLINE_ALL
-from ...llvm.llvm_reader import read
-from ...llvm.llvm_types import UnreadText
-from ...llvm.llvm_writer import with_function
+from ...llvm.llvm_reader import read_module
+from ...llvm.llvm_types import UnsupportedIR
+from ...llvm.llvm_writer import replace_function
 from ...robust.check_choice import KernelChecks
 from ...robust.fault_messages import warn_unchecked
 from ...robust.kernel_analysis import Analysis
 from ...robust.rewriting.checks import CheckedModule
 from ...unit import Unit
 from ..entry_texts import fiber_text
-from ..ir_build import assembled, written
+from ..ir_build import compile_ir, write_ir
 from ..lanes.lane_entry import LaneEntry
-from ..llvm_text import with_divisors
+from ..llvm_text import guard_divisions
 from .check_targets import FiberTarget
 
-__all__ = ["ThreadChecks", "thread_checks"]
+__all__ = ["ThreadChecks", "find_thread_checks"]
 
 # Everything is inlined into one function, so that pointers can be followed.
-_TIDY = (
+_SIMPLIFY = (
     "-O1", *INLINE_ALL, "-fno-vectorize", "-fno-slp-vectorize", "-S", "-emit-llvm",
 )  # fmt: skip
 
@@ -41,35 +41,36 @@ class ThreadChecks(KernelChecks):
     """
 
     def __init__(self, unit: Unit, text: str) -> None:
-        module = read(text)
+        module = read_module(text)
         analysis = Analysis(module, LaneEntry(module))
-        given, region, index = (parameter.text for parameter in analysis.roots.function.parameters)
-        self._text, self._fiber = text, FiberTarget((given, region, index), len(unit.signature.params))
+        arguments, region, index = (parameter.text for parameter in analysis.roots.function.parameters)
+        self._text, self._fiber = text, FiberTarget((arguments, region, index), len(unit.signature.params))
         super().__init__(module, analysis, self._fiber)
 
-    def text(self, made: CheckedModule) -> str:
+    def text(self, kernel: CheckedModule) -> str:
         """Return the LLVM IR of the thread with some checks."""
-        function = made.module.functions[self.analysis.roots.function.name]
-        return with_function(self._text, function, "\n".join(self._fiber.declared.values()))
+        function = kernel.module.functions[self.analysis.roots.function.name]
+        return replace_function(self._text, function, "\n".join(self._fiber.declarations.values()))
 
 
-def thread_checks(unit: Unit, how: tuple[str, ...]) -> ThreadChecks | None:
+def find_thread_checks(unit: Unit, flags: tuple[str, ...]) -> ThreadChecks | None:
     """Return the checks of a kernel; None if its text cannot be analysed.
 
     Parameters
     ----------
     unit : Unit
-    how : tuple of str
+    flags : tuple of str
         clang's flags.
 
     Raises
     ------
     CompileError
     """
-    how = (*how, "-fno-finite-loops")
-    text = assembled(with_divisors(written(unit, fiber_text(unit), how).decode()), (*how, *_TIDY), unit).decode()
+    flags = (*flags, "-fno-finite-loops")
+    ir = guard_divisions(write_ir(unit, fiber_text(unit), flags).decode())
+    text = compile_ir(ir, (*flags, *_SIMPLIFY), unit).decode()
     try:
         return ThreadChecks(unit, text)
-    except (UnreadText, ValueError) as reason:
+    except (UnsupportedIR, ValueError) as reason:
         warn_unchecked(unit, reason)
         return None

@@ -9,14 +9,14 @@ import math
 import re
 
 from ...llvm.instructions import IRFunction, IRInstruction, IRModule
-from ...robust.entry_protocol import Pace, Root, pointers_into, words_range
+from ...robust.entry_protocol import LoopBudget, Root, record_pointers, record_range
 from ...robust.launch_facts import LaunchFacts
 from ...robust.proofs.intervals import Interval
 
 __all__ = ["LaneEntry"]
 
 _SLOT = re.compile(r"\$slot\"? \{ i32 (\d+),")
-_ONE_OF_THEM = re.compile(r"metalnb_(?:min|max)_[iu]\d+$")
+_RETURNS_OPERAND = re.compile(r"metalnb_(?:min|max)_[iu]\d+$")
 _SIMD_GROUP = 32
 _TRIPLE = 12  # bytes of three numbers, one for each axis
 _TRIPLES = ("first", "size", "nominal", "grid", "groups")  # the fields of a region
@@ -32,61 +32,61 @@ class LaneEntry:
     """
 
     function = "metalnb_thread"
-    pace = Pace(together=1 << 33, alone=1 << 29, after=1 << 32)  # in vector code on two cores
+    loop_budget = LoopBudget(total=1 << 33, per_thread=1 << 29, after_stop=1 << 32)  # in vector code on two cores
 
     def __init__(self, module: IRModule) -> None:
         function = module.functions[self.function]
-        self._given, self._region, *index = (parameter.text for parameter in function.parameters)
+        self._arguments, self._region, *index = (parameter.text for parameter in function.parameters)
         self._index = index[0] if index else ""  # of the thread, in its threadgroup; vector code has none
-        self.own = frozenset({self._given, self._region})
-        self._records = pointers_into(function, self.own)
-        self._roots = self._found(module, function)
+        self.record_parameters = frozenset({self._arguments, self._region})
+        self._records = record_pointers(function, self.record_parameters)
+        self._roots = self._find_roots(module, function)
 
-    def _found(self, module: IRModule, function: IRFunction) -> dict[str, Root]:
+    def _find_roots(self, module: IRModule, function: IRFunction) -> dict[str, Root]:
         # clang may choose between two addresses, of a field of the region and of an argument, and load once.
         roots = {self._region: Root("variable", -1, _TRIPLE * len(_TRIPLES), self._region)}
-        for made in function:
-            if made.opcode == "load" and made.type.bits == 64:
-                record, at = self._records.get(made.pointer.text, ("", 0))
-                if record == self._given:
-                    roots[made.result] = Root("argument", at // 8, 0, made.result)
-            elif made.opcode == "call" and made.word == "metalnb_storage":
-                slot = _SLOT.search(module.globals[made.operands[0].text[1:]])
+        for inst in function:
+            if inst.opcode == "load" and inst.type.bits == 64:
+                record, offset = self._records.get(inst.pointer.text, ("", 0))
+                if record == self._arguments:
+                    roots[inst.result] = Root("argument", offset // 8, 0, inst.result)
+            elif inst.opcode == "call" and inst.word == "metalnb_storage":
+                slot = _SLOT.search(module.globals[inst.operands[0].text[1:]])
                 if slot:
-                    roots[made.result] = Root("variable", -1, int(slot[1]), made.result)
-        for made in function:
-            if made.opcode == "inttoptr" and (root := roots.get(made.operands[0].text)):
-                named = Root(root.kind, root.number, root.size, made.result)
-                roots[made.result] = named
-                if root.name == made.operands[0].text:
-                    roots[root.name] = named
+                    roots[inst.result] = Root("variable", -1, int(slot[1]), inst.result)
+        for inst in function:
+            if inst.opcode == "inttoptr" and (root := roots.get(inst.operands[0].text)):
+                pointer_root = Root(root.kind, root.number, root.size, inst.result)
+                roots[inst.result] = pointer_root
+                if root.name == inst.operands[0].text:
+                    roots[root.name] = pointer_root
         return roots
 
     def root(self, name: str) -> Root | None:
         """Return the memory whose start a value points to; None unless it is an argument or a slot."""
         return self._roots.get(name)
 
-    def interval(self, made: IRInstruction, part: tuple[int, int], facts: LaunchFacts) -> Interval | None:
+    def result_range(self, inst: IRInstruction, part: tuple[int, int], facts: LaunchFacts) -> Interval | None:
         """Return the range of a call's or load's result, in some of its bytes (first, count); None if unknown."""
-        if made.opcode == "call":
-            return _called(made.word.removeprefix("metalnb_"), facts) if made.word.startswith("metalnb_") else None
-        record, at = self._records.get(made.pointer.text, ("", 0))
+        if inst.opcode == "call":
+            return _call_range(inst.word.removeprefix("metalnb_"), facts) if inst.word.startswith("metalnb_") else None
+        record, offset = self._records.get(inst.pointer.text, ("", 0))
         first, size = part
-        return words_range(at + first, size, _TRIPLES, facts) if record == self._region else None
+        return record_range(offset + first, size, _TRIPLES, facts) if record == self._region else None
 
     def parameter_range(self, name: str, facts: LaunchFacts) -> Interval | None:
         """Return the range of a parameter; None except for the thread's index."""
         return Interval(0, math.prod(facts.threadgroup) - 1) if name == self._index else None
 
-    def one_of_them(self, made: IRInstruction) -> bool:
+    def returns_operand(self, inst: IRInstruction) -> bool:
         """Return whether a call's result is one of the values that the threads pass to it."""
-        return made.opcode == "call" and _ONE_OF_THEM.match(made.word) is not None
+        return inst.opcode == "call" and _RETURNS_OPERAND.match(inst.word) is not None
 
 
-def _called(name: str, facts: LaunchFacts) -> Interval | None:
-    where, _, axis = name.rpartition("_")
-    if where in {"grid", "group"} and axis in {"x", "y", "z"}:
-        threads = (facts.grid if where == "grid" else facts.threadgroup)["xyz".index(axis)]
+def _call_range(name: str, facts: LaunchFacts) -> Interval | None:
+    space, _, axis = name.rpartition("_")
+    if space in {"grid", "group"} and axis in {"x", "y", "z"}:
+        threads = (facts.grid if space == "grid" else facts.threadgroup)["xyz".index(axis)]
         return Interval(0, threads - 1)
     x, y, z = facts.threadgroup
     threads = x * y * z

@@ -8,24 +8,24 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ...base import Grid
-from ...clang.driver import Refused
+from ...clang.driver import BackendError
 from ...llvm.instructions import IRModule
-from ...llvm.llvm_reader import read
-from ...llvm.llvm_types import UnreadText
+from ...llvm.llvm_reader import read_module
+from ...llvm.llvm_types import UnsupportedIR
 from ...robust.rewriting.checks import CheckedModule, Checks
 from ...unit import Unit
 from ...vectoriser.not_vectorised import NotVectorised
 from ...vectoriser.simd_forms import SimdForm, form_for
-from ...vectoriser.vectorise import Vectorised, asks_for_simdgroup, waits
+from ...vectoriser.vectorise import VectorisedKernel, has_barriers, uses_simdgroup
 from .. import toolchain
 from ..cpu_checks.lane_checks import LaneChecks
 from . import vector_build
-from .vector_report import LINES, how_it_runs
+from .vector_report import LINES, execution_facts
 
-__all__ = ["VectorBinary", "VectorCode", "opened"]
+__all__ = ["VectorBinary", "VectorCode", "open_vector_binary"]
 
-_KEPT = 256  # kinds of dispatches
-_WHOLE = (1024, 1, 1), (256, 1, 1)  # the grid and the threadgroup of a kernel's first form
+_MAX_REMEMBERED = 256  # kinds of dispatches
+_FIRST_LAUNCH = (1024, 1, 1), (256, 1, 1)  # the grid and the threadgroup of a kernel's first form
 _CHECKED = (*LINES, "-fno-finite-loops")  # an endless loop is stopped and reported, instead of assumed unreachable
 
 
@@ -39,17 +39,17 @@ class VectorCode:
         The address of the function that runs its threadgroups.
     storage_bytes : int
         Bytes of threadgroup memory that the kernel's variables take in this form.
-    full : ctypes.c_uint32
+    out_of_memory : ctypes.c_uint32
         Nonzero after a dispatch that ran out of memory for coroutine frames.
     library : ctypes.CDLL
         The library with the code.
     gathers : tuple of str
-        See `Vectorised`.
+        See `VectorisedKernel`.
     """
 
     run: int
     storage_bytes: int
-    full: ctypes.c_uint32
+    out_of_memory: ctypes.c_uint32
     library: Any
     gathers: tuple[str, ...]
 
@@ -63,110 +63,110 @@ class VectorBinary:
     unit : Unit
     module : IRModule
         One thread of it.
-    simd : bool
+    uses_simdgroup : bool
         Whether it uses its SIMD-group.
-    waits : bool
+    has_barriers : bool
         Whether its SIMD-groups wait for each other, and so are coroutines.
-    region : bool
+    needs_region : bool
         Whether a core needs its own memory to run it: for coroutine frames or threadgroup memory.
     checks : LaneChecks or None
         None for a kernel that is not checked.
     threadgroup_bytes : int
     lanes : int
         The largest number of lanes that it runs in.
-    plain : CheckedModule
+    unchecked : CheckedModule
         The module without checks.
     texts, forms : dict
         Text that is not yet compiled, and compiled code, by form and checks.
-    dispatched : dict
+    dispatch_codes : dict
         The code of earlier dispatches, by the identity of their module, their grid and threadgroup.
-    instead : ThreadBinary or None
+    fallback : ThreadBinary or None
         The kernel compiled to run one thread at a time, for dispatches whose form cannot be vectorised.
     """
 
     unit: Unit
     module: IRModule
-    simd: bool
-    waits: bool
-    region: bool
+    uses_simdgroup: bool
+    has_barriers: bool
+    needs_region: bool
     checks: LaneChecks | None = None
     threadgroup_bytes: int = 0
     lanes: int = 32
-    plain: CheckedModule = field(init=False)
-    texts: dict[tuple[SimdForm, Checks], Vectorised] = field(default_factory=dict)
+    unchecked: CheckedModule = field(init=False)
+    texts: dict[tuple[SimdForm, Checks], VectorisedKernel] = field(default_factory=dict)
     forms: dict[tuple[SimdForm, Checks], VectorCode] = field(default_factory=dict)
-    dispatched: dict[tuple[int, Grid, Grid], VectorCode] = field(default_factory=dict)
-    instead: Any = None
+    dispatch_codes: dict[tuple[int, Grid, Grid], VectorCode] = field(default_factory=dict)
+    fallback: Any = None
 
     def __post_init__(self) -> None:
-        self.plain = CheckedModule(self.module, Checks())
+        self.unchecked = CheckedModule(self.module, Checks())
 
     def facts(self) -> list[tuple[str, str]]:
         """Return how it runs, for its card."""
-        return how_it_runs(self.unit)
+        return execution_facts(self.unit)
 
     @property
-    def first(self) -> CheckedModule:
+    def initial_module(self) -> CheckedModule:
         """The kernel's first form."""
-        return self.plain if self.checks is None else self.checks.first
+        return self.unchecked if self.checks is None else self.checks.initial_module
 
     def module_for(self, arguments: Sequence[Any], grid: Grid, threadgroup: Grid) -> CheckedModule:
         """Return the kernel with the checks that a dispatch needs."""
-        return self.plain if self.checks is None else self.checks.of(arguments, grid, threadgroup)
+        return self.unchecked if self.checks is None else self.checks.for_dispatch(arguments, grid, threadgroup)
 
-    def code(self, made: CheckedModule, grid: Grid, threadgroup: Grid) -> VectorCode:
+    def code_for(self, kernel: CheckedModule, grid: Grid, threadgroup: Grid) -> VectorCode:
         """Return the code for a dispatch.
 
         Raises
         ------
         NotVectorised
-            With the reason why it must run one thread at a time.
+            If the kernel must run one thread at a time; the message has the reason.
         """
-        call = id(made), grid, threadgroup  # modules live as long as this binary
-        known = self.dispatched.get(call)
-        if known is not None:
-            return known
-        form = form_for(grid, threadgroup, simd=self.simd, most=self.lanes)
-        key = form, made.checks
-        found = self.forms.get(key)
-        if found is None:
-            found = self.forms[key] = self._loaded(self._text(made, form))
+        call = id(kernel), grid, threadgroup  # modules live as long as this binary
+        cached = self.dispatch_codes.get(call)
+        if cached is not None:
+            return cached
+        form = form_for(grid, threadgroup, simd=self.uses_simdgroup, max_lanes=self.lanes)
+        key = form, kernel.checks
+        code = self.forms.get(key)
+        if code is None:
+            code = self.forms[key] = self._load(self._vectorise(kernel, form))
             self.texts.pop(key, None)
-        if len(self.dispatched) >= _KEPT:
-            self.dispatched.clear()
-        self.dispatched[call] = found
-        return found
+        if len(self.dispatch_codes) >= _MAX_REMEMBERED:
+            self.dispatch_codes.clear()
+        self.dispatch_codes[call] = code
+        return code
 
-    def write(self) -> None:
+    def vectorise_first(self) -> None:
         """Vectorise the kernel for full SIMD-groups, to find whether that is possible and what the kernel needs.
 
         Raises
         ------
         NotVectorised
         """
-        made = self._text(self.first, form_for(*_WHOLE, simd=self.simd))
-        self.threadgroup_bytes = made.threadgroup_bytes
-        self.lanes = vector_build.lanes_of(self.first.module, made)
+        form = self._vectorise(self.initial_module, form_for(*_FIRST_LAUNCH, simd=self.uses_simdgroup))
+        self.threadgroup_bytes = form.threadgroup_bytes
+        self.lanes = vector_build.lane_count(self.initial_module.module, form)
 
-    def _text(self, made: CheckedModule, form: SimdForm) -> Vectorised:
-        key = form, made.checks
-        found = self.texts.get(key)
-        if found is None:
-            found = self.texts[key] = vector_build.vectorised(made.module, form)
-        return found
+    def _vectorise(self, kernel: CheckedModule, form: SimdForm) -> VectorisedKernel:
+        key = form, kernel.checks
+        text = self.texts.get(key)
+        if text is None:
+            text = self.texts[key] = vector_build.vectorise_form(kernel.module, form)
+        return text
 
-    def _loaded(self, made: Vectorised) -> VectorCode:
+    def _load(self, form: VectorisedKernel) -> VectorCode:
         try:
-            code = vector_build.object_of(made, self.unit)
-        except Refused as refused:
+            code = vector_build.compile_vectorised(form, self.unit)
+        except BackendError as refused:
             raise NotVectorised(str(refused)) from refused
-        library = toolchain.lane_library(code)
+        library = toolchain.load_lane_library(code)
         run = ctypes.cast(library.metalnb_groups, ctypes.c_void_p).value or 0
-        full = ctypes.c_uint32.in_dll(library, "metalnb_full")
-        return VectorCode(run, made.storage_bytes, full, library, made.gathers)
+        out_of_memory = ctypes.c_uint32.in_dll(library, "metalnb_full")
+        return VectorCode(run, form.storage_bytes, out_of_memory, library, form.gathers)
 
 
-def opened(unit: Unit) -> VectorBinary:
+def open_vector_binary(unit: Unit) -> VectorBinary:
     """Compile a kernel to the IR of one thread, and analyse it.
 
     Raises
@@ -175,14 +175,15 @@ def opened(unit: Unit) -> VectorBinary:
     NotVectorised
     """
     try:
-        module = read(vector_build.thread_text(unit, *(_CHECKED if unit.checked else ())))
-    except UnreadText as error:
+        module = read_module(vector_build.thread_text(unit, *(_CHECKED if unit.checked else ())))
+    except UnsupportedIR as error:
         raise NotVectorised(str(error)) from error
-    simd = asks_for_simdgroup(module)
-    memory = "metalnb_storage" in module.declarations or any(p.space == "threadgroup" for p in unit.signature.params)
-    barriers = waits(module)
+    simd = uses_simdgroup(module)
+    has_arguments = any(param.space == "threadgroup" for param in unit.signature.params)
+    needs_memory = has_arguments or "metalnb_storage" in module.declarations
+    barriers = has_barriers(module)
     try:
         checks = LaneChecks(unit, module) if unit.checked else None
     except ValueError as reason:
         raise NotVectorised(str(reason)) from reason
-    return VectorBinary(unit, module, simd, barriers, barriers or memory, checks)
+    return VectorBinary(unit, module, simd, barriers, barriers or needs_memory, checks)

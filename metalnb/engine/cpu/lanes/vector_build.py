@@ -8,36 +8,36 @@ import re
 from metalnb import cache
 
 from ...clang import driver
-from ...clang.driver import Refused, Target
+from ...clang.driver import BackendError, Target
 from ...clang.inlining import INLINE_ALL
-from ...clang.long_text import arithmetic_of, flags_for_vectors
+from ...clang.long_text import count_arithmetic, flags_for_vectors
 from ...llvm.instructions import IRModule
 from ...unit import Unit
-from ...vectoriser.lane_count import most_lanes
+from ...vectoriser.lane_count import max_lanes
 from ...vectoriser.not_vectorised import NotVectorised
 from ...vectoriser.simd_forms import SimdForm
-from ...vectoriser.vector_code.regions import Visit
+from ...vectoriser.vector_code.regions import InstructionCallback
 from ...vectoriser.vector_code.vector_target import VectorTarget, vector_target
-from ...vectoriser.vectorise import Vectorised, asks_for_simdgroup, vectorise, waits
+from ...vectoriser.vectorise import VectorisedKernel, has_barriers, uses_simdgroup, vectorise
 from .. import toolchain
 from ..entry_texts import lane_text
 from ..linking import run_tool
-from ..llvm_text import with_divisors
+from ..llvm_text import guard_divisions
 
-__all__ = ["lanes_of", "machine", "object_of", "thread_text", "vectorised"]
+__all__ = ["compile_vectorised", "lane_count", "machine", "thread_text", "vectorise_form"]
 
 # No pass may change loops or create vectors, except complete unrolling, which moves thread arrays into registers. The
 # entire kernel becomes one function, because a call would leave the vector registers.
-_TIDY = (
+_SIMPLIFY = (
     "-fno-convergent-functions", "-funroll-loops", "-fno-vectorize", "-fno-slp-vectorize", "-mllvm",
     "-unroll-runtime=0", "-mllvm", "-unroll-allow-partial=0", "-mllvm", "-unroll-allow-peeling=0", "-mllvm",
     "-unroll-allow-loop-nests-peeling=0", "-mllvm", "-disable-loop-idiom-memcpy", *INLINE_ALL,
 )  # fmt: skip
 _NO_DIVISION = re.compile(r"//.*|/\*[^*]*(?:\*(?!/)[^*]*)*\*/|^\s*#\s*include.*", re.MULTILINE)
-_MOST = 40_000  # arithmetic instructions; clang compiles vector code of that length in a few seconds
+_MAX_LENGTH = 40_000  # arithmetic instructions; clang compiles vector code of that length in a few seconds
 _SHORT = 3000  # characters; a shorter cell is never long after inlining
 _TEXT = ("-S", "-emit-llvm")
-_UNTOUCHED = ("-Xclang", "-disable-llvm-passes")
+_NO_PASSES = ("-Xclang", "-disable-llvm-passes")
 # Scheduling again, after registers are assigned, takes up to half of a long block's time; out-of-order
 # processors gain nothing by it. Before that, dependence analysis is limited to about a hundred accesses per block.
 _SECOND = (
@@ -58,70 +58,70 @@ def machine(flags: tuple[str, ...] = ()) -> VectorTarget:
 
 @functools.cache
 def _machine(flags: tuple[str, ...]) -> VectorTarget:
-    key = cache.digest("macros", driver.version(), *flags)
+    key = cache.digest("macros", driver.compiler_version(), *flags)
 
     def build() -> bytes:
         with cache.store().scratch() as folder:
             (folder / "empty.c").touch()
             out = folder / "out"
-            run_tool([*driver.clang(), *flags, "-dM", "-E", str(folder / "empty.c"), "-o", str(out)])
+            run_tool([*driver.clang_command(), *flags, "-dM", "-E", str(folder / "empty.c"), "-o", str(out)])
             return out.read_bytes()
 
     return vector_target(cache.store().make(key, "cpu-text", build).decode())
 
 
-def thread_text(unit: Unit, *more: str, flags: tuple[str, ...] = (), most: int = _MOST) -> str:
+def thread_text(unit: Unit, *options: str, flags: tuple[str, ...] = (), max_length: int = _MAX_LENGTH) -> str:
     """Return the LLVM IR of one thread, simplified, with its loops unchanged.
 
     Parameters
     ----------
     unit : Unit
-    *more : str
+    *options : str
         Further flags for clang.
     flags : tuple of str
         The machine's flags; by default this machine's.
-    most : int
+    max_length : int
         The most arithmetic instructions.
 
     Raises
     ------
     CompileError
     NotVectorised
-        If it is longer.
+        If the kernel is longer.
     """
     text, target = lane_text(unit), _target(flags or toolchain.flags())
-    if not (divides(unit) or len(unit.text) > _SHORT):
-        return driver.compiled(unit, text, target, *_TIDY, *more, *_TEXT).decode()
-    raw = driver.compiled(unit, text, target, *_TIDY, *more, *_UNTOUCHED, *_TEXT).decode()
-    if (count := arithmetic_of(raw)) > most:
+    if not (has_division(unit) or len(unit.text) > _SHORT):
+        return driver.compile_source(unit, text, target, *_SIMPLIFY, *options, *_TEXT).decode()
+    raw = driver.compile_source(unit, text, target, *_SIMPLIFY, *options, *_NO_PASSES, *_TEXT).decode()
+    if (count := count_arithmetic(raw)) > max_length:
         message = f"it is long: some {count:,} instructions"
         raise NotVectorised(message)
-    return _compiled(with_divisors(raw), (*target.flags, *_TIDY, *_TEXT), unit).decode()
+    return _compile_text(guard_divisions(raw), (*target.flags, *_SIMPLIFY, *_TEXT), unit).decode()
 
 
-def divides(unit: Unit) -> bool:
+def has_division(unit: Unit) -> bool:
     """Return whether a unit may contain a division, as integer divisions need a separate step so as not to trap."""
     return any(mark in _NO_DIVISION.sub("", text) for text in unit.texts.values() for mark in "/%")
 
 
-def vectorised(
-    module: IRModule, form: SimdForm, flags: tuple[str, ...] = (), visit: Visit | None = None,
-) -> Vectorised:  # fmt: skip
-    """Return a kernel's text in a form, for a machine; ``visit``: see `vectorise`.
+def vectorise_form(
+    module: IRModule, form: SimdForm, flags: tuple[str, ...] = (), on_instruction: InstructionCallback | None = None,
+) -> VectorisedKernel:  # fmt: skip
+    """Return a kernel's text in a form, for a machine; ``on_instruction``: see `vectorise`.
 
     Raises
     ------
     NotVectorised
     """
-    return vectorise(module, form, machine(flags), visit)
+    return vectorise(module, form, machine(flags), on_instruction)
 
 
-def lanes_of(module: IRModule, made: Vectorised) -> int:
+def lane_count(module: IRModule, kernel: VectorisedKernel) -> int:
     """Return the most lanes that a kernel runs in, from its code for 32 lanes."""
-    return most_lanes(made.live_bits, machine(), together=asks_for_simdgroup(module) or waits(module))
+    return max_lanes(kernel.live_bits, machine(), uses_simdgroup=uses_simdgroup(module) or has_barriers(module))
 
 
-def object_of(made: Vectorised, unit: Unit, flags: tuple[str, ...] = ()) -> bytes:
+def compile_vectorised(kernel: VectorisedKernel, unit: Unit, flags: tuple[str, ...] = ()) -> bytes:
     """Compile a vectorised text to an object file.
 
     Raises
@@ -129,19 +129,22 @@ def object_of(made: Vectorised, unit: Unit, flags: tuple[str, ...] = ()) -> byte
     Refused
     """
     plain = tuple(flag for flag in flags or toolchain.flags() if flag != "-O3" and not flag.startswith("-D"))
-    return _compiled(made.text, (*plain, *_SECOND, *flags_for_vectors(made.text, machine(flags).bits), "-c"), unit)
+    return _compile_text(
+        kernel.text, (*plain, *_SECOND, *flags_for_vectors(kernel.text, machine(flags).bits), "-c"), unit
+    )  # fmt: skip
 
 
-def _compiled(text: str, flags: tuple[str, ...], unit: Unit) -> bytes:
+def _compile_text(text: str, flags: tuple[str, ...], unit: Unit) -> bytes:
     """Compile LLVM IR with clang, or return the cached result."""
 
     def build() -> bytes:
         with cache.store().scratch() as folder:
             (folder / "in.ll").write_text(text, encoding="utf-8")
-            command = [*driver.clang(), "-Wno-everything", *flags, "-x", "ir", "in.ll", "-o", "out"]
-            failed, told = driver.run(command, folder, unit)
-            if failed:
-                raise Refused([driver.at_kernel(unit, f"clang cannot compile it: {told.strip()[-500:]}")])
+            command = [*driver.clang_command(), "-Wno-everything", *flags, "-x", "ir", "in.ll", "-o", "out"]
+            status, output = driver.run_clang(command, folder, unit)
+            if status:
+                message = f"clang cannot compile it: {output.strip()[-500:]}"
+                raise BackendError([driver.kernel_diagnostic(unit, message)])
             return (folder / "out").read_bytes()
 
-    return cache.store().make(cache.digest(text, driver.version(), *flags), "cpu-text", build)
+    return cache.store().make(cache.digest(text, driver.compiler_version(), *flags), "cpu-text", build)

@@ -8,21 +8,21 @@ from metalnb.msl.text.scanned_cell import MAIN
 
 from ...llvm.debug_locations import line_in
 from ...llvm.instructions import IRModule
-from ...llvm.llvm_reader import read
-from ...llvm.llvm_types import UnreadText
+from ...llvm.llvm_reader import read_module
+from ...llvm.llvm_types import UnsupportedIR
 from ...unit import Unit
 from ...vectoriser.not_vectorised import NotVectorised
 from ...vectoriser.simd_forms import form_for
-from ...vectoriser.vectorise import asks_for_simdgroup
+from ...vectoriser.vectorise import uses_simdgroup
 from . import vector_build
 
-__all__ = ["LINES", "how_it_runs"]
+__all__ = ["LINES", "execution_facts"]
 
 LINES = ("-gdwarf-4", "-gline-tables-only")
 _SHOWN = 6  # lines that are named
 
 
-def how_it_runs(unit: Unit) -> list[tuple[str, str]]:
+def execution_facts(unit: Unit) -> list[tuple[str, str]]:
     """Return facts for a kernel's card, each with its label. The kernel is compiled again, with line tables.
 
     Raises
@@ -30,24 +30,24 @@ def how_it_runs(unit: Unit) -> list[tuple[str, str]]:
     CompileError
     """
     try:
-        module = read(vector_build.thread_text(unit, *LINES))
-    except (UnreadText, NotVectorised) as reason:
+        module = read_module(vector_build.thread_text(unit, *LINES))
+    except (UnsupportedIR, NotVectorised) as reason:
         return [("runs", f"a thread at a time: {reason}")]
-    form = form_for((1024, 1, 1), (256, 1, 1), simd=asks_for_simdgroup(module))
+    form = form_for((1024, 1, 1), (256, 1, 1), simd=uses_simdgroup(module))
     try:
-        made = vector_build.vectorised(module, form)
+        kernel = vector_build.vectorise_form(module, form)
     except NotVectorised as reason:
         line = line_in(module, reason.place, MAIN)
         return [("runs", f"a thread at a time: {reason}" + (f", line {line}" if line else ""))]
-    facts = [("runs", f"{vector_build.lanes_of(module, made)} threads in vector registers")]
-    if made.gathers:
-        facts.append(("gathers", _by_line(module, made.gathers)))
+    facts = [("runs", f"{vector_build.lane_count(module, kernel)} threads in vector registers")]
+    if kernel.gathers:
+        facts.append(("gathers", _format_by_line(module, kernel.gathers)))
     return facts
 
 
-def _by_line(module: IRModule, places: tuple[str, ...]) -> str:
+def _format_by_line(module: IRModule, places: tuple[str, ...]) -> str:
     """Return how many accesses are made lane by lane: ``3: line 7 (2), line 12``."""
-    counted = Counter(line_in(module, place, MAIN) for place in places)
-    named = [f"line {line}" + (f" ({count})" if count > 1 else "") for line, count in sorted(counted.items()) if line]
-    more = ["…"] if len(named) > _SHOWN else []
-    return f"{len(places)}: {', '.join(named[:_SHOWN] + more)}" if named else str(len(places))
+    counts = Counter(line_in(module, place, MAIN) for place in places)
+    lines = [f"line {line}" + (f" ({count})" if count > 1 else "") for line, count in sorted(counts.items()) if line]
+    ellipsis = ["…"] if len(lines) > _SHOWN else []
+    return f"{len(places)}: {', '.join(lines[:_SHOWN] + ellipsis)}" if lines else str(len(places))

@@ -5,11 +5,11 @@
 
 /// base + angle, or base - angle if `bits` has the sign bit; base is `quarters` times pi / 2, where quarters is 0, 1 or
 /// 2.
-inline float $beside(float quarters, float angle, metal::uint bits) {
-    return quarters * 0x1.921fb6p+0f + ($signed_by(angle, bits) - quarters * 0x1.777a5cp-25f);
+inline float $add_to_quarters(float quarters, float angle, metal::uint bits) {
+    return quarters * 0x1.921fb6p+0f + ($flip_sign(angle, bits) - quarters * 0x1.777a5cp-25f);
 }
 /// asin(s) for z = s^2 <= 0.5625^2, to 2^-28.
-inline float $short_arc(float s, float z) {
+inline float $small_asin(float s, float z) {
     float p = 0x1.8533c6p-5f;
     p = p * z + 0x1.b8278fp-8f;
     p = p * z + 0x1.16b2eap-5f;
@@ -22,22 +22,22 @@ inline float $h_asin(float x) {
     const float size = __builtin_elementwise_abs(x);
     const bool near = size < 0.5625f;
     const float square = size * size, beyond = 0.5f - size * 0.5f, z = near ? square : beyond;
-    const float root = __builtin_elementwise_sqrt(z), arc = $short_arc(near ? size : root, z);
-    const float far = $beside(1, arc + arc, 0x80000000);
-    return $signed_by(near ? arc : far, $bits_of(x));
+    const float root = __builtin_elementwise_sqrt(z), arc = $small_asin(near ? size : root, z);
+    const float far = $add_to_quarters(1, arc + arc, 0x80000000);
+    return $flip_sign(near ? arc : far, $bits_of(x));
 }
 inline float $h_acos(float x) {
     const float size = __builtin_elementwise_abs(x);
     const bool near = size < 0.5625f;
     const float square = size * size, beyond = 0.5f - size * 0.5f, z = near ? square : beyond;
-    const float root = __builtin_elementwise_sqrt(z), arc = $short_arc(near ? size : root, z), twice = arc + arc;
+    const float root = __builtin_elementwise_sqrt(z), arc = $small_asin(near ? size : root, z), twice = arc + arc;
     const metal::uint positive = $bits_of(x), negative = ~positive;
     const float one = 1, two = 2, none = 0, quarters = x < 0 ? two : none;
-    return $beside(near ? one : quarters, near ? arc : twice, near ? negative : positive);
+    return $add_to_quarters(near ? one : quarters, near ? arc : twice, near ? negative : positive);
 }
 
 /// atan(q) for 0 <= q <= 1, to 2^-28.
-inline float $arc_of_slope(float q) {
+inline float $small_atan(float q) {
     const float z = q * q;
     float p = -0x1.d62ed17092425p-10f;
     p = p * z + 0x1.65a582f9a73c3p-7f;
@@ -53,16 +53,17 @@ inline float $arc_of_slope(float q) {
 inline float $h_atan(float x) {
     const float size = __builtin_elementwise_abs(x);
     const bool steep = size > 1;
-    const float inverse = 1 / size, arc = $arc_of_slope(steep ? inverse : size), rest = $beside(1, arc, 0x80000000);
-    return $signed_by(steep ? rest : arc, $bits_of(x));
+    const float inverse = 1 / size, arc = $small_atan(steep ? inverse : size);
+    const float rest = $add_to_quarters(1, arc, 0x80000000);
+    return $flip_sign(steep ? rest : arc, $bits_of(x));
 }
 inline float $h_atan2(float y, float x) {
     const float across = __builtin_elementwise_abs(x), up = __builtin_elementwise_abs(y);
     const bool steep = up > across;
     const float shorter = steep ? across : up, longer = steep ? up : across;
     const float quotient = shorter / longer, one = 1, two = 2, none = 0;
-    const float slope = shorter == longer ? one : quotient, arc = $arc_of_slope(longer == 0 ? shorter : slope);
+    const float slope = shorter == longer ? one : quotient, arc = $small_atan(longer == 0 ? shorter : slope);
     const metal::uint left = $bits_of(x), right = ~left;
     const float half_turn = left >> 31 ? two : none;
-    return $signed_by($beside(steep ? one : half_turn, arc, steep ? right : left), $bits_of(y));
+    return $flip_sign($add_to_quarters(steep ? one : half_turn, arc, steep ? right : left), $bits_of(y));
 }

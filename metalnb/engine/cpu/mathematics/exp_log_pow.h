@@ -4,7 +4,7 @@
 #include "numbers.h"
 
 /// Beyond these a power of 2 is 0 or infinite in float.
-inline double $held(double x) {
+inline double $clamp_exponent(double x) {
     const double least = -200, most = 200, below = x > most ? most : x;
     return below < least ? least : below;
 }
@@ -18,10 +18,10 @@ inline float $power_of_2(const $nearest_wide n, double r) {
     p = p * r + double(0x1.ebfbe0a5d21f8p-3L);
     p = p * r + double(0x1.62e42ff1194f6p-1L);
     p = p * r + double(0x1.ffffffffab0eap-1L);
-    return float(n.raised(p));
+    return float(n.scale_up(p));
 }
 /// 2^n p for -150 <= n <= 128 and p near 1, rounded once: 2^(n + 64) p, or 2^(n - 64) p, is a normal number.
-inline float $raised(float p, $nearest n, bool small) {
+inline float $scale_by_power(float p, $nearest n, bool small) {
 #ifdef __AVX512F__  // a processor with an instruction for this
     return __builtin_ldexpf(p, int(n.bits() - $bits_of(0x1.8p23f)));
 #endif
@@ -30,7 +30,7 @@ inline float $raised(float p, $nearest n, bool small) {
     return p * $of_bits((n.bits() << 23) + one) * rest;
 }
 /// x, clamped to the exponents whose powers a float holds. NaN stays.
-inline float $bounded(float x, float least, float most) {
+inline float $clamp_to(float x, float least, float most) {
     const float below = x > most ? most : x;
     return below < least ? least : below;
 }
@@ -49,9 +49,9 @@ inline double $wide_series(double f, float near, double twice) {
 /// is the logarithm of e.
 inline double $wide_logarithm(double x, double of_2, double of_e) {
     const double root = double(0x1.6a09e667f3bcdp-1L), twice = of_e + of_e;
-    const metal::ulong moved = $bits_of(x) + ($bits_of(double(1.0L)) - $bits_of(root));
-    const double e = $of_bits(moved >> 52 | 0x4330000000000000ul) - double(0x1p52L + 1023);
-    const double m = $of_bits((moved & 0xffffffffffffful) + $bits_of(root));
+    const metal::ulong shifted_bits = $bits_of(x) + ($bits_of(double(1.0L)) - $bits_of(root));
+    const double e = $of_bits(shifted_bits >> 52 | 0x4330000000000000ul) - double(0x1p52L + 1023);
+    const double m = $of_bits((shifted_bits & 0xffffffffffffful) + $bits_of(root));
     return $wide_series(m - 1, 1 / float(m + 1), twice) + e * of_2;
 }
 /// x = 2^e (1 + f) with 1 + f from sqrt(1/2) to sqrt(2), for x > 0, and log(1 + f) = f + rest, to 2^-30.
@@ -69,10 +69,10 @@ struct $parts_of_logarithm {
         series();
     }
     inline metal::uint split(float x, float bias) {
-        const metal::uint root = $bits_of(0x1.6a09e6p-1f), moved = $bits_of(x) + (0x3f800000 - root);
-        e = float(int(moved >> 23)) + bias;
-        f = $of_bits((moved & 0x7fffff) + root) - 1;
-        return moved;
+        const metal::uint root = $bits_of(0x1.6a09e6p-1f), shifted_bits = $bits_of(x) + (0x3f800000 - root);
+        e = float(int(shifted_bits >> 23)) + bias;
+        f = $of_bits((shifted_bits & 0x7fffff) + root) - 1;
+        return shifted_bits;
     }
     inline void series() {
         float p = 0x1.14573ep-4f;
@@ -95,78 +95,78 @@ struct $parts_of_logarithm {
     inline float natural() const { return e * 0x1.62e4p-1f + (f + (rest + e * 0x1.7f7d1cp-20f)); }
 };
 /// A logarithm's value, except for 0, infinity, NaN and negative numbers.
-inline float $defined(float x, float value) {
+inline float $apply_domain(float x, float value) {
     const float infinity = __builtin_inff(), pole = -infinity, undefined = __builtin_nanf("");
     const float positive = x < infinity ? value : x, other = x == 0 ? pole : undefined;
     return x > 0 ? positive : other;
 }
-inline float $h_log(float x) { return $defined(x, $parts_of_logarithm(x).natural()); }
+inline float $h_log(float x) { return $apply_domain(x, $parts_of_logarithm(x).natural()); }
 inline float $h_log2(float x) {
     const $parts_of_logarithm of(x);
     const float square = of.f * of.f, lost = of.f * of.f - square;  // 0 where nothing is fused
-    return $defined(x, of.e + of.times(0x1.715p+0f, 0x1.1d94aep-14f, lost * -0x1.715476p-1f));
+    return $apply_domain(x, of.e + of.times(0x1.715p+0f, 0x1.1d94aep-14f, lost * -0x1.715476p-1f));
 }
 inline float $h_log10(float x) {
     const $parts_of_logarithm of(x);
-    return $defined(x, of.e * 0x1.344p-2f + of.times(0x1.bcbp-2f, 0x1.ec549cp-16f, of.e * 0x1.3509f8p-18f));
+    return $apply_domain(x, of.e * 0x1.344p-2f + of.times(0x1.bcbp-2f, 0x1.ec549cp-16f, of.e * 0x1.3509f8p-18f));
 }
 
 /// x = n ln(2) + r, and e^r to 2^-28; r is kept in two parts, since its rounding would otherwise be a quarter of an
 /// ulp.
 inline float $h_exp(float x) {
-    const float held = $bounded(x, -104, 89);
-    const $nearest n(held * 0x1.715476p+0f);
-    const float high = held - n.value() * 0x1.62e4p-1f, low = n.value() * 0x1.7f7d1cp-20f, r = high - low;
+    const float clamped = $clamp_to(x, -104, 89);
+    const $nearest n(clamped * 0x1.715476p+0f);
+    const float high = clamped - n.value() * 0x1.62e4p-1f, low = n.value() * 0x1.7f7d1cp-20f, r = high - low;
     float p = 0x1.6a234ep-10f;
     p = p * r + 0x1.123a6cp-7f;
     p = p * r + 0x1.5558f4p-5f;
     p = p * r + 0x1.555490p-3f;
     p = p * r + 0x1.fffffcp-2f;
-    return $raised(p * (r * r) - low + high + 1, n, x < 0);
+    return $scale_by_power(p * (r * r) - low + high + 1, n, x < 0);
 }
 /// x = n + r, and 2^r to 2^-29.
 inline float $h_exp2(float x) {
-    const float held = $bounded(x, -150, 128);
-    const $nearest n(held);
-    const float r = held - n.value();
+    const float clamped = $clamp_to(x, -150, 128);
+    const $nearest n(clamped);
+    const float r = clamped - n.value();
     float p = 0x1.41fbbap-13f;
     p = p * r + 0x1.5f3e54p-10f;
     p = p * r + 0x1.3b2d4cp-7f;
     p = p * r + 0x1.c6aee8p-5f;
     p = p * r + 0x1.ebfbdcp-3f;
     p = p * r + 0x1.62e43p-1f;
-    return $raised(p * r + 1, n, x < 0);
+    return $scale_by_power(p * r + 1, n, x < 0);
 }
 /// x = n log10(2) + r, and 10^r to 2^-29.
 inline float $h_exp10(float x) {
-    const float held = $bounded(x, -45.2f, 38.6f);
-    const $nearest n(held * 0x1.a934fp+1f);
-    const float r = held - n.value() * 0x1.344p-2f - n.value() * 0x1.3509f8p-18f;
+    const float clamped = $clamp_to(x, -45.2f, 38.6f);
+    const $nearest n(clamped * 0x1.a934fp+1f);
+    const float r = clamped - n.value() * 0x1.344p-2f - n.value() * 0x1.3509f8p-18f;
     float p = 0x1.a68b3cp-3f;
     p = p * r + 0x1.158502p-1f;
     p = p * r + 0x1.2bd9d8p+0f;
     p = p * r + 0x1.046f68p+1f;
     p = p * r + 0x1.53524ap+1f;
     p = p * r + 0x1.26bb1cp+1f;
-    return $raised(p * r + 1, n, x < 0);
+    return $scale_by_power(p * r + 1, n, x < 0);
 }
 
 /// x^y where |x|^y is `value`, except for an x or y of 0, infinity or NaN: C99, F.9.4.4.
-inline float $unusual_power(float x, float y, float value) {
+inline float $special_power(float x, float y, float value) {
     const metal::uint negative = $bits_of(x) & 0x80000000;
     const float size = __builtin_elementwise_abs(x), halved = y * 0.5f, sum = x + y, one = 1;
     const float infinity = __builtin_inff(), zero = 0, undefined = __builtin_nanf("");
     const bool whole = __builtin_elementwise_rint(y) == y, even = __builtin_elementwise_rint(halved) == halved;
     const bool extreme = ($bits_of(size) - 1) >= 0x7f7fffff;  // 0 or infinity
     const float limit = (size < 1) == (y < 0) ? infinity : zero, plain = size == 1 ? one : value;
-    const float power = $signed_by(extreme ? limit : plain, whole & !even ? negative : 0);
+    const float power = $flip_sign(extreme ? limit : plain, whole & !even ? negative : 0);
     const float real = (negative != 0) & !whole & !extreme ? undefined : power;
     const float number = (x != x) | (y != y) ? sum : real;
     return (x == 1) | (y == 0) ? one : number;
 }
 /// |x|^y for the rare cases: an x that is 0, denormal, infinite or NaN, and results far outside the range of a float.
-inline float $far_power(float size, float y) {
-    const double x = $held(double(y) * $wide_logarithm(size, double(1.0L), double(0x1.71547652b82fep+0L)));
+inline float $extreme_power(float size, float y) {
+    const double x = $clamp_exponent(double(y) * $wide_logarithm(size, double(1.0L), double(0x1.71547652b82fep+0L)));
     const $nearest_wide n(x);
     return $power_of_2(n, x - n.value());
 }
@@ -176,8 +176,8 @@ struct $power {
     bool far;
     inline $power(float x, float y) : size(__builtin_elementwise_abs(x)) {
         const float factor = __builtin_elementwise_abs(y);
-        const metal::uint root = $bits_of(0x1.6a09e6p-1f), moved = $bits_of(size) - root;
-        const float e = float(int(moved) >> 23), f = $of_bits((moved & 0x7fffff) + root) - 1;
+        const metal::uint root = $bits_of(0x1.6a09e6p-1f), shifted_bits = $bits_of(size) - root;
+        const float e = float(int(shifted_bits) >> 23), f = $of_bits((shifted_bits & 0x7fffff) + root) - 1;
         const double logarithm = $wide_series(f, 1 / (f + 2), double(0x1.71547652b82fep+1L)) + double(e), by = y;
         const $nearest_wide n(by * logarithm);
         value = $power_of_2(n, by * logarithm - n.value());
@@ -189,8 +189,8 @@ inline float $h_pow(float x, float y) {
     const $power of(x, y);
     float value = of.value;
     if (__builtin_expect(of.far | (x < 0), 0)) {
-        if (__builtin_expect(of.far, 0)) value = $far_power(of.size, y);
-        value = $unusual_power(x, y, value);
+        if (__builtin_expect(of.far, 0)) value = $extreme_power(of.size, y);
+        value = $special_power(x, y, value);
     }
     return value;
 }
@@ -206,8 +206,8 @@ inline float $h_powr(float x, float y) {
     const $power of(x, y);
     float value = of.value;
     if (__builtin_expect(of.far | (x < 0), 0)) {
-        if (__builtin_expect(of.far, 0)) value = $far_power(of.size, y);
-        value = $powr_of(x, y, $unusual_power(of.size, y, value));
+        if (__builtin_expect(of.far, 0)) value = $extreme_power(of.size, y);
+        value = $powr_of(x, y, $special_power(of.size, y, value));
     }
     return value;
 }

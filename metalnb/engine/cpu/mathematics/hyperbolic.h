@@ -14,9 +14,9 @@ struct $exponential {
         down = cosine - sine;
     }
     /// 2^n times a power of two.
-    inline float raised(float x) const { return $of_bits($bits_of(x) + (n.bits() << 23)); }
+    inline float scale_up(float x) const { return $of_bits($bits_of(x) + (n.bits() << 23)); }
     /// A quarter of e^a, and of e^-a unless it is below the other's digits; cosh(90) is infinite in float.
-    inline float upper() const { return (up + 1) * raised(0.25f); }
+    inline float upper() const { return (up + 1) * scale_up(0.25f); }
     inline float lower() const {
         const float shifted = n.shifted, limit = 0x1.8p23f + 60;
         return (down + 1) * $of_bits($bits_of(0.25f) - ($bits_of(shifted > limit ? limit : shifted) << 23));
@@ -48,12 +48,12 @@ inline float $h_tanh(float x) {
     p = p * z + -0x1.55554ap-2f;
     const float twice = size + size, most = 20;  // beyond it, tanh is 1
     const $exponential e(twice > most ? most : twice);
-    const float near = p * (z * size) + size, far = 1 - 2 / ((e.up + 1) * e.raised(1.0f) + 1);
+    const float near = p * (z * size) + size, far = 1 - 2 / ((e.up + 1) * e.scale_up(1.0f) + 1);
     return __builtin_elementwise_copysign(size < 0.55f ? near : far, x);
 }
 
 /// log(1 + y) for y >= 0, with the rounding error of 1 + y; where x is large, log(2 x), from x / 2 and 4.
-inline float $log_beyond(float y, float x = 0) {
+inline float $log_plus_1(float y, float x = 0) {
     const bool far = x >= 0x1p20f;
     const float u = 1 + y, one = 1, none = 0, two = 2, halved = x * 0.5f;
     const float large = y > 1 ? y : one, little = y > 1 ? one : y, lost = little - (u - large);
@@ -63,17 +63,17 @@ inline float $log_beyond(float y, float x = 0) {
 }
 inline float $h_acosh(float x) {
     const float t = x - 1, infinity = __builtin_inff(), undefined = __builtin_nanf("");
-    const float value = $log_beyond(t + __builtin_elementwise_sqrt(t * t + 2 * t), x);
+    const float value = $log_plus_1(t + __builtin_elementwise_sqrt(t * t + 2 * t), x);
     const float above = x < infinity ? value : x;
     return x >= 1 ? above : undefined;
 }
 inline float $h_asinh(float x) {
     const float size = __builtin_elementwise_abs(x), square = size * size, infinity = __builtin_inff();
-    const float y = size + square / (1 + __builtin_elementwise_sqrt(1 + square)), value = $log_beyond(y, size);
+    const float y = size + square / (1 + __builtin_elementwise_sqrt(1 + square)), value = $log_plus_1(y, size);
     return __builtin_elementwise_copysign(size < infinity ? value : size, x);
 }
 inline float $h_atanh(float x) {
     const float size = __builtin_elementwise_abs(x), infinity = __builtin_inff(), undefined = __builtin_nanf("");
-    const float inside = $log_beyond(2 * size / (1 - size)) * 0.5f, pole = size == 1 ? infinity : undefined;
+    const float inside = $log_plus_1(2 * size / (1 - size)) * 0.5f, pole = size == 1 ? infinity : undefined;
     return __builtin_elementwise_copysign(size < 1 ? inside : pole, x);
 }

@@ -10,7 +10,7 @@ inline float $of_bits(metal::uint x) { return __builtin_bit_cast(float, x); }
 inline double $of_bits(metal::ulong x) { return __builtin_bit_cast(double, x); }
 
 /// x, with its sign flipped if the highest of these bits is set.
-inline float $signed_by(float x, metal::uint bits) { return $of_bits($bits_of(x) ^ (bits & 0x80000000)); }
+inline float $flip_sign(float x, metal::uint bits) { return $of_bits($bits_of(x) ^ (bits & 0x80000000)); }
 
 /// The integer n nearest to x, for |x| < 2^22; the last bits of `shifted` are n's.
 struct $nearest {
@@ -26,6 +26,6 @@ struct $nearest_wide {
     inline double value() const { return shifted - double(0x1.8p52L); }
     inline metal::ulong bits() const { return $bits_of(shifted); }
     /// x times 2^n, and times 2^-n, as long as these are normal numbers.
-    inline double raised(double x) const { return $of_bits($bits_of(x) + (bits() << 52)); }
-    inline double lowered(double x) const { return $of_bits($bits_of(x) - (bits() << 52)); }
+    inline double scale_up(double x) const { return $of_bits($bits_of(x) + (bits() << 52)); }
+    inline double scale_down(double x) const { return $of_bits($bits_of(x) - (bits() << 52)); }
 };

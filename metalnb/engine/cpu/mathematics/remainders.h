@@ -15,7 +15,7 @@ inline float $h_nextafter(float x, float y) {
     return x == y ? y : number;
 }
 /// x - n y, if that is a float.
-inline float $less_multiple(float x, float n, float y) {
+inline float $subtract_multiple(float x, float n, float y) {
 #if defined(__FMA__) || defined(__aarch64__)
     return __builtin_elementwise_fma(-n, y, x);
 #else
@@ -25,7 +25,7 @@ inline float $less_multiple(float x, float n, float y) {
 /// The remainder of one magnitude by another: subtracts multiples 2^28 k of the latter, largest first, while any fit.
 /// Each quotient has 28 bits, so that all products and differences are exact; since it is rounded, the rest may be
 /// negative.
-inline float $far_remainder(float size, float of) {
+inline float $large_remainder(float size, float of) {
     const double by = of, inverse = 1 / by;
     double rest = size, unit = by * double(0x1p252L), inverse_of_unit = inverse * double(0x1p-252L);
 #pragma clang loop unroll(full)
@@ -44,10 +44,10 @@ inline float $far_remainder(float size, float of) {
 inline float $h_fmod(float x, float y) {
     const float size = __builtin_elementwise_abs(x), of = __builtin_elementwise_abs(y), infinity = __builtin_inff();
     const float quotient = size / of, whole = __builtin_elementwise_rint(quotient);
-    const float rest = $less_multiple(size, whole, of), more = rest + of;
+    const float rest = $subtract_multiple(size, whole, of), more = rest + of;
     float value = rest < 0 ? more : rest;
     const bool usual = (quotient < 0x1p20f) & (of < infinity);
-    if (__builtin_expect(!usual, 0)) value = $far_remainder(size, of);
+    if (__builtin_expect(!usual, 0)) value = $large_remainder(size, of);
     return __builtin_elementwise_copysign(value, x);
 }
 /// x y + z, rounded once, for a processor without an instruction for it. The product is exact in double; the sum is

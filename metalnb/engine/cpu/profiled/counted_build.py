@@ -11,17 +11,17 @@ from metalnb.errors import CompileError
 
 from ...base import Grid
 from ...clang import driver
-from ...clang.driver import Refused
+from ...clang.driver import BackendError
 from ...llvm.instructions import IRModule
-from ...llvm.llvm_reader import read
-from ...llvm.llvm_types import UnreadText
+from ...llvm.llvm_reader import read_module
+from ...llvm.llvm_types import UnsupportedIR
 from ...unit import Unit
 from ...vectoriser.not_vectorised import NotVectorised
 from ...vectoriser.simd_forms import SimdForm, form_for
-from ...vectoriser.vectorise import ENTRY, variables_of, waits
+from ...vectoriser.vectorise import ENTRY, has_barriers, variable_layout
 from .. import toolchain
 from ..lanes import vector_build
-from ..lanes.vector_binary import VectorBinary, opened
+from ..lanes.vector_binary import VectorBinary, open_vector_binary
 from .counting_code import CountingCode
 from .counts import Operations
 from .operation_counts import operations_of
@@ -80,7 +80,7 @@ class CountedBuild:
         """Return a worker's copy of the library."""
         with _loading:
             while len(self.libraries) <= worker:
-                self.libraries.append(toolchain.library(self.linked))
+                self.libraries.append(toolchain.load_library(self.linked))
         return self.libraries[worker]
 
 
@@ -107,25 +107,25 @@ def counted_build(unit: Unit, grid: Grid, threadgroup: Grid) -> CountedBuild:
     """
     try:
         return _of(_Asked(unit, form_for(grid, threadgroup, simd=True)))
-    except (NotVectorised, UnreadText, Refused) as reason:
+    except (NotVectorised, UnsupportedIR, BackendError) as reason:
         said = f"it cannot be counted, since it does not run in vector registers: {reason}"
         hint = "docs/vectoriser.md lists what runs a thread at a time"
-        raise CompileError([driver.at_kernel(unit, said, hint)]) from None
+        raise CompileError([driver.kernel_diagnostic(unit, said, hint)]) from None
 
 
 @functools.lru_cache(64)
 def _of(asked: _Asked) -> CountedBuild:
-    module = read(with_marks(_thread_text(asked.unit)))
+    module = read_module(with_marks(_thread_text(asked.unit)))
     places = Origins(module)
     function = module.functions[ENTRY]
     operations = operations_of(function, places)
     work = {label: sum(o.total for o in lines.values()) for label, lines in operations.items()}
-    code = CountingCode(function, work, waits=waits(module))
-    made = vector_build.vectorised(module, asked.form, visit=code)
+    code = CountingCode(function, work, waits=has_barriers(module))
+    made = vector_build.vectorise_form(module, asked.form, on_instruction=code)
     _with_private(operations, code, places)
     text = f"{made.text}\n{code.globals}"
-    linked = toolchain.linked_lanes(vector_build.object_of(replace(made, text=text), asked.unit), "counts")
-    checked = opened(replace(asked.unit, checked=True))
+    linked = toolchain.link_lanes(vector_build.compile_vectorised(replace(made, text=text), asked.unit), "counts")
+    checked = open_vector_binary(replace(asked.unit, checked=True))
     return CountedBuild(
         asked.unit.signature.name, linked, [], checked, code, places, operations,
         registers_of(function, module.layout), made.storage_bytes, made.threadgroup_bytes, _variables(module),
@@ -144,11 +144,11 @@ def _thread_text(unit: Unit) -> str:
     """
     vector_build.thread_text(unit)
     try:
-        return vector_build.thread_text(unit, *_FLAGS, most=_MOST)
+        return vector_build.thread_text(unit, *_FLAGS, max_length=_MOST)
     except NotVectorised as reason:
         said = f"it cannot be counted, as its products of matrices become operations of lanes: {reason}"
         hint = "let a SIMD-group make fewer products in an iteration, and profile that"
-        raise CompileError([driver.at_kernel(unit, said, hint)]) from None
+        raise CompileError([driver.kernel_diagnostic(unit, said, hint)]) from None
 
 
 def _with_private(operations: dict[str, dict[int, Operations]], code: CountingCode, places: Origins) -> None:
@@ -158,4 +158,4 @@ def _with_private(operations: dict[str, dict[int, Operations]], code: CountingCo
 
 
 def _variables(module: IRModule) -> tuple[tuple[int, int, int], ...]:
-    return tuple(variables_of(module))
+    return tuple(variable_layout(module))

@@ -207,7 +207,7 @@ class _Worker:
         self.counters = Counters(self._build, self._given)  # on the worker's own thread, as it takes time
         blocks = (ctypes.c_uint64 * self.counters.blocks.size).in_dll(self._library, "metalnb_blocks")
         ctypes.memset(blocks, 0, ctypes.sizeof(blocks))
-        with toolchain.lent_region(self._given.written) as region, self._counting(region + _ARENA):
+        with toolchain.borrow_region(self._given.written) as region, self._counting(region + _ARENA):
             piece = self.pieces.take()
             while piece:
                 begun = time.perf_counter()

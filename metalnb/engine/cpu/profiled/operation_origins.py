@@ -62,7 +62,7 @@ class Origins:
         self._used: dict[str, list[IRInstruction]] = {}
         for function in module.functions.values():
             for made in function:
-                for name in made.names:
+                for name in made.used_names:
                     self._used.setdefault(name, []).append(made)
 
     def author(self, made: IRInstruction, depth: int = 3) -> Frame | None:

@@ -38,7 +38,7 @@ def _words(kind: IRType, layout: MemoryLayout) -> int:
 
 
 def _uses(made: IRInstruction, sizes: dict[str, int]) -> set[str]:
-    return {name for name in made.names if name in sizes}
+    return {name for name in made.used_names if name in sizes}
 
 
 def _alive_at_end(function: IRFunction, sizes: dict[str, int]) -> dict[str, set[str]]:

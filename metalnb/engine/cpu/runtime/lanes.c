@@ -11,10 +11,10 @@ __attribute__((visibility("default"))) u32 metalnb_full = 0;
 __attribute__((visibility("default"))) void metalnb_groups(const dispatch* d, void* scratch, u64 first, u64 count) {
     u64 arguments[64];
     const address arena = scratch ? (address)scratch + ARENA : 0, frames = scratch ? (address)scratch + STACKS : 0;
-    const address given = arena + d->static_memory;
+    const address argument_memory = arena + d->static_memory;
     for (u32 i = 0; i < d->count; ++i) {
         const u64 a = d->arguments[i];
-        arguments[i] = a & IN_THREADGROUP ? given + (a & ~IN_THREADGROUP) : a;
+        arguments[i] = a & IN_THREADGROUP ? argument_memory + (a & ~IN_THREADGROUP) : a;
     }
     const u64 bytes = backed_stacks(d) - STACKS;
     for (u64 i = first; i < first + count; ++i) {

@@ -34,35 +34,36 @@ static void close_sites(void) {
     begin_sites();
 }
 /// Enable a site's inline check for this memory.
-static void open(site* s, u64 start, u64 size, u32 bytes, u64 region_number, const unit* units) {
+static void open_site(site* s, u64 start, u64 size, u32 bytes, u64 region_number, const unit* units) {
     if (start & (bytes - 1)) return;
     if (s->limit && s->region) state->regions[s->region - 1].reads += s->count;
-    *s = (site){start, size / bytes, (const u8*)(units ? units : &always), units ? ~0ull : 0, 0, region_number};
+    const u8* checked = (const u8*)(units ? units : &placeholder_unit);
+    *s = (site){start, size / bytes, checked, units ? ~0ull : 0, 0, region_number};
 }
 
 // ---- Races, with both values.
 
-static finding* racing;  // a writer's last finding: its value is in memory by the next access
-static u64 racing_at;
-static inline void settle(void) {
-    if (racing) racing->after = *(const volatile u64*)racing_at, racing = 0;
+static finding* last_race;  // a writer's last finding: its value is in memory by the next access
+static u64 last_race_address;
+static inline void finish_race(void) {
+    if (last_race) last_race->after = *(const volatile u64*)last_race_address, last_race = 0;
 }
 
 enum { UNORDERED, BEFORE, BEFORE_FOR_ME };
-static int ordered(mark m, u32 thread, u32 shared) {
+static int order_of(mark m, u32 thread, u32 shared) {
     if (moment_of(m) >= group_start) {
         if (moment_of(m) < interval_start) return BEFORE;
         const u32 other = thread_of(m);
-        if (other / LANES == thread / LANES && moment_of(m) < since[thread] && since[other] >= since[thread]) {
-            return BEFORE_FOR_ME;
-        }
+        const u64 start = simdgroup_start[thread];
+        const int same_simdgroup = other / LANES == thread / LANES;
+        if (same_simdgroup && moment_of(m) < start && simdgroup_start[other] >= start) return BEFORE_FOR_ME;
     }
-    return fenced && told_of(m, thread, shared) ? BEFORE_FOR_ME : UNORDERED;
+    return has_fences && is_visible(m, thread, shared) ? BEFORE_FOR_ME : UNORDERED;
 }
-static inline int own(mark m, u32 thread) { return thread_of(m) == thread && moment_of(m) >= group_start; }
+static inline int is_own(mark m, u32 thread) { return thread_of(m) == thread && moment_of(m) >= group_start; }
 
-static void met(u32 written, mark other, u32 other_written, u32 place, const watched* r, u64 offset, u32 size) {
-    finding* f = noted(RACE, place, place_of(other), (u32)(r - state->regions));
+static void report_race(u32 written, mark other, u32 other_written, u32 place, const watched* r, u64 offset, u32 size) {
+    finding* f = record_finding(RACE, place, place_of(other), (u32)(r - state->regions));
     if (!f) return;
     f->written = written;
     f->offset = (long long)offset;
@@ -72,50 +73,50 @@ static void met(u32 written, mark other, u32 other_written, u32 place, const wat
     f->other = thread_of(other);
     const u64 at = (r->start + offset) & ~7ull;
     f->before = f->after = *(const volatile u64*)at;
-    if (written) racing = f, racing_at = at;
+    if (written) last_race = f, last_race_address = at;
 }
 
-static void unwritten(const watched* r, u64 i, u32 place, u32 size) {
-    finding* f = noted(UNWRITTEN, place, 0, (u32)(r - state->regions));
+static void report_unwritten(const watched* r, u64 i, u32 place, u32 size) {
+    finding* f = record_finding(UNWRITTEN, place, 0, (u32)(r - state->regions));
     if (f) f->offset = (long long)(i << r->shift), f->size = size;
 }
 
 static void read_unit(const watched* r, u64 i, mark mine, u32 thread, u32 size) {
     unit* u = &r->units[i];
     const mark writer = u->writer;
-    const int theirs = writer && !own(writer, thread) && !(is_atomic(writer) && is_atomic(mine));
-    int known = BEFORE;
-    if (theirs) known = ordered(writer, thread, r->shared);
-    if (!known) met(0, writer, 1, place_of(mine), r, i << r->shift, size);
+    const int is_foreign = writer && !is_own(writer, thread) && !(is_atomic(writer) && is_atomic(mine));
+    int order = BEFORE;
+    if (is_foreign) order = order_of(writer, thread, r->shared);
+    if (!order) report_race(0, writer, 1, place_of(mine), r, i << r->shift, size);
     if (!writer && r->shared) {
-        unwritten(r, i, place_of(mine), size);
-        known = UNORDERED;
+        report_unwritten(r, i, place_of(mine), size);
+        order = UNORDERED;
     }
     const mark reader = u->reader;
-    const int past = moment_of(reader) >= group_start && moment_of(reader) < interval_start;
-    if (!reader || past || own(reader, thread)) u->reader = mine;
-    else if (known == BEFORE) u->later = mine;  // with two readers marked, further reads at this moment need no mark
+    const int is_past = moment_of(reader) >= group_start && moment_of(reader) < interval_start;
+    if (!reader || is_past || is_own(reader, thread)) u->reader = mine;
+    else if (order == BEFORE) u->later = mine;  // with two readers marked, further reads at this moment need no mark
 }
 
 static void write_unit(const watched* r, u64 i, mark mine, u32 thread, u32 size) {
     unit* u = &r->units[i];
     const mark writer = u->writer, readers[2] = {u->later, u->reader};
     const u32 atomic = is_atomic(mine);
-    int met_one = 0;
-    if (writer && !own(writer, thread) && !(atomic && is_atomic(writer)) && !ordered(writer, thread, r->shared)) {
-        met(1, writer, 1, place_of(mine), r, i << r->shift, size);
-        met_one = 1;
+    int is_reported = 0;
+    if (writer && !is_own(writer, thread) && !(atomic && is_atomic(writer)) && !order_of(writer, thread, r->shared)) {
+        report_race(1, writer, 1, place_of(mine), r, i << r->shift, size);
+        is_reported = 1;
     }
-    for (int k = 0; k < 2 && !met_one; ++k) {
+    for (int k = 0; k < 2 && !is_reported; ++k) {
         const mark m = readers[k];
-        if (!m || own(m, thread) || (atomic && is_atomic(m)) || ordered(m, thread, r->shared)) continue;
-        met(1, m, 0, place_of(mine), r, i << r->shift, size);
-        met_one = 1;
+        if (!m || is_own(m, thread) || (atomic && is_atomic(m)) || order_of(m, thread, r->shared)) continue;
+        report_race(1, m, 0, place_of(mine), r, i << r->shift, size);
+        is_reported = 1;
     }
     // clang may have removed a thread's reads between two of its own writes.
-    if (writer && !r->shared && !met_one && !atomic && !u->reader && !is_atomic(writer) && !own(writer, thread)) {
-        r->again[i] = 1;
-        finding* f = noted(TWICE, place_of(mine), place_of(writer), (u32)(r - state->regions));
+    if (writer && !r->shared && !is_reported && !atomic && !u->reader && !is_atomic(writer) && !is_own(writer, thread)) {
+        r->overwritten[i] = 1;
+        finding* f = record_finding(TWICE, place_of(mine), place_of(writer), (u32)(r - state->regions));
         if (f) {
             f->written = f->other_written = 1, f->size = size, f->offset = (long long)(i << r->shift);
             f->other = thread_of(writer), f->other_group = group_at(moment_of(writer));
@@ -126,115 +127,117 @@ static void write_unit(const watched* r, u64 i, mark mine, u32 thread, u32 size)
 
 // ---- An access.
 
-static inline mark marked(u32 thread, u32 atomic, address from) {
+static inline mark make_mark(u32 thread, u32 atomic, address from) {
     const u32 place = place_at(from);
     return metalnb_now << 36 | (mark)thread << 26 | (mark)atomic << 25 | (place >> 25 ? 0 : place);
 }
 /// The first moment whose marks are valid here; earlier marks belong to memory that had this address before.
-static inline mark oldest_of(const watched* r) { return (r->shared ? group_start : run_start + 1) << 36; }
-static inline int before_all(mark m) { return m >= group_start << 36 && m < interval_start << 36; }
+static inline mark oldest_mark(const watched* r) { return (r->shared ? group_start : run_start + 1) << 36; }
+static inline int precedes_interval(mark m) { return m >= group_start << 36 && m < interval_start << 36; }
 
-static inline int read_quietly(const watched* r, unit* u, mark mine, u32 thread) {
-    const mark oldest = oldest_of(r), reader = u->reader;
+static inline int try_read(const watched* r, unit* u, mark mine, u32 thread) {
+    const mark oldest = oldest_mark(r), reader = u->reader;
     mark writer = u->writer;
     if (writer < oldest) writer = 0;
-    if (writer ? !before_all(writer) && !own(writer, thread) : r->shared) return 0;
+    if (writer ? !precedes_interval(writer) && !is_own(writer, thread) : r->shared) return 0;
     if (reader < oldest) *u = (unit){writer, mine, 0};
-    else if (before_all(reader) || own(reader, thread)) u->reader = mine;
+    else if (precedes_interval(reader) || is_own(reader, thread)) u->reader = mine;
     else u->later = mine;
     return 1;
 }
-static inline int written_quietly(const watched* r, unit* u, mark mine, u32 thread) {
-    const mark free = r->shared ? interval_start << 36 : oldest_of(r);
-    if (u->writer >= free && !own(u->writer, thread)) return 0;
-    if (u->reader >= free && !own(u->reader, thread)) return 0;
+static inline int try_write(const watched* r, unit* u, mark mine, u32 thread) {
+    const mark free = r->shared ? interval_start << 36 : oldest_mark(r);
+    if (u->writer >= free && !is_own(u->writer, thread)) return 0;
+    if (u->reader >= free && !is_own(u->reader, thread)) return 0;
     if (u->reader >= free && u->later >= free) return 0;
     *u = (unit){mine, 0, 0};
     return 1;
 }
 /// The fast path, for a site whose previous access found the region; return false if the slow path is needed.
-static inline __attribute__((always_inline)) int quick(u64 at, u32 size, u32 written, address from, site* s) {
-    if (!s->region || racing || state->stopped > 1) return 0;
+static inline __attribute__((always_inline)) int try_fast_path(u64 at, u32 size, u32 written, address from, site* s) {
+    if (!s->region || last_race || state->stopped > 1) return 0;
     watched* r = &state->regions[s->region - 1];
     const u64 offset = at - r->start;
     if (offset + size > r->size || offset > r->size || at & (size - 1) || size != 1u << r->shift || r->constant) return 0;
-    if (!r->shared && state->events_found < state->most_events) return 0;
+    if (!r->shared && state->events_found < state->max_events) return 0;
     const u32 thread = index_in_group(self());
-    const mark mine = marked(thread, 0, from);
+    const mark mine = make_mark(thread, 0, from);
     unit* u = &r->units[offset / size];
-    if (!(written ? written_quietly : read_quietly)(r, u, mine, thread)) return 0;
+    if (!(written ? try_write : try_read)(r, u, mine, thread)) return 0;
     ++*(written ? &r->writes : &r->reads);
-    if (!written && s->start != r->start) open(s, r->start, r->size, size, s->region, r->units);
+    if (!written && s->start != r->start) open_site(s, r->start, r->size, size, s->region, r->units);
     return 1;
 }
 
-static void astray(u64 at, u32 size, u32 written, u32 place, worker* w) {
+static void report_stray(u64 at, u32 size, u32 written, u32 place, worker* w) {
     u32 nearest = ~0u;
     u64 least_distance = ~0ull;
     for (u32 number = 0; number < state->count; ++number) {
         const watched* r = &state->regions[number];
         const u64 distance = at < r->start ? r->start - at : at - r->start < r->size ? 0 : at - r->start - r->size;
-        const int reach = at < r->start ? distance <= r->before : distance <= r->after;
-        if (reach && distance < least_distance) nearest = number, least_distance = distance;
+        const int in_reach = at < r->start ? distance <= r->before : distance <= r->after;
+        if (in_reach && distance < least_distance) nearest = number, least_distance = distance;
     }
     watched* r = nearest == ~0u ? 0 : &state->regions[nearest];
     const long long offset = (long long)(at - (r ? r->start : 0));
     if (r) ++r->strays;
-    if (r && state->events_found < state->most_events && !r->shared) {
+    if (r && state->events_found < state->max_events && !r->shared) {
+        const u32 access = nearest << 2 | 2 | written;
         state->events[state->events_found++] =
-            (event){(unsigned short)index_in_group(w), (unsigned short)(nearest << 2 | 2 | written), group_number, offset};
+            (event){(unsigned short)index_in_group(w), (unsigned short)access, group_number, offset};
     }
-    finding* f = noted(r ? BEYOND : WILD, place, 0, nearest);
+    finding* f = record_finding(r ? BEYOND : WILD, place, 0, nearest);
     if (f) f->written = written, f->size = size, f->offset = offset;
     if (!r) {
-        ++killed;
-        end(w);
+        ++ended_threads;
+        end_thread(w);
     }
 }
 
 /// The read half of an atomic operation; threadgroup memory must already have been written.
-static void read_first(u64 at, u32 size, u32 place) {
+static void check_atomic_read(u64 at, u32 size, u32 place) {
     for (u32 number = 0; number < state->count; ++number) {
         const watched* r = &state->regions[number];
         const u64 offset = at - r->start, i = offset >> r->shift;
         if (offset + size > r->size || offset > r->size) continue;
-        if (r->shared && r->units[i].writer < oldest_of(r)) unwritten(r, i, place, size);
+        if (r->shared && r->units[i].writer < oldest_mark(r)) report_unwritten(r, i, place, size);
         return;
     }
 }
 
 /// An access of `size` bytes. Marks number a thread within its threadgroup; findings, within the grid.
 /// `natural`: the address should be a multiple of the size. `s`: the site of a plain load or store in the kernel.
-static __attribute__((noinline)) void accessed(
+static __attribute__((noinline)) void record_access(
     u64 at, u32 size, u32 written, u32 atomic, u32 natural, address from, site* s) {
     worker* w = self();
-    settle();
+    finish_race();
     const u64 stack = (u64)w;
     if (at - stack < REGION && at - w->arena >= 64 << 20) {  // the thread's own stack
-        if (s && !written && at < w->arena) open(s, stack, ARENA, size, 0, 0);
+        if (s && !written && at < w->arena) open_site(s, stack, ARENA, size, 0, 0);
         return;
     }
-    if (state->stopped > 1) end(w);
+    if (state->stopped > 1) end_thread(w);
     const u32 place = place_at(from);
-    static u8 guessed[256];  // the likely region of an address, by some of its bits
-    u8* guess = &guessed[at >> 10 & 255];
-    u32 number = s && s->region ? (u32)s->region - 1 : *guess;
-    for (u32 tried = 0; tried < state->count; ++tried, ++number) {
+    static u8 likely_regions[256];  // the likely region of an address, by some of its bits
+    u8* likely = &likely_regions[at >> 10 & 255];
+    u32 number = s && s->region ? (u32)s->region - 1 : *likely;
+    for (u32 tries = 0; tries < state->count; ++tries, ++number) {
         if (number >= state->count) number = 0;
         watched* r = &state->regions[number];
         const u64 offset = at - r->start;
         if (offset + size > r->size || offset > r->size) continue;
-        *guess = (u8)number;
+        *likely = (u8)number;
         ++*(written ? &r->writes : &r->reads);
         if (atomic) ++r->atomics;
         const u32 thread = index_in_group(w);
-        const int logged = state->events_found < state->most_events && !r->shared;
-        if (logged) {
+        const int is_logged = state->events_found < state->max_events && !r->shared;
+        if (is_logged) {
+            const u32 access = number << 2 | written;
             state->events[state->events_found++] =
-                (event){(unsigned short)thread, (unsigned short)(number << 2 | written), group_number, (long long)offset};
+                (event){(unsigned short)thread, (unsigned short)access, group_number, (long long)offset};
         }
         if (natural && at & (size - 1)) {
-            finding* f = noted(MISALIGNED, place, 0, number);
+            finding* f = record_finding(MISALIGNED, place, 0, number);
             if (f) f->written = written, f->size = size, f->offset = (long long)offset;
         }
         if (r->constant && written) {
@@ -242,10 +245,10 @@ static __attribute__((noinline)) void accessed(
             close_sites();
         }
         if (r->constant) {
-            if (s && !written && !logged) open(s, r->start, r->size, size, number + 1, 0);
+            if (s && !written && !is_logged) open_site(s, r->start, r->size, size, number + 1, 0);
             return;
         }
-        const mark mine = marked(thread, atomic, from), oldest = oldest_of(r);
+        const mark mine = make_mark(thread, atomic, from), oldest = oldest_mark(r);
         const u64 last = (offset + size - 1) >> r->shift;
         for (u64 i = offset >> r->shift; i <= last; ++i) {
             unit* u = &r->units[i];
@@ -255,9 +258,11 @@ static __attribute__((noinline)) void accessed(
             else read_unit(r, i, mine, thread, size);
         }
         if (s) s->region = number + 1;
-        if (s && !written && !logged && size == 1u << r->shift) open(s, r->start, r->size, size, number + 1, r->units);
+        if (s && !written && !is_logged && size == 1u << r->shift) {
+            open_site(s, r->start, r->size, size, number + 1, r->units);
+        }
         return;
     }
     if (at >= (u64)image && at < (u64)image_end) return;  // a constant of the program
-    astray(at, size, written, place, w);
+    report_stray(at, size, written, place, w);
 }

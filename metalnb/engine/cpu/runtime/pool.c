@@ -8,51 +8,51 @@
 typedef void groups(const dispatch* d, void* scratch, u64 first, u64 count);
 
 // Nanoseconds.
-#define SOON 2000       // before this the caller does not estimate a dispatch's time
-#define SHARED 6000     // share the rest with spinning workers if it would take the caller this long alone,
-#define WOKEN 30000     // and with sleeping workers if it would take this long:
-#define EACH 10000      // one worker for each such part
-#define WATCHED 100000  // how long a thread spins before it sleeps
-#define MOST 256        // workers
+#define ESTIMATE_AFTER 2000      // before this the caller does not estimate a dispatch's time
+#define SHARE_IF_SPINNING 6000   // share the rest with spinning workers if it would take the caller this long alone,
+#define SHARE_IF_SLEEPING 30000  // and with sleeping workers if it would take this long:
+#define WORK_PER_WORKER 10000    // one worker for each such part
+#define SPIN_TIME 100000         // how long a thread spins before it sleeps
+#define MAX_WORKERS 256
 
 // ---- Regions for fibers: reserved, and backed by memory only where a dispatch needs it. Unused ones are kept.
 typedef struct { char* start; u64 stacks, memory; } place;  // bytes backed by memory, after `start` and after ARENA
-static mutex keeping;
-static place kept[MOST];
-static u32 kept_count;
+static mutex places_lock;
+static place free_places[MAX_WORKERS];
+static u32 free_count;
 
 /// A region for a dispatch; its start is 0 if there is no memory.
-static place taken(const dispatch* d) {
+static place take_place(const dispatch* d) {
     place p = {0, 0, 0};
-    lock(&keeping);
-    if (kept_count) p = kept[--kept_count];
-    unlock(&keeping);
-    if (!p.start && !(p.start = reserved())) return p;
+    lock(&places_lock);
+    if (free_count) p = free_places[--free_count];
+    unlock(&places_lock);
+    if (!p.start && !(p.start = reserve_region())) return p;
     const u64 stacks = backed_stacks(d);
     const u64 memory = (u64)d->memory + d->static_memory + 4096;
-    if (stacks > p.stacks && backed(p.start, stacks)) p.stacks = stacks;
-    if (memory > p.memory && backed(p.start + ARENA, memory)) p.memory = memory;
+    if (stacks > p.stacks && commit_memory(p.start, stacks)) p.stacks = stacks;
+    if (memory > p.memory && commit_memory(p.start + ARENA, memory)) p.memory = memory;
     if (stacks <= p.stacks && memory <= p.memory) return p;
-    released(p.start);
+    release_region(p.start);
     return (place){0, 0, 0};
 }
 
-static void given_back(place p) {
-    lock(&keeping);
-    const int full = kept_count == MOST;
-    if (!full) kept[kept_count++] = p;
-    unlock(&keeping);
-    if (full) released(p.start);
+static void return_place(place p) {
+    lock(&places_lock);
+    const int is_full = free_count == MAX_WORKERS;
+    if (!is_full) free_places[free_count++] = p;
+    unlock(&places_lock);
+    if (is_full) release_region(p.start);
 }
 
 // ---- The current work.
-static mutex one_dispatch;  // held by the thread whose dispatch uses the workers
-static mutex changing;
-static condition begun, ended;
-static u32 workers, started;
-static u64 number;  // the dispatch's number: each worker joins it once
-static u32 joined;  // workers working on it
-static u32 watching;  // workers that spin, waiting for the next dispatch
+static mutex dispatch_lock;  // held by the thread whose dispatch uses the workers
+static mutex work_lock;
+static condition work_begun, work_ended;
+static u32 workers, running;
+static u64 dispatch_number;  // the dispatch's number: each worker joins it once
+static u32 active;  // workers working on it
+static u32 spinning;  // workers that spin, waiting for the next dispatch
 static struct { groups* run; const dispatch* d; u64 next, end, step; int fibers, open; } work;
 
 static u32 count_of(const u32* n) { return __atomic_load_n(n, __ATOMIC_ACQUIRE); }
@@ -66,23 +66,23 @@ static inline void pause_briefly(void) {
 }
 
 /// Spin until a dispatch other than `seen` arrives, or until the spinning time is over.
-static void watch_for_work(u64 seen) {
-    for (const u64 until = now() + WATCHED; now() < until;)
+static void spin_for_work(u64 seen) {
+    for (const u64 until = now() + SPIN_TIME; now() < until;)
         for (int i = 0; i < 32; ++i) {
-            if (__atomic_load_n(&number, __ATOMIC_ACQUIRE) != seen) return;
+            if (__atomic_load_n(&dispatch_number, __ATOMIC_ACQUIRE) != seen) return;
             pause_briefly();
         }
 }
 
 /// Spin until the last worker is done, or until the spinning time is over.
-static void watch_for_end(void) {
-    for (const u64 until = now() + WATCHED; count_of(&joined) && now() < until;)
-        for (int i = 0; i < 32 && count_of(&joined); ++i) pause_briefly();
+static void spin_for_end(void) {
+    for (const u64 until = now() + SPIN_TIME; count_of(&active) && now() < until;)
+        for (int i = 0; i < 32 && count_of(&active); ++i) pause_briefly();
 }
 
 /// Run pieces of the work until none is left; return 0 if there is no memory for the fibers.
-static int helped(void) {
-    const place p = work.fibers ? taken(work.d) : (place){0, 0, 0};
+static int run_pieces(void) {
+    const place p = work.fibers ? take_place(work.d) : (place){0, 0, 0};
     if (work.fibers && !p.start) return 0;
     for (;;) {
         const u64 first = __atomic_fetch_add(&work.next, work.step, __ATOMIC_RELAXED);
@@ -90,88 +90,88 @@ static int helped(void) {
         const u64 left = work.end - first;
         work.run(work.d, p.start, first, left < work.step ? left : work.step);
     }
-    if (p.start) given_back(p);
+    if (p.start) return_place(p);
     return 1;
 }
 
-THREAD(working) {
+THREAD(worker_main) {
     u64 seen = 0;
-    lock(&changing);
+    lock(&work_lock);
     for (;;) {
-        if (!work.open) seen = number;
-        if (number == seen) {
-            __atomic_add_fetch(&watching, 1, __ATOMIC_RELAXED);
-            unlock(&changing);
-            watch_for_work(seen);
-            lock(&changing);
-            __atomic_sub_fetch(&watching, 1, __ATOMIC_RELAXED);
-            while (number == seen) wait_for(&begun, &changing);
+        if (!work.open) seen = dispatch_number;
+        if (dispatch_number == seen) {
+            __atomic_add_fetch(&spinning, 1, __ATOMIC_RELAXED);
+            unlock(&work_lock);
+            spin_for_work(seen);
+            lock(&work_lock);
+            __atomic_sub_fetch(&spinning, 1, __ATOMIC_RELAXED);
+            while (dispatch_number == seen) wait_for(&work_begun, &work_lock);
             continue;
         }
-        seen = number;
-        __atomic_add_fetch(&joined, 1, __ATOMIC_RELAXED);
-        unlock(&changing);
-        helped();
-        lock(&changing);
-        if (!__atomic_sub_fetch(&joined, 1, __ATOMIC_RELEASE)) wake_one(&ended);
+        seen = dispatch_number;
+        __atomic_add_fetch(&active, 1, __ATOMIC_RELAXED);
+        unlock(&work_lock);
+        run_pieces();
+        lock(&work_lock);
+        if (!__atomic_sub_fetch(&active, 1, __ATOMIC_RELEASE)) wake_one(&work_ended);
     }
     return 0;
 }
 
 /// Prepare for `count` workers besides the caller. Called once.
 __attribute__((visibility("default"))) void metalnb_open(u32 count) {
-    begin_lock(&keeping);
-    begin_lock(&one_dispatch);
-    begin_lock(&changing);
-    begin_condition(&begun);
-    begin_condition(&ended);
-    workers = count < MOST ? count : MOST;
+    init_lock(&places_lock);
+    init_lock(&dispatch_lock);
+    init_lock(&work_lock);
+    init_condition(&work_begun);
+    init_condition(&work_ended);
+    workers = count < MAX_WORKERS ? count : MAX_WORKERS;
 }
 
 /// Wake as many workers as the caller's remaining time calls for; spinning ones join on their own.
 static void wake_for(u64 nanoseconds) {
-    const u64 wanted = nanoseconds / EACH, ready = count_of(&watching);
-    if (wanted >= started) wake_all(&begun);
+    const u64 needed = nanoseconds / WORK_PER_WORKER, ready = count_of(&spinning);
+    if (needed >= running) wake_all(&work_begun);
     else
-        for (u64 n = ready; n < wanted; ++n) wake_one(&begun);
+        for (u64 n = ready; n < needed; ++n) wake_one(&work_begun);
 }
 
-static int shared(groups* run, const dispatch* d, u64 first, u64 end, int fibers, u64 left) {
-    lock(&changing);
-    for (; started < workers; ++started) if (!thread_begun(working)) break;
+static int run_shared(groups* run, const dispatch* d, u64 first, u64 end, int fibers, u64 left) {
+    lock(&work_lock);
+    for (; running < workers; ++running) if (!start_thread(worker_main)) break;
     work.run = run;
     work.d = d;
     work.next = first;
     work.end = end;
-    work.step = (end - first) / (8 * (started + 1)) + 1;
+    work.step = (end - first) / (8 * (running + 1)) + 1;
     work.fibers = fibers;
     work.open = 1;
-    __atomic_add_fetch(&number, 1, __ATOMIC_RELEASE);
+    __atomic_add_fetch(&dispatch_number, 1, __ATOMIC_RELEASE);
     wake_for(left);
-    unlock(&changing);
-    const int done = helped();
-    lock(&changing);
+    unlock(&work_lock);
+    const int done = run_pieces();
+    lock(&work_lock);
     work.open = 0;
-    unlock(&changing);
-    watch_for_end();
-    lock(&changing);
-    while (joined) wait_for(&ended, &changing);
-    const int whole = work.next >= end;
-    unlock(&changing);
-    return done || whole;
+    unlock(&work_lock);
+    spin_for_end();
+    lock(&work_lock);
+    while (active) wait_for(&work_ended, &work_lock);
+    const int is_complete = work.next >= end;
+    unlock(&work_lock);
+    return done || is_complete;
 }
 
 /// Lend a region to a dispatch that does not use the pool's threads.
 __attribute__((visibility("default"))) int metalnb_lend(const dispatch* d, place* into) {
-    *into = taken(d);
+    *into = take_place(d);
     return into->start != 0;
 }
-__attribute__((visibility("default"))) void metalnb_return(const place* lent) { given_back(*lent); }
+__attribute__((visibility("default"))) void metalnb_return(const place* borrowed) { return_place(*borrowed); }
 
 /// Run a dispatch to its end; return 0 if there is no memory for its fibers.
 __attribute__((visibility("default"))) u64 metalnb_run(groups* run, const dispatch* d, int fibers) {
     const u64 end = (u64)d->groups.x * d->groups.y * d->groups.z;
-    const place p = fibers ? taken(d) : (place){0, 0, 0};
+    const place p = fibers ? take_place(d) : (place){0, 0, 0};
     if (fibers && !p.start) return 0;
     const u64 start = now();
     int done = 1;
@@ -181,15 +181,15 @@ __attribute__((visibility("default"))) u64 metalnb_run(groups* run, const dispat
         first += count;
         if (first == end) break;
         const u64 elapsed = now() - start, left = elapsed * (end - first) / first;
-        const int worth = left > WOKEN || (left > SHARED && count_of(&watching));
-        if (elapsed > SOON && worth && workers && lock_if_free(&one_dispatch)) {
-            done = shared(run, d, first, end, fibers, left);
-            unlock(&one_dispatch);
+        const int pays_off = left > SHARE_IF_SLEEPING || (left > SHARE_IF_SPINNING && count_of(&spinning));
+        if (elapsed > ESTIMATE_AFTER && pays_off && workers && lock_if_free(&dispatch_lock)) {
+            done = run_shared(run, d, first, end, fibers, left);
+            unlock(&dispatch_lock);
             break;
         }
-        if (elapsed < SOON) step *= 2;  // so that a dispatch of many small threadgroups rarely reads the clock
+        if (elapsed < ESTIMATE_AFTER) step *= 2;  // so that a dispatch of many small threadgroups rarely reads the clock
     }
-    const u64 took = now() - start;
-    if (p.start) given_back(p);
-    return done ? took + !took : 0;
+    const u64 nanoseconds_taken = now() - start;
+    if (p.start) return_place(p);
+    return done ? nanoseconds_taken + !nanoseconds_taken : 0;
 }

@@ -33,17 +33,17 @@ int clock_gettime(int clock, timespec*);
 void* mmap(void*, u64 bytes, int protection, int flags, int file, long offset);
 int munmap(void*, u64 bytes);
 
-static inline void begin_lock(mutex* m) { pthread_mutex_init(m, 0); }
+static inline void init_lock(mutex* m) { pthread_mutex_init(m, 0); }
 static inline void lock(mutex* m) { pthread_mutex_lock(m); }
 static inline int lock_if_free(mutex* m) { return !pthread_mutex_trylock(m); }
 static inline void unlock(mutex* m) { pthread_mutex_unlock(m); }
-static inline void begin_condition(condition* c) { pthread_cond_init(c, 0); }
+static inline void init_condition(condition* c) { pthread_cond_init(c, 0); }
 static inline void wait_for(condition* c, mutex* m) { pthread_cond_wait(c, m); }
 static inline void wake_one(condition* c) { pthread_cond_signal(c); }
 static inline void wake_all(condition* c) { pthread_cond_broadcast(c); }
 
 #define THREAD(name) static void* name(void* unused)
-static inline int thread_begun(void* (*start)(void*)) {
+static inline int start_thread(void* (*start)(void*)) {
     void* thread;
     if (pthread_create(&thread, 0, start, 0)) return 0;
     pthread_detach(thread);
@@ -58,14 +58,14 @@ static inline u64 now(void) {
 }
 
 /// A region's addresses, aligned to its size and backed by memory where accessed; 0 if there are none.
-static inline char* reserved(void) {
-    char* whole = mmap(0, 2 * REGION, 3, ANONYMOUS, -1, 0);
-    if (whole == (char*)-1) return 0;
-    char* aligned = (char*)(((address)whole + REGION - 1) & ~(address)(REGION - 1));
-    if (aligned != whole) munmap(whole, (u64)(aligned - whole));
-    munmap(aligned + REGION, (u64)(whole + REGION - aligned));
+static inline char* reserve_region(void) {
+    char* range = mmap(0, 2 * REGION, 3, ANONYMOUS, -1, 0);
+    if (range == (char*)-1) return 0;
+    char* aligned = (char*)(((address)range + REGION - 1) & ~(address)(REGION - 1));
+    if (aligned != range) munmap(range, (u64)(aligned - range));
+    munmap(aligned + REGION, (u64)(range + REGION - aligned));
     return aligned;
 }
-static inline void released(char* region) { munmap(region, REGION); }
-static inline int backed(char* start, u64 bytes) { return 1; }
+static inline void release_region(char* region) { munmap(region, REGION); }
+static inline int commit_memory(char* start, u64 bytes) { return 1; }
 #endif

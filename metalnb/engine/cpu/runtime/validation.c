@@ -6,12 +6,12 @@
 // SIMD-group, and after each fence. Each unit of watched memory records its last writer, and two threads that have read
 // it since (marks.h).
 #define INSTRUMENTED
-#define AT_BARRIER(w) barrier_of(w)
-#define AT_START(w, i) group_of(w, i)
+#define AT_BARRIER(w) end_interval(w)
+#define AT_START(w, i) begin_group(w, i)
 #define GAP 4096  // between threadgroup variables
 #include "dispatch.h"
-static void barrier_of(void* worker);
-static void group_of(void* worker, u64 index);
+static void end_interval(void* worker);
+static void begin_group(void* worker, u64 index);
 #include "fibers.c"
 
 enum kind {
@@ -21,7 +21,7 @@ enum kind {
 
 typedef u64 mark;  // from the highest bit: 28 for the moment, 10 the thread in its group, 1 atomics, 25 the position
 typedef struct { mark writer, reader, later; } unit;  // later: a thread other than the reader
-static unit always;                                   // a unit that counts as read in every moment
+static unit placeholder_unit;  // a unit that counts as read in every moment
 
 typedef struct {  // a buffer or a threadgroup variable
     u64 start, size;    // in memory, in bytes
@@ -29,7 +29,7 @@ typedef struct {  // a buffer or a threadgroup variable
     u32 shift;          // a unit has 2^shift bytes
     u32 shared;         // 1 for threadgroup memory: each threadgroup has separate memory
     unit* units;
-    u8* again;          // for each unit, 1 if it was overwritten before any thread had read it
+    u8* overwritten;    // for each unit, 1 if it was overwritten before any thread had read it
     u64 reads, writes, strays, atomics;
     u64 constant;       // 1 while no thread may write it, so that it needs no marks
 } watched;
@@ -42,7 +42,7 @@ typedef struct {  // a logged access; the thread is numbered within its threadgr
 
 typedef struct {  // where a thread first computed a NaN or an infinity
     u32 place, operation;  // operation: its number, and its operand count in the last two bits
-    float made, given[3];
+    float result, operands[3];
 } origin;
 
 typedef struct {
@@ -50,12 +50,12 @@ typedef struct {
     u32 thread, group, place, region;
     long long offset;  // from the region's start, in bytes; for an index, the index
     u32 other, other_group, other_place, other_written;
-    float given;  // for a conversion, the value that does not fit; NaN if unknown
+    float value;  // for a conversion, the value that does not fit; NaN if unknown
     u32 extra;    // for a variable that was never set, its number
     u64 before, after;  // for a race, 8 bytes at a multiple of 8, before the access and after it
 } finding;
 
-typedef struct { u32 moment, group; } beginning;  // when a threadgroup began
+typedef struct { u32 moment, group; } group_record;  // when a threadgroup began
 
 #define FINDINGS 256
 typedef struct {  // the watched regions, and memory for the findings: validated_run.py fills it
@@ -63,18 +63,18 @@ typedef struct {  // the watched regions, and memory for the findings: validated
     finding* findings;
     event* events;
     origin* origins;  // for each thread of the grid, two
-    beginning* begun;
-    u64 count, most_events, most_origins, most_begun;
+    group_record* group_records;
+    u64 count, max_events, max_origins, max_groups;
     u64 found, events_found, accesses, groups;
     u64 now;      // the moment before the first; marks of earlier moments are from earlier runs
     u64 stopped;  // 1: the time is up, and loops look for the thread that uses it; 2: every thread ends
 } watch;
 static watch* state;
-static u32 group_number, killed;
+static u32 group_number, ended_threads;
 HIDDEN u64 metalnb_now;  // the current moment
 static u64 group_start, interval_start;  // the moments at which the threadgroup began and passed its last barrier
 static u64 run_start;
-static u64 since[SIMDGROUPS * LANES];    // per thread: the moment at which its SIMD-group passed its last barrier
+static u64 simdgroup_start[SIMDGROUPS * LANES];  // per thread: when its SIMD-group passed its last barrier
 
 extern const char image_end[] __asm("_end") HIDDEN;
 
@@ -90,10 +90,10 @@ __attribute__((visibility("default"))) u32 metalnb_slots(u32* into) {
 }
 __attribute__((visibility("default"))) u64 metalnb_image(void) { return (u64)image; }
 __attribute__((visibility("default"))) u64 metalnb_arena_of(u64 worker) { return worker + ARENA; }
-HIDDEN u64* metalnb_stopping;         // read by the kernel's loops
+HIDDEN u64* metalnb_stopping;        // read by the kernel's loops
 static u32 late_thread, late_turns;  // the thread in a loop when the time is up, and its iterations since
 
-static inline u32 index_in_group(const worker* w) { return w->here->first + w->lane; }
+static inline u32 index_in_group(const worker* w) { return w->current->first + w->lane; }
 static inline u64 moment_of(mark m) { return m >> 36; }
 static inline u32 thread_of(mark m) { return m >> 26 & 1023; }
 static inline u32 is_atomic(mark m) { return m >> 25 & 1; }
@@ -101,9 +101,9 @@ static inline u32 place_of(mark m) { return m & 0x1ffffff; }
 static inline u32 place_at(address from) { return (u32)(from - (address)image); }
 
 /// Begin a new moment.
-static u64 passed(void) {
+static u64 begin_moment(void) {
     if (++metalnb_now >> 28) state->stopped = 2;
-    always.later = metalnb_now << 36;
+    placeholder_unit.later = metalnb_now << 36;
     return metalnb_now;
 }
 
@@ -111,19 +111,19 @@ static u32 group_at(u64 moment) {
     u64 low = 0, high = state->groups;
     while (high - low > 1) {
         const u64 middle = (low + high) / 2;
-        *(state->begun[middle].moment <= moment ? &low : &high) = middle;
+        *(state->group_records[middle].moment <= moment ? &low : &high) = middle;
     }
-    return state->begun[low].group;
+    return state->group_records[low].group;
 }
 
-static u32 in_grid(const worker* w, u32 i) {
+static u32 grid_index(const worker* w, u32 i) {
     const region* r = &w->group;
     const u32 x = i % r->size.x, y = i / r->size.x % r->size.y, z = i / (r->size.x * r->size.y);
     return ((r->first.z * r->nominal.z + z) * r->grid.y + r->first.y * r->nominal.y + y) * r->grid.x +
            r->first.x * r->nominal.x + x;
 }
 
-static finding* noted(u32 kind, u32 place, u32 other_place, u32 region_number) {
+static finding* record_finding(u32 kind, u32 place, u32 other_place, u32 region_number) {
     if (state->stopped > 1) return 0;
     for (u32 i = 0; i < state->found; ++i) {
         finding* f = &state->findings[i];
@@ -136,7 +136,7 @@ static finding* noted(u32 kind, u32 place, u32 other_place, u32 region_number) {
     finding* f = &state->findings[state->found++];
     *f = (finding){.kind = kind, .place = place, .other_place = other_place, .region = region_number, .count = 1};
     worker* w = self();
-    f->thread = in_grid(w, index_in_group(w));
+    f->thread = grid_index(w, index_in_group(w));
     f->group = group_number;
     return f;
 }
@@ -145,7 +145,7 @@ static finding* noted(u32 kind, u32 place, u32 other_place, u32 region_number) {
 #include "marks.h"
 
 /// Called when all remaining threads are at barriers, or none remains.
-static void barrier_of(void* worker_) {
+static void end_interval(void* worker_) {
     worker* w = worker_;
     const u32 threads = w->group.size.x * w->group.size.y * w->group.size.z;
     u32 waiting = 0, missing = ~0u, at = 0;
@@ -164,46 +164,46 @@ static void barrier_of(void* worker_) {
     }
     if (state->stopped) state->stopped = 2;
     if (state->stopped) return;
-    if (waiting && waiting + killed < threads) {
-        finding* f = noted(BARRIER, place_at(site), 0, ~0u);
-        if (f) f->thread = in_grid(w, missing), f->other = in_grid(w, at);
+    if (waiting && waiting + ended_threads < threads) {
+        finding* f = record_finding(BARRIER, place_at(site), 0, ~0u);
+        if (f) f->thread = grid_index(w, missing), f->other = grid_index(w, at);
     } else if (other) {
-        finding* f = noted(BARRIER, place_at(site), place_at(other), ~0u);
-        if (f) f->thread = in_grid(w, at);
+        finding* f = record_finding(BARRIER, place_at(site), place_at(other), ~0u);
+        if (f) f->thread = grid_index(w, at);
     }
-    interval_start = passed();
-    told_all(w);
+    interval_start = begin_moment();
+    merge_visible(w);
 }
 
-static void group_of(void* worker_, u64 index) {
+static void begin_group(void* worker_, u64 index) {
     group_number = (u32)index;
-    settle();
-    if (state->stopped || state->groups == state->most_begun) state->stopped = 2;
-    group_start = interval_start = passed();
-    if (state->stopped < 2) state->begun[state->groups++] = (beginning){(u32)group_start, group_number};
-    killed = 0;
-    forget(worker_);
+    finish_race();
+    if (state->stopped || state->groups == state->max_groups) state->stopped = 2;
+    group_start = interval_start = begin_moment();
+    if (state->stopped < 2) state->group_records[state->groups++] = (group_record){(u32)group_start, group_number};
+    ended_threads = 0;
+    reset_threads(worker_);
 }
 
 /// Called at a SIMD-group barrier, after which the participating threads see each other's writes.
-HIDDEN void metalnb_ordered(const u64* given, const u64* more, u64* results, u32 active) {
+HIDDEN void metalnb_ordered(const u64* values, const u64* operands, u64* results, u32 active) {
     const worker* w = self();
-    const u64 now = passed();
-    for (u32 left = active; left; left &= left - 1) since[w->here->first + (u32)__builtin_ctz(left)] = now;
+    const u64 now = begin_moment();
+    for (u32 rest = active; rest; rest &= rest - 1) simdgroup_start[w->current->first + (u32)__builtin_ctz(rest)] = now;
 }
 
-__attribute__((visibility("default"))) void metalnb_watch(watch* given) {
-    state = given;
-    metalnb_stopping = &given->stopped;
+__attribute__((visibility("default"))) void metalnb_watch(watch* new_state) {
+    state = new_state;
+    metalnb_stopping = &new_state->stopped;
     late_thread = late_turns = 0;
-    metalnb_now = run_start = given->now;
+    metalnb_now = run_start = new_state->now;
     begin_fences();
     begin_sites();
 }
 
 /// Add up the sites' counts. Called after the threadgroups of a piece have run.
 __attribute__((visibility("default"))) void metalnb_counted(void) {
-    settle();
+    finish_race();
     count_sites();
     state->now = metalnb_now;
     state->accesses = 0;

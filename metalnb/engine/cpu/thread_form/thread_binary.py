@@ -12,10 +12,10 @@ from ...robust.rewriting.checks import CheckedModule, Checks
 from ...unit import Unit
 from .. import toolchain
 from ..cpu_checks.thread_checks import ThreadChecks
-from ..lanes.vector_report import how_it_runs
-from .thread_build import checked_object, checks_of, thread_object
+from ..lanes.vector_report import execution_facts
+from .thread_build import compile_checked_object, compile_thread_object, find_checks
 
-__all__ = ["ThreadBinary", "ThreadCode", "thread_binary"]
+__all__ = ["ThreadBinary", "ThreadCode", "compile_thread_binary"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,37 +66,37 @@ class ThreadBinary:
 
     def facts(self) -> list[tuple[str, str]]:
         """Return how the kernel runs, for its card."""
-        return how_it_runs(self.unit) if self.reason else []
+        return execution_facts(self.unit) if self.reason else []
 
     def module_for(self, arguments: Sequence[Any], grid: Grid, threadgroup: Grid) -> CheckedModule | None:
         """Return the kernel with the checks that a dispatch needs; None for one that is not checked."""
-        return None if self.checks is None else self.checks.of(arguments, grid, threadgroup)
+        return None if self.checks is None else self.checks.for_dispatch(arguments, grid, threadgroup)
 
-    def code(self, made: CheckedModule | None) -> ThreadCode:
+    def code_for(self, kernel: CheckedModule | None) -> ThreadCode:
         """Return the code with some checks.
 
         Raises
         ------
         CompileError
         """
-        key = Checks() if made is None else made.checks
-        found = self.forms.get(key)
-        if found is None:
-            found = self.forms[key] = self._loaded(made)
-        return found
+        key = Checks() if kernel is None else kernel.checks
+        code = self.forms.get(key)
+        if code is None:
+            code = self.forms[key] = self._load(kernel)
+        return code
 
-    def _loaded(self, made: CheckedModule | None) -> ThreadCode:
-        if self.checks is None or made is None or not made.checks:
-            code, fibers = thread_object(self.unit)
+    def _load(self, kernel: CheckedModule | None) -> ThreadCode:
+        if self.checks is None or kernel is None or not kernel.checks:
+            code, fibers = compile_thread_object(self.unit)
         else:
-            code, fibers = checked_object(self.unit, self.checks, made), True
-        library, _ = toolchain.kernel_library(code, "fibers" if fibers else "loops", self.unit.cell.edited.text)
+            code, fibers = compile_checked_object(self.unit, self.checks, kernel), True
+        library, _ = toolchain.load_kernel_library(code, "fibers" if fibers else "loops", self.unit.cell.edited.text)
         library.metalnb_prepare.restype = ctypes.c_uint32
         run = ctypes.cast(library.metalnb_groups, ctypes.c_void_p).value or 0
         return ThreadCode(run, fibers, library.metalnb_prepare(), library, b"metalnb_print" in code)
 
 
-def thread_binary(unit: Unit, reason: str = "") -> ThreadBinary:
+def compile_thread_binary(unit: Unit, reason: str = "") -> ThreadBinary:
     """Compile a kernel as a loop over threads, or as fibers if its threads converge or are checked.
 
     Parameters
@@ -109,7 +109,7 @@ def thread_binary(unit: Unit, reason: str = "") -> ThreadBinary:
     ------
     CompileError
     """
-    binary = ThreadBinary(unit, reason, checks_of(unit) if unit.checked else None)
-    first = binary.code(None if binary.checks is None else binary.checks.first)
-    binary.threadgroup_bytes = first.storage_bytes
+    binary = ThreadBinary(unit, reason, find_checks(unit) if unit.checked else None)
+    code = binary.code_for(None if binary.checks is None else binary.checks.initial_module)
+    binary.threadgroup_bytes = code.storage_bytes
     return binary

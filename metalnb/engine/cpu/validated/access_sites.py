@@ -10,12 +10,12 @@ import re
 from collections.abc import Iterator
 
 from ...llvm.instructions import NAME, IRInstruction
-from ...llvm.llvm_lines import lines_of
+from ...llvm.llvm_lines import parse_lines
 
-__all__ = ["with_sites"]
+__all__ = ["insert_sites"]
 
-_CHANGED = frozenset({"load", "store", "call"})
-_KNOWN = re.compile(r"__tsan_(?P<aligned>unaligned_)?(?P<how>read|write)(?P<size>\d+)")
+_OPCODES = frozenset({"load", "store", "call"})
+_ACCESS_CALL = re.compile(r"__tsan_(?P<aligned>unaligned_)?(?P<how>read|write)(?P<size>\d+)")
 _EXCHANGE = re.compile(r"__tsan_atomic(\d+)_exchange")
 _RANGES = [f"declare void @__tsan_{how}_range(ptr, i64)" for how in ("read", "write")]
 _SITES = """
@@ -64,29 +64,29 @@ declare preserve_mostcc void @metalnb_store{name}(ptr, ptr) nounwind
 """
 
 
-def with_sites(text: str) -> str:
+def insert_sites(text: str) -> str:
     """Insert inline checks into optimised IR.
 
     Also report the loads and stores of sizes that the thread sanitizer does not handle.
     """
     lines: list[str] = []
-    used: set[tuple[str, str]] = set()
+    checks: set[tuple[str, str]] = set()
     sites = 0
-    for line, made in lines_of(_with_stores(text), _CHANGED):
-        if made is not None and (known := _KNOWN.fullmatch(made.word)):
-            name = f"{'_unaligned' if known['aligned'] else ''}{known['size']}"
-            kind, how = ("load", "call") if known["how"] == "read" else ("store", "call preserve_mostcc")
-            used.add((kind, name))
+    for line, inst in parse_lines(_replace_exchanges(text), _OPCODES):
+        if inst is not None and (match := _ACCESS_CALL.fullmatch(inst.word)):
+            name = f"{'_unaligned' if match['aligned'] else ''}{match['size']}"
+            kind, call = ("load", "call") if match["how"] == "read" else ("store", "call preserve_mostcc")
+            checks.add((kind, name))
             site = f"ptr getelementptr ([6 x i64], ptr @metalnb_sites, i64 {sites})"
-            lines.append(f"  {how} void @metalnb_{kind}{name}({made.operands[0]}, {site}){made.beside}")
+            lines.append(f"  {call} void @metalnb_{kind}{name}({inst.operands[0]}, {site}){inst.debug_suffix}")
             sites += 1
             continue
-        if made is not None and made.opcode != "call":
-            lines += _range(made)
+        if inst is not None and inst.opcode != "call":
+            lines += _report_range(inst)
         lines.append(line)
     lines += [d for d in _RANGES if d.split("@")[1].split("(")[0] + "(" not in text]
     lines.append(_SITES.format(count=sites))
-    for kind, name in sorted(used):
+    for kind, name in sorted(checks):
         shift = int(name.removeprefix("_unaligned")).bit_length() - 1
         lines.append((_LOAD if kind == "load" else _STORE).format(name=name, shift=shift))
     if sites and "declare i64 @llvm.fshr.i64" not in text:
@@ -94,18 +94,18 @@ def with_sites(text: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _range(made: IRInstruction) -> Iterator[str]:
+def _report_range(inst: IRInstruction) -> Iterator[str]:
     """Yield the instructions that report an access of a size that the thread sanitizer does not handle."""
-    kind = made.type if made.opcode == "load" else made.operands[0].type
-    if made.ordering or kind.kind not in {"integer", "vector"}:
+    kind = inst.type if inst.opcode == "load" else inst.operands[0].type
+    if inst.ordering or kind.kind not in {"integer", "vector"}:
         return
     size = -(-kind.components * kind.element.bits // 8)
     if size not in {1, 2, 4, 8, 16}:
-        how = "read" if made.opcode == "load" else "write"
-        yield f"  call void @__tsan_{how}_range({made.pointer}, i64 {size}){made.beside}"
+        access = "read" if inst.opcode == "load" else "write"
+        yield f"  call void @__tsan_{access}_range({inst.pointer}, i64 {size}){inst.debug_suffix}"
 
 
-def _with_stores(text: str) -> str:
+def _replace_exchanges(text: str) -> str:
     """Turn an exchange whose result is unused into a store, which reads nothing."""
     if "_exchange(" not in text:
         return text
@@ -113,16 +113,16 @@ def _with_stores(text: str) -> str:
     stores: set[str] = set()
     for function in re.split(r"(?<=\n}\n)", text):
         uses = NAME.findall(function)
-        for line, made in lines_of(function, _CHANGED):
-            exchange = _EXCHANGE.fullmatch(made.word) if made else None
-            if made is None or exchange is None or uses.count(made.result) > 1:
+        for line, inst in parse_lines(function, _OPCODES):
+            exchange = _EXCHANGE.fullmatch(inst.word) if inst else None
+            if inst is None or exchange is None or uses.count(inst.result) > 1:
                 lines.append(line)
                 continue
             stores.add(exchange[1])
-            given = ", ".join(map(str, made.operands))
-            lines.append(f"  call void @__tsan_atomic{exchange[1]}_store({given}){made.beside}")
+            arguments = ", ".join(map(str, inst.operands))
+            lines.append(f"  call void @__tsan_atomic{exchange[1]}_store({arguments}){inst.debug_suffix}")
     for bits in sorted(stores):
-        declared = f"declare void @__tsan_atomic{bits}_store(ptr, i{bits}, i32)"
-        if not any(line.startswith(declared) for line in lines):
-            lines.append(declared)
+        declaration = f"declare void @__tsan_atomic{bits}_store(ptr, i{bits}, i32)"
+        if not any(line.startswith(declaration) for line in lines):
+            lines.append(declaration)
     return "\n".join(lines) + "\n"

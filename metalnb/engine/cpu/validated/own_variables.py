@@ -11,13 +11,13 @@ import re
 from collections.abc import Iterator, Sequence
 
 from ...llvm.instructions import NAME, IRInstruction
-from ...llvm.llvm_lines import lines_of
+from ...llvm.llvm_lines import parse_lines
 from ...llvm.llvm_types import IRType
 
-__all__ = ["with_set_flags"]
+__all__ = ["insert_set_flags"]
 
 _Lines = Sequence[tuple[str, IRInstruction | None]]
-_READ = frozenset({"alloca", "getelementptr", "load", "store", "call"})
+_OPCODES = frozenset({"alloca", "getelementptr", "load", "store", "call"})
 _SCALARS = frozenset({"i8", "i16", "i32", "i64", "float", "half"})
 _FILL = "llvm.memset.p0.i64"
 _UNSET = ", !annotation "  # metadata of the store with which clang marks an unset variable
@@ -37,71 +37,71 @@ done:
 """
 
 
-def with_set_flags(text: str) -> tuple[str, tuple[str, ...]]:
+def insert_set_flags(text: str) -> tuple[str, tuple[str, ...]]:
     """Return the IR with shadow variables, and the variables' names by the number that the runtime receives."""
     names: list[str] = []
     lines: list[str] = []
     function: list[tuple[str, IRInstruction | None]] | None = None
-    for line, made in lines_of(text, _READ):
+    for line, inst in parse_lines(text, _OPCODES):
         if line.startswith("define ") and not _OF_METAL.search(line):
             function = []
         if function is None:
             lines.append(line)
             continue
-        function.append((line, made))
+        function.append((line, inst))
         if line == "}":
-            lines += _function(function, names)
+            lines += _instrument(function, names)
             function = None
     return "\n".join(lines) + _RUNTIME, tuple(names)
 
 
-def _function(lines: _Lines, names: list[str]) -> Iterator[str]:
+def _instrument(lines: _Lines, names: list[str]) -> Iterator[str]:
     owner = _owners(lines)
     numbers: dict[str, int] = {}
-    for i, (line, made) in enumerate(lines):
+    for i, (line, inst) in enumerate(lines):
         yield line
-        if made is None:
+        if inst is None:
             continue
-        if made.opcode == "alloca":
-            if made.result in owner:
-                numbers[made.result] = len(names)
-                names.append(made.result.strip('%"'))
-                yield f"  {_flag(made.result)} = alloca {made.element}, align 16"
-        elif (at := _address(made)) in owner:
-            yield from _beside(made, _flag(at), numbers[owner[at]], i)
+        if inst.opcode == "alloca":
+            if inst.result in owner:
+                numbers[inst.result] = len(names)
+                names.append(inst.result.strip('%"'))
+                yield f"  {_flag(inst.result)} = alloca {inst.element}, align 16"
+        elif (address := _followed_address(inst)) in owner:
+            yield from _shadow_instructions(inst, _flag(address), numbers[owner[address]], i)
 
 
-def _beside(made: IRInstruction, flag: str, number: int, i: int) -> Iterator[str]:
+def _shadow_instructions(inst: IRInstruction, flag: str, number: int, i: int) -> Iterator[str]:
     """Yield the instructions on the shadow for an instruction that uses the variable."""
-    value = 0 if _UNSET in made.metadata else -1
-    if made.opcode == "getelementptr":
-        yield f"  {_flag(made.result)} = {made.renamed({made.operands[0].text: flag})}{made.metadata}"
-    elif made.word == _FILL:
-        size, volatile = made.operands[2:]
-        yield f"  call void @{_FILL}(ptr {flag}, i8 {value}, {size}, {volatile}){made.metadata}"
-    elif made.opcode == "store":
-        kind = made.operands[0].type.text
+    value = 0 if _UNSET in inst.metadata else -1
+    if inst.opcode == "getelementptr":
+        yield f"  {_flag(inst.result)} = {inst.renamed_text({inst.operands[0].text: flag})}{inst.metadata}"
+    elif inst.word == _FILL:
+        size, volatile = inst.operands[2:]
+        yield f"  call void @{_FILL}(ptr {flag}, i8 {value}, {size}, {volatile}){inst.metadata}"
+    elif inst.opcode == "store":
+        kind = inst.operands[0].type.text
         yield f"  store {_BITS.get(kind, kind)} {value}, ptr {flag}, align 1, !nosanitize !{{}}"
     else:
-        kind = _BITS.get(made.type.text, made.type.text)
-        what = number << 1 | (kind == made.type.text)
-        known, wide = f'%"$f{i}"', f'%"$g{i}"'
-        yield f"  {known} = load {kind}, ptr {flag}, align 1, !nosanitize !{{}}"
-        yield f"  {wide} = {'sext ' + kind if kind != 'i64' else 'bitcast i64'} {known} to i64"
-        yield f"  call void @metalnb_used(i64 {wide}, i32 {what}){made.beside}"
+        kind = _BITS.get(inst.type.text, inst.type.text)
+        code = number << 1 | (kind == inst.type.text)
+        shadow, wide = f'%"$f{i}"', f'%"$g{i}"'
+        yield f"  {shadow} = load {kind}, ptr {flag}, align 1, !nosanitize !{{}}"
+        yield f"  {wide} = {'sext ' + kind if kind != 'i64' else 'bitcast i64'} {shadow} to i64"
+        yield f"  call void @metalnb_used(i64 {wide}, i32 {code}){inst.debug_suffix}"
 
 
 def _flag(name: str) -> str:
     return '%"$set ' + name.strip('%"') + '"'
 
 
-def _address(made: IRInstruction) -> str:
+def _followed_address(inst: IRInstruction) -> str:
     """Return the address of an access, or of a step that the shadow can follow, or an empty string."""
-    if made.opcode in {"load", "store"}:
-        kind = made.type if made.opcode == "load" else made.operands[0].type
-        odd = made.text.startswith((f"{made.opcode} atomic", f"{made.opcode} volatile"))
-        return "" if odd or kind.text not in _SCALARS else made.pointer.text
-    return made.operands[0].text if made.opcode == "getelementptr" or made.word == _FILL else ""
+    if inst.opcode in {"load", "store"}:
+        kind = inst.type if inst.opcode == "load" else inst.operands[0].type
+        is_special = inst.text.startswith((f"{inst.opcode} atomic", f"{inst.opcode} volatile"))
+        return "" if is_special or kind.text not in _SCALARS else inst.pointer.text
+    return inst.operands[0].text if inst.opcode == "getelementptr" or inst.word == _FILL else ""
 
 
 def _holds_scalars(kind: IRType | None) -> bool:
@@ -116,18 +116,18 @@ def _owners(lines: _Lines) -> dict[str, str]:
     owner: dict[str, str] = {}
     unset: set[str] = set()
     dropped: set[str] = set()
-    for line, made in lines:
-        if made is not None and made.opcode == "alloca" and _holds_scalars(made.element):
-            owner[made.result] = made.result
+    for line, inst in lines:
+        if inst is not None and inst.opcode == "alloca" and _holds_scalars(inst.element):
+            owner[inst.result] = inst.result
             continue
-        used = [name for name in NAME.findall(line.partition(", !dbg")[0]) if name in owner]
-        if not used or (made is not None and made.word.startswith("llvm.lifetime.")):
+        names = [name for name in NAME.findall(line.partition(", !dbg")[0]) if name in owner]
+        if not names or (inst is not None and inst.word.startswith("llvm.lifetime.")):
             continue
-        if made is None or used != [_address(made)]:
-            dropped |= {owner[name] for name in used}
-        elif made.opcode == "getelementptr":
-            owner[made.result] = owner[used[0]]
-        elif made.opcode != "load" and _UNSET in made.metadata:
-            unset.add(owner[used[0]])
-    kept = unset - dropped
-    return {pointer: root for pointer, root in owner.items() if root in kept}
+        if inst is None or names != [_followed_address(inst)]:
+            dropped |= {owner[name] for name in names}
+        elif inst.opcode == "getelementptr":
+            owner[inst.result] = owner[names[0]]
+        elif inst.opcode != "load" and _UNSET in inst.metadata:
+            unset.add(owner[names[0]])
+    instrumented = unset - dropped
+    return {pointer: root for pointer, root in owner.items() if root in instrumented}

@@ -13,11 +13,11 @@ from ...unit import Unit
 from .. import toolchain
 from ..debug_lines import DebugLines
 from ..entry_texts import fiber_text
-from ..ir_build import assembled
-from ..llvm_text import with_divisors
-from .access_sites import with_sites
-from .own_variables import with_set_flags
-from .validating_code import ValidatingCode, with_calls
+from ..ir_build import compile_ir
+from ..llvm_text import guard_divisions
+from .access_sites import insert_sites
+from .own_variables import insert_set_flags
+from .validating_code import ValidatingCode, insert_calls
 
 __all__ = ["ValidatedBuild", "validated_build"]
 
@@ -36,7 +36,7 @@ class ValidatedBuild:
         These variables: name, type, offset, size, alignment; the type only if it is a single word.
     operations : tuple of str
         The names of the floating-point operations, by the number that the runtime receives.
-    own : tuple of str
+    thread_variables : tuple of str
         Thread variables that are declared without a value, by their names in LLVM IR.
     """
 
@@ -45,7 +45,7 @@ class ValidatedBuild:
     static: int
     variables: tuple[tuple[str, str, int, int, int], ...]
     operations: tuple[str, ...]
-    own: tuple[str, ...]
+    thread_variables: tuple[str, ...]
 
 
 _SANITIZED = (
@@ -70,12 +70,12 @@ _VARIABLES = 4096
 
 
 @functools.lru_cache(64)
-def _of(held: _Held) -> ValidatedBuild:
-    unit = held.unit
-    text = driver.compiled(unit, fiber_text(unit), toolchain.TARGET(), *_FIRST)
-    flagged, own = with_set_flags(text.decode())
-    code = with_calls(flagged)
-    library, file = toolchain.kernel_library(_object(code, unit), "validation", unit.cell.edited.text)
+def _build(key: _UnitKey) -> ValidatedBuild:
+    unit = key.unit
+    text = driver.compile_source(unit, fiber_text(unit), toolchain.host_target(), *_FIRST)
+    text_with_flags, thread_variables = insert_set_flags(text.decode())
+    code = insert_calls(text_with_flags)
+    library, file = toolchain.load_kernel_library(_compile_object(code, unit), "validation", unit.cell.edited.text)
     library.metalnb_prepare.restype = library.metalnb_slots.restype = ctypes.c_uint32
     library.metalnb_arena_of.restype = ctypes.c_uint64
     library.metalnb_arena_of.argtypes = (ctypes.c_uint64,)
@@ -89,10 +89,10 @@ def _of(held: _Held) -> ValidatedBuild:
         offset, size, alignment, number = raw[4 * i : 4 * i + 4]
         kind, name = names[number] if number < len(names) else ("", "threadgroup memory")
         variables.append((name, kind, offset, size, alignment))
-    return ValidatedBuild(library, DebugLines(file), static, tuple(variables), code.operations, own)
+    return ValidatedBuild(library, DebugLines(file), static, tuple(variables), code.operations, thread_variables)
 
 
-class _Held:
+class _UnitKey:
     """A unit as a key, compared by identity."""
 
     def __init__(self, unit: Unit) -> None:
@@ -102,7 +102,7 @@ class _Held:
         return id(self.unit)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Held) and other.unit is self.unit
+        return isinstance(other, _UnitKey) and other.unit is self.unit
 
 
 def validated_build(unit: Unit) -> ValidatedBuild:
@@ -112,9 +112,9 @@ def validated_build(unit: Unit) -> ValidatedBuild:
     ------
     CompileError
     """
-    return _of(_Held(unit))
+    return _build(_UnitKey(unit))
 
 
-def _object(code: ValidatingCode, unit: Unit) -> bytes:
-    optimised = assembled(with_divisors(code.text), _SECOND, unit).decode()
-    return assembled(with_sites(optimised), _LAST, unit)
+def _compile_object(code: ValidatingCode, unit: Unit) -> bytes:
+    optimised = compile_ir(guard_divisions(code.text), _SECOND, unit).decode()
+    return compile_ir(insert_sites(optimised), _LAST, unit)

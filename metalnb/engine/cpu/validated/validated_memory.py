@@ -15,11 +15,18 @@ from metalnb.errors import KernelFault
 from metalnb.msl.signature import Param
 
 from ...unit import Unit
-from ..reserved_memory import reserved
+from ..reserved_memory import reserve_memory
 from .validated_build import ValidatedBuild
 
 __all__ = [
-    "Copy", "Marks", "Part", "ValidatedRegion", "copied", "given_regions", "keep_marks", "marks_for",
+    "Copy",
+    "Marks",
+    "Part",
+    "ValidatedRegion",
+    "argument_regions",
+    "copy_arguments",
+    "return_marks",
+    "take_marks",
     "variable_regions",
 ]  # fmt: skip
 
@@ -82,8 +89,8 @@ class ValidatedRegion:
 
     def part(self, offset: int, *, written: bool) -> Part:
         """Return the argument that an access used: the first, if there are several candidates."""
-        able = [part for part in self.parts if part.writable or not written] or self.parts
-        return next((p for p in able if p.start <= offset < p.start + p.size), able[0])
+        candidates = [part for part in self.parts if part.writable or not written] or self.parts
+        return next((p for p in candidates if p.start <= offset < p.start + p.size), candidates[0])
 
 
 # Room for a negative int index, and for a uint index that wrapped below 0, into elements of up to 64 bytes.
@@ -97,7 +104,7 @@ class _ZonedMemory:
     def __init__(self, size: int, element: int) -> None:
         self.zones = before, after = _zones(element)
         try:
-            self.memory = reserved(before + size + after)
+            self.memory = reserve_memory(before + size + after)
         except (OSError, ValueError) as error:
             message = f"no addresses for a validated run: {before + after >> 30} GiB for an array ({error})"
             raise KernelFault(message) from error
@@ -110,30 +117,30 @@ class _ZonedMemory:
 class Copy:
     """A copy of an array; copies of overlapping arrays share memory and overlap in the same way."""
 
-    whole: _ZonedMemory
+    memory: _ZonedMemory
     start: int
     array: np.ndarray[Any, np.dtype[np.uint8]]
 
 
-def copied(unit: Unit, arguments: Sequence[Any]) -> list[Copy | int | None]:
+def copy_arguments(unit: Unit, arguments: Sequence[Any]) -> list[Copy | int | None]:
     """Copy a call's arrays; keep sizes of threadgroup memory and absent arguments."""
     copies: list[Copy | int | None] = [a if isinstance(a, int) else None for a in arguments]
-    given = {i: _bytes_of(a) for i, a in enumerate(arguments) if a is not None and not isinstance(a, int)}
-    starts = {i: int(a.__array_interface__["data"][0]) for i, a in given.items()}
-    stretch: list[int] = []
+    arrays = {i: _bytes_of(a) for i, a in enumerate(arguments) if a is not None and not isinstance(a, int)}
+    starts = {i: int(a.__array_interface__["data"][0]) for i, a in arrays.items()}
+    overlapping: list[int] = []
     end = 0
-    for i in [*sorted(given, key=lambda i: starts[i]), None]:
-        if stretch and (i is None or starts[i] >= end):
-            first = starts[stretch[0]]
-            whole = _ZonedMemory(end - first, max(max(1, unit.signature.params[k].type.size) for k in stretch))
-            for k in stretch:
-                at = starts[k] - first
-                copy = copies[k] = Copy(whole, at, whole.array[at : at + given[k].size])
-                copy.array[:] = given[k]
-            stretch, end = [], 0
+    for i in [*sorted(arrays, key=lambda i: starts[i]), None]:
+        if overlapping and (i is None or starts[i] >= end):
+            first = starts[overlapping[0]]
+            memory = _ZonedMemory(end - first, max(max(1, unit.signature.params[k].type.size) for k in overlapping))
+            for k in overlapping:
+                offset = starts[k] - first
+                copy = copies[k] = Copy(memory, offset, memory.array[offset : offset + arrays[k].size])
+                copy.array[:] = arrays[k]
+            overlapping, end = [], 0
         if i is not None:
-            stretch.append(i)
-            end = max(end, starts[i] + given[i].size)
+            overlapping.append(i)
+            end = max(end, starts[i] + arrays[i].size)
     return copies
 
 
@@ -150,45 +157,45 @@ class Marks:
     moment: int = 0
 
 
-_MOST_KEPT = 64 << 20  # bytes of marks kept for the next run: allocating them takes longer than most runs
+_MAX_KEPT = 64 << 20  # bytes of marks kept for the next run: allocating them takes longer than most runs
 _spare: list[Marks] = []
 
 
-def marks_for(count: int) -> Marks:
+def take_marks(count: int) -> Marks:
     """Return memory for the marks of `count` units."""
-    found = next((m for m in _spare if m.memory.size >= count and m.moment < 1 << 27), None)
+    marks = next((m for m in _spare if m.memory.size >= count and m.moment < 1 << 27), None)
     _spare.clear()
-    return found or Marks(np.zeros(count, _UNIT))
+    return marks or Marks(np.zeros(count, _UNIT))
 
 
-def keep_marks(marks: Marks, user: object) -> None:
+def return_marks(marks: Marks, user: object) -> None:
     """Release marks for the next run once the object that uses them is gone."""
-    if marks.memory.nbytes <= _MOST_KEPT:
+    if marks.memory.nbytes <= _MAX_KEPT:
         weakref.finalize(user, _spare.append, marks).atexit = False
 
 
-def given_regions(
+def argument_regions(
     unit: Unit, copies: Sequence[Copy | int | None], arena: int, static: int,
 ) -> Iterator[ValidatedRegion]:  # fmt: skip
     """Yield the memory regions of the arguments."""
-    at = arena + (static + 15) // 16 * 16
+    address = arena + (static + 15) // 16 * 16
     params = dict(enumerate(unit.signature.params))
-    given = {i: copy for i, copy in enumerate(copies) if isinstance(copy, Copy)}
-    seen = set()
+    array_copies = {i: copy for i, copy in enumerate(copies) if isinstance(copy, Copy)}
+    seen_memories = set()
     for i, copy in enumerate(copies):
         if isinstance(copy, int):
-            part = _part(params[i], 0, copy)
-            yield ValidatedRegion((part,), at, copy, _unit_of(params[i]), shared=True)
-            at += -(-copy // 16) * 16
-        elif isinstance(copy, Copy) and id(copy.whole) not in seen:
-            seen.add(id(copy.whole))
-            whole = copy.whole
-            within = {k: c for k, c in given.items() if c.whole is whole}
-            units = [_unit_of(params[k]) | c.start for k, c in within.items()]
+            part = _make_part(params[i], 0, copy)
+            yield ValidatedRegion((part,), address, copy, _mark_unit(params[i]), shared=True)
+            address += -(-copy // 16) * 16
+        elif isinstance(copy, Copy) and id(copy.memory) not in seen_memories:
+            seen_memories.add(id(copy.memory))
+            memory = copy.memory
+            sharing = {k: c for k, c in array_copies.items() if c.memory is memory}
+            units = [_mark_unit(params[k]) | c.start for k, c in sharing.items()]
             yield ValidatedRegion(
-                tuple(_part(params[k], c.start, c.array.size) for k, c in within.items()),
-                whole.array.__array_interface__["data"][0], whole.array.size, min(u & -u for u in units), shared=False,
-                zones=whole.zones,
+                tuple(_make_part(params[k], c.start, c.array.size) for k, c in sharing.items()),
+                memory.array.__array_interface__["data"][0], memory.array.size, min(u & -u for u in units),
+                shared=False, zones=memory.zones,
             )  # fmt: skip
 
 
@@ -200,11 +207,11 @@ def variable_regions(build: ValidatedBuild, arena: int) -> Iterator[ValidatedReg
         yield ValidatedRegion((part,), arena + offset, size, min(alignment, 4), shared=True)
 
 
-def _part(param: Param, start: int, size: int) -> Part:
+def _make_part(param: Param, start: int, size: int) -> Part:
     return Part(param.name, start, size, max(1, param.type.size), _scalar(param.type.layout), param.writable)
 
 
-def _unit_of(param: Param) -> int:
+def _mark_unit(param: Param) -> int:
     layout = param.type.layout
     return min(layout.alignment if layout else param.type.alignment, 4) if param.type.size else 1
 

@@ -14,10 +14,10 @@ from itertools import count
 from typing import NamedTuple
 
 from ...llvm.instructions import IRInstruction, Operand
-from ...llvm.llvm_lines import lines_of
+from ...llvm.llvm_lines import parse_lines
 from ...llvm.llvm_types import IRType
 
-__all__ = ["ValidatingCode", "with_calls"]
+__all__ = ["ValidatingCode", "insert_calls"]
 
 
 class ValidatingCode(NamedTuple):
@@ -36,7 +36,7 @@ _MASK = re.compile(r"%sh[lr]\.mask\d*")
 _MODIFIED = frozenset({"max", "umax", "min", "umin", "fadd", "fsub", "fmax", "fmin", "uinc_wrap", "udec_wrap"})
 _DECLARED = re.compile(r"^declare .*@([\w.]+)\(", re.MULTILINE)
 # Functions that find a thread's position and arguments; they read only the runtime's memory.
-_OURS = re.compile(r"@metalnb_thread\(|\$stand|\$input")
+_OWN_FUNCTION = re.compile(r"@metalnb_thread\(|\$thread_place|\$lane_place|\$input")
 _RUNTIME = """
 @metalnb_stopping = external hidden global ptr
 declare void @metalnb_not_finite(float, float, float, float, i32) cold nounwind
@@ -91,97 +91,97 @@ done:
 """
 
 
-def with_calls(text: str) -> ValidatingCode:
+def insert_calls(text: str) -> ValidatingCode:
     """Insert the calls."""
     declared = set(_DECLARED.findall(text))
     operations: dict[str, int] = {}
-    fresh = (f'%"$w{i}"' for i in count())
+    names = (f'%"$w{i}"' for i in count())
     lines: list[str] = []
-    ours = False
-    for line, made in lines_of(text, _WATCHED):
-        if made is None:
+    is_own = False
+    for line, inst in parse_lines(text, _WATCHED):
+        if inst is None:
             if line.startswith("define "):
-                ours = _OURS.search(line) is not None
+                is_own = _OWN_FUNCTION.search(line) is not None
             lines.append(line)
             continue
-        lines += _before(made, fresh)
-        lines.append(f"{line}, !nosanitize !{{}}" if ours and made.opcode == "load" else line)
-        lines += _behind(made, declared, operations, fresh)
+        lines += _calls_before(inst, names)
+        lines.append(f"{line}, !nosanitize !{{}}" if is_own and inst.opcode == "load" else line)
+        lines += _calls_after(inst, declared, operations, names)
     return ValidatingCode("\n".join(lines) + _RUNTIME, tuple(operations))
 
 
-def _before(made: IRInstruction, fresh: Iterator[str]) -> Iterator[str]:
-    if made.opcode == "br" and "!llvm.loop " in made.metadata:
-        yield f"  call void @metalnb_turn(){made.beside}"
-    elif made.opcode == "atomicrmw" and made.word in _MODIFIED:
-        yield f"  call void @metalnb_modified({made.pointer}, i64 {made.type.bits // 8}){made.beside}"
-    elif made.opcode in _DIVISIONS and (by := made.operands[1]).text.startswith("%"):
-        yield from _each_lane(by, "call void @metalnb_divided(i64 {})", made.beside, fresh)
+def _calls_before(inst: IRInstruction, names: Iterator[str]) -> Iterator[str]:
+    if inst.opcode == "br" and "!llvm.loop " in inst.metadata:
+        yield f"  call void @metalnb_turn(){inst.debug_suffix}"
+    elif inst.opcode == "atomicrmw" and inst.word in _MODIFIED:
+        yield f"  call void @metalnb_modified({inst.pointer}, i64 {inst.type.bits // 8}){inst.debug_suffix}"
+    elif inst.opcode in _DIVISIONS and (divisor := inst.operands[1]).text.startswith("%"):
+        yield from _call_per_lane(divisor, "call void @metalnb_divided(i64 {})", inst.debug_suffix, names)
 
 
-def _behind(
-    made: IRInstruction, declared: set[str], operations: dict[str, int], fresh: Iterator[str],
+def _calls_after(
+    inst: IRInstruction, declared: set[str], operations: dict[str, int], names: Iterator[str],
 ) -> Iterator[str]:  # fmt: skip
-    if made.opcode == "and" and _MASK.fullmatch(made.result):
-        count = made.operands[0]
-        shifted = f"call void @metalnb_shifted(i64 {{}}, i64 {count.type.element.bits})"
-        yield from _each_lane(count, shifted, made.beside, fresh)
-    if not _is_float(made.type):
+    if inst.opcode == "and" and _MASK.fullmatch(inst.result):
+        count = inst.operands[0]
+        call = f"call void @metalnb_shifted(i64 {{}}, i64 {count.type.element.bits})"
+        yield from _call_per_lane(count, call, inst.debug_suffix, names)
+    if not _is_float(inst.type):
         return
-    if made.opcode in _SYMBOLS:
-        how = _SYMBOLS[made.opcode]
-    elif made.opcode == "call" and made.word in declared:
-        how = _plain(made.word)
+    if inst.opcode in _SYMBOLS:
+        operation = _SYMBOLS[inst.opcode]
+    elif inst.opcode == "call" and inst.word in declared:
+        operation = _source_name(inst.word)
     else:
         return
-    given = [operand for operand in made.operands if _is_float(operand.type)][:3]
-    number = operations.setdefault(how, len(operations))
-    yield from _made(Operand(made.type, made.result), given, number, made.beside, fresh)
+    operands = [operand for operand in inst.operands if _is_float(operand.type)][:3]
+    number = operations.setdefault(operation, len(operations))
+    yield from _operation_call(Operand(inst.type, inst.result), operands, number, inst.debug_suffix, names)
 
 
 def _is_float(kind: IRType) -> bool:
     return kind.kind in {"float", "vector"} and kind.element.text in _FLOATS
 
 
-def _plain(name: str) -> str:
+def _source_name(name: str) -> str:
     """Return a function's name in the source: ``expf`` is exp, ``llvm.sqrt.v4f32`` is sqrt."""
     if name.startswith("llvm."):
-        plain = re.sub(r"^experimental\.constrained\.", "", name[5:]).rsplit(".", 1)[0]
-        return "fma" if plain == "fmuladd" else plain
+        base = re.sub(r"^experimental\.constrained\.", "", name[5:]).rsplit(".", 1)[0]
+        return "fma" if base == "fmuladd" else base
     return name.removesuffix("f")
 
 
-def _made(
-    result: Operand, given: list[Operand], number: int, place: str, fresh: Iterator[str],
+def _operation_call(
+    result: Operand, operands: list[Operand], number: int, place: str, names: Iterator[str],
 ) -> Iterator[str]:  # fmt: skip
-    if any(operand.type.components != result.type.components for operand in given):
+    if any(operand.type.components != result.type.components for operand in operands):
         return
     for lane in range(result.type.components):
         words = []
-        for operand in (result, *given):
-            name = yield from _component(operand, lane, place, fresh)
+        for operand in (result, *operands):
+            name = yield from _component(operand, lane, place, names)
             if operand.type.element.text != "float":
-                narrow, name = name, next(fresh)
+                narrow, name = name, next(names)
                 yield f"  {name} = fpext {operand.type.element} {narrow} to float{place}"
             words.append(f"float {name}")
         words += ["float 0.0"] * (4 - len(words))
-        yield f"  call void @metalnb_made({', '.join(words)}, i32 {number << 2 | len(given)}){place}"
+        yield f"  call void @metalnb_made({', '.join(words)}, i32 {number << 2 | len(operands)}){place}"
 
 
-def _each_lane(operand: Operand, call: str, place: str, fresh: Iterator[str]) -> Iterator[str]:
+def _call_per_lane(operand: Operand, call: str, place: str, names: Iterator[str]) -> Iterator[str]:
     """Yield a call with each lane of an integer, widened."""
     for lane in range(operand.type.components):
-        name = yield from _component(operand, lane, place, fresh)
+        name = yield from _component(operand, lane, place, names)
         if operand.type.element.text != "i64":
-            narrow, name = name, next(fresh)
+            narrow, name = name, next(names)
             yield f"  {name} = sext {operand.type.element} {narrow} to i64{place}"
         yield f"  {call.format(name)}{place}"
 
 
-def _component(operand: Operand, lane: int, place: str, fresh: Iterator[str]) -> Generator[str, None, str]:
+def _component(operand: Operand, lane: int, place: str, names: Iterator[str]) -> Generator[str, None, str]:
     """Yield the instruction that extracts a lane of a vector; return the lane's name."""
     if operand.type.kind != "vector":
         return operand.text
-    name = next(fresh)
+    name = next(names)
     yield f"  {name} = extractelement {operand}, i32 {lane}{place}"
     return name

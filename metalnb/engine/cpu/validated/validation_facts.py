@@ -10,7 +10,7 @@ import numpy as np
 
 from ..debug_lines import Line
 
-__all__ = ["KINDS", "Fact", "Facts", "Origin", "Seen"]
+__all__ = ["KINDS", "BufferAccesses", "Fact", "Facts", "Origin"]
 
 # As in runtime/validation.c.
 KINDS = (
@@ -49,7 +49,7 @@ class Fact:
         shuffle, the number of lanes in its SIMD-group.
     other_place : Line or None
     other_written : bool
-    given : float
+    value : float
         For a conversion, the value that does not fit.
     variable : str
         For a thread variable that was never set, its name in LLVM IR.
@@ -72,7 +72,7 @@ class Fact:
     other_threadgroup: int
     other_place: Line | None
     other_written: bool
-    given: float
+    value: float
     variable: str = ""
     values: tuple[Any, ...] = ()
 
@@ -83,12 +83,12 @@ class Origin:
 
     place: Line | None
     operation: str
-    made: float
-    given: tuple[float, ...]
+    result: float
+    operands: tuple[float, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class BufferAccesses:
     """The accesses of one buffer.
 
     Attributes
@@ -98,10 +98,10 @@ class Seen:
     unit : int
         Bytes per element of `writers` and `again`.
     writers : numpy.ndarray
-        A mark for each unit's last writer, for `Facts.who`.
+        A mark for each unit's last writer, for `Facts.writer`.
     oldest : int
         A mark below this means no writer.
-    again : numpy.ndarray
+    overwritten : numpy.ndarray
         1 for each unit that was overwritten before any thread had read it.
     contents : numpy.ndarray
         uint8, the contents after the call.
@@ -116,7 +116,7 @@ class Seen:
     unit: int
     writers: np.ndarray[Any, np.dtype[np.uint64]]
     oldest: int
-    again: np.ndarray[Any, np.dtype[np.uint8]]
+    overwritten: np.ndarray[Any, np.dtype[np.uint8]]
     contents: np.ndarray[Any, np.dtype[np.uint8]]
     others: tuple[str, ...] = ()
 
@@ -127,7 +127,7 @@ class Facts:
 
     Attributes
     ----------
-    found : tuple of Fact
+    findings : tuple of Fact
     accesses : int
     groups : int
         Threadgroups that ran to their end.
@@ -137,20 +137,20 @@ class Facts:
         The recorded accesses of buffers: ``thread`` in its threadgroup, ``group``, ``what`` (an index
         into `names` times 4, plus 1 for a write, plus 2 for outside), ``offset`` in bytes.
     names : tuple of str
-    made : callable
+    threads_with : callable
         ``made(infinity)``: the threads that computed an infinity, or a NaN, by their linear positions in the grid.
     origin : callable
         ``origin(thread, infinity)``: where such a thread computed it.
-    who : callable
+    writer : callable
         Maps a writer's mark to the thread in its threadgroup, the threadgroup, and the line.
     """
 
-    found: tuple[Fact, ...]
+    findings: tuple[Fact, ...]
     accesses: int
     groups: int
-    buffers: Mapping[str, Seen]
+    buffers: Mapping[str, BufferAccesses]
     events: np.ndarray[Any, Any]
     names: tuple[str, ...]
-    made: Callable[[bool], np.ndarray[Any, Any]]
+    threads_with: Callable[[bool], np.ndarray[Any, Any]]
     origin: Callable[[int, bool], Origin]
-    who: Callable[[int], tuple[int, int, Line | None]]
+    writer: Callable[[int], tuple[int, int, Line | None]]

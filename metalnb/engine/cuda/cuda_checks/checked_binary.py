@@ -22,18 +22,18 @@ class CheckedBinary:
     Attributes
     ----------
     unit : Unit
-    built : CheckedPtx
+    source : CheckedPtx
     threadgroup_bytes : int
     forms : dict
         The forms assembled so far, each a `CudaBinary`; without checks it is the unchecked kernel's.
     """
 
     unit: Unit
-    built: CheckedPtx
+    source: CheckedPtx
     threadgroup_bytes: int = 0
     forms: dict[Checks, Any] = field(default_factory=dict)
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def module_for(self, arguments: Sequence[Any], grid: Grid, threadgroup: Grid) -> CheckedModule:
         """Return the kernel with the checks that a dispatch needs."""
-        return self.built.checks.of(arguments, grid, threadgroup)
+        return self.source.checks.for_dispatch(arguments, grid, threadgroup)

@@ -12,7 +12,7 @@ import numpy as np
 from metalnb.errors import KernelFault
 
 from ...base import Grid
-from ...robust.fault_messages import RecordedFault, explained, stopped
+from ...robust.fault_messages import RecordedFault, describe_fault, describe_stop
 from ...robust.kernel_analysis import Analysis
 from ...robust.launch_facts import sizes_of
 from ...robust.rewriting.checks import CheckedModule
@@ -32,7 +32,7 @@ class DispatchMemory(NamedTuple):
 
     engine: GpuMemory
     constants: Constants
-    words: HostSignals
+    signals: HostSignals
 
 
 class GpuDispatch:
@@ -42,7 +42,7 @@ class GpuDispatch:
     ----------
     unit : Unit
     analysis : Analysis
-    made : CheckedModule
+    kernel : CheckedModule
         The kernel that it runs.
     launch : tuple
         Arguments, grid and threadgroup.
@@ -55,22 +55,23 @@ class GpuDispatch:
     """
 
     def __init__(
-        self, unit: Unit, analysis: Analysis, made: CheckedModule, launch: tuple[Sequence[Any], Grid, Grid],
+        self, unit: Unit, analysis: Analysis, kernel: CheckedModule, launch: tuple[Sequence[Any], Grid, Grid],
         memory: DispatchMemory,
     ) -> None:  # fmt: skip
         arguments, grid, self._threadgroup = launch
-        self._unit, self._analysis, self._made = unit, analysis, made
+        self._unit, self._analysis, self._kernel = unit, analysis, kernel
         self._sizes = sizes_of(arguments)
-        self._memory, self._pair = memory, memory.words.take()
-        self._starts: Sequence[int] = ()
+        self._memory, self._signals = memory, memory.signals.take()
+        self._argument_addresses: Sequence[int] = ()
         self._reason = ""
-        words = np.frombuffer(limit_words(made.limits, self._sizes, math.prod(grid)) or bytes(8), np.uint8)
-        self._limits = memory.engine.alloc(words.size) if (known := memory.constants.place(words)) is None else None
+        words = np.frombuffer(limit_words(kernel.limits, self._sizes, math.prod(grid)) or bytes(8), np.uint8)
+        limits_address = memory.constants.address_of(words)
+        self._limits = memory.engine.alloc(words.size) if limits_address is None else None
         if self._limits is not None:
             memory.engine.copy_in(self._limits, 0, words)
-            known = memory.engine.address(self._limits)
-        self._records = memory.engine.zeros(max(_RECORD.size * len(made.sites), 1))
-        self.addresses = known or 0, memory.engine.address(self._records), self._pair.device
+            limits_address = memory.engine.address(self._limits)
+        self._records = memory.engine.zeros(max(_RECORD.size * len(kernel.sites), 1))
+        self.addresses = limits_address or 0, memory.engine.address(self._records), self._signals.device
 
     @property
     def name(self) -> str:
@@ -80,35 +81,37 @@ class GpuDispatch:
     @property
     def stoppable(self) -> bool:
         """Whether any of its loops tests the stop flag."""
-        return bool(self._made.checks.stops)
+        return bool(self._kernel.checks.loops)
 
-    def place(self, addresses: Sequence[int]) -> None:
+    def set_addresses(self, addresses: Sequence[int]) -> None:
         """Record the arguments' addresses; 0 for threadgroup memory."""
-        self._starts = addresses
+        self._argument_addresses = addresses
 
     def stop(self, reason: str) -> None:
         """Stop its loops."""
         self._reason = self._reason or reason
-        self._pair.stop()
+        self._signals.stop()
 
     def fault(self) -> KernelFault | None:
         """Return the fault, or None. Called once, after the dispatch has ended."""
-        told = self._pair.told
-        self._memory.words.give_back(self._pair)
+        has_fault = self._signals.has_fault
+        self._memory.signals.give_back(self._signals)
         if self._reason:
-            stops = self._made.checks.stops
-            return stopped(self._unit, self._made.module, self._analysis, stops, self._reason)
-        return self._recorded() if told else None
+            loops = self._kernel.checks.loops
+            return describe_stop(self._unit, self._kernel.module, self._analysis, loops, self._reason)
+        return self._read_fault() if has_fault else None
 
-    def _recorded(self) -> KernelFault | None:
-        records = np.empty(_RECORD.size * len(self._made.sites), np.uint8)
+    def _read_fault(self) -> KernelFault | None:
+        records = np.empty(_RECORD.size * len(self._kernel.sites), np.uint8)
         self._memory.engine.copy_out(self._records, 0, records)
-        found = records.tobytes()
-        for site, access in enumerate(self._made.sites):
-            recorded, *words, _, offset = _RECORD.unpack_from(found, _RECORD.size * site)
-            if recorded:
+        data = records.tobytes()
+        for site, access in enumerate(self._kernel.sites):
+            is_recorded, *words, _, offset = _RECORD.unpack_from(data, _RECORD.size * site)
+            if is_recorded:
                 group, local = (words[0], words[1], words[2]), words[3:]
                 x, y, z = (g * t + n for g, t, n in zip(group, self._threadgroup, local, strict=True))
                 fault = RecordedFault(access, offset, (x, y, z), group)
-                return explained(self._unit, self._made.module, self._analysis, fault, self._sizes, self._starts)
+                return describe_fault(
+                    self._unit, self._kernel.module, self._analysis, fault, self._sizes, self._argument_addresses
+                )  # fmt: skip
         return None

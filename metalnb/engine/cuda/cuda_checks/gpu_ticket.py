@@ -29,9 +29,9 @@ class GpuTicket:
 
     Attributes
     ----------
-    fault_told : bool
+    has_raised : bool
         Whether a wait has raised its fault, so that a later wait need not.
-    made : tuple of str
+    allocated_outputs : tuple of str
         The buffers that the caller left out and metalnb allocated: a fault in one says how to make it larger.
     """
 
@@ -41,8 +41,8 @@ class GpuTicket:
         self, dispatch: GpuDispatch, elapsed: Span, results: list[Result], staging: Staging, settle: Callable[[], None],
     ) -> None:  # fmt: skip
         self.elapsed, self.results = elapsed, results
-        self.fault_told = False
-        self.made: tuple[str, ...] = ()
+        self.has_raised = False
+        self.allocated_outputs: tuple[str, ...] = ()
         self._dispatch, self._staging, self._settle = dispatch, staging, settle
         self._fault: KernelFault | None = None
         self._ended = False
@@ -54,7 +54,7 @@ class GpuTicket:
         Raises
         ------
         KernelFault
-            If it accessed memory out of bounds, was stopped, or failed.
+            If the dispatch accessed memory out of bounds, was stopped, or failed.
         KeyboardInterrupt
             If the wait was interrupted; this dispatch and those before it have ended by then.
         """
@@ -67,5 +67,5 @@ class GpuTicket:
                 self._fault = self._dispatch.fault()
                 self._staging.fetch(results)
         if self._fault is not None:
-            self.fault_told = True
-            raise self._fault.left_out(self.made)
+            self.has_raised = True
+            raise self._fault.left_out(self.allocated_outputs)

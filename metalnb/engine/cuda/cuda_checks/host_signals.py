@@ -16,7 +16,7 @@ from ..nvidia_driver import Gpu
 __all__ = ["HostSignals", "SignalPair"]
 
 _FLAG = struct.Struct("IxxxxQ")  # struct $flag of faults.h
-_APART = 64  # bytes between pairs
+_SPACING = 64  # bytes between pairs
 _PAGE = 4096
 _NON_BLOCKING = 1  # CU_STREAM_NON_BLOCKING: does not wait for the dispatches' stream
 
@@ -40,25 +40,25 @@ class SignalPair:
 
     def __init__(self, host: int, device: int, write: Any) -> None:
         self.device = device
-        self._told, self._write = ctypes.c_uint32.from_address(host), write
-        self._stopped = False
+        self._fault_word, self._write = ctypes.c_uint32.from_address(host), write
+        self._is_stopped = False
 
     def stop(self) -> None:
         """Stop the loops."""
-        self._stopped = True
+        self._is_stopped = True
         self._write(self.device, 1)
 
     @property
-    def told(self) -> bool:
+    def has_fault(self) -> bool:
         """Whether there is a fault."""
-        return bool(self._told.value)
+        return bool(self._fault_word.value)
 
     def clear(self) -> None:
         """Reset both to 0."""
-        self._told.value = 0
-        if self._stopped:
+        self._fault_word.value = 0
+        if self._is_stopped:
             self._write(self.device, 0)
-            self._stopped = False
+            self._is_stopped = False
 
 
 class HostSignals:
@@ -72,14 +72,14 @@ class HostSignals:
     def __init__(self, gpu: Gpu) -> None:
         self._gpu = gpu
         self._free: list[SignalPair] = []
-        self._beside: Any = None  # the stream for writes while dispatches run
+        self._stream: Any = None  # the stream for writes while dispatches run
         self._lock = threading.Lock()
 
     def take(self) -> SignalPair:
         """Return a pair, both words 0."""
         with self._lock:
             if not self._free:
-                self._more()
+                self._allocate()
             return self._free.pop()
 
     def give_back(self, pair: SignalPair) -> None:
@@ -88,24 +88,24 @@ class HostSignals:
         with self._lock:
             self._free.append(pair)
 
-    def _more(self) -> None:
+    def _allocate(self) -> None:
         api, take = self._gpu.api, self._gpu.take
         with self._gpu:
-            if self._beside is None:
-                self._beside = take(api.cuStreamCreate(_NON_BLOCKING))
+            if self._stream is None:
+                self._stream = take(api.cuStreamCreate(_NON_BLOCKING))
             host = int(take(api.cuMemAllocHost(_PAGE)))
-            told = int(take(api.cuMemHostGetDevicePointer(host, 0)))
+            host_on_device = int(take(api.cuMemHostGetDevicePointer(host, 0)))
             flags = int(take(api.cuMemAlloc(_PAGE)))
             words = ctypes.create_string_buffer(_PAGE)
-            for at in range(0, _PAGE, _APART):
-                _FLAG.pack_into(words, at, 0, told + at)
-            take(api.cuMemcpyHtoDAsync(flags, ctypes.addressof(words), _PAGE, self._beside))
-            take(api.cuStreamSynchronize(self._beside))
+            for offset in range(0, _PAGE, _SPACING):
+                _FLAG.pack_into(words, offset, 0, host_on_device + offset)
+            take(api.cuMemcpyHtoDAsync(flags, ctypes.addressof(words), _PAGE, self._stream))
+            take(api.cuStreamSynchronize(self._stream))
         ctypes.memset(host, 0, _PAGE)
-        self._free += [SignalPair(host + at, flags + at, self._write) for at in range(0, _PAGE, _APART)]
+        self._free += [SignalPair(host + offset, flags + offset, self._write) for offset in range(0, _PAGE, _SPACING)]
 
     def _write(self, address: int, word: int) -> None:
         api, take = self._gpu.api, self._gpu.take
         with self._gpu:
-            take(api.cuStreamWriteValue32(self._beside, address, word, 0))
-            take(api.cuStreamSynchronize(self._beside))
+            take(api.cuStreamWriteValue32(self._stream, address, word, 0))
+            take(api.cuStreamSynchronize(self._stream))

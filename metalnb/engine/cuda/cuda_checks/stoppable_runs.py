@@ -7,12 +7,12 @@ import threading
 import time
 from collections.abc import Callable
 
-from ...time_limits import LONG, show_long_run
+from ...time_limits import LONG_RUN, show_long_run
 from .gpu_dispatch import GpuDispatch
 
 __all__ = ["StoppableRun", "StoppableRuns"]
 
-_SOON, _LOOK = 1e-3, 1e-3  # seconds of polling without a pause, and the pause after that
+_SPIN_TIME, _PAUSE = 1e-3, 1e-3  # seconds of polling without a pause, and the pause after that
 
 
 class StoppableRun:
@@ -21,29 +21,29 @@ class StoppableRun:
     Parameters
     ----------
     dispatch : GpuDispatch
-    begun, ended : callable
+    has_begun, has_ended : callable
         Return whether it has begun, and whether it has ended.
     limit : float or None
         Its time limit in seconds.
     """
 
     def __init__(
-        self, dispatch: GpuDispatch, begun: Callable[[], bool], ended: Callable[[], bool], limit: float | None,
+        self, dispatch: GpuDispatch, has_begun: Callable[[], bool], has_ended: Callable[[], bool], limit: float | None,
     ) -> None:  # fmt: skip
-        self.dispatch, self.ended, self._begun, self._limit = dispatch, ended, begun, limit
-        self._since: float | None = None
-        self._shown = False
+        self.dispatch, self.has_ended, self._has_begun, self._limit = dispatch, has_ended, has_begun, limit
+        self._start: float | None = None
+        self._is_shown = False
 
-    def look(self) -> None:
+    def poll(self) -> None:
         """Stop the dispatch at its time limit."""
         now = time.perf_counter()
-        if self._since is None and self._begun():
-            self._since = now
-        passed = 0.0 if self._since is None else now - self._since
-        if self._limit is not None and passed > self._limit:
+        if self._start is None and self._has_begun():
+            self._start = now
+        elapsed = 0.0 if self._start is None else now - self._start
+        if self._limit is not None and elapsed > self._limit:
             self.dispatch.stop(f"after {self._limit:.1f} s")
-        if passed > LONG and not self._shown:
-            self._shown = True
+        if elapsed > LONG_RUN and not self._is_shown:
+            self._is_shown = True
             show_long_run(self.dispatch.name)
 
 
@@ -58,7 +58,7 @@ class StoppableRuns:
     def add(self, run: StoppableRun) -> None:
         """Add a dispatch that was put into the stream."""
         with self._lock:
-            self._runs = [*(one for one in self._runs if not one.ended()), run]
+            self._runs = [*(other for other in self._runs if not other.has_ended()), run]
 
     def finish(self) -> None:
         """Wait for all dispatches, handling signals, which the driver's own waits do not; stop each whose time is up.
@@ -71,7 +71,7 @@ class StoppableRuns:
         if self._runs:
             self.wait(self._runs[-1])
 
-    def interrupt(self) -> BaseException | None:
+    def catch_interrupt(self) -> BaseException | None:
         """Wait for all as `finish` does; return the exception that interrupted the wait."""
         try:
             self.finish()
@@ -85,27 +85,27 @@ class StoppableRuns:
         start = time.perf_counter()
         while True:
             try:
-                if last.ended():
+                if last.has_ended():
                     break
                 for run in self._runs:
-                    if not run.ended():
-                        run.look()
+                    if not run.has_ended():
+                        run.poll()
                         break
-                time.sleep(0 if time.perf_counter() - start < _SOON else _LOOK)
+                time.sleep(0 if time.perf_counter() - start < _SPIN_TIME else _PAUSE)
             except Exception:  # an error of the driver: the context is lost
                 raise
             except BaseException as error:  # noqa: BLE001  (raised once they have ended: they may still be writing)
                 interrupt = error
                 self._stop_all("by an interrupt", last)
         with self._lock:
-            self._runs = [one for one in self._runs if not one.ended()]
+            self._runs = [other for other in self._runs if not other.has_ended()]
         if interrupt is not None:
             raise interrupt
 
     def _stop_all(self, reason: str, last: StoppableRun | None = None) -> None:
         """Stop dispatches up to one, or all of them."""
         for run in self._runs:
-            if not run.ended():
+            if not run.has_ended():
                 run.dispatch.stop(reason)
             if run is last:
                 return

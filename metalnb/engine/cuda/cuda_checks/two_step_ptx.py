@@ -9,26 +9,26 @@ from metalnb import cache
 from metalnb.errors import CompileError
 
 from ...clang import driver
-from ...clang.driver import Refused
+from ...clang.driver import BackendError
 from ...clang.inlining import INLINE_ALL
-from ...clang.loop_exits import made_with_ways_back
-from ...llvm.llvm_reader import read
-from ...llvm.llvm_types import UnreadText
-from ...llvm.llvm_writer import with_function
+from ...clang.loop_exits import compile_with_back_paths
+from ...llvm.llvm_reader import read_module
+from ...llvm.llvm_types import UnsupportedIR
+from ...llvm.llvm_writer import replace_function
 from ...robust.check_choice import KernelChecks
 from ...robust.fault_messages import warn_unchecked
 from ...robust.kernel_analysis import Analysis
 from ...robust.rewriting.checks import CheckedModule
 from ...unit import Unit
-from ..ptx import ROUNDED, checked_source, finished, processor_flags, target
+from ..ptx import ROUNDING_FLAGS, checked_source, finish_ptx, processor_flags, target
 from .cuda_entry import SHARED, CudaEntry
 from .gpu_target import GpuTarget
 
-__all__ = ["CheckedPtx", "checked_ptx"]
+__all__ = ["CheckedPtx", "compile_checked_ptx"]
 
 # Loops are left alone unless fully unrolled, which moves thread arrays into registers; everything is inlined into
 # one function, and each instruction keeps its line.
-_TIDY = (
+_SIMPLIFY = (
     "-O1", "-D$CHECKED", "-gline-tables-only", "-fno-finite-loops", "-funroll-loops", "-fno-vectorize",
     "-fno-slp-vectorize",
     *(word for flag in (
@@ -70,62 +70,64 @@ class CheckedPtx:
 
     def __init__(self, unit: Unit, capability: int, text: str) -> None:
         self._unit, self._capability, self._text = unit, capability, text
-        module = read(text)
+        module = read_module(text)
         entry = CudaEntry(module)
         analysis = Analysis(replace(module, functions={entry.function: module.functions[entry.function]}), entry)
         self.checks = KernelChecks(module, analysis, GpuTarget(entry))
 
-    def ptx(self, made: CheckedModule) -> str:
+    def ptx(self, kernel: CheckedModule) -> str:
         """Return the PTX of a form.
 
         Raises
         ------
         CompileError
         """
-        function = made.module.functions[CudaEntry.function]
-        text = with_function(self._text, function, head=_PROMISES.sub("", function.head))
-        text = _DECLARED.sub(_defined, _PLACES.sub("", text))
-        return finished(self._unit, _assembled(self._unit, text, self._capability), lambda: text)
+        function = kernel.module.functions[CudaEntry.function]
+        text = replace_function(self._text, function, head=_PROMISES.sub("", function.head))
+        text = _DECLARED.sub(_definition, _PLACES.sub("", text))
+        return finish_ptx(self._unit, _compile_ir(self._unit, text, self._capability), lambda: text)
 
 
-def checked_ptx(unit: Unit, capability: int) -> CheckedPtx | None:
+def compile_checked_ptx(unit: Unit, capability: int) -> CheckedPtx | None:
     """Return a kernel's checks; None if its text cannot be parsed.
 
     Raises
     ------
     CompileError
     """
-    def made(cell: str) -> str:
-        return driver.compiled(unit, checked_source(unit, cell), target(capability), *ROUNDED, *_TIDY).decode()
+    def compile_cell(cell: str) -> str:
+        text, flags = checked_source(unit, cell), (*ROUNDING_FLAGS, *_SIMPLIFY)
+        return driver.compile_source(unit, text, target(capability), *flags).decode()
 
     try:
-        return CheckedPtx(unit, capability, made_with_ways_back(unit, made))
-    except (UnreadText, ValueError) as reason:
-        if isinstance(reason, CompileError) and not isinstance(reason, Refused):
+        return CheckedPtx(unit, capability, compile_with_back_paths(unit, compile_cell))
+    except (UnsupportedIR, ValueError) as reason:
+        if isinstance(reason, CompileError) and not isinstance(reason, BackendError):
             raise  # no other form of it compiles
         warn_unchecked(unit, reason)
         return None
 
 
-def _defined(declared: re.Match[str]) -> str:
+def _definition(declaration: re.Match[str]) -> str:
     """Return the definition of a function that appears as a call only to the analysis."""
-    name = f"metalnb_{declared[1]}"
+    name = f"metalnb_{declaration[1]}"
     if name == SHARED:
         return _SHARED_MEMORY
     return f"define internal i32 @{name}(i32 %0) alwaysinline {{\n  ret i32 %0\n}}"
 
 
-def _assembled(unit: Unit, text: str, capability: int) -> str:
+def _compile_ir(unit: Unit, text: str, capability: int) -> str:
     contract = f"-ffp-contract={'fast' if unit.math == 'fast' else 'on'}"
-    flags = (*processor_flags(capability), "-O3", "-S", contract, *ROUNDED)
+    flags = (*processor_flags(capability), "-O3", "-S", contract, *ROUNDING_FLAGS)
 
     def build() -> bytes:
         with cache.store().scratch() as folder:
             (folder / "in.ll").write_text(text, encoding="utf-8")
-            command = [*driver.clang(), "-Wno-everything", *flags, "-x", "ir", "-c", "in.ll", "-o", "out"]
-            failed, told = driver.run(command, folder, unit)
-            if failed:
-                raise Refused([driver.at_kernel(unit, f"clang cannot compile it: {told.strip()[-500:]}")])
+            command = [*driver.clang_command(), "-Wno-everything", *flags, "-x", "ir", "-c", "in.ll", "-o", "out"]
+            status, output = driver.run_clang(command, folder, unit)
+            if status:
+                message = f"clang cannot compile it: {output.strip()[-500:]}"
+                raise BackendError([driver.kernel_diagnostic(unit, message)])
             return (folder / "out").read_bytes()
 
-    return cache.store().make(cache.digest(text, driver.version(), *flags), "ptx", build).decode()
+    return cache.store().make(cache.digest(text, driver.compiler_version(), *flags), "ptx", build).decode()

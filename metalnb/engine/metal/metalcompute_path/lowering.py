@@ -31,7 +31,7 @@ from metalnb.msl.text.tokens import tokenize
 
 from ..assembled_source import OWN_MACRO, AssembledSource, Assembly
 
-__all__ = ["as_written", "metal"]
+__all__ = ["lower_kernel", "runs_unchanged"]
 
 # Names that start with metalnb_ are metalnb's own here: Apple's compiler was never seen to take a `$`. Members end with
 # _, because an author's macro may be named `size`. It is plain C++, since it comes before `#include <metal_stdlib>`.
@@ -83,7 +83,7 @@ _INPUT = {
 }
 
 
-def as_written(unit: Unit, group: tuple[int, int, int], grid: tuple[int, int, int]) -> bool:
+def runs_unchanged(unit: Unit, group: tuple[int, int, int], grid: tuple[int, int, int]) -> bool:
     """Return whether metalcompute can dispatch the kernel exactly, as the author wrote it.
 
     Its buffers are 0, 1, 2, …; all its inputs are single numbers; and its own attribute fixes the threadgroup, which
@@ -105,7 +105,7 @@ def as_written(unit: Unit, group: tuple[int, int, int], grid: tuple[int, int, in
     )
 
 
-def metal(unit: Unit, threads: int, memory: Mapping[str, int]) -> AssembledSource:
+def lower_kernel(unit: Unit, threads: int, memory: Mapping[str, int]) -> AssembledSource:
     """Return the source for metalcompute.
 
     Parameters
@@ -122,14 +122,14 @@ def metal(unit: Unit, threads: int, memory: Mapping[str, int]) -> AssembledSourc
         If the kernel's definition is not found in the source.
     """
     writer = _Writer(unit, threads, memory)
-    edited = {name: writer.edit(cell) for name, cell in unit.headers.items()}
-    main = writer.edit(unit.cell)
-    if not writer.rewritten:
+    edited = {name: writer.edit_cell(cell) for name, cell in unit.headers.items()}
+    main = writer.edit_cell(unit.cell)
+    if not writer.is_rewritten:
         raise CompileError([_not_found(unit)])
     text = Assembly(edited)
-    text.ours(f"#define {OWN_MACRO} 1\n{_PRELUDE}" + "".join(writer.values()))
-    text.add(main)
-    return text.done()
+    text.add_own_lines(f"#define {OWN_MACRO} 1\n{_PRELUDE}" + "".join(writer.constant_macros()))
+    text.add_cell(main)
+    return text.finish()
 
 
 def _not_found(unit: Unit) -> Diagnostic:
@@ -146,51 +146,51 @@ class _Writer:
         self.unit = unit
         self.threads = threads
         self.memory = memory
-        self.rewritten = False
+        self.is_rewritten = False
         self._constants = {c.name: c for c in (*unit.constants, *unit.undefined)}
 
-    def values(self) -> list[str]:
+    def constant_macros(self) -> list[str]:
         """Define the function constants' values, as macros."""
         unit = self.unit
-        given = [(c.name, literal(c.type, v), "true") for c, v in unit.constants.items()]
-        given += [(c.name, "{}", "false") for c in unit.undefined]
-        return [f"#define metalnb_value_{n} {v}\n#define metalnb_defined_{n} {d}\n" for n, v, d in given]
+        rows = [(c.name, literal(c.type, v), "true") for c, v in unit.constants.items()]
+        rows += [(c.name, "{}", "false") for c in unit.undefined]
+        return [f"#define metalnb_value_{n} {v}\n#define metalnb_defined_{n} {d}\n" for n, v, d in rows]
 
-    def edit(self, cell: Cell) -> Cell:
+    def edit_cell(self, cell: Cell) -> Cell:
         """Edit one text."""
         text = outline(cell.edited.original)
-        edits = [*_semicolons(text), *self._tree(text.program, text)]
+        edits = [*_semicolons(text), *self._edit_tree(text.program, text)]
         for tree in text.macros:
-            edits += [_continued(e, text.source) for e in self._tree(tree, text)]
-        return dataclasses.replace(cell, edited=EditedText(text.source, _apart(edits)))
+            edits += [_keep_line_breaks(e, text.source) for e in self._edit_tree(tree, text)]
+        return dataclasses.replace(cell, edited=EditedText(text.source, _drop_nested(edits)))
 
-    def _tree(self, tree: Tree, text: Outline) -> list[Edit]:
+    def _edit_tree(self, tree: Tree, text: Outline) -> list[Edit]:
         """Edit the program, or the body of a macro."""
         edits: list[Edit] = []
-        kept: list[tuple[int, int]] = []
+        heads: list[tuple[int, int]] = []
         for head in kernel_heads(tree, self.unit.signature):
-            self.rewritten = True
-            edits += self._definition(text.source, head)
-            kept.append((head.start, head.end))
-        edits += self._instantiations(tree, text)
-        edits += self._function_constants(tree, kept)
+            self.is_rewritten = True
+            edits += self._edit_definition(text.source, head)
+            heads.append((head.start, head.end))
+        edits += self._edit_instantiations(tree, text)
+        edits += self._edit_function_constants(tree, heads)
         return edits
 
-    def _definition(self, text: str, head: KernelHead) -> list[Edit]:
+    def _edit_definition(self, text: str, head: KernelHead) -> list[Edit]:
         """Rewrite a kernel's attribute, its parameter list and the start of its body."""
         edits = [Edit(a, b, "") for a, b in head.limits]
-        edits += [Edit(at, at + 1, "") for at in head.commas]
+        edits += [Edit(comma, comma + 1, "") for comma in head.commas]
         edits.append(Edit(head.start, head.start, f"[[max_total_threads_per_threadgroup({self.threads})]] "))
         signature = self.unit.signature
         roles: dict[int, Param | Input] = {i.position: i for i in signature.inputs}
         roles |= {p.position: p for p in signature.params}
         buffers = [p.position for p in signature.buffers]
-        made, count = [], 0
+        variables, count = [], 0
         for position, segment in enumerate(head.parameters):
             role = roles[position]
             if position not in buffers and not (isinstance(role, Input) and role.attribute not in _INPUT):
                 edits.append(Edit(segment.start, segment.end, ""))
-                made.append(self._variable(text, segment, role))
+                variables.append(self._declare_variable(text, segment, role))
                 continue
             if count:
                 edits.append(Edit(segment.start, segment.start, ", "))
@@ -200,48 +200,48 @@ class _Writer:
                 end = segment.name(role.name).end  # in `device T (*x)[4]`, it belongs to the type after the bracket
                 edits.append(Edit(end, end, f" [[buffer({buffers.index(position)})]]"))
         edits.append(head.add(_EXTRA.format(index=len(buffers)), first=not count))
-        edits.append(head.prepend(_START + "".join(made)))
+        edits.append(head.prepend(_START + "".join(variables)))
         return edits
 
-    def _variable(self, text: str, segment: ParameterText, role: Param | Input) -> str:
+    def _declare_variable(self, text: str, segment: ParameterText, role: Param | Input) -> str:
         """Declare an input or a threadgroup parameter in the body, as the author declared it."""
         if not role.name:
             return ""
         tokens = segment.declarator
-        declared = _one_line(text[tokens[0].start : tokens[-1].end])
+        declaration = _one_line(text[tokens[0].start : tokens[-1].end])
         if isinstance(role, Input):
             parts = [_INPUT[role.attribute].replace("[k]", f"[{k}]") for k in range(role.width)]
-            return f" {declared}({', '.join(parts)});"
+            return f" {declaration}({', '.join(parts)});"
         kind = "".join(f"{t.text} " for t in tokens if t.text != role.name).strip()
         storage = f"metalnb_t{role.index}"
         count = self.memory[role.name] // 16
         value = f"{storage}[0]" if role.reference else storage
-        return f" threadgroup metalnb_block {storage}[{count}]; {declared} = ({kind}){value};"
+        return f" threadgroup metalnb_block {storage}[{count}]; {declaration} = ({kind}){value};"
 
-    def _instantiations(self, tree: Tree, text: Outline) -> list[Edit]:
+    def _edit_instantiations(self, tree: Tree, text: Outline) -> list[Edit]:
         """Make the kernel's instantiation match the rewritten template, and drop the others, which cost time."""
         edits = []
-        for made in explicit_instantiations(tree):
-            if not made.host:
+        for instantiation in explicit_instantiations(tree):
+            if not instantiation.host:
                 continue
-            start, stop = made.host[1] + 1, made.stop
-            found = template_id(tree, start, stop)
-            if made.literal and made.name != self.unit.signature.name:
+            start, stop = instantiation.host[1] + 1, instantiation.stop
+            template = template_id(tree, start, stop)
+            if instantiation.literal and instantiation.name != self.unit.signature.name:
                 last = tree.tokens[min(stop, len(tree.tokens) - 1)]
-                edits.append(Edit(tree.tokens[made.start].start, last.end, ""))
-            elif found is not None and tree.text(found[1] + 1) == "(":
-                function = written(text, tree, found)
-                end = tree.tokens[tree.close(found[1] + 1)].end
+                edits.append(Edit(tree.tokens[instantiation.start].start, last.end, ""))
+            elif template is not None and tree.text(template[1] + 1) == "(":
+                function = written(text, tree, template)
+                end = tree.tokens[tree.close(template[1] + 1)].end
                 edits.append(Edit(tree.tokens[start].start, end, f"[[kernel]] decltype({function}) {function}"))
         return edits
 
-    def _function_constants(self, tree: Tree, kept: list[tuple[int, int]]) -> list[Edit]:
+    def _edit_function_constants(self, tree: Tree, heads: list[tuple[int, int]]) -> list[Edit]:
         """Set the values of function constants, and remove the attribute from parameters that one gates."""
         edits = []
         tokens, macro = tree.tokens, tree.macro
         for a, b in tree.attribute_lists():
             places = [i for i in range(a, b) if tree.texts[i] == "function_constant"]
-            if not places or any(start <= tokens[a].start < end for start, end in kept):
+            if not places or any(start <= tokens[a].start < end for start, end in heads):
                 continue
             name = tree.texts[a - 1]
             if (name in self._constants or macro) and tree.around(a, "(") < 0:
@@ -258,7 +258,7 @@ class _Writer:
         return edits
 
 
-def _continued(edit: Edit, text: str) -> Edit:
+def _keep_line_breaks(edit: Edit, text: str) -> Edit:
     """Preserve the line breaks of an edit inside a macro."""
     return Edit(edit.start, edit.end, edit.text + "\\\n" * text.count("\n", edit.start, edit.end))
 
@@ -274,12 +274,12 @@ def _one_line(text: str) -> str:
     return " ".join(t.text for t in tokenize(text.replace("\\\n", " ")).program)
 
 
-def _apart(edits: list[Edit]) -> list[Edit]:
+def _drop_nested(edits: list[Edit]) -> list[Edit]:
     """Drop edits inside another edit."""
-    kept: list[Edit] = []
+    outer: list[Edit] = []
     for edit in sorted(edits, key=lambda e: (e.start, -(e.end - e.start), e.text)):
-        inside = kept and edit.start < kept[-1].end and edit.end <= kept[-1].end
-        if inside and not edit.start == edit.end == kept[-1].start:
+        is_nested = outer and edit.start < outer[-1].end and edit.end <= outer[-1].end
+        if is_nested and not edit.start == edit.end == outer[-1].start:
             continue
-        kept.append(edit)
-    return kept
+        outer.append(edit)
+    return outer

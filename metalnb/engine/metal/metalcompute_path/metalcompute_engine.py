@@ -19,7 +19,7 @@ from metalnb.errors import CompileError, Diagnostic, LaunchError
 from metalnb.msl.language.versions import newer, words
 
 from ..assembled_source import AssembledSource
-from .lowering import as_written, metal
+from .lowering import lower_kernel, runs_unchanged
 from .metalcompute_ticket import MetalcomputeTicket
 
 __all__ = ["MetalcomputeEngine"]
@@ -74,9 +74,11 @@ class MetalcomputeEngine(Observable, SharedMemory):
         """
         problems = []
         for cell in (unit.cell, *unit.headers.values()):
-            for _, _, found in newer(cell, _MSL):
-                message = f"{found.message}; engine 'metal:metalcompute' has MSL 2.3 (metalcompute 0.2.9)"
-                problems.append(_found(found, message, "run the cell on engine 'metal' or 'cpu', or do without it"))
+            for _, _, feature in newer(cell, _MSL):
+                message = f"{feature.message}; engine 'metal:metalcompute' has MSL 2.3 (metalcompute 0.2.9)"
+                problems.append(
+                    _with_message(feature, message, "run the cell on engine 'metal' or 'cpu', or do without it")
+                )  # fmt: skip
         if unit.math != "fast":
             message = "engine 'metal:metalcompute' has fast math only (metalcompute 0.2.9)"
             problems.append(_at_kernel(unit, message, "run it on engine 'metal' or 'cpu', or leave math='precise' out"))
@@ -86,13 +88,14 @@ class MetalcomputeEngine(Observable, SharedMemory):
             problems.append(_at_kernel(unit, message, "put several values into one struct"))
         if problems:
             raise CompileError(problems)
-        metal(unit, _SIMD, {p.name: 16 for p in unit.signature.threadgroup})  # raises when it cannot be rewritten
-        said = (word for cell in (unit.cell, *unit.headers.values()) for word in words(cell))
-        return MetalcomputeBinary(unit, any("barrier" in word for word in said))
+        # Raises when it cannot be rewritten.
+        lower_kernel(unit, _SIMD, {p.name: 16 for p in unit.signature.threadgroup})
+        cell_words = (word for cell in (unit.cell, *unit.headers.values()) for word in words(cell))
+        return MetalcomputeBinary(unit, any("barrier" in word for word in cell_words))
 
     def text(self, unit: Unit) -> str:
         """Return the MSL passed to metalcompute, for threadgroups of one SIMD-group."""
-        return metal(unit, _SIMD, {p.name: 16 for p in unit.signature.threadgroup}).text
+        return lower_kernel(unit, _SIMD, {p.name: 16 for p in unit.signature.threadgroup}).text
 
     def alloc(self, nbytes: int) -> Any:
         """Return a metalcompute buffer, which a launch does not copy."""
@@ -110,29 +113,29 @@ class MetalcomputeEngine(Observable, SharedMemory):
         Raises
         ------
         CompileError
-            When Metal's compiler refuses the kernel.
+            If Metal's compiler refuses the kernel.
         LaunchError
-            If it cannot run in threadgroups of this size, or arguments overlap in memory.
+            If the kernel cannot run in threadgroups of this size, or arguments overlap in memory.
         """
         elapsed = Stopwatch()
         unit = binary.unit
         name = unit.signature.name
-        given = list(zip(unit.signature.params, arguments, strict=True))
-        memory = {p.name: a for p, a in given if p.space == "threadgroup"}
-        bound = [(p.writable, self._absent if a is None else a) for p, a in given if p.space != "threadgroup"]
+        pairs = list(zip(unit.signature.params, arguments, strict=True))
+        memory = {p.name: a for p, a in pairs if p.space == "threadgroup"}
+        bound = [(p.writable, self._absent if a is None else a) for p, a in pairs if p.space != "threadgroup"]
         places, results = self._staging.bind(name, bound)
         buffers = [p.memory for p in places]
         runs: list[tuple[Any, Any, int]] = []
-        if as_written(unit, threadgroup, grid):
+        if runs_unchanged(unit, threadgroup, grid):
             text = AssembledSource(unit.cell.edited.original, ())
             function = self._function(binary, ("as written",), lambda: text)
             runs.append((self._run(name, function, grid[0], buffers, threadgroup[0]), None, threadgroup[0]))
         else:
-            for first, count, threads in _rows(grid, threadgroup, split=binary.barriers):
+            for first, count, threads in _split_rows(grid, threadgroup, split=binary.barriers):
                 function = self._function(
-                    binary, (threads, *memory.values()), lambda threads=threads: metal(unit, threads, memory),
+                    binary, (threads, *memory.values()), lambda threads=threads: lower_kernel(unit, threads, memory),
                 )  # fmt: skip
-                record = self._device.buffer(_record(grid, threadgroup, first, count))
+                record = self._device.buffer(_launch_record(grid, threadgroup, first, count))
                 handle = self._run(name, function, math.prod(count) * threads, [*buffers, record], threads)
                 runs.append((handle, record, threads))
                 del handle
@@ -152,9 +155,9 @@ class MetalcomputeEngine(Observable, SharedMemory):
             return self._device.kernel(text.text).function(unit.signature.name)
         except self._mc.error as error:
             report = str(error)
-            found = text.diagnostics(report)
+            diagnostics = text.diagnostics(report)
             first = next(iter(report.strip().splitlines()), "no reason given")
-            raise CompileError(found or [_at_kernel(unit, f"Metal refused the kernel: {first}", "")]) from error
+            raise CompileError(diagnostics or [_at_kernel(unit, f"Metal refused the kernel: {first}", "")]) from error
 
     def _run(self, name: str, function: Any, count: int, buffers: list[Any], threads: int) -> Any:
         try:
@@ -168,27 +171,27 @@ class MetalcomputeEngine(Observable, SharedMemory):
             raise LaunchError(message) from error
 
 
-def _rows(grid: Grid, threadgroup: Grid, *, split: bool) -> Iterator[tuple[Grid, Grid, int]]:
+def _split_rows(grid: Grid, threadgroup: Grid, *, split: bool) -> Iterator[tuple[Grid, Grid, int]]:
     """Yield the dispatches: first threadgroup, number of threadgroups, and threads in each, in full SIMD-groups."""
     if split:
         for first, count, size in equal_boxes(grid, threadgroup):
-            yield first, count, _whole(size)
+            yield first, count, _padded_threads(size)
     else:
         x, y, z = (-(-g // t) for g, t in zip(grid, threadgroup, strict=True))
-        yield (0, 0, 0), (x, y, z), _whole(threadgroup)
+        yield (0, 0, 0), (x, y, z), _padded_threads(threadgroup)
 
 
-def _whole(size: Grid) -> int:
+def _padded_threads(size: Grid) -> int:
     return -(-math.prod(size) // _SIMD) * _SIMD
 
 
-def _record(grid: Grid, threadgroup: Grid, first: Grid, count: Grid) -> bytes:
+def _launch_record(grid: Grid, threadgroup: Grid, first: Grid, count: Grid) -> bytes:
     groups = (-(-g // t) for g, t in zip(grid, threadgroup, strict=True))
     return _RECORD.pack(*grid, *threadgroup, *groups, *first, *count, 0)
 
 
-def _found(found: Diagnostic, message: str, hint: str) -> Diagnostic:
-    return Diagnostic(found.line, found.column, message, found.text, found.file, hint)
+def _with_message(diagnostic: Diagnostic, message: str, hint: str) -> Diagnostic:
+    return Diagnostic(diagnostic.line, diagnostic.column, message, diagnostic.text, diagnostic.file, hint)
 
 
 def _at_kernel(unit: Unit, message: str, hint: str) -> Diagnostic:

@@ -25,7 +25,7 @@ class MetalcomputeTicket:
     """
 
     def __init__(
-        self, name: str, runs: list[tuple[Any, Any, int]], results: list[Result], staging: Staging, held: Any,
+        self, name: str, runs: list[tuple[Any, Any, int]], results: list[Result], staging: Staging, keep_alive: Any,
         elapsed: Stopwatch,
     ) -> None:  # fmt: skip
         self.elapsed = elapsed
@@ -33,7 +33,7 @@ class MetalcomputeTicket:
         self._name = name
         self._runs = runs  # (handle, launch record, threads in a threadgroup)
         self._staging = staging
-        self._held = held
+        self._keep_alive = keep_alive
         self._lock = threading.Lock()
 
     def wait(self) -> None:
@@ -48,7 +48,7 @@ class MetalcomputeTicket:
             records = [(record, threads) for _, record, threads in self._runs]
             self._runs.clear()  # deleting a handle waits
             self._staging.fetch(self.results)
-            self.results, self._held = [], None
+            self.results, self._keep_alive = [], None
         try:
             for record, threads in records:
                 self._check(record, threads)
@@ -64,9 +64,9 @@ class MetalcomputeTicket:
         """
         if record is None:
             return
-        seen = int(np.frombuffer(record, np.uint32)[15])
-        if seen == 0:
+        actual = int(np.frombuffer(record, np.uint32)[15])
+        if actual == 0:
             raise KernelFault(f"{self._name}: the GPU did not run it; metalcompute does not say why.")
-        if seen != threads:
-            message = f"{self._name}: the GPU ran threadgroups of {seen} threads where {threads} were requested."
-            raise KernelFault(f"{message} Choose a threadgroup of at most {seen}.")
+        if actual != threads:
+            message = f"{self._name}: the GPU ran threadgroups of {actual} threads where {threads} were requested."
+            raise KernelFault(f"{message} Choose a threadgroup of at most {actual}.")
