@@ -27,16 +27,16 @@ Shape = tuple[int, ...]
 _FLOAT = np.dtype(np.float32)
 
 
-def new_array(who: str, shape: Any, dtype: Any, device: str | None) -> Array:
+def new_array(caller: str, shape: Any, dtype: Any, device: str | None) -> Array:
     """Return an uninitialised array, by default of float32 on the engine in use."""
-    return blank(shape_of(who, shape), _FLOAT if dtype is None else as_dtype(dtype, who), engines.named(device))
+    return blank(shape_of(caller, shape), _FLOAT if dtype is None else as_dtype(dtype, caller), engines.named(device))
 
 
-def _like(who: str, x: Any, dtype: Any, device: str | None, shape: Any) -> Array:
-    x = as_array(who, x)
+def _like(caller: str, x: Any, dtype: Any, device: str | None, shape: Any) -> Array:
+    x = as_array(caller, x)
     own = x.engine if device is None else engines.named(device)
-    sizes = x.shape if shape is None else shape_of(who, shape)
-    return blank(sizes, x.dtype if dtype is None else as_dtype(dtype, who), own)
+    sizes = x.shape if shape is None else shape_of(caller, shape)
+    return blank(sizes, x.dtype if dtype is None else as_dtype(dtype, caller), own)
 
 
 @op("creation", reference=np.empty, dtypes=ALL, flops=0)

@@ -23,10 +23,10 @@ __all__ = [
 ]  # fmt: skip
 
 
-def _triangle(who: str, upper: bool, n: Any, k: int, m: int | None, device: str | None) -> tuple[Array, Array]:
+def _triangle(caller: str, upper: bool, n: Any, k: int, m: int | None, device: str | None) -> tuple[Array, Array]:
     n, m = operator.index(n), operator.index(n if m is None else m)
     if n < 0 or m < 0:
-        raise ValueError(f"{who}: lengths must be 0 or more; got {n} and {m}.")
+        raise ValueError(f"{caller}: lengths must be 0 or more; got {n} and {m}.")
     rows = reshape(arange(n, device=device), (n, 1))
     columns = arange(m, device=device)
     inside = (columns >= rows + k) if upper else (columns <= rows + k)
@@ -46,10 +46,10 @@ def triu_indices(n: int, /, k: int = 0, m: int | None = None, *, device: str | N
     return _triangle("triu_indices", True, n, k, m, device)
 
 
-def _matrix(who: str, x: Any) -> Array:
-    x = as_array(who, x)
+def _matrix(caller: str, x: Any) -> Array:
+    x = as_array(caller, x)
     if x.ndim != 2:
-        raise ValueError(f"{who}: needs 2 axes; got shape {x.shape}.")
+        raise ValueError(f"{caller}: needs 2 axes; got shape {x.shape}.")
     return x  # type: ignore[no-any-return]
 
 

@@ -86,10 +86,10 @@ def triu(x: Array, /, k: int = 0) -> Array:
     return _part("triu", "upper", x, k)
 
 
-def _part(who: str, kernel: str, x: Any, k: int) -> Array:
-    x = as_array(who, x)
+def _part(caller: str, kernel: str, x: Any, k: int) -> Array:
+    x = as_array(caller, x)
     if x.ndim < 2:
-        raise ValueError(f"{who}: needs at least 2 axes; got shape {x.shape}.")
+        raise ValueError(f"{caller}: needs at least 2 axes; got shape {x.shape}.")
     out = blank(x.shape, x.dtype, x.engine)
     if out.size:
         rows, columns = x.shape[-2:]

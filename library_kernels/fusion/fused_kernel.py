@@ -147,7 +147,7 @@ class FusedKernel:
                 plan.launch.start_on((*arrays, some), values)
             nothing = {"sum": 0, "mean": math.nan}.get(last.how)
             later = monoid._replace(element=tag(acc), part=monoid.acc)
-            out = reduced_or(some, (len(outer),), later, result, keepdims=False, nothing=nothing, who=self._name,
+            out = reduced_or(some, (len(outer),), later, result, keepdims=False, nothing=nothing, caller=self._name,
                              scale=count)  # fmt: skip
         return Array(out.block, result, (*outer, 1), None, 0) if last.keepdims else out
 

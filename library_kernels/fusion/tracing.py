@@ -70,7 +70,7 @@ class Trace:
         needs = frozenset[str]().union(*(o.needs for o in operands if isinstance(o, Traced)))
         return Traced(self, number, dtype, needs, weak=weak)
 
-    def check(self, who: str, operand: Any) -> None:
+    def check(self, caller: str, operand: Any) -> None:
         """Refuse a value that cannot be an operand.
 
         Raises
@@ -78,13 +78,13 @@ class Trace:
         TypeError
         """
         if isinstance(operand, Reduced):
-            raise TypeError(f"{self.name}: {operand.how} ends a fused function, and {who} uses it"
+            raise TypeError(f"{self.name}: {operand.how} ends a fused function, and {caller} uses it"
                             f"{self.where()}. Return it, and continue outside.")  # fmt: skip
         if isinstance(operand, Traced):
             if operand.trace is not self:
                 raise TypeError(f"{self.name}: an array from another fused function is used{self.where()}.")
         elif not isinstance(operand, (bool, int, float, np.bool_, np.integer, np.floating)):
-            raise TypeError(f"{self.name}: {who} is given {type(operand).__name__}, which is not an argument of the "
+            raise TypeError(f"{self.name}: {caller} is given {type(operand).__name__}, which is not an argument of the "
                             f"fused function{self.where()}. Pass it as one.")  # fmt: skip
 
     def _loop(self, formula: Formula, own: list[Any]) -> DType:

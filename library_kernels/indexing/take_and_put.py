@@ -89,16 +89,16 @@ def take_along_axis(x: Array, indices: Array, /, axis: int = -1) -> Array:
     return gather("take_along_axis", x, found, axis, along=True)
 
 
-def _matched(who: str, x: Array, indices: Array, axis: int) -> tuple[Array, Array]:
+def _matched(caller: str, x: Array, indices: Array, axis: int) -> tuple[Array, Array]:
     """Broadcast an array and indices to each other on all axes but one."""
     own, others = list(x.shape), list(indices.shape)
     if len(own) != len(others):
-        raise ValueError(f"{who}: indices need as many axes as the array; got {x.shape} and {indices.shape}.")
+        raise ValueError(f"{caller}: indices need as many axes as the array; got {x.shape} and {indices.shape}.")
     own[axis] = others[axis] = 1
     try:
         common = np.broadcast_shapes(tuple(own), tuple(others))
     except ValueError:
-        raise ValueError(f"{who}: shapes {x.shape} and {indices.shape} differ on axes other than {axis}.") from None
+        raise ValueError(f"{caller}: shapes {x.shape} and {indices.shape} differ on axes other than {axis}.") from None
     return tuple(copied(a, (*common[:axis], a.shape[axis], *common[axis + 1 :])) if a.shape[:axis] != common[:axis]
                  or a.shape[axis + 1 :] != common[axis + 1 :] else a for a in (x, indices))  # type: ignore[return-value]  # fmt: skip
 
@@ -211,7 +211,7 @@ def scatter_add(x: Array, indices: Any, values: Any, /, *, axis: int = 0) -> Arr
     return out if axis == 0 else copied(out.viewed(np.moveaxis(out.host, 0, axis)))
 
 
-def _fronted(who: str, x: Array, values: Any, axis: int) -> Array:
+def _fronted(caller: str, x: Array, values: Any, axis: int) -> Array:
     """Move the indexed axis of values to the front, if they have it."""
-    given = given_for(who, x, values)
+    given = given_for(caller, x, values)
     return given.viewed(np.moveaxis(given.host, axis, 0)) if given.ndim == x.ndim else given

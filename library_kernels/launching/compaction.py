@@ -38,11 +38,11 @@ class Kept(NamedTuple):
         dispatch(self.kernels[name], *arguments, self.stretch, grid=self.tiles * LANES, threadgroup=LANES)
 
 
-def kept_by(who: str, x: Array, what: str) -> Kept:
+def kept_by(caller: str, x: Array, what: str) -> Kept:
     """Count the elements to keep, tile by tile."""
     n = x.size
     if n >= _MOST:
-        raise ValueError(f"{who}: {n:,} elements are too many; at most {_MOST - 1:,}.")
+        raise ValueError(f"{caller}: {n:,} elements are too many; at most {_MOST - 1:,}.")
     kernels = program("search.metal", x.engine, KIND=order_of(x.dtype), DESCENDING=False)
     least, most = _TILE
     tile = max(least, min(most, n // 512 // LANES * LANES))
@@ -70,9 +70,9 @@ def values_of(kept: Kept, what: str, like: Array) -> Array:
     return out
 
 
-def flat_nonzero(who: str, x: Array) -> Array:
+def flat_nonzero(caller: str, x: Array) -> Array:
     """Return the flat positions of the elements that are not 0, last axis fastest: int64, in order."""
-    return places_of(kept_by(who, x, "nonzero"), "nonzero")
+    return places_of(kept_by(caller, x, "nonzero"), "nonzero")
 
 
 def selected(x: Array, mask: Array) -> Array:

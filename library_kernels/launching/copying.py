@@ -28,7 +28,7 @@ DType = np.dtype[Any]
 Shape = tuple[int, ...]
 
 
-def as_array(who: str, x: Any) -> Array:
+def as_array(caller: str, x: Any) -> Array:
     """Convert an argument to an array: NumPy's and other libraries' arrays, but not lists or numbers.
 
     Raises
@@ -39,10 +39,10 @@ def as_array(who: str, x: Any) -> Array:
         return x
     if isinstance(x, (np.ndarray, np.generic)) or hasattr(x, "__dlpack__"):
         return asarray(x)
-    raise TypeError(f"{who}: takes an array; got {type(x).__name__}. Pass mnb.asarray(…).")
+    raise TypeError(f"{caller}: takes an array; got {type(x).__name__}. Pass mnb.asarray(…).")
 
 
-def given_for(who: str, x: Array, value: Any) -> Array:
+def given_for(caller: str, x: Array, value: Any) -> Array:
     """Convert a value to write into an array; Python numbers and sequences of them take its dtype.
 
     Raises
@@ -57,11 +57,11 @@ def given_for(who: str, x: Array, value: Any) -> Array:
     else:
         own = isinstance(value, (bool, int, float, list, tuple, range))
         given = asarray(value, dtype=x.dtype if own else None, device=x.device)
-    on(x.block.engine, who, given)
+    on(x.block.engine, caller, given)
     return given
 
 
-def writable(who: str, x: Array) -> None:
+def writable(caller: str, x: Array) -> None:
     """Refuse to write into a broadcast view, whose elements share memory.
 
     Raises
@@ -69,7 +69,7 @@ def writable(who: str, x: Array) -> None:
     ValueError
     """
     if x.repeats:
-        raise ValueError(f"{who}: x is broadcast, shape {x.shape}: elements share memory. Use x.copy().")
+        raise ValueError(f"{caller}: x is broadcast, shape {x.shape}: elements share memory. Use x.copy().")
 
 
 def bits_of(x: Array) -> Array:

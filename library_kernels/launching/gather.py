@@ -25,7 +25,7 @@ _MOST = 1 << 32
 _SEVERAL, _THREADS = 8, 256  # take_several: elements per thread, threads per threadgroup
 
 
-def indices_of(who: str, indices: Any, engine: Engine) -> Array:
+def indices_of(caller: str, indices: Any, engine: Engine) -> Array:
     """Convert an argument to indices: int64, on an engine.
 
     Raises
@@ -35,9 +35,9 @@ def indices_of(who: str, indices: Any, engine: Engine) -> Array:
     """
     found = indices if isinstance(indices, Array) else _integers(indices)
     if not is_integer(found.dtype):
-        raise TypeError(f"{who}: indices must be integers; got {found.dtype}. Pass indices.astype(np.int64).")
+        raise TypeError(f"{caller}: indices must be integers; got {found.dtype}. Pass indices.astype(np.int64).")
     given = found if isinstance(found, Array) else asarray(found, device=engine.name)
-    on(engine, who, given)
+    on(engine, caller, given)
     return converted(given, _INT64)
 
 
@@ -47,7 +47,7 @@ def _integers(indices: Any) -> Any:
     return data.astype(np.int64) if data.size == 0 and data.dtype == np.float64 else data
 
 
-def check(who: str, fault: Array, indices: Array, n: int, axis: int | None) -> None:
+def check(caller: str, fault: Array, indices: Array, n: int, axis: int | None) -> None:
     """Wait for a kernel that checked indices, and refuse indices out of bounds.
 
     Raises
@@ -61,12 +61,12 @@ def check(who: str, fault: Array, indices: Array, n: int, axis: int | None) -> N
         place = tuple(int(p) for p in np.unravel_index(position, indices.shape))
         along = "" if axis is None else f"axis {axis} with "
         raise IndexError(
-            f"{who}: index {index} (at {place} of the indices) is out of bounds for {along}{n} elements: "
-            f"{-n} to {n - 1}." if n else f"{who}: index {index} into {along}no elements."
+            f"{caller}: index {index} (at {place} of the indices) is out of bounds for {along}{n} elements: "
+            f"{-n} to {n - 1}." if n else f"{caller}: index {index} into {along}no elements."
         )  # fmt: skip
 
 
-def gather(who: str, x: Array, indices: Array, axis: int, *, along: bool = False, label: int | None = None) -> Array:
+def gather(caller: str, x: Array, indices: Array, axis: int, *, along: bool = False, label: int | None = None) -> Array:
     """Return the elements at indices along an axis; every index is checked before this returns.
 
     Parameters
@@ -90,7 +90,7 @@ def gather(who: str, x: Array, indices: Array, axis: int, *, along: bool = False
     count = indices.shape[axis] if along else indices.size
     if out.size == 0 and (n or indices.size == 0):
         return out
-    short(who, n)
+    short(caller, n)
     fault = fault_word(x.engine)
     indices = contiguous(indices)
     if n == 0:
@@ -106,7 +106,7 @@ def gather(who: str, x: Array, indices: Array, axis: int, *, along: bool = False
         kernel = program("gather.metal", x.engine, ALONE=alone)[f"take{form}_{width(x.dtype)}"]
         settings = {"count": count, "n": n, "inner": inner}
         dispatch(kernel, as_bits(x), indices, as_bits(out), settings, fault, grid=grid, threadgroup=threadgroup)
-    check(who, fault, indices, n, axis if label is None else label)
+    check(caller, fault, indices, n, axis if label is None else label)
     return out
 
 
@@ -117,7 +117,7 @@ def _waits(count: int, outer: int, engine: Engine) -> bool:
     return device.waits and enough
 
 
-def short(who: str, n: int) -> None:
+def short(caller: str, n: int) -> None:
     """Refuse an axis that is too long for 32-bit indices.
 
     Raises
@@ -125,4 +125,4 @@ def short(who: str, n: int) -> None:
     ValueError
     """
     if n >= _MOST:
-        raise ValueError(f"{who}: an axis of {n:,} is too long to be indexed; at most {_MOST - 1:,}.")
+        raise ValueError(f"{caller}: an axis of {n:,} is too long to be indexed; at most {_MOST - 1:,}.")

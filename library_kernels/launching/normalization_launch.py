@@ -37,20 +37,20 @@ _LAUNCHES = 512  # launches to keep
 _MANY = 64  # from this many SIMD-groups, each takes an entire row, however long
 
 
-def _floats(who: str, x: Any) -> Array:
+def _floats(caller: str, x: Any) -> Array:
     """Convert an argument to a contiguous array of floats; integers become float32."""
-    x = as_array(who, x)
+    x = as_array(caller, x)
     if x.dtype == np.bool_:
-        raise TypeError(f"{who}: takes numbers; got bool. Pass x.astype(mnb.float32).")
+        raise TypeError(f"{caller}: takes numbers; got bool. Pass x.astype(mnb.float32).")
     if not is_float(x.dtype):
         x = converted(x, _FLOAT)
     return copied(x) if not x.contiguous else x
 
 
-def softmax_along(who: str, x: Any, axis: Any, *, log: bool) -> Array:
+def softmax_along(caller: str, x: Any, axis: Any, *, log: bool) -> Array:
     """Return the softmax along an axis, or its logarithm."""
-    x = _floats(who, x)
-    at = axis_of(who, axis, x.ndim)
+    x = _floats(caller, x)
+    at = axis_of(caller, axis, x.ndim)
     out = empty(x.shape, x.dtype, x.engine)
     if 0 in x.shape:
         return out
@@ -90,7 +90,7 @@ def _softmax_program(element: str, engine: str, *, log: bool) -> Program:
     return instantiated("softmax.metal", templates, engine)
 
 
-def normalized(who: str, kernel: str, x: Any, weight: Any, bias: Any, eps: float) -> Array:
+def normalized(caller: str, kernel: str, x: Any, weight: Any, bias: Any, eps: float) -> Array:
     """Return an array's rows normalised by a kernel of ``norm.metal``.
 
     Raises
@@ -98,15 +98,15 @@ def normalized(who: str, kernel: str, x: Any, weight: Any, bias: Any, eps: float
     ValueError
         For a 0-d array, or weights of another length than the rows.
     """
-    x = _floats(who, x)
+    x = _floats(caller, x)
     if x.ndim == 0:
-        raise ValueError(f"{who}: needs an array with at least one axis; got shape ().")
+        raise ValueError(f"{caller}: needs an array with at least one axis; got shape ().")
     count = x.shape[-1]
-    given = [None if p is None else as_array(who, p) for p in (weight, bias)]
-    on(x.engine, who, *(p for p in given if p is not None))
+    given = [None if p is None else as_array(caller, p) for p in (weight, bias)]
+    on(x.engine, caller, *(p for p in given if p is not None))
     for name, p in zip(("weight", "bias"), given, strict=True):
         if p is not None and p.shape != (count,):
-            raise ValueError(f"{who}: {name} must have the shape of x's last axis, ({count},); got {p.shape}.")
+            raise ValueError(f"{caller}: {name} must have the shape of x's last axis, ({count},); got {p.shape}.")
     out = empty(x.shape, x.dtype, x.engine)
     if 0 in x.shape:
         return out

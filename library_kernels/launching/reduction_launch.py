@@ -151,7 +151,7 @@ def _kept(x: Array, axes: Shape, *, keepdims: bool) -> tuple[int, ...]:
 
 
 def reduced_or(
-    x: Array, axes: Shape, monoid: Monoid, result: DType, *, keepdims: bool, nothing: Any = None, who: str = "",
+    x: Array, axes: Shape, monoid: Monoid, result: DType, *, keepdims: bool, nothing: Any = None, caller: str = "",
     **given: Any,
 ) -> Array:
     """Reduce some axes of any array.
@@ -164,7 +164,7 @@ def reduced_or(
         Whether the axes stay, with length 1.
     nothing : number, optional
         The result if there are no elements.
-    who : str
+    caller : str
         The op, for the error.
 
     Raises
@@ -175,7 +175,7 @@ def reduced_or(
     if 0 in x.shape:
         shape = _kept(x, axes, keepdims=keepdims)
         if nothing is None and 0 not in shape:
-            raise ValueError(f"{who}: there are no elements to choose from: shape {x.shape}, reduced over axes {axes}.")
+            raise ValueError(f"{caller}: no elements to choose from: shape {x.shape}, reduced over axes {axes}.")
         return fill_with(empty(shape, result, x.engine), nothing or 0)
     made = reduced(x, axes, monoid, result, **given)
     return Array(made.block, result, _kept(x, axes, keepdims=True), None, 0) if keepdims else made

@@ -22,7 +22,7 @@ __all__ = ["scatter", "write"]
 _INT64, _UINT32 = np.dtype(np.int64), np.dtype(np.uint32)
 
 
-def scatter(who: str, x: Array, indices: Array, values: Array, *, add: bool = False, axis: int = 0) -> None:
+def scatter(caller: str, x: Array, indices: Array, values: Array, *, add: bool = False, axis: int = 0) -> None:
     """Write or add values at indices along the first axis; if an index is out of bounds, nothing is written.
 
     If several values go to the same position, the last is kept; sums are formed in the order of the indices. So every
@@ -47,14 +47,14 @@ def scatter(who: str, x: Array, indices: Array, values: Array, *, add: bool = Fa
     n, inner, count = x.shape[0], math.prod(x.shape[1:]), indices.size
     if count == 0:
         return
-    short(who, max(n, count))
+    short(caller, max(n, count))
     alone = inner == 1
     engine = x.engine
     kernels = program("gather.metal", engine, ALONE=alone)
     places, fault = empty((count,), _UINT32, engine), fault_word(engine)
     indices = contiguous(indices)
     dispatch(kernels.resolve_indices, indices, places, n, fault, grid=count)
-    check(who, fault, indices, n, axis)
+    check(caller, fault, indices, n, axis)
     if inner == 0:
         return
     bits = max(0, (n - 1).bit_length() - 8)
@@ -97,14 +97,14 @@ def _as_summed(x: Array) -> Array:
     return x if is_float(x.dtype) else as_bits(x)
 
 
-def write(x: Array, indices: Array, values: Any, who: str, *, add: bool = False, axis: int = 0) -> None:
+def write(x: Array, indices: Array, values: Any, caller: str, *, add: bool = False, axis: int = 0) -> None:
     """Scatter into the first axis of any array: values broadcast to the indices' shape and x's other axes."""
     rows = (*indices.shape, *x.shape[1:])
-    given = converted(given_for(who, x, values), x.dtype)
+    given = converted(given_for(caller, x, values), x.dtype)
     try:
         np.broadcast_to(given.host, rows)
     except ValueError:
-        raise ValueError(f"{who}: values of shape {given.shape} do not broadcast to {rows}.") from None
+        raise ValueError(f"{caller}: values of shape {given.shape} do not broadcast to {rows}.") from None
     if indices.size == 0:
         return
     single = given.ndim <= x.ndim - 1 or (indices.ndim == 1 and given.ndim == x.ndim and given.shape[0] == 1)
@@ -112,6 +112,6 @@ def write(x: Array, indices: Array, values: Any, who: str, *, add: bool = False,
     given = contiguous(given) if given.shape == shape else copied(given, shape)
     target = contiguous(x)
     given = given.reshape((1 if single else indices.size, *x.shape[1:]))
-    scatter(who, target, indices, given, add=add, axis=axis)
+    scatter(caller, target, indices, given, add=add, axis=axis)
     if target is not x:
         copy_into(x, target)

@@ -56,11 +56,11 @@ def _product(**row: Any) -> Callable[[Callable[..., Any]], Op]:
 _MULTIPLY = BY_NAME["multiply"]
 
 
-def _taken(who: str, x1: Any, x2: Any) -> tuple[Array, Array]:
+def _taken(caller: str, x1: Any, x2: Any) -> tuple[Array, Array]:
     """Convert two arguments to arrays of one engine and of the dtype that they promote to."""
-    a, b = as_array(who, x1), as_array(who, x2)
-    on(a.engine, who, b)
-    dtype = common(a.dtype, b.dtype, who)
+    a, b = as_array(caller, x1), as_array(caller, x2)
+    on(a.engine, caller, b)
+    dtype = common(a.dtype, b.dtype, caller)
     return converted(a, dtype), converted(b, dtype)
 
 

@@ -103,22 +103,22 @@ def scaled_dot_product_attention(
     ValueError
         For shapes that do not fit.
     """
-    who = "scaled_dot_product_attention"
-    q, k, v = (as_array(who, x) for x in (query, key, value))
-    on(q.engine, who, k, v)
-    dtype = common(common(q.dtype, k.dtype, who), v.dtype, who)
+    caller = "scaled_dot_product_attention"
+    q, k, v = (as_array(caller, x) for x in (query, key, value))
+    on(q.engine, caller, k, v)
+    dtype = common(common(q.dtype, k.dtype, caller), v.dtype, caller)
     if not is_float(dtype):
-        raise TypeError(f"{who}: takes floats; got {dtype}. Pass x.astype(mnb.float32).")
+        raise TypeError(f"{caller}: takes floats; got {dtype}. Pass x.astype(mnb.float32).")
     if min(q.ndim, k.ndim, v.ndim) < 2 or q.shape[-1] != k.shape[-1] or k.shape[-2] != v.shape[-2]:
-        raise ValueError(f"{who}: needs (…, L, E), (…, S, E) and (…, S, V); got {q.shape}, {k.shape} and {v.shape}.")
+        raise ValueError(f"{caller}: needs (…, L, E), (…, S, E) and (…, S, V); got {q.shape}, {k.shape} and {v.shape}.")
     if enable_gqa and (min(q.ndim, k.ndim, v.ndim) < 3 or k.shape[-3] != v.shape[-3] or q.shape[-3] % k.shape[-3]):
-        raise ValueError(f"{who}: {q.shape} cannot share the heads of {k.shape} and {v.shape}: the third axis from the "
-                         "end must be a multiple.")  # fmt: skip
+        raise ValueError(f"{caller}: {q.shape} cannot share the heads of {k.shape} and {v.shape}: the third axis from "
+                         "the end must be a multiple.")  # fmt: skip
     share = q.shape[-3] // k.shape[-3] if enable_gqa else 1
-    lead = broadcast(who, [q.shape[:-2], _repeated(k.shape[:-2], share), _repeated(v.shape[:-2], share)])
+    lead = broadcast(caller, [q.shape[:-2], _repeated(k.shape[:-2], share), _repeated(v.shape[:-2], share)])
     own = _repeated(lead, -share)
     q, k, v = (_laid(converted(x, dtype), a) for x, a in ((q, lead), (k, own), (v, own)))
-    mask = None if attn_mask is None else _additive(who, attn_mask, lead, (q.shape[-2], k.shape[-2]), q)
+    mask = None if attn_mask is None else _additive(caller, attn_mask, lead, (q.shape[-2], k.shape[-2]), q)
     by = 1 / math.sqrt(q.shape[-1]) if scale is None else float(scale)
     if 0 in (*lead, q.shape[-2], k.shape[-2], q.shape[-1], v.shape[-1]):
         return fill_with(empty((*q.shape[:-1], v.shape[-1]), dtype, q.engine), 0)
@@ -137,14 +137,14 @@ def _laid(x: Array, lead: tuple[int, ...]) -> Array:
     return contiguous(x) if x.shape[:-2] == lead else copied(x, (*lead, *x.shape[-2:]))
 
 
-def _additive(who: str, given: Any, lead: tuple[int, ...], last: tuple[int, int], q: Array) -> Array:
+def _additive(caller: str, given: Any, lead: tuple[int, ...], last: tuple[int, int], q: Array) -> Array:
     """Return a mask as float32 numbers to add: (L, S), or one for each head."""
-    mask = as_array(who, given)
-    on(q.engine, who, mask)
+    mask = as_array(caller, given)
+    on(q.engine, caller, mask)
     if mask.dtype == np.bool_:
         mask = BY_NAME["where"](mask, asarray(np.float32(0), device=q.device), -math.inf)
     elif not is_float(mask.dtype):
-        raise TypeError(f"{who}: attn_mask is bool or floats; got {mask.dtype}.")
+        raise TypeError(f"{caller}: attn_mask is bool or floats; got {mask.dtype}.")
     mask = converted(mask, _FLOAT)
     if mask.ndim <= 2:
         return copied(broadcast_to(mask, last))

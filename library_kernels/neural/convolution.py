@@ -41,14 +41,14 @@ class _Convolution(Op):
         return LeastTraffic(moved.bytes, 2 * made.size * math.prod(weight.shape[1:]))
 
 
-def tuple_of(who: str, name: str, given: Any, count: int, *, least: int) -> Shape:
+def tuple_of(caller: str, name: str, given: Any, count: int, *, least: int) -> Shape:
     """Return one integer for each axis, from one or several."""
     values = tuple(given) if isinstance(given, Iterable) else (given,) * count
     if len(values) == 1:
         values *= count
     found = tuple(operator.index(v) for v in values)
     if len(found) != count or any(v < least for v in found):
-        raise ValueError(f"{who}: {name} must be {count} integers, {least} or more; got {given}.")
+        raise ValueError(f"{caller}: {name} must be {count} integers, {least} or more; got {given}.")
     return found
 
 
@@ -75,47 +75,47 @@ def windows(x: Array, size: Shape, stride: Shape, dilation: Shape) -> Array:
     return Array(x.block, x.dtype, (*x.shape[:lead], *size, *places), (*x.strides[:lead], *within, *between), x.offset)
 
 
-def _edges(who: str, padding: Any, size: Shape, stride: Shape, dilation: Shape) -> tuple[tuple[int, int], ...]:
+def _edges(caller: str, padding: Any, size: Shape, stride: Shape, dilation: Shape) -> tuple[tuple[int, int], ...]:
     """Return the padding before and after each axis."""
     if padding == "valid":
         return ((0, 0),) * len(size)
     if padding == "same":
         if any(s != 1 for s in stride):
-            raise ValueError(f"{who}: padding='same' needs stride=1; got {stride}.")
+            raise ValueError(f"{caller}: padding='same' needs stride=1; got {stride}.")
         whole = [d * (k - 1) for k, d in zip(size, dilation, strict=True)]
         return tuple((w // 2, w - w // 2) for w in whole)
-    return tuple((p, p) for p in tuple_of(who, "padding", padding, len(size), least=0))
+    return tuple((p, p) for p in tuple_of(caller, "padding", padding, len(size), least=0))
 
 
 def _convolved(  # noqa: PLR0913, PLR0917  (PyTorch's parameters)
-    who: str, axes: int, x: Any, weight: Any, bias: Any, stride: Any, padding: Any, dilation: Any, groups: int
+    caller: str, axes: int, x: Any, weight: Any, bias: Any, stride: Any, padding: Any, dilation: Any, groups: int
 ) -> Array:
-    given = [as_array(who, a) for a in (x, weight, *(() if bias is None else (bias,)))]
-    on(given[0].engine, who, *given)
+    given = [as_array(caller, a) for a in (x, weight, *(() if bias is None else (bias,)))]
+    on(given[0].engine, caller, *given)
     dtype = given[0].dtype
     for a in given[1:]:
-        dtype = common(dtype, a.dtype, who)
+        dtype = common(dtype, a.dtype, caller)
     if not is_float(dtype):
-        raise TypeError(f"{who}: takes floats; got {dtype}. Pass x.astype(mnb.float32).")
+        raise TypeError(f"{caller}: takes floats; got {dtype}. Pass x.astype(mnb.float32).")
     x, weight, *rest = (converted(a, dtype) for a in given)
     alone = x.ndim == axes + 1
     x = x[None] if alone else x
     groups = operator.index(groups)
     if x.ndim != axes + 2 or weight.ndim != axes + 2:
-        raise ValueError(f"{who}: needs x (N, C, …) and weight (O, C / groups, …) with {axes} more axes each; got "
+        raise ValueError(f"{caller}: needs x (N, C, …) and weight (O, C / groups, …) with {axes} more axes each; got "
                          f"{given[0].shape} and {weight.shape}.")  # fmt: skip
     outputs, own = weight.shape[:2]
     if groups < 1 or own * groups != x.shape[1] or outputs % groups:
-        raise ValueError(f"{who}: {x.shape[1]} channels in {groups} groups do not fit weight {weight.shape}.")
+        raise ValueError(f"{caller}: {x.shape[1]} channels in {groups} groups do not fit weight {weight.shape}.")
     if rest and rest[0].shape != (outputs,):
-        raise ValueError(f"{who}: bias must have shape ({outputs},); got {rest[0].shape}.")
+        raise ValueError(f"{caller}: bias must have shape ({outputs},); got {rest[0].shape}.")
     size = weight.shape[2:]
-    steps, apart = (tuple_of(who, n, v, axes, least=1) for n, v in (("stride", stride), ("dilation", dilation)))
-    over = Windows(size, steps, apart, _edges(who, padding, size, steps, apart))
+    steps, apart = (tuple_of(caller, n, v, axes, least=1) for n, v in (("stride", stride), ("dilation", dilation)))
+    over = Windows(size, steps, apart, _edges(caller, padding, size, steps, apart))
     room = tuple(n + sum(p) for n, p in zip(x.shape[2:], over.padding, strict=True))
     reach = tuple(d * (k - 1) + 1 for k, d in zip(size, apart, strict=True))
     if any(n < r for n, r in zip(room, reach, strict=True)):
-        raise ValueError(f"{who}: a window of {reach} does not fit into {room}, which is padded already.")
+        raise ValueError(f"{caller}: a window of {reach} does not fit into {room}, which is padded already.")
     bias = rest[0] if rest else None
     made = None
     if 0 not in weight.shape and 0 not in x.shape:

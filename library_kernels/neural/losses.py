@@ -80,9 +80,9 @@ _LOGITS = Elementwise(
 _DIVERGENCE = Elementwise(_two("kl_div", "y > 0.0f ? y * (log(y) - x) : y == 0.0f ? 0.0f : NAN"), _info(_divergence))
 
 
-def _reduced(who: str, loss: Array, reduction: str) -> Array:
+def _reduced(caller: str, loss: Array, reduction: str) -> Array:
     if reduction not in {"mean", "sum", "none"}:
-        raise ValueError(f"{who}: reduction is 'mean', 'sum' or 'none'; got {reduction!r}.")
+        raise ValueError(f"{caller}: reduction is 'mean', 'sum' or 'none'; got {reduction!r}.")
     made: Array = loss if reduction == "none" else {"mean": moments.mean, "sum": basic_reductions.sum}[reduction](loss)
     return made
 
@@ -91,12 +91,12 @@ def _host(loss: Any, reduction: str) -> Any:
     return loss if reduction == "none" else np.asarray(loss.mean() if reduction == "mean" else loss.sum())
 
 
-def _elementwise(who: str, row: Elementwise, x: Any, target: Any, reduction: str, **options: Any) -> Array:
-    x = as_array(who, x)
-    target = as_array(who, target)
+def _elementwise(caller: str, row: Elementwise, x: Any, target: Any, reduction: str, **options: Any) -> Array:
+    x = as_array(caller, x)
+    target = as_array(caller, target)
     if x.shape != target.shape:
-        raise ValueError(f"{who}: input and target must have one shape; got {x.shape} and {target.shape}.")
-    return _reduced(who, row(x, target, **options), reduction)
+        raise ValueError(f"{caller}: input and target must have one shape; got {x.shape} and {target.shape}.")
+    return _reduced(caller, row(x, target, **options), reduction)
 
 
 def _size(x: Any, target: Any, *rest: Any) -> Any:
@@ -178,26 +178,26 @@ def kl_div(x: Array, target: Array, /, *, reduction: str = "mean") -> Array:
 
 
 def _picked(
-    who: str, logs: Array, target: Any, weight: Any, ignore_index: int, smoothing: float, reduction: str
+    caller: str, logs: Array, target: Any, weight: Any, ignore_index: int, smoothing: float, reduction: str
 ) -> Array:
     """Return the negative logarithms at the targets' indices, each times its class's weight."""
-    places = as_array(who, target)
+    places = as_array(caller, target)
     if not is_integer(places.dtype) or logs.ndim < 1:
-        raise TypeError(f"{who}: targets are the numbers of classes; got {places.dtype}.")
+        raise TypeError(f"{caller}: targets are the numbers of classes; got {places.dtype}.")
     axis = 0 if logs.ndim == 1 else 1
     if places.shape != logs.shape[:axis] + logs.shape[axis + 1 :]:
         wanted = logs.shape[:axis] + logs.shape[axis + 1 :]
-        raise ValueError(f"{who}: target must have shape {wanted}; got {places.shape}.")
+        raise ValueError(f"{caller}: target must have shape {wanted}; got {places.shape}.")
     places = converted(places, np.dtype(np.int64))
     counted = places != ignore_index
     safe = _WHERE(counted, places, 0)
     wide = safe.reshape((*safe.shape[:axis], 1, *safe.shape[axis:]))
     own = take_along_axis(logs, wide, axis=axis).reshape(safe.shape)
-    weights = None if weight is None else converted(as_array(who, weight), logs.dtype)
+    weights = None if weight is None else converted(as_array(caller, weight), logs.dtype)
     if weights is not None:
-        on(logs.engine, who, weights)
+        on(logs.engine, caller, weights)
         if weights.shape != (logs.shape[axis],):
-            raise ValueError(f"{who}: weight must have shape ({logs.shape[axis]},); got {weights.shape}.")
+            raise ValueError(f"{caller}: weight must have shape ({logs.shape[axis]},); got {weights.shape}.")
     each = asarray(np.float32(1), device=logs.device) if weights is None else take(weights, safe)
     loss = -own * each
     if smoothing:
@@ -206,7 +206,7 @@ def _picked(
         loss = loss * (1 - smoothing) + spread * smoothing
     loss = _WHERE(counted, loss, 0.0)
     if reduction != "mean":
-        return _reduced(who, loss, reduction)
+        return _reduced(caller, loss, reduction)
     share = basic_reductions.sum(_WHERE(counted, each, 0.0))
     return basic_reductions.sum(loss) / share  # type: ignore[no-any-return]
 

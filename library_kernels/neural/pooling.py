@@ -34,23 +34,23 @@ _THREADS = 256  # threads in a threadgroup on a GPU
 
 
 def _pooled(  # noqa: PLR0913
-    who: str, axes: int, x: Any, size: Any, stride: Any, padding: Any, dilation: Any, *, most: bool,
+    caller: str, axes: int, x: Any, size: Any, stride: Any, padding: Any, dilation: Any, *, most: bool,
     counted: bool = True, ceil: bool = False, divisor: float | None = None,
 ) -> Array:  # fmt: skip
-    x = as_array(who, x)
+    x = as_array(caller, x)
     if not is_float(x.dtype):
-        raise TypeError(f"{who}: takes floats; got {x.dtype}. Pass x.astype(mnb.float32).")
+        raise TypeError(f"{caller}: takes floats; got {x.dtype}. Pass x.astype(mnb.float32).")
     if x.ndim not in {axes + 1, axes + 2}:
-        raise ValueError(f"{who}: needs (N, C, …) or (C, …) with {axes} more axes; got shape {x.shape}.")
-    k = tuple_of(who, "kernel_size", size, axes, least=1)
-    s = k if stride is None else tuple_of(who, "stride", stride, axes, least=1)
-    p, d = tuple_of(who, "padding", padding, axes, least=0), tuple_of(who, "dilation", dilation, axes, least=1)
+        raise ValueError(f"{caller}: needs (N, C, …) or (C, …) with {axes} more axes; got shape {x.shape}.")
+    k = tuple_of(caller, "kernel_size", size, axes, least=1)
+    s = k if stride is None else tuple_of(caller, "stride", stride, axes, least=1)
+    p, d = tuple_of(caller, "padding", padding, axes, least=0), tuple_of(caller, "dilation", dilation, axes, least=1)
     if any(2 * a > b for a, b in zip(p, k, strict=True)):
-        raise ValueError(f"{who}: padding may be half a window at most: got padding {p} of windows {k}.")
+        raise ValueError(f"{caller}: padding may be half a window at most: got padding {p} of windows {k}.")
     images = x.shape[-axes:]
     places = tuple(map(_places, images, k, s, p, d, (ceil,) * axes))
     if any(n < 1 for n in places):
-        raise ValueError(f"{who}: a window of {k} does not fit into {images} with padding {p}.")
+        raise ValueError(f"{caller}: a window of {k} does not fit into {images} with padding {p}.")
     out = empty((*x.shape[:-axes], *places), x.dtype, x.engine)
     if out.size:
         def pair(values: tuple[int, ...], spare: int) -> tuple[int, ...]:

@@ -62,30 +62,30 @@ class Parts(NamedTuple):
         return (*self.scales.shape[:-1], self.scales.shape[-1] * LANES)
 
 
-def _taken(who: str, words: Any, scales: Any, minima: Any) -> Parts:
+def _taken(caller: str, words: Any, scales: Any, minima: Any) -> Parts:
     """Check the parts, and lay them out for the kernels."""
-    words, scales = as_array(who, words), as_array(who, scales)
-    minima = None if minima is None else as_array(who, minima)
+    words, scales = as_array(caller, words), as_array(caller, scales)
+    minima = None if minima is None else as_array(caller, minima)
     if words.dtype != _UINT:
-        raise TypeError(f"{who}: words must be uint32; got {words.dtype.name}. Pass what mnb.quantize returns.")
+        raise TypeError(f"{caller}: words must be uint32; got {words.dtype.name}. Pass what mnb.quantize returns.")
     for name, x in (("scales", scales), ("minima", minima)):
         if x is not None and not is_float(x.dtype):
-            raise TypeError(f"{who}: {name} must be floats; got {x.dtype.name}. Pass what mnb.quantize returns.")
+            raise TypeError(f"{caller}: {name} must be floats; got {x.dtype.name}. Pass what mnb.quantize returns.")
     same = words.shape[:-1] == scales.shape[:-1] and (minima is None or minima.shape == scales.shape)
     if min(words.ndim, scales.ndim) == 0 or not same:
         shown = f"{words.shape}, {scales.shape}" + (f", {minima.shape}" if minima is not None else "")
-        raise ValueError(f"{who}: words, scales and minima must be those of one array; got shapes {shown}.")
+        raise ValueError(f"{caller}: words, scales and minima must be those of one array; got shapes {shown}.")
     blocks, bits = scales.shape[-1], 4
     if blocks:
         bits = words.shape[-1] // blocks
     if bits not in {4, 8} or bits * blocks != words.shape[-1]:
         raise ValueError(
-            f"{who}: words must have 4 or 8 times as many columns as scales, for 4 or 8 bits in blocks of {LANES}; "
+            f"{caller}: words must have 4 or 8 times as many columns as scales, for 4 or 8 bits in blocks of {LANES}; "
             f"got shapes {words.shape} and {scales.shape}."
         )
-    on(words.engine, who, scales, *(() if minima is None else (minima,)))
+    on(words.engine, caller, scales, *(() if minima is None else (minima,)))
     if minima is not None and minima.dtype != scales.dtype:
-        raise TypeError(f"{who}: minima must be {scales.dtype.name} as scales are; got {minima.dtype.name}.")
+        raise TypeError(f"{caller}: minima must be {scales.dtype.name} as scales are; got {minima.dtype.name}.")
     return Parts(_laid(words), _laid(scales), None if minima is None else _laid(minima), bits)
 
 
@@ -95,10 +95,10 @@ def _laid(x: Array) -> Array:
     return x if whole else copied(x)
 
 
-def _float(who: str, given: Any, advice: str) -> Array:
-    x = as_array(who, given)
+def _float(caller: str, given: Any, advice: str) -> Array:
+    x = as_array(caller, given)
     if not is_float(x.dtype):
-        raise TypeError(f"{who}: takes floats; got {x.dtype.name}. Pass {advice}.")
+        raise TypeError(f"{caller}: takes floats; got {x.dtype.name}. Pass {advice}.")
     return x
 
 

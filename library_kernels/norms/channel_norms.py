@@ -34,21 +34,21 @@ _SCALED = Elementwise(
 _TOLERANCE = {"float32": 16.0, "float16": 2.0, "bfloat16": 2.0}
 
 
-def _channels(who: str, x: Any, least: int = 2) -> Array:
-    x = as_array(who, x)
+def _channels(caller: str, x: Any, least: int = 2) -> Array:
+    x = as_array(caller, x)
     if not is_float(x.dtype) or x.ndim < least:
-        raise ValueError(f"{who}: needs floats (N, C, …) of {least} axes or more; got {x.dtype} of shape {x.shape}.")
+        raise ValueError(f"{caller}: needs floats (N, C, …) of {least} axes or more; got {x.dtype} of shape {x.shape}.")
     return x  # type: ignore[no-any-return]
 
 
-def _row_of(who: str, name: str, given: Any, x: Array) -> Array | None:
+def _row_of(caller: str, name: str, given: Any, x: Array) -> Array | None:
     """Return a number for each channel, as float32."""
     if given is None:
         return None
-    row = as_array(who, given)
-    on(x.engine, who, row)
+    row = as_array(caller, given)
+    on(x.engine, caller, row)
     if row.shape != (x.shape[1],):
-        raise ValueError(f"{who}: {name} must have shape ({x.shape[1]},), a number a channel; got {row.shape}.")
+        raise ValueError(f"{caller}: {name} must have shape ({x.shape[1]},), a number a channel; got {row.shape}.")
     return converted(row, _FLOAT)
 
 
@@ -97,15 +97,15 @@ def batch_norm(
         For shapes that do not fit, without running statistics if not training, and for a batch of one element per
         channel.
     """
-    who = "batch_norm"
-    x = _channels(who, x)
-    mean, var = (_row_of(who, n, a, x) for n, a in (("running_mean", running_mean), ("running_var", running_var)))
-    scale, shift = (_row_of(who, n, a, x) for n, a in (("weight", weight), ("bias", bias)))
+    caller = "batch_norm"
+    x = _channels(caller, x)
+    mean, var = (_row_of(caller, n, a, x) for n, a in (("running_mean", running_mean), ("running_var", running_var)))
+    scale, shift = (_row_of(caller, n, a, x) for n, a in (("weight", weight), ("bias", bias)))
     if training:
         over = (0, *range(2, x.ndim))
         count = math.prod(x.shape[d] for d in over)
         if count < 2:
-            raise ValueError(f"{who}: training needs more than one element a channel; got shape {x.shape}.")
+            raise ValueError(f"{caller}: training needs more than one element a channel; got shape {x.shape}.")
         wide = converted(x, _FLOAT)
         own, spread = moments.mean(wide, axis=over), moments.var(wide, axis=over)
         for given, new in ((running_mean, own), (running_var, spread * (count / (count - 1)))):
@@ -113,7 +113,7 @@ def batch_norm(
                 copy_into(given, given * (1 - momentum) + new * momentum)
         mean, var = own, spread
     elif mean is None or var is None:
-        raise ValueError(f"{who}: needs running_mean and running_var, or training=True.")
+        raise ValueError(f"{caller}: needs running_mean and running_var, or training=True.")
     return _applied(x, mean, _RSQRT(var + eps), scale, shift)
 
 
@@ -162,12 +162,12 @@ def group_norm(
     ValueError
         For shapes that do not fit.
     """
-    who = "group_norm"
-    x = _channels(who, x)
+    caller = "group_norm"
+    x = _channels(caller, x)
     groups = operator.index(num_groups)
     if groups < 1 or x.shape[1] % groups:
-        raise ValueError(f"{who}: {x.shape[1]} channels do not make {num_groups} groups.")
-    scale, shift = (_row_of(who, n, a, x) for n, a in (("weight", weight), ("bias", bias)))
+        raise ValueError(f"{caller}: {x.shape[1]} channels do not make {num_groups} groups.")
+    scale, shift = (_row_of(caller, n, a, x) for n, a in (("weight", weight), ("bias", bias)))
     if not x.size:
         return copied(x)
     if not device_of(x.engine.caps).waits:

@@ -55,4 +55,4 @@ def vector_norm(x: Array, /, *, axis: Any = None, keepdims: bool = False, ord: f
     monoid = Monoid(functor, tag(x.dtype), tag(result), part, acc)
     nothing = None if ord < 0 else 0.0
     about = float(ord) if functor == "NormAny" else None
-    return reduced_or(x, axes, monoid, result, keepdims=keepdims, nothing=nothing, who="vector_norm", about=about)
+    return reduced_or(x, axes, monoid, result, keepdims=keepdims, nothing=nothing, caller="vector_norm", about=about)

@@ -66,7 +66,7 @@ class ElementwisePlan(NamedTuple):
     inner: Shape = ()
 
 
-def broadcast(who: str, shapes: Sequence[Shape]) -> Shape:
+def broadcast(caller: str, shapes: Sequence[Shape]) -> Shape:
     """Return the broadcast shape of several shapes (array API, "Broadcasting").
 
     Raises
@@ -80,7 +80,7 @@ def broadcast(who: str, shapes: Sequence[Shape]) -> Shape:
     try:
         return np.broadcast_shapes(*shapes)
     except ValueError:
-        message = f"{who}: shapes {' and '.join(map(str, shapes))} do not broadcast. Lengths must be equal, or 1."
+        message = f"{caller}: shapes {' and '.join(map(str, shapes))} do not broadcast. Lengths must be equal, or 1."
         raise ValueError(message) from None
 
 

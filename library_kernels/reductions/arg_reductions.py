@@ -17,8 +17,8 @@ __all__ = ["argmax", "argmin"]
 _INT64 = np.dtype(np.int64)
 
 
-def _place_of(who: str, order: str, x: Any, axis: Any, *, keepdims: bool) -> Array:
-    x = as_array(who, x)
+def _place_of(caller: str, order: str, x: Any, axis: Any, *, keepdims: bool) -> Array:
+    x = as_array(caller, x)
     if not x.contiguous:
         x = copied(x)
     ndim = x.ndim
@@ -26,14 +26,14 @@ def _place_of(who: str, order: str, x: Any, axis: Any, *, keepdims: bool) -> Arr
         count, outer, width = x.size, 1, 1
         shape = (1,) * ndim if keepdims else ()
     else:
-        at = axis_of(who, axis, ndim)
+        at = axis_of(caller, axis, ndim)
         count, width = x.shape[at], int(np.prod(x.shape[at + 1 :], dtype=np.int64))
         outer = int(np.prod(x.shape[:at], dtype=np.int64))
         shape = x.shape[:at] + (1,) * keepdims + x.shape[at + 1 :]
     if 0 in shape:
         return empty(shape, _INT64, x.engine)
     if count == 0:
-        raise ValueError(f"{who}: there are no elements to choose from: shape {x.shape}, axis {axis}.")
+        raise ValueError(f"{caller}: there are no elements to choose from: shape {x.shape}, axis {axis}.")
     out = empty(shape, _INT64, x.engine)
     return arg_reduced(order, x, (outer, count, width), out)
 

@@ -30,24 +30,24 @@ _FILE = ("reduce.metal",)
 TOTAL_TOLERANCE = {"float32": 6.0, "float16": 0.52, "bfloat16": 0.51}
 
 
-def total_dtype(dtype: DType, asked: Any, who: str) -> DType:
+def total_dtype(dtype: DType, asked: Any, caller: str) -> DType:
     """Return the dtype in which elements of a dtype are summed (array API, ``sum``)."""
     if asked is not None:
-        wanted = as_dtype(asked, who)
+        wanted = as_dtype(asked, caller)
         if wanted == _BOOL:
-            raise TypeError(f"{who}: dtype must be numeric; got bool. Use mnb.any or mnb.all.")
+            raise TypeError(f"{caller}: dtype must be numeric; got bool. Use mnb.any or mnb.all.")
         return wanted
     return summed(dtype)
 
 
-def _added(who: str, x: Any, axis: Any, dtype: Any, *, keepdims: bool, start: int) -> Array:
+def _added(caller: str, x: Any, axis: Any, dtype: Any, *, keepdims: bool, start: int) -> Array:
     """Add up or multiply."""
-    x = as_array(who, x)
-    result = total_dtype(x.dtype, dtype, who)
+    x = as_array(caller, x)
+    result = total_dtype(x.dtype, dtype, caller)
     if is_float(x.dtype) and not is_float(result):
         x = converted(x, result)
     monoid = _adder("Product" if start else "Sum", x.dtype, result)
-    return reduced_or(x, axes_of(who, axis, x.ndim), monoid, result, keepdims=keepdims, nothing=start)
+    return reduced_or(x, axes_of(caller, axis, x.ndim), monoid, result, keepdims=keepdims, nothing=start)
 
 
 @functools.cache
@@ -88,11 +88,11 @@ def prod(x: Array, /, axis: Any = None, *, dtype: Any = None, keepdims: bool = F
     return _added("prod", x, axis, dtype, keepdims=keepdims, start=1)
 
 
-def _extreme(who: str, functor: str, x: Any, axis: Any, *, keepdims: bool) -> Array:
-    x = as_array(who, x)
+def _extreme(caller: str, functor: str, x: Any, axis: Any, *, keepdims: bool) -> Array:
+    x = as_array(caller, x)
     acc = "float" if is_float(x.dtype) else tag(x.dtype)
     monoid = Monoid(functor, tag(x.dtype), tag(x.dtype), acc, acc)
-    return reduced_or(x, axes_of(who, axis, x.ndim), monoid, x.dtype, keepdims=keepdims, who=who)
+    return reduced_or(x, axes_of(caller, axis, x.ndim), monoid, x.dtype, keepdims=keepdims, caller=caller)
 
 
 @op("reduction", reference=np.max, dtypes=ALL, kernels=_FILE, numpy=(np.max, np.amax), aliases=("amax",))
@@ -126,10 +126,10 @@ def min(x: Array, /, axis: Any = None, *, keepdims: bool = False) -> Array:
     return _extreme("min", "Minimum", x, axis, keepdims=keepdims)
 
 
-def _vote(who: str, functor: str, x: Any, axis: Any, *, keepdims: bool, nothing: bool) -> Array:
-    x = as_array(who, x)
+def _vote(caller: str, functor: str, x: Any, axis: Any, *, keepdims: bool, nothing: bool) -> Array:
+    x = as_array(caller, x)
     monoid = Monoid(functor, tag(x.dtype), "bool", "uint", "uint")
-    return reduced_or(x, axes_of(who, axis, x.ndim), monoid, _BOOL, keepdims=keepdims, nothing=nothing)
+    return reduced_or(x, axes_of(caller, axis, x.ndim), monoid, _BOOL, keepdims=keepdims, nothing=nothing)
 
 
 @op("reduction", reference=np.any, dtypes=ALL, kernels=_FILE, numpy=(np.any,))

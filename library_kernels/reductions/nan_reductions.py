@@ -78,24 +78,26 @@ def quiet(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def nan_folded(
-    x: Array, axis: Any, functor: str, result: DType, *, who: str, keepdims: bool, acc: str = "float",
+    x: Array, axis: Any, functor: str, result: DType, *, caller: str, keepdims: bool, acc: str = "float",
     nothing: Any = 0, **given: Any,
 ) -> Array:  # fmt: skip
     """Reduce by one of the monoids above, which ignore NaN."""
     part = acc.replace("long", "int")
     monoid = Monoid(functor, tag(x.dtype), tag(result), part, acc, _TEXT)
-    axes = axes_of(who, axis, x.ndim)
-    return reduced_or(x, axes, monoid, result, keepdims=keepdims, nothing=nothing, who=who, **given)
+    axes = axes_of(caller, axis, x.ndim)
+    return reduced_or(x, axes, monoid, result, keepdims=keepdims, nothing=nothing, caller=caller, **given)
 
 
-def _added(who: str, functor: str, plain: Any, start: int, x: Any, axis: Any, dtype: Any, *, keepdims: bool) -> Array:
-    x = as_array(who, x)
-    result = x.dtype if dtype is None else as_dtype(dtype, who)
+def _added(
+    caller: str, functor: str, plain: Any, start: int, x: Any, axis: Any, dtype: Any, *, keepdims: bool
+) -> Array:
+    x = as_array(caller, x)
+    result = x.dtype if dtype is None else as_dtype(dtype, caller)
     if not is_float(x.dtype) or not is_float(result):
         kept: Array = x if not is_float(x.dtype) else _WHERE(_ISNAN(x), float(start), x)
         summed: Array = plain(kept, axis=axis, dtype=dtype, keepdims=keepdims)
         return summed
-    return nan_folded(x, axis, functor, result, who=who, keepdims=keepdims, nothing=start)
+    return nan_folded(x, axis, functor, result, caller=caller, keepdims=keepdims, nothing=start)
 
 
 @op("reduction", reference=quiet(np.nansum), dtypes=ALL, kernels=_FILE, numpy=(np.nansum,),
@@ -112,12 +114,12 @@ def nanprod(x: Array, /, axis: Any = None, *, dtype: Any = None, keepdims: bool 
     return _added("nanprod", "NanProduct", basic_reductions.prod, 1, x, axis, dtype, keepdims=keepdims)
 
 
-def _extreme(who: str, functor: str, plain: Any, x: Any, axis: Any, *, keepdims: bool) -> Array:
-    x = as_array(who, x)
+def _extreme(caller: str, functor: str, plain: Any, x: Any, axis: Any, *, keepdims: bool) -> Array:
+    x = as_array(caller, x)
     if not is_float(x.dtype):
         found: Array = plain(x, axis=axis, keepdims=keepdims)
         return found
-    return nan_folded(x, axis, functor, x.dtype, who=who, keepdims=keepdims, nothing=None)
+    return nan_folded(x, axis, functor, x.dtype, caller=caller, keepdims=keepdims, nothing=None)
 
 
 @op("reduction", reference=quiet(np.nanmax), dtypes=ALL, kernels=_FILE, numpy=(np.nanmax,), cite="NumPy, ``nanmax``")
@@ -132,12 +134,12 @@ def nanmin(x: Array, /, axis: Any = None, *, keepdims: bool = False) -> Array:
     return _extreme("nanmin", "NanMinimum", basic_reductions.min, x, axis, keepdims=keepdims)
 
 
-def _place(who: str, plain: Any, worst: float, x: Any, axis: Any, *, keepdims: bool) -> Array:
-    x = as_array(who, x)
+def _place(caller: str, plain: Any, worst: float, x: Any, axis: Any, *, keepdims: bool) -> Array:
+    x = as_array(caller, x)
     if is_float(x.dtype) and x.size:
         missing = _ISNAN(x)
         if bool(basic_reductions.any(basic_reductions.all(missing, axis=axis))):
-            raise ValueError(f"{who}: all elements along axis {axis} are NaN somewhere. Use mnb.nanmax to see where.")
+            raise ValueError(f"{caller}: all elements along axis {axis} are NaN somewhere. mnb.nanmax shows where.")
         x = _WHERE(missing, worst, x)
     found: Array = plain(x, axis=axis, keepdims=keepdims)
     return found

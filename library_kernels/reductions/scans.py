@@ -20,16 +20,16 @@ from .basic_reductions import total_dtype
 __all__ = ["cummax", "cummin", "cumulative_prod", "cumulative_sum", "diff"]
 
 
-def _running(who: str, functor: str, x: Any, axis: Any, dtype: Any, *, include_initial: bool) -> Array:
-    x = as_array(who, x)
+def _running(caller: str, functor: str, x: Any, axis: Any, dtype: Any, *, include_initial: bool) -> Array:
+    x = as_array(caller, x)
     if axis is None:
         if x.ndim > 1:
-            raise ValueError(f"{who}: axis must be given for an array of {x.ndim} axes. Pass axis=-1, or a flat array.")
+            raise ValueError(f"{caller}: axis must be given for an array of {x.ndim} axes. Pass axis=-1, or flatten it.")
         axis = 0
     if x.ndim == 0:
-        raise ValueError(f"{who}: needs an array with at least one axis; got shape (). Pass mnb.reshape(x, (1,)).")
-    at = axis_of(who, axis, x.ndim)
-    result = total_dtype(x.dtype, dtype, who)
+        raise ValueError(f"{caller}: needs an array with at least one axis; got shape (). Pass mnb.reshape(x, (1,)).")
+    at = axis_of(caller, axis, x.ndim)
+    result = total_dtype(x.dtype, dtype, caller)
     if is_float(x.dtype) and not is_float(result):
         x = converted(x, result)
     if not x.contiguous:
@@ -111,11 +111,11 @@ template <typename T, typename R, typename Part, typename Acc> struct RunningMin
 """
 
 
-def _running_extreme(who: str, functor: str, x: Any, axis: int | None) -> Array:
-    x = as_array(who, x)
+def _running_extreme(caller: str, functor: str, x: Any, axis: int | None) -> Array:
+    x = as_array(caller, x)
     if axis is None:
         x, axis = x.reshape(-1), 0
-    at = axis_of(who, axis, x.ndim)
+    at = axis_of(caller, axis, x.ndim)
     if 0 in x.shape:
         return copied(x)
     acc = "float" if is_float(x.dtype) else tag(x.dtype)

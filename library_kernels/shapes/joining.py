@@ -61,20 +61,20 @@ def concat(arrays: Sequence[Array], /, axis: int | None = 0) -> Array:
     return out
 
 
-def _several(who: str, arrays: Any) -> list[Array]:
+def _several(caller: str, arrays: Any) -> list[Array]:
     if (isinstance(arrays, Array) and not arrays.ndim) or not isinstance(arrays, Iterable):
-        raise TypeError(f"{who}: takes a sequence of arrays; got {type(arrays).__name__}.")
-    given = [as_array(who, a) for a in arrays]
+        raise TypeError(f"{caller}: takes a sequence of arrays; got {type(arrays).__name__}.")
+    given = [as_array(caller, a) for a in arrays]
     if not given:
-        raise ValueError(f"{who}: needs at least one array; got none.")
-    on(given[0].engine, who, *given)
+        raise ValueError(f"{caller}: needs at least one array; got none.")
+    on(given[0].engine, caller, *given)
     return given
 
 
-def _made(who: str, given: list[Array], shape: tuple[int, ...]) -> Array:
+def _made(caller: str, given: list[Array], shape: tuple[int, ...]) -> Array:
     dtype = given[0].dtype
     for a in given[1:]:
-        dtype = common(dtype, a.dtype, who)
+        dtype = common(dtype, a.dtype, caller)
     return empty(shape, dtype, given[0].engine)
 
 

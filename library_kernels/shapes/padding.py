@@ -23,12 +23,12 @@ def _pad(x: Any, widths: Any, mode: str = "constant", constant_values: Any = 0) 
     return plain(x, widths, mode, **({"constant_values": constant_values} if mode == "constant" else {}))
 
 
-def _pairs(who: str, given: Any, rank: int) -> list[tuple[Any, Any]]:
+def _pairs(caller: str, given: Any, rank: int) -> list[tuple[Any, Any]]:
     """Return a pair for each axis, from one value, one pair, or all pairs."""
     try:
         both = np.broadcast_to(np.asarray(given), (rank, 2))
     except ValueError:
-        raise ValueError(f"{who}: needs a number, a pair, or a pair for each of {rank} axes; got {given}.") from None
+        raise ValueError(f"{caller}: needs a number, a pair, or a pair for each of {rank} axes; got {given}.") from None
     return [(a, b) for a, b in both.tolist()]
 
 

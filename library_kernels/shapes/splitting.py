@@ -57,11 +57,11 @@ def array_split(x: Array, indices_or_sections: Any, /, axis: int = 0) -> tuple[A
     return tuple(x[(*lead, slice(a, b), ...)] for a, b in itertools.pairwise(cuts))
 
 
-def _equal_parts(who: str, x: Any, given: Any, axis: int) -> tuple[Array, ...]:
-    x = as_array(who, x)
-    along = axis_of(who, axis, x.ndim)
+def _equal_parts(caller: str, x: Any, given: Any, axis: int) -> tuple[Array, ...]:
+    x = as_array(caller, x)
+    along = axis_of(caller, axis, x.ndim)
     if not isinstance(given, Iterable) and operator.index(given) > 0 and x.shape[along] % operator.index(given):
-        raise ValueError(f"{who}: {x.shape[along]} elements along axis {axis} do not make {given} equal parts. "
+        raise ValueError(f"{caller}: {x.shape[along]} elements along axis {axis} do not make {given} equal parts. "
                          "Use mnb.array_split.")  # fmt: skip
     parts: tuple[Array, ...] = array_split(x, given, axis=along)
     return parts

@@ -19,11 +19,11 @@ __all__ = [
 ]  # fmt: skip
 
 
-def _deep(who: str, arrays: Any, rank: int, *, after: int = 0) -> Any:
+def _deep(caller: str, arrays: Any, rank: int, *, after: int = 0) -> Any:
     """Return arrays with at least `rank` axes: new ones first, except the last `after` of them, which come last."""
     made = []
     for given in arrays:
-        x = given if isinstance(given, Array) else as_array(who, np.asarray(given))
+        x = given if isinstance(given, Array) else as_array(caller, np.asarray(given))
         spare = max(rank - x.ndim, 0)
         behind = min(after, spare)
         made.append(reshape(x, (1,) * (spare - behind) + x.shape + (1,) * behind) if spare else x)

@@ -71,14 +71,14 @@ def topk(x: Array, k: int, /, axis: int = -1, *, largest: bool = True) -> TopK:
     return TopK(take_along_axis(x, order, axis=along), copied(order))
 
 
-def _checked(who: str, x: Any, kth: Any, axis: int | None) -> tuple[Array, int]:
-    x = as_array(who, x)
+def _checked(caller: str, x: Any, kth: Any, axis: int | None) -> tuple[Array, int]:
+    x = as_array(caller, x)
     if axis is None:
         x, axis = x.reshape(-1), 0
-    at = axis_of(who, axis, x.ndim)
+    at = axis_of(caller, axis, x.ndim)
     for k in np.atleast_1d(kth).tolist():
         if not -x.shape[at] <= k < x.shape[at]:
-            raise ValueError(f"{who}: kth={k} is out of bounds for {x.shape[at]} elements.")
+            raise ValueError(f"{caller}: kth={k} is out of bounds for {x.shape[at]} elements.")
     return x, at
 
 

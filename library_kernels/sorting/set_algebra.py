@@ -68,10 +68,10 @@ def isin(x1: Any, x2: Any, /, *, invert: bool = False) -> Array:
     return found
 
 
-def _both(who: str, x1: Any, x2: Any, *, distinct: bool = True) -> tuple[Array, Array]:
-    a, b = as_array(who, x1), as_array(who, x2)
-    on(a.engine, who, b)
-    dtype = common(a.dtype, b.dtype, who)
+def _both(caller: str, x1: Any, x2: Any, *, distinct: bool = True) -> tuple[Array, Array]:
+    a, b = as_array(caller, x1), as_array(caller, x2)
+    on(a.engine, caller, b)
+    dtype = common(a.dtype, b.dtype, caller)
     a, b = converted(a, dtype).reshape(-1), converted(b, dtype).reshape(-1)
     return (unique(a), unique(b)) if distinct else (a, b)
 

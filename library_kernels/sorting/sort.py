@@ -29,12 +29,12 @@ def _sorted(x: Any, axis: int = -1, **options: Any) -> Any:
     return np.take_along_axis(x, _argsorted(x, axis, **options), axis)
 
 
-def _turned(who: str, x: Any, axis: int | None) -> tuple[Array, int]:
+def _turned(caller: str, x: Any, axis: int | None) -> tuple[Array, int]:
     """Return the array with the axis to sort moved last; without an axis, the flattened array."""
-    x = as_array(who, x)
+    x = as_array(caller, x)
     if axis is None:
         return x.reshape(-1), 0
-    axis = axis_of(who, axis, x.ndim)
+    axis = axis_of(caller, axis, x.ndim)
     last = x if axis == x.ndim - 1 else x.viewed(np.moveaxis(x.host, axis, -1))
     return last, axis
 

@@ -87,20 +87,20 @@ class _Runs(NamedTuple):
         return out
 
 
-def _runs(who: str, x: Any, *, indexed: bool, equal_nan: bool = False) -> _Runs:
-    x = as_array(who, x)
+def _runs(caller: str, x: Any, *, indexed: bool, equal_nan: bool = False) -> _Runs:
+    x = as_array(caller, x)
     found = sorted_rows(contiguous(x).reshape(-1), indexed=indexed)
     what = "starts" if equal_nan else "distinct"
-    kept = kept_by(who, found.keys, what)
+    kept = kept_by(caller, found.keys, what)
     starts = places_of(kept, what)
-    return _Runs(gather(who, found.keys, starts, 0), starts, cast("Array", found.indices), kept, what, x.shape)
+    return _Runs(gather(caller, found.keys, starts, 0), starts, cast("Array", found.indices), kept, what, x.shape)
 
 
-def _values(who: str, x: Any, *, equal_nan: bool = False) -> Array:
-    flat = contiguous(as_array(who, x)).reshape(-1)
+def _values(caller: str, x: Any, *, equal_nan: bool = False) -> Array:
+    flat = contiguous(as_array(caller, x)).reshape(-1)
     keys = sorted_rows(_thinned(flat)).keys
     what = "starts" if equal_nan else "distinct"
-    return values_of(kept_by(who, keys, what), what, keys)
+    return values_of(kept_by(caller, keys, what), what, keys)
 
 
 def _thinned(x: Array) -> Array:

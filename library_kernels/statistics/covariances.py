@@ -136,10 +136,10 @@ def cov(
     return converted(made, result).reshape(shape)
 
 
-def _variables(who: str, x: Any, *, rowvar: bool) -> Array:
-    x = as_array(who, x)
+def _variables(caller: str, x: Any, *, rowvar: bool) -> Array:
+    x = as_array(caller, x)
     if x.ndim > 2:
-        raise ValueError(f"{who}: needs 1 or 2 axes; got shape {x.shape}.")
+        raise ValueError(f"{caller}: needs 1 or 2 axes; got shape {x.shape}.")
     x = converted(x, np.dtype(np.float32))
     if x.ndim < 2:
         return x.reshape((1, -1))  # type: ignore[no-any-return]

@@ -112,18 +112,18 @@ def _weighed(places: Array, weights: Any, bins: int) -> Array:
 # ---- Bins ------------------------------------------------------------------------------------------------------------
 
 
-def _edges(who: str, x: Array, bins: Any, limits: Any) -> tuple[Host, bool]:
+def _edges(caller: str, x: Array, bins: Any, limits: Any) -> tuple[Host, bool]:
     """Return the edges as float32, and whether they are equally spaced."""
     if isinstance(bins, str):
-        raise TypeError(f"{who}: bins={bins!r} is not supported. Pass a number, or edges from np.histogram_bin_edges.")
+        raise TypeError(f"{caller}: bins={bins!r} is unsupported. Pass a number, or edges from np.histogram_bin_edges.")
     if isinstance(bins, Iterable):
         given = np.asarray(bins.read() if isinstance(bins, Array) else bins)
         if given.ndim != 1 or given.size < 2 or not (given[1:] >= given[:-1]).all():
-            raise ValueError(f"{who}: edges must be a row of at least 2 that do not fall; got shape {given.shape}.")
+            raise ValueError(f"{caller}: edges must be a row of at least 2 that do not fall; got shape {given.shape}.")
         return given.astype(np.float32), False
     count = operator.index(bins)
     if count < 1:
-        raise ValueError(f"{who}: bins must be 1 or more; got {bins}.")
+        raise ValueError(f"{caller}: bins must be 1 or more; got {bins}.")
     if limits is not None:
         low, high = (float(v) for v in limits)
     elif x.size:
@@ -131,7 +131,7 @@ def _edges(who: str, x: Array, bins: Any, limits: Any) -> tuple[Host, bool]:
     else:
         low, high = 0.0, 1.0
     if not (math.isfinite(low) and math.isfinite(high) and low <= high):
-        raise ValueError(f"{who}: the range [{low}, {high}] must be finite and not fall. Pass range=(low, high).")
+        raise ValueError(f"{caller}: the range [{low}, {high}] must be finite and not fall. Pass range=(low, high).")
     if low == high:
         low, high = low - 0.5, high + 0.5
     return np.linspace(low, high, count + 1).astype(np.float32), True

@@ -74,10 +74,10 @@ def mean(x: Array, /, axis: Any = None, *, keepdims: bool = False) -> Array:
     return _mean(x, axes_of("mean", axis, x.ndim), floating(x.dtype), keepdims=keepdims)
 
 
-def _spread(who: str, functor: str, x: Any, axis: Any, correction: float, *, keepdims: bool) -> Array:
+def _spread(caller: str, functor: str, x: Any, axis: Any, correction: float, *, keepdims: bool) -> Array:
     """Compute the mean, then the squared distances from it, since a difference of squares would cancel."""
-    x = as_array(who, x)
-    axes = axes_of(who, axis, x.ndim)
+    x = as_array(caller, x)
+    axes = axes_of(caller, axis, x.ndim)
     result = floating(x.dtype)
     count = math.prod(x.shape[i] for i in axes)
     left = count - correction if count > correction else 0

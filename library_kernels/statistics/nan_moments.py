@@ -24,8 +24,8 @@ _FLOAT = np.dtype(np.float32)
 _DIVIDE, _SQRT, _WHERE = BY_NAME["divide"], BY_NAME["sqrt"], BY_NAME["where"]
 
 
-def _count(who: str, x: Array, axis: Any, *, keepdims: bool) -> Array:
-    return nan_folded(x, axis, "NanCount", _FLOAT, who=who, keepdims=keepdims, acc="ulong")
+def _count(caller: str, x: Array, axis: Any, *, keepdims: bool) -> Array:
+    return nan_folded(x, axis, "NanCount", _FLOAT, caller=caller, keepdims=keepdims, acc="ulong")
 
 
 @op("reduction", reference=quiet(np.nanmean), dtypes=ALL, kernels=("reduce.metal",), numpy=(np.nanmean,),
@@ -41,24 +41,25 @@ def nanmean(x: Array, /, axis: Any = None, *, dtype: Any = None, keepdims: bool 
     if not is_float(x.dtype):
         plain: Array = moments.mean(x, axis=axis, keepdims=keepdims)
         return plain
-    total = nan_folded(x, axis, "NanSum", _FLOAT, who="nanmean", keepdims=keepdims)
+    total = nan_folded(x, axis, "NanSum", _FLOAT, caller="nanmean", keepdims=keepdims)
     return converted(_DIVIDE(total, _count("nanmean", x, axis, keepdims=keepdims)), x.dtype)
 
 
-def _cast(who: str, x: Any, dtype: Any) -> Array:
-    x = as_array(who, x)
-    return x if dtype is None else converted(x, as_dtype(dtype, who))
+def _cast(caller: str, x: Any, dtype: Any) -> Array:
+    x = as_array(caller, x)
+    return x if dtype is None else converted(x, as_dtype(dtype, caller))
 
 
-def _variance(who: str, x: Any, axis: Any, correction: float, *, keepdims: bool) -> Array:
+def _variance(caller: str, x: Any, axis: Any, correction: float, *, keepdims: bool) -> Array:
     """Compute the mean, then the squared distances from it, divided by the number of elements."""
-    x = as_array(who, x)
+    x = as_array(caller, x)
     if not is_float(x.dtype):
         plain: Array = moments.var(x, axis=axis, correction=correction, keepdims=keepdims)
         return plain
-    count = _count(who, x, axis, keepdims=False)
-    about = None if 0 in x.shape else _DIVIDE(nan_folded(x, axis, "NanSum", _FLOAT, who=who, keepdims=False), count)
-    squares = nan_folded(x, axis, "NanSquares", _FLOAT, who=who, keepdims=keepdims, about=about)
+    count = _count(caller, x, axis, keepdims=False)
+    sums = None if 0 in x.shape else nan_folded(x, axis, "NanSum", _FLOAT, caller=caller, keepdims=False)
+    about = None if sums is None else _DIVIDE(sums, count)
+    squares = nan_folded(x, axis, "NanSquares", _FLOAT, caller=caller, keepdims=keepdims, about=about)
     left = count.reshape(squares.shape) - correction
     return _DIVIDE(squares, _WHERE(left > 0, left, math.nan))  # type: ignore[no-any-return]
 

@@ -91,16 +91,16 @@ def _size(x: Any, *rest: Any) -> Any:
     return np.maximum(np.abs(rest[-1]), np.max(finite, initial=0.0))
 
 
-def _quantile(who: str, x: Any, q: Any, axis: Any, method: str, *, keepdims: bool, skip_nan: bool) -> Array:
-    x = as_array(who, x)
+def _quantile(caller: str, x: Any, q: Any, axis: Any, method: str, *, keepdims: bool, skip_nan: bool) -> Array:
+    x = as_array(caller, x)
     shares = np.asarray(q.read() if isinstance(q, Array) else q, np.float64)
     if method not in _METHODS:
-        raise ValueError(f"{who}: there is no method {method!r}; there are: {', '.join(_METHODS)}.")
+        raise ValueError(f"{caller}: there is no method {method!r}; there are: {', '.join(_METHODS)}.")
     if not ((shares >= 0) & (shares <= 1)).all():
-        top, given = (100, shares * 100) if who.endswith("percentile") else (1, shares)
-        raise ValueError(f"{who}: must be between 0 and {top}; got {given.tolist()}.")
+        top, given = (100, shares * 100) if caller.endswith("percentile") else (1, shares)
+        raise ValueError(f"{caller}: must be between 0 and {top}; got {given.tolist()}.")
     result = floating(x.dtype)
-    axes = axes_of(who, axis, x.ndim)
+    axes = axes_of(caller, axis, x.ndim)
     kept = tuple(d for d in range(x.ndim) if d not in axes)
     shape = tuple(x.shape[d] for d in kept)
     n = math.prod(x.shape[d] for d in axes)

@@ -103,7 +103,7 @@ def from_dlpack(x: Any, /, *, device: str | None = None, copy: bool | None = Non
     return asarray(data, device=device, copy=copy)
 
 
-def on(engine: Engine, who: str, *arrays: Array) -> None:
+def on(engine: Engine, caller: str, *arrays: Array) -> None:
     """Check that all arrays are on one engine.
 
     Raises
@@ -113,7 +113,7 @@ def on(engine: Engine, who: str, *arrays: Array) -> None:
     for a in arrays:
         if a.block.engine is not engine:
             message = (
-                f"{who}: arrays of two engines, {engine.name!r} and {a.device!r}. Pass x.to_device({engine.name!r})."
+                f"{caller}: arrays of two engines, {engine.name!r} and {a.device!r}. Pass x.to_device({engine.name!r})."
             )
             raise ArgumentError(message)
 
@@ -169,12 +169,12 @@ def _as_numpy(obj: Any, wanted: DType | None) -> tuple[np.ndarray[Any, Any], boo
     return data, own
 
 
-def _lent(who: str, obj: Any) -> np.ndarray[Any, Any]:
+def _lent(caller: str, obj: Any) -> np.ndarray[Any, Any]:
     """View another library's array as NumPy's, by DLPack."""
     try:
         return taken(obj)
     except RuntimeError as error:  # NumPy's error for an unknown dtype
-        raise BufferError(f"{who}: NumPy cannot take it: {error} Convert it there, or pass its bits as integers "
+        raise BufferError(f"{caller}: NumPy cannot take it: {error} Convert it there, or pass its bits as integers "
                           "and read them with .view(…).") from error  # fmt: skip
 
 

@@ -156,7 +156,7 @@ def result_type(*arrays_and_dtypes: Any) -> np.dtype[Any]:
     return found
 
 
-def _dtype_of(given: Any, who: str) -> np.dtype[Any]:
+def _dtype_of(given: Any, caller: str) -> np.dtype[Any]:
     if isinstance(given, (Array, np.ndarray, np.generic)):
         given = given.dtype
-    return as_dtype(given, who)
+    return as_dtype(given, caller)

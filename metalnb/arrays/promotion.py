@@ -53,7 +53,7 @@ def bfloat16() -> DType:
     return found
 
 
-def as_dtype(given: Any, who: str = "dtype") -> DType:
+def as_dtype(given: Any, caller: str = "dtype") -> DType:
     """Convert a caller's dtype: a NumPy dtype, its name, or Python's bool, int and float.
 
     Raises
@@ -70,12 +70,12 @@ def as_dtype(given: Any, who: str = "dtype") -> DType:
     try:
         dtype: DType = np.dtype(given)
     except TypeError:
-        raise TypeError(f"{who}: no dtype {given!r}; there are: {', '.join(DTYPES)}.") from None
+        raise TypeError(f"{caller}: no dtype {given!r}; there are: {', '.join(DTYPES)}.") from None
     if dtype.name in DTYPES and dtype.isnative:
         return dtype
     if dtype.name == "float64":
-        raise TypeError(f"{who}: {_FLOAT64}.")
-    raise TypeError(f"{who}: arrays cannot be {dtype}; there are: {', '.join(DTYPES)}.")
+        raise TypeError(f"{caller}: {_FLOAT64}.")
+    raise TypeError(f"{caller}: arrays cannot be {dtype}; there are: {', '.join(DTYPES)}.")
 
 
 @functools.cache
@@ -108,7 +108,7 @@ def weak(value: Any, dtype: DType) -> DType:
 
 
 @functools.cache
-def common(one: DType, other: DType, who: str = "result_type") -> DType:
+def common(one: DType, other: DType, caller: str = "result_type") -> DType:
     """Promote two dtypes: by the array API's table within a kind; for an integer and a float, to the float.
 
     Raises
@@ -125,5 +125,5 @@ def common(one: DType, other: DType, who: str = "result_type") -> DType:
         return floats[0] if len(floats) == 1 or floats[0] == floats[1] else np.dtype(np.float32)
     found = np.promote_types(one, other)
     if found.kind == "f":
-        raise TypeError(f"{who}: no integer dtype holds both {one} and {other}. Pass one of them .astype(…).")
+        raise TypeError(f"{caller}: no integer dtype holds both {one} and {other}. Pass one of them .astype(…).")
     return found

@@ -41,12 +41,12 @@ class Picture:
         return {"text/plain": self.text, "image/png": self.png}
 
 
-def within(asks: str, size: int, places: Sequence[int]) -> None:
-    """Reject, for the function `asks`, an array that is too long to draw, and places outside it."""
+def within(caller: str, size: int, places: Sequence[int]) -> None:
+    """Reject, for the function `caller`, an array that is too long to draw, and places outside it."""
     if not 1 <= size <= _MOST:
-        raise ArgumentError(f"{asks}: draws 1 to {_MOST} elements; got {size}. Draw fewer: the pattern is the same.")
+        raise ArgumentError(f"{caller}: draws 1 to {_MOST} elements; got {size}. Draw fewer: the pattern is the same.")
     if wrong := [place for place in places if not 0 <= place < size]:
-        raise ArgumentError(f"{asks}: element {wrong[0]} is outside the array of {size}.")
+        raise ArgumentError(f"{caller}: element {wrong[0]} is outside the array of {size}.")
 
 
 def colour(number: int) -> str:

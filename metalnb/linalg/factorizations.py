@@ -56,12 +56,12 @@ class LUResult(NamedTuple):
     U: Array
 
 
-def _matrix(who: str, x: Any, *, square: bool = False) -> tuple[Host, Array]:
+def _matrix(caller: str, x: Any, *, square: bool = False) -> tuple[Host, Array]:
     """Return a matrix, or a stack of them, on the host in float32, and the original."""
-    x = as_array(who, x)
+    x = as_array(caller, x)
     if x.ndim < 2 or (square and x.shape[-1] != x.shape[-2]):
         wanted = "square matrices (…, M, M)" if square else "matrices (…, M, N)"
-        raise ValueError(f"linalg.{who}: needs {wanted}; got shape {x.shape}.")
+        raise ValueError(f"linalg.{caller}: needs {wanted}; got shape {x.shape}.")
     return x.read().astype(np.float32, copy=False), x
 
 

@@ -91,7 +91,7 @@ def solution(name: str | int) -> Source:
     return Source((Path(__file__).parent / "solutions" / f"{puzzle(name).name}.metal").read_text("utf-8"))
 
 
-def _puzzle_of(kernel: Any, who: str) -> Puzzle:
+def _puzzle_of(kernel: Any, caller: str) -> Puzzle:
     if not isinstance(kernel, Kernel):
-        raise ArgumentError(f"{who}: needs a kernel; got {type(kernel).__name__}. Run the %%metal cell first.")
+        raise ArgumentError(f"{caller}: needs a kernel; got {type(kernel).__name__}. Run the %%metal cell first.")
     return puzzle(kernel.signature.name)

@@ -124,19 +124,19 @@ class Distributions:
         drawn: Array = self.random(size)  # type: ignore[attr-defined]
         return drawn
 
-    def _as(self, who: str, made: Any, dtype: Any) -> Array:
-        wanted = as_dtype(dtype, who)
+    def _as(self, caller: str, made: Any, dtype: Any) -> Array:
+        wanted = as_dtype(dtype, caller)
         if not is_float(wanted):
-            raise TypeError(f"{who}: dtype must be float32, float16 or bfloat16; got {wanted}.")
+            raise TypeError(f"{caller}: dtype must be float32, float16 or bfloat16; got {wanted}.")
         found: Array = made.astype(wanted, copy=False)
         return found
 
-    def _by_numpy(self, who: str, size: Size, dtype: Any, *parameters: Any) -> Array:
-        wanted = as_dtype(dtype, who)
+    def _by_numpy(self, caller: str, size: Size, dtype: Any, *parameters: Any) -> Array:
+        wanted = as_dtype(dtype, caller)
         words = block(self._take(1), self.key, CHILD)  # type: ignore[attr-defined]
         stream = np.random.Generator(np.random.Philox(key=words[0] | words[1] << 32))
         plain = [np.asarray(p.read() if isinstance(p, Array) else p) for p in parameters]
         if any(not math.isfinite(v) for p in plain for v in p.flat):
-            raise ValueError(f"{who}: parameters must be finite; got {', '.join(map(str, parameters))}.")
-        drawn = getattr(stream, who)(*(p[()] for p in plain), size=size)
+            raise ValueError(f"{caller}: parameters must be finite; got {', '.join(map(str, parameters))}.")
+        drawn = getattr(stream, caller)(*(p[()] for p in plain), size=size)
         return asarray(np.asarray(drawn).astype(wanted), device=self.device)

@@ -271,11 +271,11 @@ class Generator(Distributions):
             self.used += blocks
         return first
 
-    def _floats(self, who: str, kind: str, first: float, second: float, size: Size, dtype: Any) -> Array:
-        wanted = as_dtype(dtype, who)
+    def _floats(self, caller: str, kind: str, first: float, second: float, size: Size, dtype: Any) -> Array:
+        wanted = as_dtype(dtype, caller)
         if not is_float(wanted):
-            raise TypeError(f"{who}: dtype must be float32, float16 or bfloat16; got {wanted}.")
-        out = empty(_shape(who, size), wanted, self._engine())
+            raise TypeError(f"{caller}: dtype must be float32, float16 or bfloat16; got {wanted}.")
+        out = empty(_shape(caller, size), wanted, self._engine())
         bound = as_bits(out) if wanted.name == "bfloat16" else out
         self._fill(f"random_{kind}_{wanted.name}", bound, (first, second), _WORDS)
         return out
@@ -306,13 +306,13 @@ def _resumed(key: int, used: int, device: str | None) -> Generator:
     return made
 
 
-def _shape(who: str, size: Size) -> tuple[int, ...]:
-    return () if size is None else shape_of(who, size)
+def _shape(caller: str, size: Size) -> tuple[int, ...]:
+    return () if size is None else shape_of(caller, size)
 
 
-def _count(who: str, n: Any) -> int:
+def _count(caller: str, n: Any) -> int:
     """Read a count."""
     count = operator.index(n)
     if count < 0:
-        raise ValueError(f"{who}: needs a count of 0 or more; got {n}.")
+        raise ValueError(f"{caller}: needs a count of 0 or more; got {n}.")
     return count

@@ -114,12 +114,12 @@ def measure(
     return replace(timing, warnings=(*_warnings(timing, found, others), *moved.notes, *apart))
 
 
-def job_of(asks: str, kernel: Any, args: tuple[Any, ...], named: dict[str, Any], *, wall: bool = False) -> Job:
+def job_of(caller: str, kernel: Any, args: tuple[Any, ...], named: dict[str, Any], *, wall: bool = False) -> Job:
     """Return a job that can be timed, for a kernel, a dispatch or a callable.
 
     Parameters
     ----------
-    asks : str
+    caller : str
         The caller's name, for messages.
     kernel, args, named
         As for `measure`.
@@ -133,7 +133,7 @@ def job_of(asks: str, kernel: Any, args: tuple[Any, ...], named: dict[str, Any],
     kernel, args, named = _unwrapped(kernel, args, named)
     if isinstance(kernel, Dispatch):
         if args or named:
-            raise ArgumentError(f"{asks}: {name_of(kernel)} is bound already; it takes no more arguments.")
+            raise ArgumentError(f"{caller}: {name_of(kernel)} is bound already; it takes no more arguments.")
         dispatch = kernel
     elif isinstance(kernel, Kernel):
         dispatch = kernel.prepare(*args, **named)
@@ -141,9 +141,9 @@ def job_of(asks: str, kernel: Any, args: tuple[Any, ...], named: dict[str, Any],
         engine = next((a.engine for a in residents((*args, *named.values()))), None) or engines.current()
         return sampling.CallJob(lambda: kernel(*args, **named), engine)
     else:
-        raise ArgumentError(f"{asks}: takes a kernel, or a callable that runs some; got {type(kernel).__name__}.")
+        raise ArgumentError(f"{caller}: takes a kernel, or a callable that runs some; got {type(kernel).__name__}.")
     if 0 in dispatch.grid:
-        raise LaunchError(f"{asks}: {name_of(kernel)}: grid {dispatch.grid} is empty: nothing would run.")
+        raise LaunchError(f"{caller}: {name_of(kernel)}: grid {dispatch.grid} is empty: nothing would run.")
     return sampling.DispatchJob(dispatch, wall=wall)
 
 

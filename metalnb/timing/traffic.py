@@ -141,7 +141,7 @@ def overridden(counted: Traffic, nbytes: float | None, flops: float | None) -> T
     return counted if flops is None else replace(counted, flops=flops)
 
 
-def checked(asks: str, name: str, value: Any) -> float | None:
+def checked(caller: str, name: str, value: Any) -> float | None:
     """Check a count that a caller passes.
 
     Raises
@@ -155,7 +155,7 @@ def checked(asks: str, name: str, value: Any) -> float | None:
     except (TypeError, ValueError):
         number = math.nan
     if not 0 <= number < math.inf:
-        raise ArgumentError(f"{asks}: {name} is a number for one dispatch, 0 or more; got {value!r}.")
+        raise ArgumentError(f"{caller}: {name} is a number for one dispatch, 0 or more; got {value!r}.")
     return number
 
 

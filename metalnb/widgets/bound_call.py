@@ -90,12 +90,12 @@ class BoundCall:
         )
 
 
-def bound_call(asks: str, kernel: Any, args: tuple[Any, ...], launch: Mapping[str, Any]) -> BoundCall:
+def bound_call(caller: str, kernel: Any, args: tuple[Any, ...], launch: Mapping[str, Any]) -> BoundCall:
     """Bind a call, and take it apart.
 
     Parameters
     ----------
-    asks : str
+    caller : str
         The caller's name, for messages.
     kernel, args, launch
         As for a call of the kernel.
@@ -106,13 +106,13 @@ def bound_call(asks: str, kernel: Any, args: tuple[Any, ...], launch: Mapping[st
         As for the call; for anything but a kernel; for an empty grid.
     """
     if not isinstance(kernel, Kernel):
-        raise ArgumentError(f"{asks}: takes a kernel of a %%metal cell or of compile(); got {type(kernel).__name__}.")
+        raise ArgumentError(f"{caller}: takes a kernel of a %%metal cell or of compile(); got {type(kernel).__name__}.")
     dispatch = kernel.prepare(*args, **launch)
     if dispatch.residents:
         synchronize(kernel.engine.name)  # their memory is read here
     signature = kernel.signature
     if 0 in dispatch.grid:
-        raise LaunchError(f"{asks}: {signature.name}: grid {dispatch.grid} is empty: nothing would run.")
+        raise LaunchError(f"{caller}: {signature.name}: grid {dispatch.grid} is empty: nothing would run.")
     made = {id(a) for a in dispatch.outputs}
     parts = []
     for param, value in zip(signature.params, dispatch.arguments, strict=True):

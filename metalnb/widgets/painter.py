@@ -22,7 +22,7 @@ class Painter:
 
     Parameters
     ----------
-    asks : str
+    caller : str
         For messages: the function and the kernel.
     shape : tuple of int
         (H, W), (H, W, 3) or (H, W, 4).
@@ -41,19 +41,19 @@ class Painter:
     """
 
     def __init__(
-        self, asks: str, shape: tuple[int, ...], colours: str, limits: Any, origin: str, *, kept: bool = False
+        self, caller: str, shape: tuple[int, ...], colours: str, limits: Any, origin: str, *, kept: bool = False
     ) -> None:
         if not (len(shape) == 2 or (len(shape) == 3 and shape[2] in {3, 4})) or 0 in shape:
             rule = "a picture is an array of shape (H, W), (H, W, 3) or (H, W, 4)"
-            raise ArgumentError(f"{asks}: {rule}; got shape {shape}. Pass a grid or shapes= of two dimensions.")
+            raise ArgumentError(f"{caller}: {rule}; got shape {shape}. Pass a grid or shapes= of two dimensions.")
         if origin not in {"upper", "lower"}:
-            raise ArgumentError(f"{asks}: origin is 'upper' or 'lower'; got {origin!r}.")
+            raise ArgumentError(f"{caller}: origin is 'upper' or 'lower'; got {origin!r}.")
         self.flip = origin == "lower"
-        self.limits = self._given = _checked_limits(asks, limits)
+        self.limits = self._given = _checked_limits(caller, limits)
         self._kept = kept
         self.size = shape[:2]
         self.colours = colours
-        self.palette = palette(asks, colours) if len(shape) == 2 else None
+        self.palette = palette(caller, colours) if len(shape) == 2 else None
 
     def forget(self) -> None:
         """Forget the limits of the pictures so far."""
@@ -119,7 +119,7 @@ def _extent(values: Any) -> tuple[float, float]:
     return (float(finite.min()), float(finite.max())) if finite.size else (0.0, 1.0)
 
 
-def _checked_limits(asks: str, limits: Any) -> tuple[float, float] | None:
+def _checked_limits(caller: str, limits: Any) -> tuple[float, float] | None:
     if limits is None:
         return None
     try:
@@ -127,14 +127,14 @@ def _checked_limits(asks: str, limits: Any) -> tuple[float, float] | None:
     except (TypeError, ValueError):
         low = high = 0.0
     if not low < high:
-        raise ArgumentError(f"{asks}: limits is (low, high), or None for each picture's own; got {limits!r}.")
+        raise ArgumentError(f"{caller}: limits is (low, high), or None for each picture's own; got {limits!r}.")
     return low, high
 
 
-def palette(asks: str, colours: str) -> Any:
+def palette(caller: str, colours: str) -> Any:
     """Return the 256 entries of a colour map, shape (256, 3)."""
     from matplotlib import colormaps
 
     if colours not in colormaps:
-        raise ArgumentError(f"{asks}: colours is the name of one of matplotlib's colour maps; got {colours!r}.")
+        raise ArgumentError(f"{caller}: colours is the name of one of matplotlib's colour maps; got {colours!r}.")
     return (colormaps[colours](np.linspace(0, 1, 256))[:, :3] * 255 + 0.5).astype(np.uint8)

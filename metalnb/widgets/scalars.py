@@ -87,7 +87,7 @@ def free(call: BoundCall) -> list[Knob]:
     return [k for k in knobs(call) if k.dtype.kind not in "iu" or k.value not in taken]
 
 
-def ranged(asks: str, found: Sequence[Knob], ranges: Mapping[str, Any] | None) -> list[Knob]:
+def ranged(caller: str, found: Sequence[Knob], ranges: Mapping[str, Any] | None) -> list[Knob]:
     """Set the ranges that a caller requests; None removes a knob.
 
     Raises
@@ -99,7 +99,7 @@ def ranged(asks: str, found: Sequence[Knob], ranges: Mapping[str, Any] | None) -
     for label, pair in (ranges or {}).items():
         if label not in chosen:
             names = ", ".join(k.label for k in found) or "none"
-            raise ArgumentError(f"{asks}: ranges[{label!r}] is not a scalar of the kernel; it has: {names}.")
+            raise ArgumentError(f"{caller}: ranges[{label!r}] is not a scalar of the kernel; it has: {names}.")
         if pair is None:
             del chosen[label]
             continue
@@ -108,7 +108,7 @@ def ranged(asks: str, found: Sequence[Knob], ranges: Mapping[str, Any] | None) -
         except (TypeError, ValueError, OverflowError):
             low = high = 0
         if not low < high:
-            message = f"{asks}: ranges[{label!r}] is (low, high), or None for no slider; got {pair!r}."
+            message = f"{caller}: ranges[{label!r}] is (low, high), or None for no slider; got {pair!r}."
             raise ArgumentError(message)
         k = chosen[label]
         chosen[label] = Knob(k.label, k.part, k.dtype, k.offset, k.value, min(low, k.value), max(high, k.value))

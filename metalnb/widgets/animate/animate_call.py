@@ -96,18 +96,18 @@ def animate(  # noqa: PLR0913  (the options of a simulation and its picture)
     ...     s.p[:, 1], s.p[:, 0], bins=256, range=[(-1, 1), (-1, 1)])[0])   # doctest: +SKIP
     """
     call = bound_call("animate", kernel, args, launch)
-    asks = f"animate: {call.kernel.signature.name}"
+    caller = f"animate: {call.kernel.signature.name}"
     if steps != int(steps) or steps < 1:
-        raise ArgumentError(f"{asks}: steps is a whole number of at least 1; got {steps!r}.")
+        raise ArgumentError(f"{caller}: steps is a whole number of at least 1; got {steps!r}.")
     if not 0 < rate <= _MOST_RATE:
-        raise ArgumentError(f"{asks}: rate is in frames per second, above 0 and at most {_MOST_RATE}; got {rate!r}.")
-    pairs = swapped(asks, call, swap)
-    shown = picture if callable(picture) else _shown(asks, call, pairs, picture)
-    drawn = _drawn(asks, call, draw, shown)
+        raise ArgumentError(f"{caller}: rate is in frames per second, above 0 and at most {_MOST_RATE}; got {rate!r}.")
+    pairs = swapped(caller, call, swap)
+    shown = picture if callable(picture) else _shown(caller, call, pairs, picture)
+    drawn = _drawn(caller, call, draw, shown)
     knobs = ranged("animate", free(call), ranges)
     simulation = Simulation(call, pairs, None if drawn is None else _arrays(call)[drawn])
     first = _look(simulation, shown)
-    painter = Painter(asks, np.shape(first), colours, limits, origin, kept=True)
+    painter = Painter(caller, np.shape(first), colours, limits, origin, kept=True)
     made = None if drawn is None else Brush(drawn, simulation.array(drawn), brush)
     apart = max(1, round(rate))  # a second
     frames = Frames(simulation, lambda: _look(simulation, shown), painter, made, int(steps), apart)
@@ -125,31 +125,31 @@ def _look(simulation: Simulation, shown: str | Callable[[SimpleNamespace], Any])
     return simulation.array(shown) if isinstance(shown, str) else np.asarray(shown(simulation.arrays()))
 
 
-def _shown(asks: str, call: BoundCall, pairs: list[tuple[int, int]], wanted: str | None) -> str:
+def _shown(caller: str, call: BoundCall, pairs: list[tuple[int, int]], wanted: str | None) -> str:
     """Find the array to show."""
     names = list(_arrays(call))
     if wanted is not None:
         if wanted not in names:
-            raise ArgumentError(f"{asks}: picture={wanted!r} is not an array; the kernel has: {', '.join(names)}.")
+            raise ArgumentError(f"{caller}: picture={wanted!r} is not an array; the kernel has: {', '.join(names)}.")
         return wanted
     if pairs:
         return call.parts[pairs[0][0]].param.name
     written = [p.param.name for p in call.parts if p.is_array and p.param.writable]
     if not written:
-        raise ArgumentError(f"{asks}: writes no array, so nothing moves.")
+        raise ArgumentError(f"{caller}: writes no array, so nothing moves.")
     return written[0]
 
 
-def _drawn(asks: str, call: BoundCall, wanted: str | bool | None, shown: Any) -> str | None:
+def _drawn(caller: str, call: BoundCall, wanted: str | bool | None, shown: Any) -> str | None:
     """Find the array to draw into."""
     if wanted is False or (wanted is None and not isinstance(shown, str)):
         return None
     arrays = _arrays(call)
     name = shown if wanted is None or wanted is True else wanted
     if name not in arrays:
-        raise ArgumentError(f"{asks}: draw={wanted!r} is not an array; the kernel has: {', '.join(arrays)}.")
+        raise ArgumentError(f"{caller}: draw={wanted!r} is not an array; the kernel has: {', '.join(arrays)}.")
     value = call.parts[arrays[name]].value
     if value.ndim not in {2, 3} or not value.size or value.dtype.names:
         rule = "the pointer draws into an array of shape (H, W) or (H, W, C)"
-        raise ArgumentError(f"{asks}: draw={name!r}: {rule}; got shape {value.shape}. Pass draw=False for none.")
+        raise ArgumentError(f"{caller}: draw={name!r}: {rule}; got shape {value.shape}. Pass draw=False for none.")
     return str(name)

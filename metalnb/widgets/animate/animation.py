@@ -138,14 +138,14 @@ class Animation(Live):
             For another kind of file, or without ffmpeg.
         """
         path, kind = Path(path), Path(path).suffix.lower()
-        asks = f"animate: {self._name}"
+        caller = f"animate: {self._name}"
         if kind not in _KINDS or frames < 1:
-            raise ArgumentError(f"{asks}: saves at least one frame, as .gif or .mp4; got {frames} as {path.name!r}.")
+            raise ArgumentError(f"{caller}: saves at least one frame, as .gif or .mp4; got {frames} as {path.name!r}.")
         made, colours = enlarged(self._frames.coming(frames)), self._frames.painter.palette
         if kind == ".gif":
             path.write_bytes(gif(made, colours, rate or self._clock.rate))
         else:
-            mp4(asks, made, colours, rate or self._clock.rate, str(path))
+            mp4(caller, made, colours, rate or self._clock.rate, str(path))
         return path
 
     # --- requests of the clock and the page --------------------------------------------------------------------------

@@ -97,7 +97,7 @@ def gif(frames: Iterable[Any], palette: Any, rate: float) -> bytes:
     return file.getvalue()
 
 
-def mp4(asks: str, frames: Iterable[Any], palette: Any, rate: float, path: str) -> None:
+def mp4(caller: str, frames: Iterable[Any], palette: Any, rate: float, path: str) -> None:
     """Write frames as an MP4, by ffmpeg.
 
     Raises
@@ -107,7 +107,7 @@ def mp4(asks: str, frames: Iterable[Any], palette: Any, rate: float, path: str) 
     """
     program = shutil.which("ffmpeg")
     if program is None:
-        raise ArgumentError(f"{asks}: an MP4 needs the program ffmpeg, which is not installed. Save a .gif instead.")
+        raise ArgumentError(f"{caller}: an MP4 needs the program ffmpeg, which is not installed. Save a .gif instead.")
     colours = (palette[frame] if palette is not None else frame[..., :3] for frame in frames)
     first = next(iter(colours))
     height, width = first.shape[:2]
@@ -119,7 +119,7 @@ def mp4(asks: str, frames: Iterable[Any], palette: Any, rate: float, path: str) 
     with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as running:
         said = _fed(running, (np.ascontiguousarray(f).tobytes() for f in chain([first], colours)))
     if running.returncode:
-        raise ArgumentError(f"{asks}: ffmpeg could not write {path}: {said.strip()}")
+        raise ArgumentError(f"{caller}: ffmpeg could not write {path}: {said.strip()}")
 
 
 def _fed(running: subprocess.Popen[bytes], frames: Iterable[bytes]) -> str:

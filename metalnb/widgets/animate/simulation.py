@@ -125,12 +125,12 @@ class Simulation:
             np.copyto(value, array)
 
 
-def swapped(asks: str, call: BoundCall, swap: Any) -> list[tuple[int, int]]:
+def swapped(caller: str, call: BoundCall, swap: Any) -> list[tuple[int, int]]:
     """Return the positions of the arrays that are swapped after each step.
 
     Parameters
     ----------
-    asks : str
+    caller : str
         The caller's name, for messages.
     call : BoundCall
     swap : pair of str, sequence of such pairs, or None
@@ -143,21 +143,21 @@ def swapped(asks: str, call: BoundCall, swap: Any) -> list[tuple[int, int]]:
     """
     places = {p.param.name: i for i, p in enumerate(call.parts) if p.is_array}
     if swap is None:
-        return _found(asks, call, places)
+        return _found(caller, call, places)
     pairs = [swap] if len(swap) == 2 and all(isinstance(name, str) for name in swap) else list(swap)
     names = [name for pair in pairs for name in (pair if isinstance(pair, (tuple, list)) else (pair,))]
     if any(len(pair) != 2 or isinstance(pair, str) for pair in pairs) or not set(names) <= places.keys():
         rule = f'swap is ("read", "written"), or several such pairs, of {", ".join(places)}'
-        raise ArgumentError(f"{asks}: {rule}; got {swap!r}.")
+        raise ArgumentError(f"{caller}: {rule}; got {swap!r}.")
     if len(set(names)) < len(names):
-        raise ArgumentError(f"{asks}: swap={swap!r} names an array twice: it can have one partner.")
+        raise ArgumentError(f"{caller}: swap={swap!r} names an array twice: it can have one partner.")
     for a, b in pairs:
         one, other = call.parts[places[a]], call.parts[places[b]]
         if not _alike(one, other):
             said = " and ".join(f"{p.param.name} {p.value.dtype} {p.value.shape}" for p in (one, other))
-            raise ArgumentError(f"{asks}: arrays that are swapped have one dtype and shape; got {said}.")
+            raise ArgumentError(f"{caller}: arrays that are swapped have one dtype and shape; got {said}.")
         if not other.param.writable:
-            raise ArgumentError(f"{asks}: swap=({a!r}, {b!r}): the kernel does not write {b!r}. Name that one first.")
+            raise ArgumentError(f"{caller}: swap=({a!r}, {b!r}): the kernel does not write {b!r}. Name that one first.")
     return [(places[a], places[b]) for a, b in pairs]
 
 
@@ -165,7 +165,7 @@ def _alike(one: BoundArgument, other: BoundArgument) -> bool:
     return bool(one.value.dtype == other.value.dtype) and one.value.shape == other.value.shape
 
 
-def _found(asks: str, call: BoundCall, places: Mapping[str, int]) -> list[tuple[int, int]]:
+def _found(caller: str, call: BoundCall, places: Mapping[str, int]) -> list[tuple[int, int]]:
     pairs = []
     for name in call.left_out:
         written = call.parts[places[name]]
@@ -175,5 +175,5 @@ def _found(asks: str, call: BoundCall, places: Mapping[str, int]) -> list[tuple[
         return pairs
     if not any(call.parts[i].param.writable and call.parts[i].param.use in _TAKES_ON for i in places.values()):
         rule = "reads no array that it writes, so it repeats the same step"
-        raise ArgumentError(f'{asks}: {rule}. Pass the arrays to swap: swap=("read", "written").')
+        raise ArgumentError(f'{caller}: {rule}. Pass the arrays to swap: swap=("read", "written").')
     return []

@@ -82,14 +82,14 @@ def explore(
     ...             window=("centre.x", "centre.y", "height"))   # doctest: +SKIP
     """
     call = bound_call("explore", kernel, args, launch)
-    asks = f"explore: {call.kernel.signature.name}"
-    place = _place(asks, call, picture)
+    caller = f"explore: {call.kernel.signature.name}"
+    place = _place(caller, call, picture)
     knobs = ranged("explore", free(call), ranges)
     if not knobs:
-        raise ArgumentError(f"{asks}: has no scalar for a slider. Add one to the kernel: constant float& name.")
+        raise ArgumentError(f"{caller}: has no scalar for a slider. Add one to the kernel: constant float& name.")
     part = call.parts[place]
-    painter = Painter(asks, part.value.shape, colours, limits, origin)
-    return Explorer(call, place, knobs, painter, _window(asks, knobs, window))
+    painter = Painter(caller, part.value.shape, colours, limits, origin)
+    return Explorer(call, place, knobs, painter, _window(caller, knobs, window))
 
 
 class Explorer(Live):
@@ -248,7 +248,7 @@ class Explorer(Live):
         return controls.side_by_side(left, ipywidgets.VBox([frame, self._note, hint]))
 
 
-def _window(asks: str, knobs: Sequence[Knob], names: Any) -> list[Knob]:
+def _window(caller: str, knobs: Sequence[Knob], names: Any) -> list[Knob]:
     """Find the scalars that dragging and the wheel change."""
     if names is None:
         return []
@@ -256,17 +256,17 @@ def _window(asks: str, knobs: Sequence[Knob], names: Any) -> list[Knob]:
     if isinstance(names, str) or len(names) != 3 or any(n not in numbers for n in names):
         have = ", ".join(numbers) or "none"
         rule = "window is the names of three scalars, of the middle's x and y and of the height"
-        raise ArgumentError(f"{asks}: {rule}; got {names!r}. It has, of floating point: {have}.")
+        raise ArgumentError(f"{caller}: {rule}; got {names!r}. It has, of floating point: {have}.")
     return [numbers[n] for n in names]
 
 
-def _place(asks: str, call: BoundCall, wanted: str | None) -> int:
+def _place(caller: str, call: BoundCall, wanted: str | None) -> int:
     """Find the buffer to show."""
     names = {p.param.name: i for i, p in enumerate(call.parts) if p.is_array and p.param.writable}
     if not names:
-        raise ArgumentError(f"{asks}: writes no array, so there is no picture.")
+        raise ArgumentError(f"{caller}: writes no array, so there is no picture.")
     if wanted is None:
         return next((names[n] for n in call.left_out if n in names), next(iter(names.values())))
     if wanted not in names:
-        raise ArgumentError(f"{asks}: picture={wanted!r} is not a buffer it writes; it writes: {', '.join(names)}.")
+        raise ArgumentError(f"{caller}: picture={wanted!r} is not a buffer it writes; it writes: {', '.join(names)}.")
     return names[wanted]
