@@ -24,7 +24,7 @@ def _running(caller: str, functor: str, x: Any, axis: Any, dtype: Any, *, includ
     x = as_array(caller, x)
     if axis is None:
         if x.ndim > 1:
-            raise ValueError(f"{caller}: axis must be given for an array of {x.ndim} axes. Pass axis=-1, or flatten it.")
+            raise ValueError(f"{caller}: axis must be given for an array of {x.ndim} axes. Pass axis=-1, or ravel it.")
         axis = 0
     if x.ndim == 0:
         raise ValueError(f"{caller}: needs an array with at least one axis; got shape (). Pass mnb.reshape(x, (1,)).")

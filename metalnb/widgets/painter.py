@@ -30,7 +30,7 @@ class Painter:
         The name of one of matplotlib's colour maps.
     limits : tuple of float or None
         The values at the ends of the colour map; None for each picture's own smallest and largest number.
-    kept : bool, optional
+    keep_limits : bool, optional
         Whether default limits only ever widen, so that colours keep their meaning from picture to picture.
     origin : {"upper", "lower"}
         The position of row 0.
@@ -41,7 +41,7 @@ class Painter:
     """
 
     def __init__(
-        self, caller: str, shape: tuple[int, ...], colours: str, limits: Any, origin: str, *, kept: bool = False
+        self, caller: str, shape: tuple[int, ...], colours: str, limits: Any, origin: str, *, keep_limits: bool = False
     ) -> None:
         if not (len(shape) == 2 or (len(shape) == 3 and shape[2] in {3, 4})) or 0 in shape:
             rule = "a picture is an array of shape (H, W), (H, W, 3) or (H, W, 4)"
@@ -49,15 +49,15 @@ class Painter:
         if origin not in {"upper", "lower"}:
             raise ArgumentError(f"{caller}: origin is 'upper' or 'lower'; got {origin!r}.")
         self.flip = origin == "lower"
-        self.limits = self._given = _checked_limits(caller, limits)
-        self._kept = kept
+        self.limits = self._fixed_limits = _check_limits(caller, limits)
+        self._keeps_limits = keep_limits
         self.size = shape[:2]
         self.colours = colours
         self.palette = palette(caller, colours) if len(shape) == 2 else None
 
     def forget(self) -> None:
         """Forget the limits of the pictures so far."""
-        self.limits = self._given
+        self.limits = self._fixed_limits
 
     def paint(self, array: Any) -> bytes:
         """Return the array as PNG."""
@@ -82,12 +82,12 @@ class Painter:
         return np.nan_to_num(places + np.float32(0.5), copy=False).astype(np.uint8)
 
     def _extent(self, values: Any) -> tuple[float, float]:
-        if self._given:
-            return self._given
+        if self._fixed_limits:
+            return self._fixed_limits
         low, high = _extent(values)
-        if self._kept:
-            before = self.limits or (low, high)
-            low, high = self.limits = min(low, before[0]), max(high, before[1])
+        if self._keeps_limits:
+            previous = self.limits or (low, high)
+            low, high = self.limits = min(low, previous[0]), max(high, previous[1])
         return low, high
 
 
@@ -119,7 +119,7 @@ def _extent(values: Any) -> tuple[float, float]:
     return (float(finite.min()), float(finite.max())) if finite.size else (0.0, 1.0)
 
 
-def _checked_limits(caller: str, limits: Any) -> tuple[float, float] | None:
+def _check_limits(caller: str, limits: Any) -> tuple[float, float] | None:
     if limits is None:
         return None
     try:

@@ -14,7 +14,7 @@ from metalnb.engine.staging import copied, place_of
 from metalnb.errors import ArgumentError
 
 from ..bound_call import BoundArgument, BoundCall
-from ..scalars import Knob, turned
+from ..scalars import Knob, apply_settings
 
 __all__ = ["Simulation", "swapped"]
 
@@ -114,7 +114,7 @@ class Simulation:
 
     def _bound(self) -> tuple[Dispatch, Dispatch]:
         """Bind the call twice: unchanged, and with the arrays of each pair swapped."""
-        values = turned(self.call.parts, self.settings, self._values)
+        values = apply_settings(self.call.parts, self.settings, self._values)
         return self.call.dispatch(values), self.call.dispatch([values[i] for i in self._order])
 
     def _put(self, value: Any, array: np.ndarray[Any, Any]) -> None:
