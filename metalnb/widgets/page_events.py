@@ -39,9 +39,9 @@ class PageEvents(anywidget.AnyWidget):
     **handlers : callable
         Called with an event's details, by the event's name: ``click`` (``index``: the number of a map's cell), ``key``
         (``index``: the number of a slider, ``by``: 1 or -1, ``fine``), ``move`` (``dx``, ``dy`` in heights of the
-        picture, ``by`` a factor around ``x``, ``y``), ``reset``, ``draw`` (``points`` from (0, 0) to (1, 1), None where a line
-        ends; ``rub``), ``press`` (``key``, one that it listens to), ``record``, ``shown`` (``index``: the number of a
-        frame, or None when the page waits for one), ``off`` (mouse and keyboard have left).
+        picture, ``by`` a factor around ``x``, ``y``), ``reset``, ``draw`` (``points`` from (0, 0) to (1, 1), None where
+        a line ends; ``rub``), ``press`` (``key``, one that it listens to), ``record``, ``shown`` (``index``: the number
+        of a frame, or None when the page waits for one), ``off`` (mouse and keyboard have left).
     """
 
     _esm = Path(__file__).with_name("page_events.js")
