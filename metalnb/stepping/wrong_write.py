@@ -11,7 +11,7 @@ import numpy as np
 from metalnb.call.kernel import Dispatch
 from metalnb.engine.base import Grid
 from metalnb.errors import ArgumentError
-from metalnb.timing.units import trimmed
+from metalnb.timing.units import trim_grid
 from metalnb.validation.access_report import Difference, Validation
 from metalnb.validation.expected_outputs import named_arrays
 from metalnb.validation.validated_call import SECONDS, judged
@@ -80,7 +80,7 @@ def wrong_element(until: Any, dispatch: Dispatch, args: Sequence[Any], call: dic
         _refuse(f"asks which thread wrote {label}, but no thread did: thread= shows the one that should have")
     x, y, _ = dispatch.grid
     at = (thread % x, thread // x % y, thread // (x * y))
-    position = ", ".join(map(str, at[: len(trimmed(dispatch.grid))]))
+    position = ", ".join(map(str, at[: len(trim_grid(dispatch.grid))]))
     return WrongElement(name, label, place, at, position, line, shown(found.expected) if found else "")
 
 

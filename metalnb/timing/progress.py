@@ -22,17 +22,17 @@ def progress(what: str, patience: float | None = None) -> Iterator[Callable[[flo
     never written to a file or a pipe.
     """
     show = _writer(sys.stdout)
-    due, last = time.monotonic() + (_PATIENCE if patience is None else patience), -1
+    show_from, last = time.monotonic() + (_PATIENCE if patience is None else patience), -1
 
-    def told(part: float) -> None:
+    def report(part: float) -> None:
         nonlocal last
         percent = round(100 * part)
-        if show and percent > last and time.monotonic() > due:
+        if show and percent > last and time.monotonic() > show_from:
             last = percent
             show(f"{what}: {percent} %")
 
     try:
-        yield told
+        yield report
     finally:
         if show and last >= 0:
             show("")

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from metalnb.timing.units import trimmed
+from metalnb.timing.units import trim_grid
 
 from .bound_call import BoundCall
 
@@ -36,7 +36,7 @@ def call_text(call: BoundCall, values: Sequence[Any], *, grid: Any = None, threa
 def _extents(extents: Any) -> str:
     if isinstance(extents, int):
         return str(extents)
-    sizes = trimmed(tuple(extents))
+    sizes = trim_grid(tuple(extents))
     return str(sizes[0]) if len(sizes) == 1 else str(tuple(sizes))
 
 

@@ -9,7 +9,7 @@ from metalnb.display import framed
 from metalnb.timing.bottleneck import bottleneck
 from metalnb.timing.records import Timing
 from metalnb.timing.units import percent, rate, seconds
-from metalnb.timing.views.plain_text import against
+from metalnb.timing.views.plain_text import bandwidth_text
 
 from .svg_plots import bar, bins, histogram, is_wide, line
 
@@ -126,7 +126,7 @@ def figures_text(timing: Timing) -> str:
     spread = f"median of {len(timing.seconds):,}, p20 {seconds(timing.p20)}, p80 {seconds(timing.p80)}"
     lines = [f"{timing.kernel}: {seconds(timing.median)}  ({spread}, {timing.clock} clock)"]
     if timing.share is not None:
-        lines.append(f"  {sketch(timing.share)}  {against(timing)}")
+        lines.append(f"  {sketch(timing.share)}  {bandwidth_text(timing)}")
     return "\n  ".join(filter(None, ["\n".join(lines), _bottleneck_text(timing)]))
 
 

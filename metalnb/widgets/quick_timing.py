@@ -13,7 +13,7 @@ from metalnb.profiling.latest_counts import known_counts
 from metalnb.timing import sampling, traffic
 from metalnb.timing.limits import limits
 from metalnb.timing.records import Timing
-from metalnb.timing.units import trimmed
+from metalnb.timing.units import trim_grid
 
 __all__ = ["Stopped", "quick"]
 
@@ -49,7 +49,7 @@ def quick(
     Stopped
     """
     job = sampling.DispatchJob(dispatch, wall=wall)
-    with sampling.restored(job):
+    with sampling.restoring(job):
         seconds, batch = (_device if job.clock == "device" else _wall)(job, total, is_stopped)
     bytes_moved = traffic.of_dispatch(dispatch)
     engine = job.engine
@@ -59,8 +59,8 @@ def quick(
     return Timing(
         dispatch.kernel.signature.name, engine.name, engine.caps.device, job.clock, seconds, batch,
         _empty(engine.name), bytes=bytes_moved.bytes or None, flops=operations.flops if operations else None,
-        limit=limit, ceiling=ceiling, peak=machine.flops, cache=machine.cache, grid=trimmed(dispatch.grid),
-        threadgroup=trimmed(dispatch.threadgroup), counted=operations.findings if operations else (),
+        limit=limit, ceiling=ceiling, peak=machine.flops, cache=machine.cache, grid=trim_grid(dispatch.grid),
+        threadgroup=trim_grid(dispatch.threadgroup), counted=operations.findings if operations else (),
         most_needed=operations.most_needed if operations else "",
     )  # fmt: skip
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from metalnb.errors import ArgumentError
-from metalnb.timing.units import threads, trimmed
+from metalnb.timing.units import threads, trim_grid
 
 from .. import html_parts
 from ..background import Latest
@@ -209,7 +209,7 @@ class Animation(Live):
 
     def text(self) -> str:
         """Return a description of the picture."""
-        grid = threads(trimmed(self._frames.simulation.call.grid))
+        grid = threads(trim_grid(self._frames.simulation.call.grid))
         line = f"animate {self._name}: grid {grid}, step {self.steps:,}, {self._frames.steps} a frame"
         text = "; ".join(filter(None, [line, self._caption()]))
         return f"{text}\n{self.error}" if self.error else text

@@ -12,7 +12,7 @@ from typing import Any
 
 from metalnb.engine.base import Grid
 from metalnb.timing.records import Timing
-from metalnb.timing.units import seconds, threads, trimmed
+from metalnb.timing.units import seconds, threads, trim_grid
 
 from .. import html_parts
 from ..background import Latest
@@ -106,7 +106,7 @@ class Dashboard(Live):
         self.timings: list[Timing] = []
         self.labels: list[str] = []
         self.error = ""
-        group = trimmed(call.dispatch().threadgroup)
+        group = trim_grid(call.dispatch().threadgroup)
         self._groups = sorted({*some_groups(call.kernel.signature, call.grid), group}, key=_threads)
         self._setting = Setting(Fraction(1), group)
         self._lock = threading.Lock()
@@ -118,7 +118,7 @@ class Dashboard(Live):
         """The positions of the sliders: grid, threadgroup, and each scalar."""
         setting = self._setting
         scalars = {k.label: setting.knobs.get(k, k.value) for k in self._knobs}
-        return {"grid": trimmed(self._grid(setting)), "threadgroup": setting.threadgroup, **scalars}
+        return {"grid": trim_grid(self._grid(setting)), "threadgroup": setting.threadgroup, **scalars}
 
     def run(self) -> Timing | None:
         """Measure the current setting again and wait for it; None if it failed (see `error`)."""
@@ -164,7 +164,7 @@ class Dashboard(Live):
 
     def _label(self, setting: Setting) -> str:
         scalars = [f"{k.label} = {_number_text(setting.knobs.get(k, k.value))}" for k in self._knobs]
-        size = f"grid {threads(trimmed(self._grid(setting)))}"
+        size = f"grid {threads(trim_grid(self._grid(setting)))}"
         return ", ".join([size, f"threadgroup {threads(setting.threadgroup)}", *scalars])
 
     # --- showing ---------------------------------------------------------------------------------------------------
@@ -209,7 +209,7 @@ class Dashboard(Live):
         from ..page_events import PageEvents
 
         signature = self._call.kernel.signature
-        sizes = [(threads(trimmed(self._sizes.grid(f))), f) for f in self._sizes.factors]
+        sizes = [(threads(trim_grid(self._sizes.grid(f))), f) for f in self._sizes.factors]
         groups = [(threads(g), g) for g in self._groups]
         turn, setting = self._turn, self._setting
         self.controls = {

@@ -11,7 +11,7 @@ from html import escape
 from typing import Any
 
 from metalnb.errors import ArgumentError
-from metalnb.timing.units import seconds, threads, trimmed
+from metalnb.timing.units import seconds, threads, trim_grid
 
 from .. import html_parts
 from ..background import Latest
@@ -212,7 +212,7 @@ class Explorer(Live):
     def text(self) -> str:
         """Return a description of the picture."""
         name, size = self._call.kernel.signature.name, self._call.parts[self._place].value.shape
-        grid = threads(trimmed(self._call.grid))
+        grid = threads(trim_grid(self._call.grid))
         line = f"explore {name}: {self._call.parts[self._place].param.name} {size}, grid {grid}; {self._caption()}"
         return f"{line}\n{self.error}" if self.error else line
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import NamedTuple
 
-from metalnb.timing.bottleneck import FASTER, from_caches
+from metalnb.timing.bottleneck import FASTER, cache_source
 
 __all__ = ["DispatchKind", "DispatchRecord", "KernelStats"]
 
@@ -63,7 +63,7 @@ class DispatchRecord(NamedTuple):
         share = self.share
         if share is None or share <= 1:
             return ""
-        reason = from_caches(share, self.kind.bytes, self.kind.cache)
+        reason = cache_source(share, self.kind.bytes, self.kind.cache)
         if reason:
             return f"{reason} the caches"
         return "parts are not touched" if share > FASTER else ""

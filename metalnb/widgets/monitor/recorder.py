@@ -19,7 +19,7 @@ from metalnb.timing import traffic
 from metalnb.timing.limits import Limits
 from metalnb.timing.machine import last_cache
 from metalnb.timing.sampling import OWN
-from metalnb.timing.units import trimmed
+from metalnb.timing.units import trim_grid
 
 from ..background import spawn
 from .dispatch_log import DispatchKind, DispatchRecord, KernelStats
@@ -208,7 +208,7 @@ class DispatchRecorder:
         bytes_moved = traffic.of_sizes(zip(signature.params, sizes, strict=True))
         limit = self._limits.ceiling(bytes_moved)[1] if bytes_moved.bytes else None
         self._binaries.append(binary)  # keeps it alive, because its id is part of a key
-        kind = DispatchKind(_name(unit), trimmed(grid), trimmed(threadgroup), bytes_moved.bytes, limit, self._cache)
+        kind = DispatchKind(_name(unit), trim_grid(grid), trim_grid(threadgroup), bytes_moved.bytes, limit, self._cache)
         self._launches[kind] = unit, grid, threadgroup
         return kind
 

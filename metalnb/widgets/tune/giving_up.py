@@ -8,7 +8,7 @@ from dataclasses import replace
 from metalnb.call.kernel import Dispatch
 from metalnb.timing.records import Timing
 from metalnb.timing.sampling import DispatchJob
-from metalnb.timing.units import trimmed
+from metalnb.timing.units import trim_grid
 
 from .trials import Trial
 
@@ -49,7 +49,7 @@ def time_if_hopeless(
     engine = dispatch.kernel.engine
     return replace(
         best.timing, engine=engine.name, device=engine.caps.device, clock=clock, seconds=(duration,), batch=1,
-        threadgroup=trimmed(dispatch.threadgroup),
+        threadgroup=trim_grid(dispatch.threadgroup),
     )  # fmt: skip
 
 

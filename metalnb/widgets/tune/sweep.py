@@ -16,7 +16,7 @@ from metalnb.engine import named
 from metalnb.errors import ArgumentError, LaunchError
 from metalnb.timing.compare import median_interval
 from metalnb.timing.records import Timing
-from metalnb.timing.units import trimmed
+from metalnb.timing.units import trim_grid
 
 from ..background import spawn
 from ..bound_call import BoundCall
@@ -74,7 +74,7 @@ class Sweep:
         self.wall = len({own.caps.clock, *(named(name).caps.clock for name in others)}) > 1
         self.done = 0
         self.check = check
-        self.baseline = Trial(trimmed(call.dispatch().threadgroup), engine=own.name if others else "")
+        self.baseline = Trial(trim_grid(call.dispatch().threadgroup), engine=own.name if others else "")
         self.error = ""
         self.applied: Kernel | None = None
         self._own: tuple[Any, GuardedArguments] | None = None

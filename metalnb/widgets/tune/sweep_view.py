@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import Any
 
-from metalnb.timing.units import rate, seconds, threads, times, trimmed
+from metalnb.timing.units import rate, seconds, threads, times, trim_grid
 
 from .. import html_parts
 from .sweep import EVEN, Sweep
@@ -69,7 +69,7 @@ def _state_text(sweep: Sweep) -> str:
     left_out = sum(trial.left_out for trial in sweep.trials)
     details += f", {left_out} left out" if left_out else ""
     details += ", by the wall clock" if sweep.wall else ""
-    groups, grid = sweep.call.groups, f"grid {threads(trimmed(sweep.call.grid))}"
+    groups, grid = sweep.call.groups, f"grid {threads(trim_grid(sweep.call.grid))}"
     if groups is not None:
         grid = f"{threads(_extents(groups))} threadgroup{'' if groups == 1 else 's'}"
     return f"{grid} · {progress}{details}{' …' if sweep.running else ''}"
