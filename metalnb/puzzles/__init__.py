@@ -80,10 +80,10 @@ def show(kernel: Kernel) -> AccessDiagram:
 
 def hint(name: str | int) -> str:
     """Return the next hint of a puzzle; after the last one, the first again."""
-    asked = puzzle(name)
-    at = _asked.get(asked.name, 0)
-    _asked[asked.name] = at + 1
-    return asked.hints[at % len(asked.hints)]
+    chosen = puzzle(name)
+    count = _asked.get(chosen.name, 0)
+    _asked[chosen.name] = count + 1
+    return chosen.hints[count % len(chosen.hints)]
 
 
 def solution(name: str | int) -> Source:

@@ -138,7 +138,7 @@ def test_an_engine_that_is_far_slower_is_given_up_after_three_configurations(
             return None
         return dataclasses.replace(best.timing, engine="cuda", seconds=(0.1,))
 
-    monkeypatch.setattr(module, "time_if_hopeless", time_if_hopeless)
+    monkeypatch.setattr(module, "time_if_hopeless", hopeless)
     tuner = mnb.tune(program.line, X, X.copy(), threadgroup=[32, 64, 128, 256, 512], run=False).run()
     there = {t.threadgroup[0]: t for t in tuner.trials if t.engine == second_engine}
     assert {n for engine, n in ran if engine == second_engine} == {256, 128, 512}
