@@ -18,7 +18,7 @@ import numpy as np
 from .. import linalg
 from ..arrays.array import Array
 from ..arrays.convert import asarray
-from ..arrays.promotion import DTYPES, as_dtype, weak
+from ..arrays.promotion import DTYPES, as_dtype, promote_weak
 from . import table
 from .indexing import array_indexing
 from .op import Op
@@ -150,7 +150,7 @@ def _cast(label: str, x: Any, dtype: np.dtype[Any]) -> Any:
 def _fits(x: Any, dtype: np.dtype[Any], casting: Any) -> bool:
     """Return whether a dtype can represent a value; Python numbers have a kind but no size."""
     if type(x) in {bool, int, float}:
-        return casting == "unsafe" or weak(x, dtype) == dtype
+        return casting == "unsafe" or promote_weak(x, dtype) == dtype
     return bool(np.can_cast(x.dtype if hasattr(x, "dtype") else np.asarray(x).dtype, dtype, casting))
 
 

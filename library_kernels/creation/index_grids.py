@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...arrays.array import Array
-from ...arrays.convert import on
+from ...arrays.convert import check_engine
 from ...arrays.promotion import as_dtype
 from ..indexing.nonzero import nonzero
 from ..launching.copying import as_array, copied
@@ -114,7 +114,7 @@ def meshgrid(*arrays: Array, indexing: str = "xy") -> list[Array]:
     for a in given:
         if a.ndim > 1 or a.dtype != given[0].dtype:
             raise ValueError(f"meshgrid: needs arrays of one axis and one dtype; got {a.dtype} of shape {a.shape}.")
-        on(given[0].engine, "meshgrid", a)
+        check_engine(given[0].engine, "meshgrid", a)
     swapped = indexing == "xy" and len(given) > 1
     places = [1 - i if swapped and i < 2 else i for i in range(len(given))]
     shape = [0] * len(given)

@@ -11,7 +11,7 @@ import numpy as np
 
 from ...arrays.array import Array
 from ...arrays.core import ArrayForm, contiguous_strides, form_of
-from ...arrays.memory_pool import Pool, pool_of, rounded
+from ...arrays.memory_pool import Pool, pool_of, round_size
 from ...arrays.promotion import kind_of
 from ...display import Source
 from ...engine.base import Engine
@@ -155,7 +155,7 @@ class Elementwise(Op):
     def _plan(self, taken: Taken, out: Array | None) -> _Call:
         ready, shape, loop, result, engine = taken
         launch = None if 0 in shape else self._launch(taken, out)
-        size = rounded(math.prod(shape) * result.itemsize)
+        size = round_size(math.prod(shape) * result.itemsize)
         scalars = any(type(a) is not Array for a in ready)
         form = form_of(result, shape, contiguous_strides(shape, result.itemsize), 0, engine)
         return _Call(launch, engine, loop, result, shape, size, pool_of(engine), form, scalars)

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...arrays.array import Array
-from ...arrays.convert import asarray, on
-from ...arrays.promotion import common, floating, kind_of, weak
+from ...arrays.convert import asarray, check_engine
+from ...arrays.promotion import floating_dtype, kind_of, promote, promote_weak
 from ...engine.base import Engine
 from ..launching.copying import converted
 from ..planning.elementwise_plan import broadcast
@@ -57,7 +57,7 @@ def take(formula: Formula, takes: tuple[str, ...], operands: tuple[Any, ...], ou
     """
     arrays = _arrays(formula.name, operands, out)
     engine = next(a.block.engine for a in arrays if type(a) is Array)
-    on(engine, formula.name, *(a for a in (*arrays, out) if type(a) is Array))
+    check_engine(engine, formula.name, *(a for a in (*arrays, out) if type(a) is Array))
     loop = _loop(formula, takes, arrays)
     ready = [_cast(formula, a, n, loop) for a, n in zip(arrays, formula.operands, strict=True)]
     shape = broadcast(formula.name, [a.shape if type(a) is Array else () for a in ready])
@@ -89,16 +89,16 @@ def _loop(formula: Formula, takes: tuple[str, ...], arrays: list[Any]) -> DType:
     """Return the dtype to compute in."""
     own = [a for a, n in zip(arrays, formula.operands, strict=True) if n not in formula.masks]
     strong = [a.dtype for a in own if type(a) is Array]
-    dtype = strong[0] if strong else weak(own[0], _BOOL)
+    dtype = strong[0] if strong else promote_weak(own[0], _BOOL)
     for other in strong[1:]:
-        dtype = common(dtype, other, formula.name)
+        dtype = promote(dtype, other, formula.name)
     for scalar in own:
         if type(scalar) is not Array:
-            dtype = weak(scalar, dtype)
+            dtype = promote_weak(scalar, dtype)
     if kind_of(dtype) in formula.kinds:
         return dtype
     if formula.kinds == "f":
-        return floating(dtype)
+        return floating_dtype(dtype)
     raise TypeError(f"{formula.name}: takes {', '.join(takes)}; got {dtype}. Pass x.astype(…).")
 
 

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...arrays.array import Array, empty
-from ...arrays.convert import on
+from ...arrays.convert import check_engine
 from ...arrays.core import contiguous_strides
-from ...arrays.promotion import floating, is_float
+from ...arrays.promotion import floating_dtype, is_float
 from ...engine.base import Engine
 from ...program import Program
 from ..elementwise.elementwise_op import strip
@@ -107,7 +107,7 @@ class FusedKernel:
 
     def _planned(self, arrays: tuple[Array, ...]) -> _Plan:
         engine = arrays[0].engine
-        on(engine, self._name, *arrays)
+        check_engine(engine, self._name, *arrays)
         shape = broadcast(self._name, [a.shape for a in arrays])
         strips = [strip(a, shape) for a in arrays]
         device = device_of(engine.caps)._replace(waits=False)  # a thread has one element
@@ -159,7 +159,7 @@ def _steps(shape: Shape) -> Shape:
 def _result(last: Reduced) -> DType:
     if last.how == "sum":
         return summed(last.dtype)
-    return floating(last.dtype) if last.how == "mean" else last.dtype
+    return floating_dtype(last.dtype) if last.how == "mean" else last.dtype
 
 
 def _monoid(last: Reduced) -> Monoid:

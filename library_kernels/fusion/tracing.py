@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ...arrays.promotion import DTYPES, as_dtype, common, floating, is_float, kind_of, weak
+from ...arrays.promotion import DTYPES, as_dtype, floating_dtype, is_float, kind_of, promote, promote_weak
 from ...engine.unit import literal as integer_literal
 from ..elementwise.elementwise_text import Formula
 from .traced import TracedOperators
@@ -90,16 +90,16 @@ class Trace:
     def _loop(self, formula: Formula, own: list[Any]) -> DType:
         """Return the dtype to compute in, as for an op on arrays."""
         strong = [_dtype_of(o) for o in own if not _is_weak(o)]
-        dtype = strong[0] if strong else weak(_sample(own[0]), _BOOL)
+        dtype = strong[0] if strong else promote_weak(_sample(own[0]), _BOOL)
         for other in strong[1:]:
-            dtype = common(dtype, other, formula.name)
+            dtype = promote(dtype, other, formula.name)
         for o in own:
             if _is_weak(o):
-                dtype = weak(_sample(o), dtype)
+                dtype = promote_weak(_sample(o), dtype)
         if kind_of(dtype) in formula.kinds:
             return dtype
         if formula.kinds == "f":
-            return floating(dtype)
+            return floating_dtype(dtype)
         kinds = {"b": "bool", "i": "integers", "u": "integers", "f": "floats"}
         takes = " and ".join(dict.fromkeys(kinds[k] for k in formula.kinds))
         raise TypeError(f"{self.name}: {formula.name} takes {takes}; got {dtype}{self.where()}. Use x.astype(…).")

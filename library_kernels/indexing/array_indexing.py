@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...arrays.array import Array, empty
-from ...arrays.convert import asarray, on
+from ...arrays.convert import asarray, check_engine
 from ...arrays.promotion import kind_of
 from ...arrays.protocols import is_basic
 from ..elementwise.by_name import BY_NAME
@@ -143,7 +143,7 @@ def _mask_of(x: Array, key: Any) -> Array | None:
     if not (isinstance(key, (Array, np.ndarray)) and kind_of(key.dtype) == "b" and key.ndim):
         return None
     mask = key if isinstance(key, Array) else asarray(key, device=x.device)
-    on(x.engine, "x[mask]", mask)
+    check_engine(x.engine, "x[mask]", mask)
     _check_mask(mask, x.shape)
     return mask
 
@@ -220,7 +220,7 @@ def _indices(x: Array, part: Any, axis: int) -> list[Any]:
     given = part if isinstance(part, Array) else np.asarray(part)
     if kind_of(given.dtype) == "b":
         mask = given if isinstance(given, Array) else asarray(given, device=x.device)
-        on(x.engine, "x[mask]", mask)
+        check_engine(x.engine, "x[mask]", mask)
         _check_mask(mask, x.shape[axis:])
         return list(along_axes(flat_nonzero("x[mask]", mask), mask.shape))
     if given.size == 0 and not isinstance(part, Array):

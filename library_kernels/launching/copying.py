@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...arrays.array import Array, empty
-from ...arrays.convert import asarray, on
+from ...arrays.convert import asarray, check_engine
 from ...arrays.promotion import DTYPES
 from ...engine import named
 from ..planning.device import CORES, device_of
@@ -57,7 +57,7 @@ def given_for(caller: str, x: Array, value: Any) -> Array:
     else:
         own = isinstance(value, (bool, int, float, list, tuple, range))
         given = asarray(value, dtype=x.dtype if own else None, device=x.device)
-    on(x.block.engine, caller, given)
+    check_engine(x.block.engine, caller, given)
     return given
 
 
@@ -97,7 +97,7 @@ def copy_into(out: Array, x: Array) -> Array:
     """Write x, broadcast and converted, into an array."""
     engine = out.block.engine
     if x.block.engine is not engine:
-        on(engine, "copy", x)
+        check_engine(engine, "copy", x)
     if 0 in out.shape:
         return out
     launch = _launch(x.dtype, x.shape, x.strides, x.offset, out.dtype, out.shape, out.strides, out.offset, engine.name)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...arrays.array import Array, empty
-from ...arrays.convert import asarray, on
+from ...arrays.convert import asarray, check_engine
 from ...arrays.promotion import is_integer
 from ...engine.base import Engine
 from ..planning.device import LANES, device_of
@@ -37,7 +37,7 @@ def indices_of(caller: str, indices: Any, engine: Engine) -> Array:
     if not is_integer(found.dtype):
         raise TypeError(f"{caller}: indices must be integers; got {found.dtype}. Pass indices.astype(np.int64).")
     given = found if isinstance(found, Array) else asarray(found, device=engine.name)
-    on(engine, caller, given)
+    check_engine(engine, caller, given)
     return converted(given, _INT64)
 
 

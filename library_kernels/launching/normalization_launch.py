@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ...arrays.array import Array, empty
-from ...arrays.convert import on
+from ...arrays.convert import check_engine
 from ...arrays.promotion import is_float
 from ...engine import named
 from ...program import Program
@@ -103,7 +103,7 @@ def normalized(caller: str, kernel: str, x: Any, weight: Any, bias: Any, eps: fl
         raise ValueError(f"{caller}: needs an array with at least one axis; got shape ().")
     count = x.shape[-1]
     given = [None if p is None else as_array(caller, p) for p in (weight, bias)]
-    on(x.engine, caller, *(p for p in given if p is not None))
+    check_engine(x.engine, caller, *(p for p in given if p is not None))
     for name, p in zip(("weight", "bias"), given, strict=True):
         if p is not None and p.shape != (count,):
             raise ValueError(f"{caller}: {name} must have the shape of x's last axis, ({count},); got {p.shape}.")

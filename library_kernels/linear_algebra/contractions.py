@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...arrays.array import Array
-from ...arrays.convert import on
-from ...arrays.promotion import common
+from ...arrays.convert import check_engine
+from ...arrays.promotion import promote
 from ..elementwise.by_name import BY_NAME
 from ..launching.copying import as_array, converted
 from ..op import NUMERIC, op
@@ -185,10 +185,10 @@ def einsum(subscripts: str, /, *operands: Array, optimize: bool = True) -> Array
     given = [as_array("einsum", x) for x in operands]
     if not given:
         raise ValueError("einsum: needs an operand; got none.")
-    on(given[0].engine, "einsum", *given)
+    check_engine(given[0].engine, "einsum", *given)
     dtype = given[0].dtype
     for x in given[1:]:
-        dtype = common(dtype, x.dtype, "einsum")
+        dtype = promote(dtype, x.dtype, "einsum")
     letters, result = _read(subscripts, [x.ndim for x in given])
     terms = [_once(_Term(p, converted(x, dtype))) for p, x in zip(letters, given, strict=True)]
     sizes = _sizes(terms)

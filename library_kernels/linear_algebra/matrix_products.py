@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from ...arrays.array import Array
-from ...arrays.convert import on
-from ...arrays.promotion import common
+from ...arrays.convert import check_engine
+from ...arrays.promotion import promote
 from ..elementwise.by_name import BY_NAME
 from ..launching.copying import as_array, converted
 from ..launching.product_launch import dot_products, product
@@ -59,8 +59,8 @@ _MULTIPLY = BY_NAME["multiply"]
 def _taken(caller: str, x1: Any, x2: Any) -> tuple[Array, Array]:
     """Convert two arguments to arrays of one engine and of the dtype that they promote to."""
     a, b = as_array(caller, x1), as_array(caller, x2)
-    on(a.engine, caller, b)
-    dtype = common(a.dtype, b.dtype, caller)
+    check_engine(a.engine, caller, b)
+    dtype = promote(a.dtype, b.dtype, caller)
     return converted(a, dtype), converted(b, dtype)
 
 

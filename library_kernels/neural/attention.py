@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from ...arrays.array import Array, empty
-from ...arrays.convert import asarray, on
-from ...arrays.promotion import common, is_float
+from ...arrays.convert import asarray, check_engine
+from ...arrays.promotion import is_float, promote
 from ..elementwise.by_name import BY_NAME
 from ..elementwise.elementwise_op import Elementwise
 from ..elementwise.elementwise_text import Formula
@@ -105,8 +105,8 @@ def scaled_dot_product_attention(
     """
     caller = "scaled_dot_product_attention"
     q, k, v = (as_array(caller, x) for x in (query, key, value))
-    on(q.engine, caller, k, v)
-    dtype = common(common(q.dtype, k.dtype, caller), v.dtype, caller)
+    check_engine(q.engine, caller, k, v)
+    dtype = promote(promote(q.dtype, k.dtype, caller), v.dtype, caller)
     if not is_float(dtype):
         raise TypeError(f"{caller}: takes floats; got {dtype}. Pass x.astype(mnb.float32).")
     if min(q.ndim, k.ndim, v.ndim) < 2 or q.shape[-1] != k.shape[-1] or k.shape[-2] != v.shape[-2]:
@@ -140,7 +140,7 @@ def _laid(x: Array, lead: tuple[int, ...]) -> Array:
 def _additive(caller: str, given: Any, lead: tuple[int, ...], last: tuple[int, int], q: Array) -> Array:
     """Return a mask as float32 numbers to add: (L, S), or one for each head."""
     mask = as_array(caller, given)
-    on(q.engine, caller, mask)
+    check_engine(q.engine, caller, mask)
     if mask.dtype == np.bool_:
         mask = BY_NAME["where"](mask, asarray(np.float32(0), device=q.device), -math.inf)
     elif not is_float(mask.dtype):

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from ...arrays.array import Array, empty
-from ...arrays.convert import on
-from ...arrays.promotion import common, is_float
+from ...arrays.convert import check_engine
+from ...arrays.promotion import is_float, promote
 from ..elementwise.by_name import BY_NAME
 from ..launching.convolution_launch import by_channels, convolved, multiplied
 from ..launching.copying import as_array, contiguous, converted, copied, copy_into, fill_with
@@ -91,10 +91,10 @@ def _convolved(  # noqa: PLR0913, PLR0917  (PyTorch's parameters)
     caller: str, axes: int, x: Any, weight: Any, bias: Any, stride: Any, padding: Any, dilation: Any, groups: int
 ) -> Array:
     given = [as_array(caller, a) for a in (x, weight, *(() if bias is None else (bias,)))]
-    on(given[0].engine, caller, *given)
+    check_engine(given[0].engine, caller, *given)
     dtype = given[0].dtype
     for a in given[1:]:
-        dtype = common(dtype, a.dtype, caller)
+        dtype = promote(dtype, a.dtype, caller)
     if not is_float(dtype):
         raise TypeError(f"{caller}: takes floats; got {dtype}. Pass x.astype(mnb.float32).")
     x, weight, *rest = (converted(a, dtype) for a in given)

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from ...arrays.array import Array
-from ...arrays.convert import asarray, on
-from ...arrays.promotion import floating, is_integer
+from ...arrays.convert import asarray, check_engine
+from ...arrays.promotion import floating_dtype, is_integer
 from ..elementwise.by_name import BY_NAME
 from ..elementwise.elementwise_op import Elementwise
 from ..elementwise.elementwise_text import Formula
@@ -195,7 +195,7 @@ def _picked(
     own = take_along_axis(logs, wide, axis=axis).reshape(safe.shape)
     weights = None if weight is None else converted(as_array(caller, weight), logs.dtype)
     if weights is not None:
-        on(logs.engine, caller, weights)
+        check_engine(logs.engine, caller, weights)
         if weights.shape != (logs.shape[axis],):
             raise ValueError(f"{caller}: weight must have shape ({logs.shape[axis]},); got {weights.shape}.")
     each = asarray(np.float32(1), device=logs.device) if weights is None else take(weights, safe)
@@ -272,7 +272,7 @@ def nll_loss(
     """
     logs = as_array("nll_loss", x)
     made = _picked("nll_loss", converted(logs, _FLOAT), target, weight, ignore_index, 0.0, reduction)
-    return converted(made, floating(logs.dtype))
+    return converted(made, floating_dtype(logs.dtype))
 
 
 @_class_row(reference=_classes, cite="PyTorch, ``cross_entropy``")
@@ -292,7 +292,7 @@ def cross_entropy(
         raise ValueError(f"cross_entropy: label_smoothing must be between 0 and 1; got {label_smoothing}.")
     axis = 0 if logits.ndim == 1 else 1
     logs = log_softmax(converted(logits, _FLOAT), axis=axis)
-    own = floating(logits.dtype)
+    own = floating_dtype(logits.dtype)
     wanted = as_array("cross_entropy", target)
     if is_integer(wanted.dtype):
         made = _picked("cross_entropy", logs, wanted, weight, ignore_index, label_smoothing, reduction)

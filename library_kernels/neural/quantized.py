@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from ...arrays.array import Array, empty
-from ...arrays.convert import on
+from ...arrays.convert import check_engine
 from ...arrays.promotion import DType, as_dtype, is_float
 from ...engine import named
 from ...engine.base import Caps
@@ -83,7 +83,7 @@ def _taken(caller: str, words: Any, scales: Any, minima: Any) -> Parts:
             f"{caller}: words must have 4 or 8 times as many columns as scales, for 4 or 8 bits in blocks of {LANES}; "
             f"got shapes {words.shape} and {scales.shape}."
         )
-    on(words.engine, caller, scales, *(() if minima is None else (minima,)))
+    check_engine(words.engine, caller, scales, *(() if minima is None else (minima,)))
     if minima is not None and minima.dtype != scales.dtype:
         raise TypeError(f"{caller}: minima must be {scales.dtype.name} as scales are; got {minima.dtype.name}.")
     return Parts(_laid(words), _laid(scales), None if minima is None else _laid(minima), bits)
@@ -292,7 +292,7 @@ def quantized_matmul(x: Array, words: Array, scales: Array, minima: Array | None
         raise ValueError(
             f"quantized_matmul: the weights must be (N, K) for an x of (…, K); got weights {parts.shape}, x {x.shape}."
         )
-    on(x.engine, "quantized_matmul", parts.words)
+    check_engine(x.engine, "quantized_matmul", parts.words)
     n, k = parts.shape
     m = math.prod(x.shape[:-1])
     if m > _FEW or not m * n * k:

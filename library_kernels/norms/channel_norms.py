@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...arrays.array import Array
-from ...arrays.convert import on
+from ...arrays.convert import check_engine
 from ...arrays.promotion import is_float
 from ..creation.filled import full
 from ..elementwise.by_name import BY_NAME
@@ -46,7 +46,7 @@ def _row_of(caller: str, name: str, given: Any, x: Array) -> Array | None:
     if given is None:
         return None
     row = as_array(caller, given)
-    on(x.engine, caller, row)
+    check_engine(x.engine, caller, row)
     if row.shape != (x.shape[1],):
         raise ValueError(f"{caller}: {name} must have shape ({x.shape[1]},), a number a channel; got {row.shape}.")
     return converted(row, _FLOAT)

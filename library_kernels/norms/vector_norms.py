@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...arrays.array import Array
-from ...arrays.promotion import floating, is_float, is_integer
+from ...arrays.promotion import floating_dtype, is_float, is_integer
 from ..launching.copying import as_array
 from ..launching.reduction_launch import Monoid, reduced_or, tag
 from ..op import FLOATS, op
@@ -49,7 +49,7 @@ def vector_norm(x: Array, /, *, axis: Any = None, keepdims: bool = False, ord: f
     if not is_float(x.dtype) and not is_integer(x.dtype):
         raise TypeError(f"vector_norm: takes numbers; got {x.dtype}. Pass x.astype(mnb.float32).")
     axes = axes_of("vector_norm", axis, x.ndim)
-    result = floating(x.dtype)
+    result = floating_dtype(x.dtype)
     functor = _NORMS.get(ord, "NormAny")
     part, acc = ("uint", "ulong") if functor == "Nonzero" else ("float", "float")
     monoid = Monoid(functor, tag(x.dtype), tag(result), part, acc)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...arrays.array import Array
-from ...arrays.promotion import as_dtype, floating, is_float
+from ...arrays.promotion import as_dtype, floating_dtype, is_float
 from ..elementwise.by_name import BY_NAME
 from ..launching.copying import as_array, converted
 from ..launching.reduction_launch import Monoid, accumulator, reduced, reduced_or, summed, tag
@@ -183,7 +183,7 @@ def logsumexp(x: Array, /, axis: Any = None, *, keepdims: bool = False) -> Array
     """
     x = as_array("logsumexp", x)
     axes = axes_of("logsumexp", axis, x.ndim)
-    result = floating(x.dtype)
+    result = floating_dtype(x.dtype)
     most = Monoid("Maximum", tag(x.dtype), "float", "float", "float")
     about = None if 0 in x.shape else reduced(x, axes, most, _FLOAT)
     monoid = Monoid("LogSumExp", tag(x.dtype), tag(result), "float", "float")

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from ...arrays.array import Array, empty
-from ...arrays.convert import on
-from ...arrays.promotion import common
+from ...arrays.convert import check_engine
+from ...arrays.promotion import promote
 from ..launching.copying import BITS, as_array, bits_of, contiguous, converted, copy_into
 from ..launching.launcher import dispatch
 from ..launching.programs import with_macros
@@ -67,14 +67,14 @@ def _several(caller: str, arrays: Any) -> list[Array]:
     given = [as_array(caller, a) for a in arrays]
     if not given:
         raise ValueError(f"{caller}: needs at least one array; got none.")
-    on(given[0].engine, caller, *given)
+    check_engine(given[0].engine, caller, *given)
     return given
 
 
 def _made(caller: str, given: list[Array], shape: tuple[int, ...]) -> Array:
     dtype = given[0].dtype
     for a in given[1:]:
-        dtype = common(dtype, a.dtype, caller)
+        dtype = promote(dtype, a.dtype, caller)
     return empty(shape, dtype, given[0].engine)
 
 

@@ -7,8 +7,8 @@ from typing import Any, Literal, cast
 import numpy as np
 
 from ...arrays.array import Array, empty
-from ...arrays.convert import asarray, on
-from ...arrays.promotion import common, is_integer, weak
+from ...arrays.convert import asarray, check_engine
+from ...arrays.promotion import is_integer, promote, promote_weak
 from ..launching.bits import as_bits, order_of, width
 from ..launching.copying import as_array, converted
 from ..launching.gather import gather, indices_of
@@ -59,8 +59,8 @@ def searchsorted(
     if isinstance(x2, (bool, int, float, list, tuple, range)):
         return _numbers_among(x1, x2, side, sorter)
     x2 = x2 if isinstance(x2, Array) else asarray(x2, device=x1.device)
-    on(x1.engine, "searchsorted", x2)
-    dtype = common(x1.dtype, x2.dtype, "searchsorted")
+    check_engine(x1.engine, "searchsorted", x2)
+    dtype = promote(x1.dtype, x2.dtype, "searchsorted")
     if sorter is not None:
         x1 = gather("searchsorted", x1, indices_of("searchsorted", sorter, x1.engine), 0)
     x1, x2 = (converted(a, dtype) for a in (x1, x2))
@@ -78,7 +78,7 @@ def _numbers_among(x1: Array, values: Any, side: Any, sorter: Any) -> Array:
     data = np.asarray(values)
     if data.dtype.kind not in "biufO" or (data.dtype.kind == "O" and not all(type(v) is int for v in data.flat)):
         return cast("Array", searchsorted(x1, asarray(values, device=x1.device), side, sorter))  # raises
-    dtype = weak({"b": True, "f": 1.5}.get(data.dtype.kind, 1), x1.dtype)
+    dtype = promote_weak({"b": True, "f": 1.5}.get(data.dtype.kind, 1), x1.dtype)
     below, above = np.zeros((2, *data.shape), np.bool_)
     if is_integer(dtype) and data.dtype.kind != "b":
         below, above = data < int(np.iinfo(dtype).min), data > int(np.iinfo(dtype).max)

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from ...arrays.array import Array
-from ...arrays.convert import asarray, on
-from ...arrays.promotion import common
+from ...arrays.convert import asarray, check_engine
+from ...arrays.promotion import promote
 from ..creation.filled import full_like
 from ..elementwise.by_name import BY_NAME
 from ..indexing.take_and_put import take
@@ -57,8 +57,8 @@ def isin(x1: Any, x2: Any, /, *, invert: bool = False) -> Array:
     else:
         whole = isinstance(x2, (bool, int, float, list, tuple, range)) and not np.size(x2)
         other = asarray(x2, dtype=first.dtype if whole else None, device=device)
-    on(first.engine, "isin", other)
-    dtype = common(first.dtype, other.dtype, "isin")
+    check_engine(first.engine, "isin", other)
+    dtype = promote(first.dtype, other.dtype, "isin")
     known = sort(converted(other, dtype).reshape(-1))
     if not known.size or not first.size:
         return full_like(first, invert, dtype=np.bool_)  # type: ignore[no-any-return]
@@ -70,8 +70,8 @@ def isin(x1: Any, x2: Any, /, *, invert: bool = False) -> Array:
 
 def _both(caller: str, x1: Any, x2: Any, *, distinct: bool = True) -> tuple[Array, Array]:
     a, b = as_array(caller, x1), as_array(caller, x2)
-    on(a.engine, caller, b)
-    dtype = common(a.dtype, b.dtype, caller)
+    check_engine(a.engine, caller, b)
+    dtype = promote(a.dtype, b.dtype, caller)
     a, b = converted(a, dtype).reshape(-1), converted(b, dtype).reshape(-1)
     return (unique(a), unique(b)) if distinct else (a, b)
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from ...arrays.array import Array
-from ...arrays.convert import on
-from ...arrays.promotion import common, floating
+from ...arrays.convert import check_engine
+from ...arrays.promotion import floating_dtype, promote
 from ..elementwise.by_name import BY_NAME
 from ..launching.copying import as_array, converted, copied
 from ..linear_algebra.matrix_products import matmul
@@ -63,14 +63,14 @@ def average(
         For weights of another shape.
     """
     x = as_array("average", x)
-    result = floating(x.dtype)
+    result = floating_dtype(x.dtype)
     at = None if axis is None else axis_of("average", axis, x.ndim)
     if weights is None:
         plain = mean(x, axis=at, keepdims=keepdims)
         count = x.size if at is None else x.shape[at]
         return (plain, plain * 0 + float(count)) if returned else plain
     w = as_array("average", weights)
-    on(x.engine, "average", w)
+    check_engine(x.engine, "average", w)
     if w.shape != x.shape:
         if at is None or w.shape != (x.shape[at],):
             raise ValueError(f"average: weights of shape {w.shape} fit neither x's {x.shape} nor its axis {axis}.")
@@ -127,8 +127,8 @@ def cov(
         rows = concat([rows, more])
     n = rows.shape[1]
     less = ddof if ddof is not None else 0 if bias else 1
-    dtypes = [floating(as_array("cov", a).dtype) for a in (x, y) if a is not None]
-    result = dtypes[0] if len(dtypes) == 1 else common(*dtypes)
+    dtypes = [floating_dtype(as_array("cov", a).dtype) for a in (x, y) if a is not None]
+    result = dtypes[0] if len(dtypes) == 1 else promote(*dtypes)
     about = rows - mean(rows, axis=1, keepdims=True)
     left = n - less
     made = matmul(about, about.T) * (1 / left if left > 0 else math.nan)
@@ -155,7 +155,7 @@ def _corr(x: Any, y: Any = None, **options: Any) -> Any:
     cite="NumPy, ``corrcoef``")  # fmt: skip
 def corrcoef(x: Array, y: Array | None = None, /, *, rowvar: bool = True) -> Array:
     """Return the correlations of variables: `cov` divided by the standard deviations, within [-1, 1]."""
-    own = floating(as_array("corrcoef", x).dtype)
+    own = floating_dtype(as_array("corrcoef", x).dtype)
     spread = cov(*(None if a is None else converted(as_array("corrcoef", a), np.dtype(np.float32)) for a in (x, y)),
                  rowvar=rowvar)  # fmt: skip
     if not spread.ndim:

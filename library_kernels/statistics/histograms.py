@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ...arrays.array import Array, empty
-from ...arrays.convert import asarray, on
+from ...arrays.convert import asarray, check_engine
 from ...arrays.promotion import is_float, is_integer
 from ..creation.filled import zeros
 from ..indexing.take_and_put import scatter_add
@@ -262,7 +262,7 @@ def digitize(x: Array, bins: Any, /, right: bool = False) -> Array:
     edges = bins if isinstance(bins, Array) else asarray(bins, device=x.device)
     if is_float(x.dtype) and not isinstance(bins, (Array, np.ndarray)):
         edges = converted(edges, x.dtype)
-    on(x.engine, "digitize", edges)
+    check_engine(x.engine, "digitize", edges)
     host = edges.read()
     rising, falling = bool((host[1:] >= host[:-1]).all()), bool((host[1:] <= host[:-1]).all())
     if edges.ndim != 1 or not (rising or falling):

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ...arrays.array import Array, empty
-from ...arrays.promotion import floating, is_float
+from ...arrays.promotion import floating_dtype, is_float
 from ...engine import named
 from ..launching.copying import as_array
 from ..launching.launcher import Launch
@@ -71,14 +71,14 @@ def mean(x: Array, /, axis: Any = None, *, keepdims: bool = False) -> Array:
         elements.
     """
     x = as_array("mean", x)
-    return _mean(x, axes_of("mean", axis, x.ndim), floating(x.dtype), keepdims=keepdims)
+    return _mean(x, axes_of("mean", axis, x.ndim), floating_dtype(x.dtype), keepdims=keepdims)
 
 
 def _spread(caller: str, functor: str, x: Any, axis: Any, correction: float, *, keepdims: bool) -> Array:
     """Compute the mean, then the squared distances from it, since a difference of squares would cancel."""
     x = as_array(caller, x)
     axes = axes_of(caller, axis, x.ndim)
-    result = floating(x.dtype)
+    result = floating_dtype(x.dtype)
     count = math.prod(x.shape[i] for i in axes)
     left = count - correction if count > correction else 0
     if _once(x, axes, count):

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ...arrays.array import Array
-from ...arrays.promotion import as_dtype, floating, is_float
+from ...arrays.promotion import as_dtype, floating_dtype, is_float
 from ..elementwise.by_name import BY_NAME
 from ..launching.copying import as_array, converted
 from ..op import ALL, op
@@ -77,7 +77,7 @@ def nanvar(
     `dtype` converts the elements first; `ddof` is NumPy's name for `correction`.
     """
     x, correction = _cast("nanvar", x, dtype), correction if ddof is None else ddof
-    return converted(_variance("nanvar", x, axis, correction, keepdims=keepdims), floating(x.dtype))
+    return converted(_variance("nanvar", x, axis, correction, keepdims=keepdims), floating_dtype(x.dtype))
 
 
 @op("reduction", reference=quiet(np.nanstd), dtypes=ALL, kernels=("reduce.metal",), numpy=(np.nanstd,), flops=3,
@@ -90,4 +90,4 @@ def nanstd(
 ) -> Array:  # fmt: skip
     """Standard deviation of the elements that are not NaN: the square root of `nanvar`, with the same parameters."""
     x, correction = _cast("nanstd", x, dtype), correction if ddof is None else ddof
-    return converted(_SQRT(_variance("nanstd", x, axis, correction, keepdims=keepdims)), floating(x.dtype))
+    return converted(_SQRT(_variance("nanstd", x, axis, correction, keepdims=keepdims)), floating_dtype(x.dtype))

@@ -15,7 +15,7 @@ import numpy as np
 
 from ...arrays.array import Array
 from ...arrays.convert import asarray
-from ...arrays.promotion import floating, is_float
+from ...arrays.promotion import floating_dtype, is_float
 from ..elementwise.by_name import BY_NAME
 from ..indexing.take_and_put import take_along_axis
 from ..launching.copying import as_array, converted, copied
@@ -99,7 +99,7 @@ def _quantile(caller: str, x: Any, q: Any, axis: Any, method: str, *, keepdims: 
     if not ((shares >= 0) & (shares <= 1)).all():
         top, given = (100, shares * 100) if caller.endswith("percentile") else (1, shares)
         raise ValueError(f"{caller}: must be between 0 and {top}; got {given.tolist()}.")
-    result = floating(x.dtype)
+    result = floating_dtype(x.dtype)
     axes = axes_of(caller, axis, x.ndim)
     kept = tuple(d for d in range(x.ndim) if d not in axes)
     shape = tuple(x.shape[d] for d in kept)

@@ -17,15 +17,15 @@ A = TypeVar("A", bound="Operators")
 
 def _unary(name: str) -> Callable[[A], A]:
     def operator(self: A) -> A:
-        made: A = implementations[name](self)
-        return made
+        result: A = implementations[name](self)
+        return result
 
     return operator
 
 
 def _binary(name: str) -> Callable[[A, Any], A]:
     def operator(self: A, other: Any) -> Any:
-        if isinstance(other, Operators) or _known(other):
+        if isinstance(other, Operators) or _is_operand(other):
             return implementations[name](self, other)
         return NotImplemented
 
@@ -34,19 +34,19 @@ def _binary(name: str) -> Callable[[A, Any], A]:
 
 def _reflected(name: str) -> Callable[[A, Any], A]:
     def operator(self: A, other: Any) -> Any:
-        return implementations[name](other, self) if _known(other) else NotImplemented
+        return implementations[name](other, self) if _is_operand(other) else NotImplemented
 
     return operator
 
 
 def _in_place(name: str) -> Any:
     def operator(self: Any, other: Any) -> Any:
-        return implementations[name](self, other, out=self) if _known(other) else NotImplemented
+        return implementations[name](self, other, out=self) if _is_operand(other) else NotImplemented
 
     return operator
 
 
-def _known(other: Any) -> bool:
+def _is_operand(other: Any) -> bool:
     return isinstance(other, _KNOWN)
 
 

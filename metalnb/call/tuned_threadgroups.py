@@ -27,14 +27,14 @@ def key_of(content: tuple[Any, ...], kernel: str, device: str) -> str:
 
 def recall(key: str) -> dict[int, Grid]:
     """Return the stored threadgroups, one for each number of dimensions."""
-    kept = cache.store().get(key, _KIND)
-    if kept is None:
+    data = cache.store().get(key, _KIND)
+    if data is None:
         return {}
     try:
-        found = {int(n): tuple(map(int, group)) for n, group in json.loads(kept).items()}
+        groups = {int(n): tuple(map(int, group)) for n, group in json.loads(data).items()}
     except (ValueError, TypeError, AttributeError):
         return {}
-    return {n: (g[0], g[1], g[2]) for n, g in found.items() if len(g) == 3 and min(g) > 0 and _fits(g)}
+    return {n: (g[0], g[1], g[2]) for n, g in groups.items() if len(g) == 3 and min(g) > 0 and _fits(g)}
 
 
 def remember(key: str, grid: Grid, threadgroup: Grid) -> None:
