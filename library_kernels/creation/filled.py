@@ -18,9 +18,7 @@ from ..launching.copying import as_array, fill_with
 from ..op import ALL, op
 from ..planning.axes import shape_of
 
-__all__ = [
-    "empty", "empty_like", "full", "full_like", "new_array", "ones", "ones_like", "zeros", "zeros_like",
-]  # fmt: skip
+__all__ = ["empty", "empty_like", "full", "full_like", "new_array", "ones", "ones_like", "zeros", "zeros_like"]
 
 Shape = tuple[int, ...]
 
@@ -34,9 +32,9 @@ def new_array(caller: str, shape: Any, dtype: Any, device: str | None) -> Array:
 
 def _like(caller: str, x: Any, dtype: Any, device: str | None, shape: Any) -> Array:
     x = as_array(caller, x)
-    own = x.engine if device is None else engines.named(device)
+    target_engine = x.engine if device is None else engines.named(device)
     sizes = x.shape if shape is None else shape_of(caller, shape)
-    return blank(sizes, x.dtype if dtype is None else as_dtype(dtype, caller), own)
+    return blank(sizes, x.dtype if dtype is None else as_dtype(dtype, caller), target_engine)
 
 
 @op("creation", reference=np.empty, dtypes=ALL, flops=0)

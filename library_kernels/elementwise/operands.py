@@ -10,23 +10,23 @@ from ...arrays.array import Array
 from ...arrays.convert import asarray, check_engine
 from ...arrays.promotion import floating_dtype, kind_of, promote, promote_weak
 from ...engine.base import Engine
-from ..launching.copying import converted
+from ..launching.copying import convert
 from ..planning.elementwise_plan import broadcast
 from .elementwise_text import Formula
 
-__all__ = ["Taken", "take"]
+__all__ = ["PreparedOperands", "prepare_operands"]
 
 DType = np.dtype[Any]
 
 _BOOL = np.dtype(np.bool_)
 
 
-class Taken(NamedTuple):
+class PreparedOperands(NamedTuple):
     """Operands ready for a kernel.
 
     Attributes
     ----------
-    ready : list of Array and numpy.ndarray
+    operands : list of Array and numpy.ndarray
         In the dtype to compute in; a Python scalar becomes a NumPy array of one element.
     shape : tuple of int
         Their broadcast shape.
@@ -35,14 +35,16 @@ class Taken(NamedTuple):
     engine : Engine
     """
 
-    ready: list[Any]
+    operands: list[Any]
     shape: tuple[int, ...]
     loop: DType
     result: DType
     engine: Engine
 
 
-def take(formula: Formula, takes: tuple[str, ...], operands: tuple[Any, ...], out: Array | None) -> Taken:
+def prepare_operands(
+    formula: Formula, takes: tuple[str, ...], operands: tuple[Any, ...], out: Array | None
+) -> PreparedOperands:
     """Promote, convert and broadcast operands (array API, "Type Promotion Rules"; Python's scalars are weak).
 
     Raises
@@ -59,9 +61,9 @@ def take(formula: Formula, takes: tuple[str, ...], operands: tuple[Any, ...], ou
     engine = next(a.block.engine for a in arrays if type(a) is Array)
     check_engine(engine, formula.name, *(a for a in (*arrays, out) if type(a) is Array))
     loop = _loop(formula, takes, arrays)
-    ready = [_cast(formula, a, n, loop) for a, n in zip(arrays, formula.operands, strict=True)]
-    shape = broadcast(formula.name, [a.shape if type(a) is Array else () for a in ready])
-    return Taken(ready, shape, loop, _BOOL if formula.result == "bool" else loop, engine)
+    prepared = [_cast(formula, a, n, loop) for a, n in zip(arrays, formula.operands, strict=True)]
+    shape = broadcast(formula.name, [a.shape if type(a) is Array else () for a in prepared])
+    return PreparedOperands(prepared, shape, loop, _BOOL if formula.result == "bool" else loop, engine)
 
 
 def _arrays(name: str, operands: tuple[Any, ...], out: Array | None) -> list[Any]:
@@ -87,12 +89,12 @@ def _array(name: str, value: Any, device: str | None) -> Any:
 
 def _loop(formula: Formula, takes: tuple[str, ...], arrays: list[Any]) -> DType:
     """Return the dtype to compute in."""
-    own = [a for a, n in zip(arrays, formula.operands, strict=True) if n not in formula.masks]
-    strong = [a.dtype for a in own if type(a) is Array]
-    dtype = strong[0] if strong else promote_weak(own[0], _BOOL)
+    numbers = [a for a, n in zip(arrays, formula.operands, strict=True) if n not in formula.masks]
+    strong = [a.dtype for a in numbers if type(a) is Array]
+    dtype = strong[0] if strong else promote_weak(numbers[0], _BOOL)
     for other in strong[1:]:
         dtype = promote(dtype, other, formula.name)
-    for scalar in own:
+    for scalar in numbers:
         if type(scalar) is not Array:
             dtype = promote_weak(scalar, dtype)
     if kind_of(dtype) in formula.kinds:
@@ -103,13 +105,13 @@ def _loop(formula: Formula, takes: tuple[str, ...], arrays: list[Any]) -> DType:
 
 
 def _cast(formula: Formula, operand: Any, name: str, loop: DType) -> Any:
-    wanted = _BOOL if name in formula.masks else loop
+    target = _BOOL if name in formula.masks else loop
     if type(operand) is not Array:
         try:
-            return np.array(operand, wanted)
+            return np.array(operand, target)
         except OverflowError:
-            message = f"{formula.name}: {operand} is beyond {wanted}. Pass mnb.asarray({operand}) for a wider result."
+            message = f"{formula.name}: {operand} is beyond {target}. Pass mnb.asarray({operand}) for a wider result."
             raise OverflowError(message) from None
-    if name in formula.masks and operand.dtype != wanted:
+    if name in formula.masks and operand.dtype != target:
         raise TypeError(f"{formula.name}: {name} must be bool; got {operand.dtype}. Pass {name} != 0.")
-    return converted(operand, wanted)
+    return convert(operand, target)

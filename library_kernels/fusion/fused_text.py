@@ -52,30 +52,30 @@ class FusedText:
 
     def text(self, *, streams: bool = False) -> str:
         """Return the cell; with `streams`, some kernels write past the caches."""
-        needed = self._needed()
-        functions = self._functions(needed)
+        lines = self._needed_lines()
+        functions = self._functions(lines)
         headers = ["elementwise.h", "reduce.metal"] if self.monoid else ["streamed.h" if streams else "elementwise.h"]
-        included = [f"#include <metalnb/{name}>" for name in headers]
-        head = [f"// {self.trace.name}, fused.", *included, "", *functions, ""]
-        kernels = self._rows(needed) if self.monoid else self._elementwise(needed)
+        includes = [f"#include <metalnb/{name}>" for name in headers]
+        head = [f"// {self.trace.name}, fused.", *includes, "", *functions, ""]
+        kernels = self._row_kernels(lines) if self.monoid else self._elementwise_kernel(lines)
         return "\n".join([*head, *kernels, "", *self._instances(streams=streams)]) + "\n"
 
     @property
     def _names(self) -> list[str]:
         return [f"in_{name}" for name, _ in self.arrays]
 
-    def _needed(self) -> list[str]:
+    def _needed_lines(self) -> list[str]:
         """Return the lines that compute the results."""
-        wanted, kept = {name for name, _ in self.results}, []
+        names, lines = {name for name, _ in self.results}, []
         for line in reversed(self.trace.lines):
             name = line.split(" = ")[0].split()[-1]
-            if any(re.search(rf"\b{name}\b", text) for text in wanted):
-                kept.append(line)
-                wanted.add(line.split(" = ", 1)[1])
-        return kept[::-1]
+            if any(re.search(rf"\b{name}\b", text) for text in names):
+                lines.append(line)
+                names.add(line.split(" = ", 1)[1])
+        return lines[::-1]
 
-    def _functions(self, needed: list[str]) -> list[str]:
-        return [t for c, t in self.trace.functions.items() if any(f" {c}(" in line for line in needed)]
+    def _functions(self, lines: list[str]) -> list[str]:
+        return [t for c, t in self.trace.functions.items() if any(f" {c}(" in line for line in lines)]
 
     def _buffers(self) -> list[str]:
         return [f"    device const memory_of<{DTYPES[dtype.name]}>* {name}_," for name, dtype in
@@ -84,14 +84,14 @@ class FusedText:
     def _parameters(self) -> list[str]:
         return [f"    constant {value_type(dtype)}& in_{name}," for name, dtype in self.numbers]
 
-    def _fetched(self, place: str) -> list[str]:
+    def _fetch_lines(self, place: str) -> list[str]:
         return [
             f"    const {value_type(dtype)} in_{name} = fetch<{DTYPES[dtype.name]}, in_{name}Step>"
             f"(in_{name}_, walk, {i}, {place});"
             for i, (name, dtype) in enumerate(self.arrays)
         ]
 
-    def _elementwise(self, needed: list[str]) -> list[str]:
+    def _elementwise_kernel(self, lines: list[str]) -> list[str]:
         names, outs = self._names, [f"out{i}" for i in range(len(self.results))]
         return [
             f"template <{', '.join(f'typename {n}Step' for n in (*names, *outs))}>",
@@ -102,21 +102,21 @@ class FusedText:
             *self._parameters(),
             "    uint2 position [[thread_position_in_grid]]) {",
             *(f"    {n}_ += {n}Step::row(walk, {i}, position.y);" for i, n in enumerate((*names, *outs))),
-            *self._fetched("position.x"),
-            *(f"    {line}" for line in needed),
+            *self._fetch_lines("position.x"),
+            *(f"    {line}" for line in lines),
             *(f"    keep<{DTYPES[d.name]}, {o}Step>({o}_, walk, {i}, position.x, {text});"
               for i, (o, (text, d)) in enumerate(zip(outs, self.results, strict=True), len(names))),
             "}",
         ]  # fmt: skip
 
-    def _rows(self, needed: list[str]) -> list[str]:
+    def _row_kernels(self, lines: list[str]) -> list[str]:
         names, numbers = self._names, [f"in_{name}" for name, _ in self.numbers]
         steps = ", ".join(f"typename {n}Step" for n in names)
-        given = ", ".join([*(f"{n}_" for n in names), "walk", *numbers])
-        value = f"M::part(fused_value<{', '.join(f'{n}Step' for n in names)}>({given}, "
+        arguments = ", ".join([*(f"{n}_" for n in names), "walk", *numbers])
+        value = f"M::part(fused_value<{', '.join(f'{n}Step' for n in names)}>({arguments}, "
         rows = [f"    {n}_ += {n}Step::row(walk, {i}, row);" for i, n in enumerate(names)]
         out = f"    out_ += row_of(walk, {len(names)}, row)"
-        made = "storage<typename M::result>::store(M::finish("
+        store = "storage<typename M::result>::store(M::finish("
         buffers = [*self._buffers(), "    device memory_of<typename M::result>* out_,", "    constant Walk& walk,",
                    "    constant Splits& splits,", *self._parameters()]  # fmt: skip
         return [
@@ -124,7 +124,8 @@ class FusedText:
             f"template <{steps}>",
             f"inline {value_type(self.results[0][1])} fused_value(",
             *self._buffers(), "    constant Walk& walk,", *self._parameters(), "    uint place) {",
-            *self._fetched("place"), *(f"    {line}" for line in needed), f"    return {self.results[0][0]};", "}", "",
+            *self._fetch_lines("place"), *(f"    {line}" for line in lines),
+            f"    return {self.results[0][0]};", "}", "",
             "// A SIMD-group takes a stretch of a row; blocks within it keep long sums exact.",
             f"template <typename M, {steps}>",
             "kernel void fused_rows(", *buffers,
@@ -147,7 +148,7 @@ class FusedText:
             f"    for (; run < runs; ++run) some = M::combine(some, typename {value}first + run * LANES)));",
             f"    if (lane < count - runs * LANES) some = M::combine(some, typename {value}first + runs * LANES)));",
             "    total = across_lanes<M>(M::combine(total, typename M::acc(some)));",
-            f"    if (lane == 0) *out_ = {made}total, splits.scale, 0));",
+            f"    if (lane == 0) *out_ = {store}total, splits.scale, 0));",
             "}", "",
             "// A thread takes a short row.",
             f"template <typename M, {steps}>",
@@ -156,23 +157,23 @@ class FusedText:
             *rows, f"{out};",
             "    typename M::part total = typename M::part(M::identity());",
             f"    for (uint i = 0; i < splits.count; ++i) total = M::combine(total, typename {value}i)));",
-            f"    *out_ = {made}typename M::acc(total), splits.scale, 0));",
+            f"    *out_ = {store}typename M::acc(total), splits.scale, 0));",
             "}",
         ]  # fmt: skip
 
     def _instances(self, *, streams: bool) -> list[str]:
         """Return the instantiations of all kernels; each is compiled when a call first needs it."""
         count, outs = len(self.arrays), len(self.results)
-        mixed = [f"{i:0{count}b}".replace("1", "u").replace("0", "s") for i in range(2**count)]
+        mixed_steps = [f"{i:0{count}b}".replace("1", "u").replace("0", "s") for i in range(2**count)]
         if not self.monoid:
-            ways = [*(m + "u" * outs for m in mixed), "g" * (count + outs - 1) + "u"]
-            ways += map(str.upper, ways[:-1])
-            ways += [w[:-outs] + "V" * outs for w in ways if streams and w.isupper()]
-            return [instantiation(f"fused_{w}", f"fused_<{', '.join(STEPS[s] for s in w)}>") for w in ways]
+            variants = [*(m + "u" * outs for m in mixed_steps), "g" * (count + outs - 1) + "u"]
+            variants += map(str.upper, variants[:-1])
+            variants += [w[:-outs] + "V" * outs for w in variants if streams and w.isupper()]
+            return [instantiation(f"fused_{w}", f"fused_<{', '.join(STEPS[s] for s in w)}>") for w in variants]
         rows = []
-        for kernel, wrapped in (("rows", "{}"), ("first", "First<{}>"), ("each", "{}")):
-            of = wrapped.format(self.monoid)
+        for kernel, wrapper in (("rows", "{}"), ("first", "First<{}>"), ("each", "{}")):
+            monoid = wrapper.format(self.monoid)
             template = "fused_each" if kernel == "each" else "fused_rows"
-            rows += [instantiation(f"{kernel}_{w}", f"{template}<{of}, {', '.join(STEPS[s] for s in w)}>")
-                      for w in (*mixed, "g" * count)]  # fmt: skip
+            rows += [instantiation(f"{kernel}_{w}", f"{template}<{monoid}, {', '.join(STEPS[s] for s in w)}>")
+                      for w in (*mixed_steps, "g" * count)]  # fmt: skip
         return rows

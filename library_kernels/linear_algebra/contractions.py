@@ -12,7 +12,7 @@ from ...arrays.array import Array
 from ...arrays.convert import check_engine
 from ...arrays.promotion import promote
 from ..elementwise.by_name import BY_NAME
-from ..launching.copying import as_array, converted
+from ..launching.copying import as_array, convert
 from ..op import NUMERIC, op
 from ..reductions import basic_reductions
 from ..shapes.array_views import broadcast_to, diagonal, permute_dims, reshape
@@ -110,8 +110,8 @@ def _product(one: _Term, two: _Term, kept: str, sizes: dict[str, int]) -> _Term:
     lead = tuple(sizes[c] for c in batch)
     a = reshape(_ordered(one, batch + rows + gone), (*lead, long[0], long[1]))
     b = reshape(_ordered(two, batch + gone + columns), (*lead, long[1], long[2]))
-    made = reshape(matmul(a, b), (*lead, *(sizes[c] for c in rows), *(sizes[c] for c in columns)))
-    return _Term(batch + rows + columns, made)
+    result = reshape(matmul(a, b), (*lead, *(sizes[c] for c in rows), *(sizes[c] for c in columns)))
+    return _Term(batch + rows + columns, result)
 
 
 def _wide(term: _Term, stretched: list[str], sizes: dict[str, int]) -> Array:
@@ -190,7 +190,7 @@ def einsum(subscripts: str, /, *operands: Array, optimize: bool = True) -> Array
     for x in given[1:]:
         dtype = promote(dtype, x.dtype, "einsum")
     letters, result = _read(subscripts, [x.ndim for x in given])
-    terms = [_once(_Term(p, converted(x, dtype))) for p, x in zip(letters, given, strict=True)]
+    terms = [_once(_Term(p, convert(x, dtype))) for p, x in zip(letters, given, strict=True)]
     sizes = _sizes(terms)
     steps = [(0, 1)] * (len(terms) - 1) if not optimize else _path(f"->{result}", terms, sizes)
     for step in steps:
@@ -202,8 +202,8 @@ def einsum(subscripts: str, /, *operands: Array, optimize: bool = True) -> Array
             kept = result + "".join(t.letters for t in (*terms, *chosen[2:]))
             chosen = [_product(chosen[0], chosen[1], kept, sizes), *chosen[2:]]
         terms.append(chosen[0])
-    made = _summed(terms[0], result)
-    found: Array = _ordered(made, result)
+    out = _summed(terms[0], result)
+    found: Array = _ordered(out, result)
     return found if found.block is not given[0].block else found.copy()
 
 
@@ -227,8 +227,8 @@ def kron(x1: Array, x2: Array, /) -> Array:
     shapes = [(1,) * (rank - x.ndim) + x.shape for x in (a, b)]
     a = reshape(a, _between(shapes[0], ones_first=False))
     b = reshape(b, _between(shapes[1], ones_first=True))
-    made: Array = reshape(_MULTIPLY(a, b), tuple(n * m for n, m in zip(*shapes, strict=True)))
-    return made
+    result: Array = reshape(_MULTIPLY(a, b), tuple(n * m for n, m in zip(*shapes, strict=True)))
+    return result
 
 
 def _between(shape: Iterable[int], *, ones_first: bool) -> tuple[int, ...]:
@@ -253,20 +253,20 @@ def dot(x1: Array, x2: Array, /) -> Array:
     every matrix of x1 with every matrix of x2.
     """
     if np.ndim(x1) == 0 or np.ndim(x2) == 0:
-        made: Array = _MULTIPLY(x1, x2)
+        result: Array = _MULTIPLY(x1, x2)
     elif np.ndim(x1) == 1 or np.ndim(x2) < 3:
-        made = matmul(x1, x2)
+        result = matmul(x1, x2)
     else:
-        made = tensordot(x1, x2, axes=((-1,), (-2,)))
-    return made
+        result = tensordot(x1, x2, axes=((-1,), (-2,)))
+    return result
 
 
 @op("linear", reference=np.inner, dtypes=NUMERIC, kernels=("matmul.metal", "dots.metal"), flops=2, **_rounded("inner"))
 def inner(x1: Array, x2: Array, /) -> Array:
     """Sums of products over the last axes of two arrays; an elementwise product if one is a number."""
     scalar = np.ndim(x1) == 0 or np.ndim(x2) == 0
-    made: Array = _MULTIPLY(x1, x2) if scalar else tensordot(x1, x2, axes=((-1,), (-1,)))
-    return made
+    result: Array = _MULTIPLY(x1, x2) if scalar else tensordot(x1, x2, axes=((-1,), (-1,)))
+    return result
 
 
 @op(
@@ -288,5 +288,5 @@ def trace(x: Array, /, offset: int = 0, *, dtype: Any = None, axis1: int = -2, a
     axis1, axis2 : int
         The matrices' rows and columns.
     """
-    found: Array = basic_reductions.sum(diagonal(x, offset, axis1, axis2), axis=-1, dtype=dtype)
-    return found
+    result: Array = basic_reductions.sum(diagonal(x, offset, axis1, axis2), axis=-1, dtype=dtype)
+    return result

@@ -16,7 +16,7 @@ from ...arrays.array import Array
 from ...arrays.convert import check_engine
 from ...arrays.promotion import promote
 from ..elementwise.by_name import BY_NAME
-from ..launching.copying import as_array, converted
+from ..launching.copying import as_array, convert
 from ..launching.product_launch import dot_products, product
 from ..op import ALL, NUMERIC, LeastTraffic, Op, OpRow, op
 from ..planning.axes import axes_of, axis_of
@@ -45,8 +45,8 @@ class Product(Op):
     def __metal_traffic__(self, x1: Any, x2: Any, **options: Any) -> LeastTraffic:
         """Return the least bytes that a call must move, and its operations."""
         moved = super().__metal_traffic__(x1, x2, **options)
-        made = self(x1, x2, **options)
-        return LeastTraffic(moved.bytes, 2 * made.size * x1.shape[options.get("axis", -1)])
+        result = self(x1, x2, **options)
+        return LeastTraffic(moved.bytes, 2 * result.size * x1.shape[options.get("axis", -1)])
 
 
 def _product(**row: Any) -> Callable[[Callable[..., Any]], Op]:
@@ -61,7 +61,7 @@ def _taken(caller: str, x1: Any, x2: Any) -> tuple[Array, Array]:
     a, b = as_array(caller, x1), as_array(caller, x2)
     check_engine(a.engine, caller, b)
     dtype = promote(a.dtype, b.dtype, caller)
-    return converted(a, dtype), converted(b, dtype)
+    return convert(a, dtype), convert(b, dtype)
 
 
 @_product(
@@ -117,9 +117,9 @@ def matmul(x1: Array, x2: Array, /) -> Array:
         a = Array(a.block, a.dtype, (1, *a.shape), (0, *a.strides), a.offset)
     if not columns:
         b = Array(b.block, b.dtype, (*b.shape, 1), (*b.strides, 0), b.offset)
-    made = product(a, b, batch)
+    result = product(a, b, batch)
     shape = (*batch, *a.shape[-2:][: int(rows)], *b.shape[-1:][: int(columns)])
-    return Array(made.block, made.dtype, shape, None, 0)
+    return Array(result.block, result.dtype, shape, None, 0)
 
 
 def _vecdot(x1: Any, x2: Any, axis: int = -1) -> Any:
@@ -205,8 +205,8 @@ def outer(x1: Array, x2: Array, /) -> Array:
     a, b = _taken("outer", x1, x2)
     if a.ndim != 1 or b.ndim != 1:
         raise ValueError(f"outer: takes two vectors; got shapes {a.shape} and {b.shape}. Pass x.reshape(-1).")
-    made: Array = _MULTIPLY(expand_dims(a, axis=1), b)
-    return made
+    result: Array = _MULTIPLY(expand_dims(a, axis=1), b)
+    return result
 
 
 def _paired(a: Array, b: Array, axes: Any) -> tuple[Shape, Shape]:
@@ -272,5 +272,5 @@ def tensordot(x1: Array, x2: Array, /, *, axes: int | tuple[Any, Any] = 2) -> Ar
     rows = reshape(permute_dims(a, (*left, *one)), (m, k))
     columns = reshape(permute_dims(b, (*other, *right)), (k, n))
     shape = (*(a.shape[d] for d in left), *(b.shape[d] for d in right))
-    made: Array = reshape(product(rows, columns, ()), shape)
-    return made
+    result: Array = reshape(product(rows, columns, ()), shape)
+    return result

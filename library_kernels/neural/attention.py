@@ -16,8 +16,8 @@ from ..elementwise.by_name import BY_NAME
 from ..elementwise.elementwise_op import Elementwise
 from ..elementwise.elementwise_text import Formula
 from ..elementwise.op_info import OpInfo
-from ..launching.attention_launch import attended
-from ..launching.copying import as_array, contiguous, converted, copied, fill_with
+from ..launching.attention_launch import attend
+from ..launching.copying import as_array, contiguous_copy, convert, fill_with, make_contiguous
 from ..linear_algebra.matrix_products import matmul
 from ..op import FLOATS, LeastTraffic, Op, OpRow, op
 from ..planning.elementwise_plan import broadcast
@@ -117,12 +117,12 @@ def scaled_dot_product_attention(
     share = q.shape[-3] // k.shape[-3] if enable_gqa else 1
     lead = broadcast(caller, [q.shape[:-2], _repeated(k.shape[:-2], share), _repeated(v.shape[:-2], share)])
     own = _repeated(lead, -share)
-    q, k, v = (_laid(converted(x, dtype), a) for x, a in ((q, lead), (k, own), (v, own)))
+    q, k, v = (_laid(convert(x, dtype), a) for x, a in ((q, lead), (k, own), (v, own)))
     mask = None if attn_mask is None else _additive(caller, attn_mask, lead, (q.shape[-2], k.shape[-2]), q)
     by = 1 / math.sqrt(q.shape[-1]) if scale is None else float(scale)
     if 0 in (*lead, q.shape[-2], k.shape[-2], q.shape[-1], v.shape[-1]):
         return fill_with(empty((*q.shape[:-1], v.shape[-1]), dtype, q.engine), 0)
-    found = attended(q, k, v, mask, share=share, causal=is_causal, scale=by)
+    found = attend(q, k, v, mask, share=share, causal=is_causal, scale=by)
     return _composed(q, k, v, mask, share, by, causal=is_causal) if found is None else found
 
 
@@ -134,7 +134,7 @@ def _repeated(lead: tuple[int, ...], share: int) -> tuple[int, ...]:
 
 
 def _laid(x: Array, lead: tuple[int, ...]) -> Array:
-    return contiguous(x) if x.shape[:-2] == lead else copied(x, (*lead, *x.shape[-2:]))
+    return make_contiguous(x) if x.shape[:-2] == lead else contiguous_copy(x, (*lead, *x.shape[-2:]))
 
 
 def _additive(caller: str, given: Any, lead: tuple[int, ...], last: tuple[int, int], q: Array) -> Array:
@@ -145,15 +145,15 @@ def _additive(caller: str, given: Any, lead: tuple[int, ...], last: tuple[int, i
         mask = BY_NAME["where"](mask, asarray(np.float32(0), device=q.device), -math.inf)
     elif not is_float(mask.dtype):
         raise TypeError(f"{caller}: attn_mask is bool or floats; got {mask.dtype}.")
-    mask = converted(mask, _FLOAT)
+    mask = convert(mask, _FLOAT)
     if mask.ndim <= 2:
-        return copied(broadcast_to(mask, last))
-    return copied(broadcast_to(mask, (*lead, *last)))
+        return contiguous_copy(broadcast_to(mask, last))
+    return contiguous_copy(broadcast_to(mask, (*lead, *last)))
 
 
 def _composed(q: Array, k: Array, v: Array, mask: Array | None, share: int, scale: float, *, causal: bool) -> Array:
     dtype = q.dtype
-    q, k, v = (converted(x, _FLOAT) for x in (q, k, v))
+    q, k, v = (convert(x, _FLOAT) for x in (q, k, v))
     if share > 1:
         wide = [broadcast_to(x[..., None, :, :], (*x.shape[:-2], share, *x.shape[-2:])) for x in (k, v)]
         k, v = (x.reshape((*q.shape[:-2], *x.shape[-2:])) for x in wide)
@@ -163,7 +163,7 @@ def _composed(q: Array, k: Array, v: Array, mask: Array | None, share: int, scal
         scores = BY_NAME["where"](seen, scores, -math.inf)
     shares = softmax(scores if mask is None else scores + mask)
     shares = BY_NAME["where"](_ISNAN(shares), 0.0, shares) if mask is not None else shares
-    return converted(matmul(shares, v), dtype)
+    return convert(matmul(shares, v), dtype)
 
 
 # ---- Rotary position embedding ---------------------------------------------------------------------------------------

@@ -17,8 +17,8 @@ from ...arrays.array import Array, empty
 from ...arrays.convert import check_engine
 from ...arrays.promotion import is_float, promote
 from ..elementwise.by_name import BY_NAME
-from ..launching.convolution_launch import by_channels, convolved, multiplied
-from ..launching.copying import as_array, contiguous, converted, copied, copy_into, fill_with
+from ..launching.convolution_launch import convolve, convolve_by_channels, convolve_by_product
+from ..launching.copying import as_array, contiguous_copy, convert, copy_into, fill_with, make_contiguous
 from ..linear_algebra.matrix_products import matmul
 from ..op import FLOATS, LeastTraffic, Op, OpRow
 from ..planning.convolution_plan import Windows
@@ -37,8 +37,8 @@ class _Convolution(Op):
     def __metal_traffic__(self, x: Any, weight: Any, *rest: Any, **options: Any) -> LeastTraffic:
         """Return the least bytes that a call must move, and its operations."""
         moved = super().__metal_traffic__(x, weight, *rest, **options)
-        made = self(x, weight, *rest, **options)
-        return LeastTraffic(moved.bytes, 2 * made.size * math.prod(weight.shape[1:]))
+        result = self(x, weight, *rest, **options)
+        return LeastTraffic(moved.bytes, 2 * result.size * math.prod(weight.shape[1:]))
 
 
 def tuple_of(caller: str, name: str, given: Any, count: int, *, least: int) -> Shape:
@@ -46,10 +46,10 @@ def tuple_of(caller: str, name: str, given: Any, count: int, *, least: int) -> S
     values = tuple(given) if isinstance(given, Iterable) else (given,) * count
     if len(values) == 1:
         values *= count
-    found = tuple(operator.index(v) for v in values)
-    if len(found) != count or any(v < least for v in found):
+    result = tuple(operator.index(v) for v in values)
+    if len(result) != count or any(v < least for v in result):
         raise ValueError(f"{caller}: {name} must be {count} integers, {least} or more; got {given}.")
-    return found
+    return result
 
 
 def padded(x: Array, padding: Sequence[tuple[int, int]], value: float) -> Array:
@@ -97,7 +97,7 @@ def _convolved(  # noqa: PLR0913, PLR0917  (PyTorch's parameters)
         dtype = promote(dtype, a.dtype, caller)
     if not is_float(dtype):
         raise TypeError(f"{caller}: takes floats; got {dtype}. Pass x.astype(mnb.float32).")
-    x, weight, *rest = (converted(a, dtype) for a in given)
+    x, weight, *rest = (convert(a, dtype) for a in given)
     alone = x.ndim == axes + 1
     x = x[None] if alone else x
     groups = operator.index(groups)
@@ -117,38 +117,38 @@ def _convolved(  # noqa: PLR0913, PLR0917  (PyTorch's parameters)
     if any(n < r for n, r in zip(room, reach, strict=True)):
         raise ValueError(f"{caller}: a window of {reach} does not fit into {room}, which is padded already.")
     bias = rest[0] if rest else None
-    made = None
+    result = None
     if 0 not in weight.shape and 0 not in x.shape:
         if not device_of(x.engine.caps).tile_places:
-            made = convolved(x, weight, bias, over, groups)
+            result = convolve(x, weight, bias, over, groups)
         elif own == 1 and groups > 1:
-            made = by_channels(x, weight, bias, over, groups)
-    if made is None:
-        made = _multiplied(x, weight, over, groups)
+            result = convolve_by_channels(x, weight, bias, over, groups)
+    if result is None:
+        result = _multiplied(x, weight, over, groups)
         if bias is not None:
-            made = BY_NAME["add"](made, bias.reshape((-1, *(1,) * axes)), out=made)
-    return made[0] if alone else made
+            result = BY_NAME["add"](result, bias.reshape((-1, *(1,) * axes)), out=result)
+    return result[0] if alone else result
 
 
 def _multiplied(x: Array, weight: Array, over: Windows, groups: int) -> Array:
     """Multiply the weights with the windows, on a GPU in place in the images if possible."""
     tiles = device_of(x.engine.caps).tile_places
-    made = None
+    result = None
     if tiles and math.prod(over.size) > 1 and 0 not in weight.shape and 0 not in x.shape:
-        made = multiplied(x, weight, over, groups)
-    return _product(padded(x, over.padding, 0.0), weight, over, groups) if made is None else made
+        result = convolve_by_product(x, weight, over, groups)
+    return _product(padded(x, over.padding, 0.0), weight, over, groups) if result is None else result
 
 
 def _product(x: Array, weight: Array, over: Windows, groups: int) -> Array:
     """Multiply the weights with the windows, part of the batch at a time if their copy would be large."""
     count = len(over.size)
     batch, outputs, own = x.shape[0], *weight.shape[:2]
-    split = x if x.contiguous else copied(x)
+    split = x if x.contiguous else contiguous_copy(x)
     split = split.reshape((batch, groups, own, *x.shape[2:]))
     seen = windows(split, over.size, over.stride, over.dilation)
     places = seen.shape[-count:]
     terms, across = own * math.prod(over.size), math.prod(places)
-    rows = contiguous(weight).reshape((groups, outputs // groups, terms))
+    rows = make_contiguous(weight).reshape((groups, outputs // groups, terms))
     out = empty((batch, outputs, *places), x.dtype, x.engine)
     if not out.size:
         return out
@@ -159,11 +159,11 @@ def _product(x: Array, weight: Array, over: Windows, groups: int) -> Array:
     step = max(1, _MOST // max(groups * terms * across * x.itemsize, 1))
     for first in range(0, batch, step):
         part = seen[first : first + step]
-        columns = copied(part).reshape((part.shape[0], groups, terms, across))
-        made = matmul(rows, columns).reshape((part.shape[0], outputs, *places))
+        columns = contiguous_copy(part).reshape((part.shape[0], groups, terms, across))
+        result = matmul(rows, columns).reshape((part.shape[0], outputs, *places))
         if step >= batch:
-            return made  # type: ignore[no-any-return]
-        copy_into(out[first : first + step], made)
+            return result  # type: ignore[no-any-return]
+        copy_into(out[first : first + step], result)
     return out
 
 

@@ -52,7 +52,7 @@ def linear(x: Array, weight: Array, bias: Array | None = None, /) -> Array:
             f"linear: weight must be (N, K) for an x of (…, K); got weight {weight.shape}, x {x.shape}. "
             "Pass weight.T if it is (K, N)."
         )
-    made: Array = matmul(x, weight.T)
+    result: Array = matmul(x, weight.T)
     if bias is None:
-        return made
-    return _ADD(made, bias, out=made if getattr(bias, "dtype", None) == made.dtype else None)  # type: ignore[no-any-return]
+        return result
+    return _ADD(result, bias, out=result if getattr(bias, "dtype", None) == result.dtype else None)  # type: ignore[no-any-return]

@@ -66,8 +66,8 @@ def glu(x: Array, /, axis: int = -1) -> Array:
     if odd:
         raise ValueError(f"glu: axis {axis} must have an even length; got {x.shape[at]}.")
     lead = (slice(None),) * at
-    made: Array = _GATED(x[(*lead, slice(None, half), ...)], x[(*lead, slice(half, None), ...)])
-    return made
+    result: Array = _GATED(x[(*lead, slice(None, half), ...)], x[(*lead, slice(half, None), ...)])
+    return result
 
 
 def _prelu(x: Any, weight: Any) -> Any:
@@ -95,5 +95,5 @@ def prelu(x: Array, weight: Array, /) -> Array:
     if weight.size not in {1, channels}:
         raise ValueError(f"prelu: needs 1 weight or {channels}, one for each channel; got {weight.size}.")
     wide = (-1, *(1,) * max(x.ndim - 2, 0)) if weight.size > 1 else ()
-    made: Array = _SLOPED(x, weight.reshape(wide))
-    return made
+    result: Array = _SLOPED(x, weight.reshape(wide))
+    return result

@@ -16,7 +16,7 @@ from ..elementwise.elementwise_op import Elementwise
 from ..elementwise.elementwise_text import Formula
 from ..elementwise.op_info import OpInfo
 from ..indexing.take_and_put import take, take_along_axis
-from ..launching.copying import as_array, converted
+from ..launching.copying import as_array, convert
 from ..op import FLOATS, Op, op
 from ..reductions import basic_reductions
 from ..statistics import moments
@@ -83,8 +83,10 @@ _DIVERGENCE = Elementwise(_two("kl_div", "y > 0.0f ? y * (log(y) - x) : y == 0.0
 def _reduced(caller: str, loss: Array, reduction: str) -> Array:
     if reduction not in {"mean", "sum", "none"}:
         raise ValueError(f"{caller}: reduction is 'mean', 'sum' or 'none'; got {reduction!r}.")
-    made: Array = loss if reduction == "none" else {"mean": moments.mean, "sum": basic_reductions.sum}[reduction](loss)
-    return made
+    if reduction == "none":
+        return loss
+    result: Array = {"mean": moments.mean, "sum": basic_reductions.sum}[reduction](loss)
+    return result
 
 
 def _host(loss: Any, reduction: str) -> Any:
@@ -188,12 +190,12 @@ def _picked(
     if places.shape != logs.shape[:axis] + logs.shape[axis + 1 :]:
         wanted = logs.shape[:axis] + logs.shape[axis + 1 :]
         raise ValueError(f"{caller}: target must have shape {wanted}; got {places.shape}.")
-    places = converted(places, np.dtype(np.int64))
+    places = convert(places, np.dtype(np.int64))
     counted = places != ignore_index
     safe = _WHERE(counted, places, 0)
     wide = safe.reshape((*safe.shape[:axis], 1, *safe.shape[axis:]))
     own = take_along_axis(logs, wide, axis=axis).reshape(safe.shape)
-    weights = None if weight is None else converted(as_array(caller, weight), logs.dtype)
+    weights = None if weight is None else convert(as_array(caller, weight), logs.dtype)
     if weights is not None:
         check_engine(logs.engine, caller, weights)
         if weights.shape != (logs.shape[axis],):
@@ -271,8 +273,8 @@ def nll_loss(
         For shapes that do not fit.
     """
     logs = as_array("nll_loss", x)
-    made = _picked("nll_loss", converted(logs, _FLOAT), target, weight, ignore_index, 0.0, reduction)
-    return converted(made, floating_dtype(logs.dtype))
+    result = _picked("nll_loss", convert(logs, _FLOAT), target, weight, ignore_index, 0.0, reduction)
+    return convert(result, floating_dtype(logs.dtype))
 
 
 @_class_row(reference=_classes, cite="PyTorch, ``cross_entropy``")
@@ -291,18 +293,18 @@ def cross_entropy(
     if not 0 <= label_smoothing <= 1:
         raise ValueError(f"cross_entropy: label_smoothing must be between 0 and 1; got {label_smoothing}.")
     axis = 0 if logits.ndim == 1 else 1
-    logs = log_softmax(converted(logits, _FLOAT), axis=axis)
+    logs = log_softmax(convert(logits, _FLOAT), axis=axis)
     own = floating_dtype(logits.dtype)
     wanted = as_array("cross_entropy", target)
     if is_integer(wanted.dtype):
-        made = _picked("cross_entropy", logs, wanted, weight, ignore_index, label_smoothing, reduction)
-        return converted(made, own)
+        result = _picked("cross_entropy", logs, wanted, weight, ignore_index, label_smoothing, reduction)
+        return convert(result, own)
     if wanted.shape != logits.shape:
         raise ValueError(f"cross_entropy: probabilities must have x's shape {logits.shape}; got {wanted.shape}.")
-    wanted = converted(wanted, _FLOAT)
+    wanted = convert(wanted, _FLOAT)
     if label_smoothing:
         wanted = wanted * (1 - label_smoothing) + label_smoothing / logits.shape[axis]
     lines = wanted * logs
     if weight is not None:
         lines = lines * as_array("cross_entropy", weight).reshape((-1, *(1,) * (logits.ndim - axis - 1)))
-    return converted(_reduced("cross_entropy", -basic_reductions.sum(lines, axis=axis), reduction), own)
+    return convert(_reduced("cross_entropy", -basic_reductions.sum(lines, axis=axis), reduction), own)

@@ -15,9 +15,9 @@ from ...arrays.array import Array, empty
 from ...arrays.promotion import is_float
 from ...engine import named
 from ...program import Program
-from ..launching.copying import as_array, contiguous
+from ..launching.copying import as_array, make_contiguous
 from ..launching.launcher import Launch, dispatch
-from ..launching.programs import instantiated
+from ..launching.programs import compile_templates
 from ..launching.reduction_launch import tag
 from ..op import FLOATS, Op, op
 from ..planning.device import LANES, device_of
@@ -58,7 +58,7 @@ def _pooled(  # noqa: PLR0913
 
         over = [pair(v, spare) for v, spare in ((images, 1), (k, 1), (s, 1), (p, 0), (d, 1))]
         if device_of(x.engine.caps).waits and math.prod(k) <= _WINDOW:
-            x = contiguous(x)
+            x = make_contiguous(x)
             numbers = (*itertools.chain(*over), int(counted), float(divisor or 0), *pair(places, 1))
             start = x.offset // x.itemsize
             _windows(tag(x.dtype), numbers, start, math.prod(x.shape[:-axes]), x.device, most=most).start(x, out)
@@ -68,12 +68,12 @@ def _pooled(  # noqa: PLR0913
         program, name, count = _program(tag(x.dtype), x.device), "max" if most else "mean", math.prod(x.shape[:-axes])
         columns, rows = pair(places, 1)
         if columns < _NARROW or not x.engine.caps.serial:
-            dispatch(program[name], contiguous(x), out, settings, grid=(columns, rows, count))
+            dispatch(program[name], make_contiguous(x), out, settings, grid=(columns, rows, count))
         else:
             each = max(1, min(rows, _TOGETHER // columns))
             lines = {"columns": columns, "rows": rows, "each": each}
             step = s[-1] if s[-1] <= 2 else 0
-            dispatch(program[f"{name}_{step}"], contiguous(x), out, settings, lines,
+            dispatch(program[f"{name}_{step}"], make_contiguous(x), out, settings, lines,
                      grid=(-(-rows // each) * LANES, count), threadgroup=(LANES, 1))  # fmt: skip
     return out
 
@@ -92,9 +92,9 @@ def _windows(
     """Compile the kernel for a fixed size of windows: `numbers` are ``pool.metal``'s Windowed."""
     width, height, across, down = *numbers[2:4], *numbers[-2:]
     template = f"pool_windows<{element}, {str(most).lower()}, {width}, {height}>"
-    binary = instantiated("pool.metal", {"pool_windows": template}, engine)["pool_windows"].binary
+    binary = compile_templates("pool.metal", {"pool_windows": template}, engine)["pool_windows"].binary
     packed = record(_WINDOWED.pack(*numbers, start))
-    return Launch(binary, (int(across * down), images, 1), (_THREADS, 1, 1), (packed,)).kept(named(engine))
+    return Launch(binary, (int(across * down), images, 1), (_THREADS, 1, 1), (packed,)).bind_records(named(engine))
 
 
 @functools.cache
@@ -103,7 +103,7 @@ def _program(element: str, engine: str) -> Program:
     for name, most in (("max", "true"), ("mean", "false")):
         templates[name] = f"pool<{element}, {most}>"
         templates |= {f"{name}_{stride}": f"pool_lines<{element}, {most}, {stride}>" for stride in range(3)}
-    return instantiated("pool.metal", templates, engine)
+    return compile_templates("pool.metal", templates, engine)
 
 
 def _reference(axes: int, *, most: bool) -> Any:

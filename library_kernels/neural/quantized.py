@@ -15,10 +15,10 @@ from ...arrays.promotion import DType, as_dtype, is_float
 from ...engine import named
 from ...engine.base import Caps
 from ...program import Program
-from ..launching.copying import as_array, copied
-from ..launching.launcher import Launch, aligned
+from ..launching.copying import as_array, contiguous_copy
+from ..launching.launcher import Launch, is_aligned
 from ..launching.product_launch import product
-from ..launching.programs import instantiated
+from ..launching.programs import compile_templates
 from ..launching.reduction_launch import tag
 from ..op import FLOATS, LeastTraffic, Op, OpRow, op
 from ..planning.device import LANES, Device, device_of, grid_of_groups, grid_of_threads
@@ -91,8 +91,8 @@ def _taken(caller: str, words: Any, scales: Any, minima: Any) -> Parts:
 
 def _laid(x: Array) -> Array:
     """Return a contiguous array, aligned for vector loads."""
-    whole = x.contiguous and aligned(x, _VECTOR) and x.offset % _VECTOR == 0
-    return x if whole else copied(x)
+    whole = x.contiguous and is_aligned(x, _VECTOR) and x.offset % _VECTOR == 0
+    return x if whole else contiguous_copy(x)
 
 
 def _float(caller: str, given: Any, advice: str) -> Array:
@@ -158,7 +158,7 @@ def quantize(w: Array, /, bits: Literal[4, 8] = 4, *, symmetric: bool = False) -
     if w.ndim == 0 or w.shape[-1] % LANES:
         message = f"quantize: the last axis must be a multiple of {LANES}; got shape {w.shape}. Pad it with zeros."
         raise ValueError(message)
-    w = w if w.contiguous else copied(w)
+    w = w if w.contiguous else contiguous_copy(w)
     blocks = (*w.shape[:-1], w.shape[-1] // LANES)
     words = empty((*blocks[:-1], blocks[-1] * bits), _UINT, w.engine)
     scales, minima = (empty(blocks, w.dtype, w.engine) for _ in range(2))
@@ -177,9 +177,9 @@ def _unpacked(words: Host, scales: Host, minima: Host | None = None, *, dtype: A
     shifts = np.arange(0, 32, bits, dtype=np.uint32)
     q = words.astype(np.uint32)[..., None] >> shifts & np.uint32(2**bits - 1)
     q = q.reshape((*scales.shape, LANES)).astype(np.float64)
-    made: Host = scales[..., None] * (q - 2 ** (bits - 1) if minima is None else q)
-    made += 0 if minima is None else minima[..., None]
-    return made.reshape((*scales.shape[:-1], scales.shape[-1] * LANES))
+    result: Host = scales[..., None] * (q - 2 ** (bits - 1) if minima is None else q)
+    result += 0 if minima is None else minima[..., None]
+    return result.reshape((*scales.shape[:-1], scales.shape[-1] * LANES))
 
 
 def _unpacked_size(words: Host, scales: Host, minima: Host | None, want: Host) -> Any:
@@ -248,8 +248,8 @@ class QuantizedProduct(Op):
 
 
 def _product(x: Host, words: Host, scales: Host, minima: Host | None = None) -> Host:
-    made: Host = x @ _unpacked(words, scales, minima).T
-    return made
+    result: Host = x @ _unpacked(words, scales, minima).T
+    return result
 
 
 def _product_size(x: Host, words: Host, scales: Host, *rest: Host) -> Any:
@@ -284,7 +284,7 @@ def quantized_matmul(x: Array, words: Array, scales: Array, minima: Array | None
     given = (x, words, scales) if minima is None else (x, words, scales, minima)
     key = tuple([a.form or a.formed() if type(a) is Array else None for a in given])
     known = _KNOWN.get(key)
-    if known is not None and known.caps is x.engine.caps and all(aligned(a, _VECTOR) for a in given):
+    if known is not None and known.caps is x.engine.caps and all(is_aligned(a, _VECTOR) for a in given):
         return known.started(given)
     x = _float("quantized_matmul", x, "x.astype(mnb.float32)")
     parts = _taken("quantized_matmul", words, scales, minima)
@@ -297,8 +297,8 @@ def quantized_matmul(x: Array, words: Array, scales: Array, minima: Array | None
     m = math.prod(x.shape[:-1])
     if m > _FEW or not m * n * k:
         weights = _weights(parts, x.dtype)
-        made = product(x if x.ndim > 1 else x.reshape((1, k)), weights.T, x.shape[:-2])
-        return made.reshape((*x.shape[:-1], n))
+        result = product(x if x.ndim > 1 else x.reshape((1, k)), weights.T, x.shape[:-2])
+        return result.reshape((*x.shape[:-1], n))
     laid = (_laid(x), *(a for a in parts[:3] if a is not None))
     begins = [a.offset // a.itemsize for a in laid]
     kinds = (tag(x.dtype), tag(parts.scales.dtype), parts.bits, parts.minima is None)
@@ -357,12 +357,12 @@ def _launch(
         kernel = _of_matrices(engine, f"{name}<{matrices}, {of}, {tall}, {simds}>")
         threads = simds * LANES
         form = ((-(-n // (_SIDE * tall)) * threads, 1, 1), (threads, 1, 1))
-        return Launch(kernel[name].binary, *form, told).kept(named(engine))
+        return Launch(kernel[name].binary, *form, told).bind_records(named(engine))
     vectors = next(v for v in (4, 2, 1) if m % v == 0 and (device.waits or v < 4))
     rows, chunked = _rows(n, device), _flag(device.waits)
     kernel = _program(engine, f"quantized_dots<{kind}, {of}, {rows}, {vectors}, {chunked}>")
     form = grid_of_groups(-(-n // rows) * (m // vectors), device)
-    return Launch(kernel["quantized_dots"].binary, *form, told).kept(named(engine))
+    return Launch(kernel["quantized_dots"].binary, *form, told).bind_records(named(engine))
 
 
 def _tile(lengths: tuple[int, int, int], bits: int, device: Device) -> tuple[int, int]:
@@ -390,12 +390,12 @@ def _flag(symmetric: bool) -> str:
 
 @functools.cache
 def _program(engine: str, template: str) -> Program:
-    return instantiated("quantized.metal", {template.partition("<")[0]: template}, engine)
+    return compile_templates("quantized.metal", {template.partition("<")[0]: template}, engine)
 
 
 @functools.cache
 def _of_matrices(engine: str, template: str) -> Program:
-    return instantiated("quantized_matrices.metal", {template.partition("<")[0]: template}, engine)
+    return compile_templates("quantized_matrices.metal", {template.partition("<")[0]: template}, engine)
 
 
 quantized_matmul = QuantizedProduct(quantized_matmul, OpRow(

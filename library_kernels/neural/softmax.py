@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ...arrays.array import Array
-from ..launching.normalization_launch import softmax_along
+from ..launching.normalization_launch import start_softmax
 from ..op import NUMERIC, op
 
 __all__ = ["log_softmax", "softmax"]
@@ -52,7 +52,7 @@ def softmax(x: Array, /, axis: int = -1) -> Array:
     Array
         With x's shape and dtype; computed in float32.
     """
-    return softmax_along("softmax", x, axis, log=False)
+    return start_softmax("softmax", x, axis, log=False)
 
 
 @op("activation", reference=_log_soft, dtypes=NUMERIC, kernels=("reduce.metal", "softmax.metal"),
@@ -60,4 +60,4 @@ def softmax(x: Array, /, axis: int = -1) -> Array:
     cite="PyTorch, torch.log_softmax")  # fmt: skip
 def log_softmax(x: Array, /, axis: int = -1) -> Array:
     """Return the logarithm of `softmax`, without underflow: (x - m) - log Σ exp(x - m); parameters as for `softmax`."""
-    return softmax_along("log_softmax", x, axis, log=True)
+    return start_softmax("log_softmax", x, axis, log=True)

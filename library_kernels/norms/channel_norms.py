@@ -16,8 +16,8 @@ from ..elementwise.by_name import BY_NAME
 from ..elementwise.elementwise_op import Elementwise
 from ..elementwise.elementwise_text import Formula
 from ..elementwise.op_info import OpInfo
-from ..launching.copying import as_array, converted, copied, copy_into
-from ..launching.normalization_launch import group_normalized
+from ..launching.copying import as_array, contiguous_copy, convert, copy_into
+from ..launching.normalization_launch import normalize_groups
 from ..op import FLOATS, op
 from ..planning.device import device_of
 from ..statistics import moments
@@ -49,7 +49,7 @@ def _row_of(caller: str, name: str, given: Any, x: Array) -> Array | None:
     check_engine(x.engine, caller, row)
     if row.shape != (x.shape[1],):
         raise ValueError(f"{caller}: {name} must have shape ({x.shape[1]},), a number a channel; got {row.shape}.")
-    return converted(row, _FLOAT)
+    return convert(row, _FLOAT)
 
 
 def _size(*given: Any) -> Any:
@@ -106,7 +106,7 @@ def batch_norm(
         count = math.prod(x.shape[d] for d in over)
         if count < 2:
             raise ValueError(f"{caller}: training needs more than one element a channel; got shape {x.shape}.")
-        wide = converted(x, _FLOAT)
+        wide = convert(x, _FLOAT)
         own, spread = moments.mean(wide, axis=over), moments.var(wide, axis=over)
         for given, new in ((running_mean, own), (running_var, spread * (count / (count - 1)))):
             if given is not None:
@@ -122,8 +122,8 @@ def _applied(x: Array, mean: Array, steep: Array, weight: Array | None, bias: Ar
     wide = (-1, *(1,) * (x.ndim - 2))
     steep = steep if weight is None else steep * weight
     shift = mean * 0 if bias is None else bias
-    made: Array = _SCALED(converted(x, _FLOAT), *(a.reshape(wide) for a in (mean, steep, shift)))
-    return converted(made, x.dtype)
+    result: Array = _SCALED(convert(x, _FLOAT), *(a.reshape(wide) for a in (mean, steep, shift)))
+    return convert(result, x.dtype)
 
 
 def _grouped(x: Any, groups: int, weight: Any = None, bias: Any = None, *, eps: float = 1e-5) -> Any:
@@ -169,15 +169,15 @@ def group_norm(
         raise ValueError(f"{caller}: {x.shape[1]} channels do not make {num_groups} groups.")
     scale, shift = (_row_of(caller, n, a, x) for n, a in (("weight", weight), ("bias", bias)))
     if not x.size:
-        return copied(x)
+        return contiguous_copy(x)
     if not device_of(x.engine.caps).waits:
-        return group_normalized(x, groups, scale, shift, eps)
-    wide = converted(x, _FLOAT).reshape((x.shape[0], groups, -1))
+        return normalize_groups(x, groups, scale, shift, eps)
+    wide = convert(x, _FLOAT).reshape((x.shape[0], groups, -1))
     normed = layer_norm(wide, eps=eps).reshape(x.shape)
     if scale is not None or shift is not None:
         zeros = full((x.shape[1],), 0.0, dtype=_FLOAT, device=x.device)
         normed = _applied(normed, zeros, zeros + 1.0 if scale is None else scale, None, shift)
-    return converted(normed, x.dtype)
+    return convert(normed, x.dtype)
 
 
 @op("neural", reference=lambda x, *rest, **options: _grouped(x, x.shape[1], *rest, **options), dtypes=FLOATS,
@@ -186,5 +186,5 @@ def group_norm(
 def instance_norm(x: Array, /, weight: Array | None = None, bias: Array | None = None, *, eps: float = 1e-5) -> Array:
     """As `group_norm`, with a group for each channel."""
     x = _channels("instance_norm", x)
-    made: Array = group_norm(x, x.shape[1], weight, bias, eps=eps)
-    return made
+    result: Array = group_norm(x, x.shape[1], weight, bias, eps=eps)
+    return result

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ...arrays.array import Array
-from ..launching.normalization_launch import normalized
+from ..launching.normalization_launch import normalize_rows
 from ..op import FLOATS, op
 
 __all__ = ["layer_norm", "rms_norm"]
@@ -55,7 +55,7 @@ def layer_norm(x: Array, weight: Array | None = None, bias: Array | None = None,
     Array
         With x's shape and dtype; computed in float32.
     """
-    return normalized("layer_norm", "layer_norm", x, weight, bias, eps)
+    return normalize_rows("layer_norm", "layer_norm", x, weight, bias, eps)
 
 
 @op("activation", reference=_root_mean, dtypes=FLOATS, kernels=("reduce.metal", "norm.metal"), flops=5,
@@ -76,4 +76,4 @@ def rms_norm(x: Array, weight: Array | None = None, /, *, eps: float = 1e-5) -> 
     Array
         With x's shape and dtype; computed in float32.
     """
-    return normalized("rms_norm", "rms_norm", x, weight, None, eps)
+    return normalize_rows("rms_norm", "rms_norm", x, weight, None, eps)

@@ -10,7 +10,7 @@ import numpy as np
 from ...arrays.array import Array
 from ...arrays.promotion import floating_dtype, is_float, is_integer
 from ..launching.copying import as_array
-from ..launching.reduction_launch import Monoid, reduced_or, tag
+from ..launching.reduction_launch import Monoid, reduce_or_fill, tag
 from ..op import FLOATS, op
 from ..planning.axes import axes_of
 
@@ -55,4 +55,6 @@ def vector_norm(x: Array, /, *, axis: Any = None, keepdims: bool = False, ord: f
     monoid = Monoid(functor, tag(x.dtype), tag(result), part, acc)
     nothing = None if ord < 0 else 0.0
     about = float(ord) if functor == "NormAny" else None
-    return reduced_or(x, axes, monoid, result, keepdims=keepdims, nothing=nothing, caller="vector_norm", about=about)
+    return reduce_or_fill(
+        x, axes, monoid, result, keepdims=keepdims, of_none=nothing, caller="vector_norm", about=about,
+    )  # fmt: skip

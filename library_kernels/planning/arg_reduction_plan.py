@@ -26,7 +26,7 @@ class ArgReductionPlan(NamedTuple):
     record : numpy.ndarray
         The bytes of the kernel's ``Reduction``.
     grid, threadgroup : tuple of 3 int
-    found : int
+    parts : int
         Partial results of all stretches; 0 if each reduction is one stretch.
     merge : numpy.ndarray or None
         The record for the second dispatch.
@@ -37,7 +37,7 @@ class ArgReductionPlan(NamedTuple):
     record: Any
     grid: Grid
     threadgroup: Grid
-    found: int
+    parts: int
     merge: Any
     outputs: int
 

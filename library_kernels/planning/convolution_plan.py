@@ -255,9 +255,9 @@ def _blocks(outputs: int, terms: int, rows: int) -> tuple[int, int]:
     """Return how many SIMD-groups sum the outputs of a panel, and how many of these sum `rows`, the others 8."""
     if rows < _LARGE:
         return -(-outputs // rows), -(-outputs // rows)
-    made = [(-(-(outputs - n * _LARGE) // _SMALL), n) for n in range(outputs // _LARGE + 1 if terms >= _DEEP else 1)]
+    result = [(-(-(outputs - n * _LARGE) // _SMALL), n) for n in range(outputs // _LARGE + 1 if terms >= _DEEP else 1)]
     # Outputs summed twice count, and reading x once counts as two more outputs.
-    few, large = min(made, key=lambda m: m[0] * (_SMALL + 2) + m[1] * (_LARGE + 2))
+    few, large = min(result, key=lambda m: m[0] * (_SMALL + 2) + m[1] * (_LARGE + 2))
     return few + large, large
 
 

@@ -81,8 +81,8 @@ def device_of(caps: Caps) -> Device:
         return CORES._replace(crowd=_CROWD, streams=FAR) if caps.serial else CORES._replace(matrices=caps.matrices)
     groups = _RESIDENT * caps.processors
     tiles = _TILES * caps.processors
-    made = Device(groups, 2048, 16, tiles, 64, groups // 4, waits=True, tile_places=2 * caps.processors, rounds=4)
-    return made._replace(matrices=caps.matrices, copies=caps.copies)
+    result = Device(groups, 2048, 16, tiles, 64, groups // 4, waits=True, tile_places=2 * caps.processors, rounds=4)
+    return result._replace(matrices=caps.matrices, copies=caps.copies)
 
 
 def grid_of_groups(simd_groups: int, device: Device = CORES, *, alone: bool = False) -> tuple[Grid, Grid]:

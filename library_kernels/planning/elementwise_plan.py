@@ -161,8 +161,8 @@ def plan_row_reduction(shape: Shape, strips: Sequence[Strip], out: Shape, device
     each = count <= FEW_TERMS
     if each:
         parts = Split(count, count, 1)
-    made = Strip((*(s * parts.parts for s in out), 0), 0)
-    sizes, strides = _merged(shape[:-1], [s.strides[:-1] for s in (*strips, made)])
+    result = Strip((*(s * parts.parts for s in out), 0), 0)
+    sizes, strides = _merged(shape[:-1], [s.strides[:-1] for s in (*strips, result)])
     inner = [s.strides[-1] for s in strips]
     sizes.append(count)
     for own, step in zip(strides, (*inner, 0), strict=True):
@@ -171,7 +171,7 @@ def plan_row_reduction(shape: Shape, strips: Sequence[Strip], out: Shape, device
     splits = record(struct.pack("<4If", count, parts.stretch, parts.rest, parts.parts, count))
     grid, threadgroup = grid_of_threads(rows) if each else grid_of_groups(rows * parts.parts, device)
     kernel = "each" if each else "rows" if parts.parts == 1 else "first"
-    walk = _record(sizes, strides, (*strips, made))
+    walk = _record(sizes, strides, (*strips, result))
     return RowReductionPlan(kernel, kinds, walk, splits, grid, threadgroup, parts.parts)
 
 

@@ -264,18 +264,18 @@ def _matrices(place: int, x: Strided, batch: Shape) -> Matrices:
 
 def _places(offset: int, strides: Sequence[int], shape: Sequence[int]) -> Starts:
     """Return the offset of each element of a shape, last axis fastest."""
-    found = np.array([offset], np.int64)
+    result = np.array([offset], np.int64)
     for n, stride in zip(shape, strides, strict=True):
-        found = (found[:, None] + np.arange(n, dtype=np.int64) * stride).reshape(-1)
-    return found
+        result = (result[:, None] + np.arange(n, dtype=np.int64) * stride).reshape(-1)
+    return result
 
 
 def _pairs(a: Matrices, b: Matrices) -> Starts:
     """Return the offsets of each product's two factors, interleaved."""
-    found = np.empty((len(a.order), 2), np.int64)
+    result = np.empty((len(a.order), 2), np.int64)
     for i, x in enumerate((a, b)):
-        found[:, i] = x.starts if len(x.starts) == len(x.order) else x.starts[x.order]
-    return found
+        result[:, i] = x.starts if len(x.starts) == len(x.order) else x.starts[x.order]
+    return result
 
 
 class _Planner:

@@ -11,14 +11,7 @@ from .device import LANES, Device, grid_of_groups, grid_of_rows, grid_of_threads
 from .packed_record import Record, record
 from .row_splits import FEW_TERMS, TILE_BYTES, Split, split_columns, split_down, split_rows
 
-__all__ = [
-    "Axis",
-    "ReductionStep",
-    "axes_of_view",
-    "merged",
-    "packed_reduction",
-    "plan_reduction",
-]
+__all__ = ["Axis", "ReductionStep", "axes_of_view", "merged", "packed_reduction", "plan_reduction"]
 
 _BLOCK = 4096  # a SIMD-group adds up this many elements before it updates the total; a stretch is a multiple
 _ALONE = 512  # from this many reductions, a thread takes more than a few elements by itself
@@ -106,25 +99,25 @@ def axes_of_view(shape: Iterable[int], strides: Iterable[int], gone: Iterable[in
 
 def merged(axes: Iterable[Axis]) -> list[Axis]:
     """Merge neighbouring axes that are contiguous with each other."""
-    made: list[Axis] = []
+    result: list[Axis] = []
     for a in axes:
-        if made and made[-1].stride == a.length * a.stride:
-            made[-1] = Axis(made[-1].length * a.length, a.stride, a.gone)
+        if result and result[-1].stride == a.length * a.stride:
+            result[-1] = Axis(result[-1].length * a.length, a.stride, a.gone)
         else:
-            made.append(a)
-    return made
+            result.append(a)
+    return result
 
 
 def _forward(axes: Sequence[Axis], offset: int) -> tuple[list[Axis], int]:
     """Walk reduced axes forward: their order does not matter."""
-    made = []
+    result = []
     for a in axes:
         if a.gone and a.stride < 0:
             offset += (a.length - 1) * a.stride
-            made.append(Axis(a.length, -a.stride, gone=True))
+            result.append(Axis(a.length, -a.stride, gone=True))
         else:
-            made.append(a)
-    return made, offset
+            result.append(a)
+    return result, offset
 
 
 def _in_passes(
@@ -168,14 +161,14 @@ def _steps(form: _Form, size: int, scale: float, device: Device, *, own: bool) -
     steps: list[ReductionStep] = []
     while True:
         if form.width > 1 or form.pitch != 1:
-            made = _sideways(form, size, scale, device, own=own)
+            result = _sideways(form, size, scale, device, own=own)
         elif form.length < FEW_TERMS:
-            made = _each(form, scale, own=own)
+            result = _each(form, scale, own=own)
         else:
-            made = _along(form, scale, device, own=own)
-        if made is None:
+            result = _along(form, scale, device, own=own)
+        if result is None:
             return None
-        step, left = made
+        step, left = result
         steps.append(step)
         if left is None:
             return tuple(steps)

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from ...arrays.array import Array, empty
-from ..launching.arg_reduction_launch import arg_reduced
-from ..launching.copying import as_array, copied
+from ..launching.arg_reduction_launch import arg_reduce
+from ..launching.copying import as_array, contiguous_copy
 from ..op import ALL, op
 from ..planning.axes import axis_of
 
@@ -20,7 +20,7 @@ _INT64 = np.dtype(np.int64)
 def _place_of(caller: str, order: str, x: Any, axis: Any, *, keepdims: bool) -> Array:
     x = as_array(caller, x)
     if not x.contiguous:
-        x = copied(x)
+        x = contiguous_copy(x)
     ndim = x.ndim
     if axis is None:
         count, outer, width = x.size, 1, 1
@@ -35,7 +35,7 @@ def _place_of(caller: str, order: str, x: Any, axis: Any, *, keepdims: bool) -> 
     if count == 0:
         raise ValueError(f"{caller}: there are no elements to choose from: shape {x.shape}, axis {axis}.")
     out = empty(shape, _INT64, x.engine)
-    return arg_reduced(order, x, (outer, count, width), out)
+    return arg_reduce(order, x, (outer, count, width), out)
 
 
 @op("reduction", reference=np.argmax, dtypes=ALL, kernels=("reduce.metal", "argreduce.metal"),

@@ -11,8 +11,8 @@ import numpy as np
 from ...arrays.array import Array
 from ...arrays.promotion import as_dtype, floating_dtype, is_float
 from ..elementwise.by_name import BY_NAME
-from ..launching.copying import as_array, converted
-from ..launching.reduction_launch import Monoid, accumulator, reduced, reduced_or, summed, tag
+from ..launching.copying import as_array, convert
+from ..launching.reduction_launch import Monoid, accumulator, reduce, reduce_or_fill, sum_dtype, tag
 from ..op import ALL, NUMERIC, op
 from ..planning.axes import axes_of
 
@@ -37,7 +37,7 @@ def total_dtype(dtype: DType, asked: Any, caller: str) -> DType:
         if wanted == _BOOL:
             raise TypeError(f"{caller}: dtype must be numeric; got bool. Use mnb.any or mnb.all.")
         return wanted
-    return summed(dtype)
+    return sum_dtype(dtype)
 
 
 def _added(caller: str, x: Any, axis: Any, dtype: Any, *, keepdims: bool, start: int) -> Array:
@@ -45,9 +45,9 @@ def _added(caller: str, x: Any, axis: Any, dtype: Any, *, keepdims: bool, start:
     x = as_array(caller, x)
     result = total_dtype(x.dtype, dtype, caller)
     if is_float(x.dtype) and not is_float(result):
-        x = converted(x, result)
+        x = convert(x, result)
     monoid = _adder("Product" if start else "Sum", x.dtype, result)
-    return reduced_or(x, axes_of(caller, axis, x.ndim), monoid, result, keepdims=keepdims, nothing=start)
+    return reduce_or_fill(x, axes_of(caller, axis, x.ndim), monoid, result, keepdims=keepdims, of_none=start)
 
 
 @functools.cache
@@ -92,7 +92,7 @@ def _extreme(caller: str, functor: str, x: Any, axis: Any, *, keepdims: bool) ->
     x = as_array(caller, x)
     acc = "float" if is_float(x.dtype) else tag(x.dtype)
     monoid = Monoid(functor, tag(x.dtype), tag(x.dtype), acc, acc)
-    return reduced_or(x, axes_of(caller, axis, x.ndim), monoid, x.dtype, keepdims=keepdims, caller=caller)
+    return reduce_or_fill(x, axes_of(caller, axis, x.ndim), monoid, x.dtype, keepdims=keepdims, caller=caller)
 
 
 @op("reduction", reference=np.max, dtypes=ALL, kernels=_FILE, numpy=(np.max, np.amax), aliases=("amax",))
@@ -129,7 +129,7 @@ def min(x: Array, /, axis: Any = None, *, keepdims: bool = False) -> Array:
 def _vote(caller: str, functor: str, x: Any, axis: Any, *, keepdims: bool, nothing: bool) -> Array:
     x = as_array(caller, x)
     monoid = Monoid(functor, tag(x.dtype), "bool", "uint", "uint")
-    return reduced_or(x, axes_of(caller, axis, x.ndim), monoid, _BOOL, keepdims=keepdims, nothing=nothing)
+    return reduce_or_fill(x, axes_of(caller, axis, x.ndim), monoid, _BOOL, keepdims=keepdims, of_none=nothing)
 
 
 @op("reduction", reference=np.any, dtypes=ALL, kernels=_FILE, numpy=(np.any,))
@@ -149,7 +149,7 @@ def count_nonzero(x: Array, /, axis: Any = None, *, keepdims: bool = False) -> A
     """Number of elements that are not zero, as int64; parameters as for `sum`."""
     x = as_array("count_nonzero", x)
     monoid = Monoid("Nonzero", tag(x.dtype), "long", "uint", "ulong")
-    return reduced_or(x, axes_of("count_nonzero", axis, x.ndim), monoid, _INT, keepdims=keepdims, nothing=0)
+    return reduce_or_fill(x, axes_of("count_nonzero", axis, x.ndim), monoid, _INT, keepdims=keepdims, of_none=0)
 
 
 def size_of_largest(x: Any, want: Any) -> Any:
@@ -185,9 +185,9 @@ def logsumexp(x: Array, /, axis: Any = None, *, keepdims: bool = False) -> Array
     axes = axes_of("logsumexp", axis, x.ndim)
     result = floating_dtype(x.dtype)
     most = Monoid("Maximum", tag(x.dtype), "float", "float", "float")
-    about = None if 0 in x.shape else reduced(x, axes, most, _FLOAT)
+    about = None if 0 in x.shape else reduce(x, axes, most, _FLOAT)
     monoid = Monoid("LogSumExp", tag(x.dtype), tag(result), "float", "float")
-    return reduced_or(x, axes, monoid, result, keepdims=keepdims, nothing=-math.inf, about=about)
+    return reduce_or_fill(x, axes, monoid, result, keepdims=keepdims, of_none=-math.inf, about=about)
 
 
 @op("reduction", reference=np.ptp, dtypes=NUMERIC, kernels=("reduce.metal",), flops=2, numpy=(np.ptp,),
@@ -195,5 +195,5 @@ def logsumexp(x: Array, /, axis: Any = None, *, keepdims: bool = False) -> Array
 def ptp(x: Array, /, axis: Any = None, *, keepdims: bool = False) -> Array:
     """Largest minus smallest element; integers wrap. Parameters and errors as for `max`; two passes."""
     most = max(x, axis=axis, keepdims=keepdims)
-    made: Array = BY_NAME["subtract"](most, min(x, axis=axis, keepdims=keepdims))
-    return made
+    result: Array = BY_NAME["subtract"](most, min(x, axis=axis, keepdims=keepdims))
+    return result

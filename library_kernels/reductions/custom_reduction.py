@@ -15,7 +15,7 @@ from ...arrays.promotion import as_dtype, is_float, kind_of
 from ...display import Source
 from ...errors import ArgumentError, CompileError, Diagnostic
 from ..launching.copying import as_array, fill_with
-from ..launching.reduction_launch import Monoid, accumulator, build, reduced, tag
+from ..launching.reduction_launch import Monoid, accumulator, build, reduce, tag
 from ..planning.axes import axes_of
 
 __all__ = ["Reduction", "reduction"]
@@ -70,9 +70,9 @@ def reduction(
     >>> root_mean_square(mnb.asarray([3.0, 4.0]))
     array(3.535534, dtype=float32)
     """
-    made = Reduction(combine, init, map, finish, None if dtype is None else as_dtype(dtype, name), name)
-    made.check()
-    return made
+    result = Reduction(combine, init, map, finish, None if dtype is None else as_dtype(dtype, name), name)
+    result.check()
+    return result
 
 
 class Reduction:
@@ -113,8 +113,8 @@ class Reduction:
         if 0 in x.shape:
             return fill_with(empty(shape, result, x.engine), self._start(result))
         count = math.prod(x.shape[i] for i in axes)
-        made = reduced(x, axes, self._monoid(x.dtype, result), result, scale=count)
-        return Array(made.block, result, shape, None, 0)
+        out = reduce(x, axes, self._monoid(x.dtype, result), result, scale=count)
+        return Array(out.block, result, shape, None, 0)
 
     def check(self) -> None:
         """Compile the kernels for floats, else for integers, and report errors at their position in the expressions.

@@ -17,13 +17,14 @@ from ...arrays.array import Array
 from ...arrays.promotion import as_dtype, is_float
 from ..elementwise.by_name import BY_NAME
 from ..launching.copying import as_array
-from ..launching.reduction_launch import Monoid, reduced_or, tag
+from ..launching.reduction_launch import Monoid, reduce_or_fill, tag
 from ..op import ALL, op
 from ..planning.axes import axes_of
 from . import arg_reductions, basic_reductions, scans
 
 __all__ = [
-    "nan_folded", "nanargmax", "nanargmin", "nancumprod", "nancumsum", "nanmax", "nanmin", "nanprod", "nansum", "quiet",
+    "nan_folded", "nanargmax", "nanargmin", "nancumprod", "nancumsum", "nanmax", "nanmin", "nanprod", "nansum",
+    "quiet",
 ]  # fmt: skip
 
 DType = np.dtype[Any]
@@ -85,7 +86,7 @@ def nan_folded(
     part = acc.replace("long", "int")
     monoid = Monoid(functor, tag(x.dtype), tag(result), part, acc, _TEXT)
     axes = axes_of(caller, axis, x.ndim)
-    return reduced_or(x, axes, monoid, result, keepdims=keepdims, nothing=nothing, caller=caller, **given)
+    return reduce_or_fill(x, axes, monoid, result, keepdims=keepdims, of_none=nothing, caller=caller, **given)
 
 
 def _added(
@@ -117,8 +118,8 @@ def nanprod(x: Array, /, axis: Any = None, *, dtype: Any = None, keepdims: bool 
 def _extreme(caller: str, functor: str, plain: Any, x: Any, axis: Any, *, keepdims: bool) -> Array:
     x = as_array(caller, x)
     if not is_float(x.dtype):
-        found: Array = plain(x, axis=axis, keepdims=keepdims)
-        return found
+        result: Array = plain(x, axis=axis, keepdims=keepdims)
+        return result
     return nan_folded(x, axis, functor, x.dtype, caller=caller, keepdims=keepdims, nothing=None)
 
 
@@ -141,8 +142,8 @@ def _place(caller: str, plain: Any, worst: float, x: Any, axis: Any, *, keepdims
         if bool(basic_reductions.any(basic_reductions.all(missing, axis=axis))):
             raise ValueError(f"{caller}: all elements along axis {axis} are NaN somewhere. mnb.nanmax shows where.")
         x = _WHERE(missing, worst, x)
-    found: Array = plain(x, axis=axis, keepdims=keepdims)
-    return found
+    result: Array = plain(x, axis=axis, keepdims=keepdims)
+    return result
 
 
 @op("reduction", reference=np.nanargmax, dtypes=ALL, kernels=("argreduce.metal",), cite="NumPy, ``nanargmax``")
@@ -169,8 +170,8 @@ def _running(plain: Any, start: float, x: Any, axis: int | None, dtype: Any) -> 
         x, axis = x.reshape(-1), 0
     if is_float(x.dtype):
         x = _WHERE(_ISNAN(x), start, x)
-    made: Array = plain(x, axis=axis, dtype=dtype)
-    return made
+    result: Array = plain(x, axis=axis, dtype=dtype)
+    return result
 
 
 @op("scan", reference=np.nancumsum, dtypes=ALL, kernels=("scan.metal",),

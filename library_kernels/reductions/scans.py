@@ -9,9 +9,9 @@ import numpy as np
 from ...arrays.array import Array, empty
 from ...arrays.promotion import is_float
 from ..elementwise.by_name import BY_NAME
-from ..launching.copying import as_array, converted, copied, fill_with
+from ..launching.copying import as_array, contiguous_copy, convert, fill_with
 from ..launching.reduction_launch import Monoid, accumulator, tag
-from ..launching.scan_launch import scanned
+from ..launching.scan_launch import start_scan
 from ..op import ALL, NUMERIC, op
 from ..planning.axes import axis_of
 from ..shapes.joining import concat
@@ -31,26 +31,26 @@ def _running(caller: str, functor: str, x: Any, axis: Any, dtype: Any, *, includ
     at = axis_of(caller, axis, x.ndim)
     result = total_dtype(x.dtype, dtype, caller)
     if is_float(x.dtype) and not is_float(result):
-        x = converted(x, result)
+        x = convert(x, result)
     if not x.contiguous:
-        x = copied(x)
+        x = contiguous_copy(x)
     acc = accumulator(result)
     if 0 in x.shape:
         shape = tuple(n + (include_initial and i == at) for i, n in enumerate(x.shape))
         return fill_with(empty(shape, result, x.engine), functor == "Product")
-    return scanned(x, at, Monoid(functor, tag(x.dtype), tag(result), acc, acc), result, initial=include_initial)
+    return start_scan(x, at, Monoid(functor, tag(x.dtype), tag(result), acc, acc), result, initial=include_initial)
 
 
 def _cumulative(scan: Any) -> Any:
     def reference(x: Any, *, axis: Any = None, include_initial: bool = False) -> Any:
         kind = x.dtype.kind
         dtype = None if kind == "f" else np.uint64 if kind == "u" else np.int64
-        made = scan(x, axis=-1 if axis is None else axis, dtype=dtype)
+        result = scan(x, axis=-1 if axis is None else axis, dtype=dtype)
         if not include_initial:
-            return made
+            return result
         at = -1 if axis is None else axis
-        first = np.full_like(np.take(made, [0], axis=at), scan is np.cumprod)
-        return np.concatenate([first, made], axis=at)
+        first = np.full_like(np.take(result, [0], axis=at), scan is np.cumprod)
+        return np.concatenate([first, result], axis=at)
 
     return reference
 
@@ -117,10 +117,10 @@ def _running_extreme(caller: str, functor: str, x: Any, axis: int | None) -> Arr
         x, axis = x.reshape(-1), 0
     at = axis_of(caller, axis, x.ndim)
     if 0 in x.shape:
-        return copied(x)
+        return contiguous_copy(x)
     acc = "float" if is_float(x.dtype) else tag(x.dtype)
-    whole = x if x.contiguous else copied(x)
-    return scanned(whole, at, Monoid(functor, tag(x.dtype), tag(x.dtype), acc, acc, _TEXT), x.dtype, initial=False)
+    whole = x if x.contiguous else contiguous_copy(x)
+    return start_scan(whole, at, Monoid(functor, tag(x.dtype), tag(x.dtype), acc, acc, _TEXT), x.dtype, initial=False)
 
 
 @op("scan", reference=lambda x, axis=None: np.maximum.accumulate(x if axis is not None else x.reshape(-1), axis or 0),
@@ -176,9 +176,9 @@ def diff(
     if n == 0:
         return x
     whole = [as_array("diff", a) for a in (prepend, x, append) if a is not None]
-    made = concat(whole, axis=along) if len(whole) > 1 else x
-    differ = BY_NAME["not_equal" if made.dtype.kind == "b" else "subtract"]
+    result = concat(whole, axis=along) if len(whole) > 1 else x
+    differ = BY_NAME["not_equal" if result.dtype.kind == "b" else "subtract"]
     for _ in range(n):
         lead = (slice(None),) * along
-        made = differ(made[(*lead, slice(1, None))], made[(*lead, slice(None, -1))])
-    return made
+        result = differ(result[(*lead, slice(1, None))], result[(*lead, slice(None, -1))])
+    return result

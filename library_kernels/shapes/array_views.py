@@ -13,7 +13,7 @@ import numpy as np
 
 from ...arrays.array import Array
 from ...arrays.convert import asarray
-from ..launching.copying import as_array, copied
+from ..launching.copying import as_array, contiguous_copy
 from ..op import ALL, op
 from ..planning.axes import axes_of, axis_of, shape_of
 from ..planning.elementwise_plan import broadcast
@@ -56,7 +56,7 @@ def reshape(x: Array, /, shape: int | Shape, *, copy: bool | None = None) -> Arr
     if strides is None and copy is False:
         raise ValueError(f"reshape: {x.shape} with strides {x.strides} cannot be viewed as {sizes}; got copy=False.")
     if strides is None or copy:
-        return Array(copied(x).block, x.dtype, sizes, None, 0)
+        return Array(contiguous_copy(x).block, x.dtype, sizes, None, 0)
     return Array(x.block, x.dtype, sizes, strides, x.offset)
 
 

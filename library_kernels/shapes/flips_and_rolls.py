@@ -66,8 +66,8 @@ def rot90(x: Array, /, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
         return half
     if turns == 0:
         return x.viewed(x.host)
-    made: Array = swapaxes(flip(x, axis=two), one, two) if turns == 1 else flip(swapaxes(x, one, two), axis=two)
-    return made
+    result: Array = swapaxes(flip(x, axis=two), one, two) if turns == 1 else flip(swapaxes(x, one, two), axis=two)
+    return result
 
 
 @op(

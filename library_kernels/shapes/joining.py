@@ -13,9 +13,9 @@ import numpy as np
 from ...arrays.array import Array, empty
 from ...arrays.convert import check_engine
 from ...arrays.promotion import promote
-from ..launching.copying import BITS, as_array, bits_of, contiguous, converted, copy_into
+from ..launching.copying import BITS, as_array, bits_of, convert, copy_into, make_contiguous
 from ..launching.launcher import dispatch
-from ..launching.programs import with_macros
+from ..launching.programs import program_with_macros
 from ..op import ALL, op
 from ..planning.axes import axis_of
 from .array_views import reshape
@@ -101,8 +101,8 @@ def stack(arrays: Sequence[Array], /, axis: int = 0) -> Array:
     along = axis_of("stack", axis, len(shape) + 1)
     out = _made("stack", given, (*shape[:along], len(given), *shape[along:]))
     if along == len(shape) and len(given) in _TOGETHER and 0 < out.size < _MOST:
-        alike = [bits_of(contiguous(converted(a, out.dtype))) for a in given]
-        program = with_macros("interleave.metal", out.device, BITS=BITS[out.itemsize])
+        alike = [bits_of(make_contiguous(convert(a, out.dtype))) for a in given]
+        program = program_with_macros("interleave.metal", out.device, BITS=BITS[out.itemsize])
         dispatch(program[f"interleave_{len(given)}"], *alike, bits_of(out), grid=given[0].size)
         return out
     for i, a in enumerate(given):

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from ...arrays.array import Array, empty
-from ..launching.copying import BITS, as_array, bits_of, contiguous, copied
+from ..launching.copying import BITS, as_array, bits_of, contiguous_copy, make_contiguous
 from ..launching.launcher import dispatch
-from ..launching.programs import with_macros
+from ..launching.programs import program_with_macros
 from ..op import ALL, op
 from ..planning.axes import axis_of
 from .array_views import broadcast_to, expand_dims, reshape
@@ -64,12 +64,12 @@ def repeat(x: Array, repeats: Any, /, axis: int | None = None) -> Array:
     size = x.size * times
     if math.prod(after) == 1 and 0 < size < _MOST:
         out = empty((*before[:-1], before[-1] * times, *after), x.dtype, x.engine)
-        program = with_macros("repeat.metal", x.device, BITS=BITS[x.itemsize])
-        dispatch(program.repeat, bits_of(contiguous(x)), bits_of(out), times, grid=size)
+        program = program_with_macros("repeat.metal", x.device, BITS=BITS[x.itemsize])
+        dispatch(program.repeat, bits_of(make_contiguous(x)), bits_of(out), times, grid=size)
         return out
     wide = broadcast_to(expand_dims(x, axis=along + 1), (*before, times, *after))
-    made: Array = reshape(copied(wide), (*before[:-1], before[-1] * times, *after))
-    return made
+    result: Array = reshape(contiguous_copy(wide), (*before[:-1], before[-1] * times, *after))
+    return result
 
 
 def _by_counts(x: Array, counts: np.ndarray[Any, Any], along: int) -> Array:
@@ -112,15 +112,15 @@ def tile(x: Array, repetitions: int | tuple[int, ...], /) -> Array:
     rank = max(x.ndim, len(times))
     shape = (1,) * (rank - x.ndim) + x.shape
     times = (1,) * (rank - len(times)) + times
-    made = reshape(x, shape)
+    result = reshape(x, shape)
     for d in reversed(range(rank)):  # the innermost first: long stretches are then copied by the outer ones
         if times[d] != 1:
-            made = _along(made, d, times[d])
-    return copied(made) if made.block is x.block else made
+            result = _along(result, d, times[d])
+    return contiguous_copy(result) if result.block is x.block else result
 
 
 def _along(x: Array, axis: int, times: int) -> Array:
     before, after = x.shape[:axis], x.shape[axis:]
     wide = broadcast_to(expand_dims(x, axis=axis), (*before, times, *after))
-    made: Array = reshape(copied(wide), (*before, times * after[0], *after[1:]))
-    return made
+    result: Array = reshape(contiguous_copy(wide), (*before, times * after[0], *after[1:]))
+    return result

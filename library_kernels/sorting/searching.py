@@ -10,7 +10,7 @@ from ...arrays.array import Array, empty
 from ...arrays.convert import asarray, check_engine
 from ...arrays.promotion import is_integer, promote, promote_weak
 from ..launching.bits import as_bits, order_of, width
-from ..launching.copying import as_array, converted
+from ..launching.copying import as_array, convert
 from ..launching.gather import gather, indices_of
 from ..launching.launcher import dispatch
 from ..launching.programs import program
@@ -63,7 +63,7 @@ def searchsorted(
     dtype = promote(x1.dtype, x2.dtype, "searchsorted")
     if sorter is not None:
         x1 = gather("searchsorted", x1, indices_of("searchsorted", sorter, x1.engine), 0)
-    x1, x2 = (converted(a, dtype) for a in (x1, x2))
+    x1, x2 = (convert(a, dtype) for a in (x1, x2))
     out = empty(x2.shape, _INT64, x1.engine)
     if out.size:
         kernels = program("search.metal", x1.engine, KIND=order_of(dtype), DESCENDING=False)

@@ -9,8 +9,8 @@ import numpy as np
 
 from ...arrays.array import Array
 from ..indexing.take_and_put import take_along_axis
-from ..launching.copying import as_array, copied
-from ..launching.radix_sort import selected_rows
+from ..launching.copying import as_array, contiguous_copy
+from ..launching.radix_sort import select_rows
 from ..op import ALL, op
 from ..planning.axes import axis_of
 from .sort import argsort, sort
@@ -64,11 +64,13 @@ def topk(x: Array, k: int, /, axis: int = -1, *, largest: bool = True) -> TopK:
         raise ValueError(f"topk: k must be between 0 and {x.shape[along]}, the length of axis {axis}; got {k}.")
     if x.size and count:
         last = along == x.ndim - 1
-        found = selected_rows(x if last else x.viewed(np.moveaxis(x.host, along, -1)), count, descending=largest)
+        found = select_rows(x if last else x.viewed(np.moveaxis(x.host, along, -1)), count, descending=largest)
         if found is not None:
-            return TopK(*found) if last else TopK(*(copied(a.viewed(np.moveaxis(a.host, -1, along))) for a in found))
+            return TopK(*found) if last else TopK(
+                *(contiguous_copy(a.viewed(np.moveaxis(a.host, -1, along))) for a in found),
+            )  # fmt: skip
     order = argsort(x, axis=along, descending=largest)[(*(slice(None),) * along, slice(count), ...)]
-    return TopK(take_along_axis(x, order, axis=along), copied(order))
+    return TopK(take_along_axis(x, order, axis=along), contiguous_copy(order))
 
 
 def _checked(caller: str, x: Any, kth: Any, axis: int | None) -> tuple[Array, int]:
@@ -95,8 +97,8 @@ def partition(x: Array, kth: Any, /, axis: int | None = -1) -> Array:
         If `kth` is out of bounds.
     """
     x, at = _checked("partition", x, kth, axis)
-    made: Array = sort(x, axis=at)
-    return made
+    result: Array = sort(x, axis=at)
+    return result
 
 
 @op("sorting", reference=lambda x, kth, axis=-1: np.argsort(x, axis, kind="stable"), dtypes=ALL,  # noqa: ARG005

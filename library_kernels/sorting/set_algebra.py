@@ -12,7 +12,7 @@ from ...arrays.promotion import promote
 from ..creation.filled import full_like
 from ..elementwise.by_name import BY_NAME
 from ..indexing.take_and_put import take
-from ..launching.copying import as_array, converted
+from ..launching.copying import as_array, convert
 from ..op import ALL, op
 from ..shapes.joining import concat
 from .searching import searchsorted
@@ -59,20 +59,20 @@ def isin(x1: Any, x2: Any, /, *, invert: bool = False) -> Array:
         other = asarray(x2, dtype=first.dtype if whole else None, device=device)
     check_engine(first.engine, "isin", other)
     dtype = promote(first.dtype, other.dtype, "isin")
-    known = sort(converted(other, dtype).reshape(-1))
+    known = sort(convert(other, dtype).reshape(-1))
     if not known.size or not first.size:
         return full_like(first, invert, dtype=np.bool_)  # type: ignore[no-any-return]
-    first = converted(first, dtype)
+    first = convert(first, dtype)
     place = _MINIMUM(searchsorted(known, first), known.size - 1)
-    found: Array = (_NOT_EQUAL if invert else _EQUAL)(take(known, place), first)
-    return found
+    result: Array = (_NOT_EQUAL if invert else _EQUAL)(take(known, place), first)
+    return result
 
 
 def _both(caller: str, x1: Any, x2: Any, *, distinct: bool = True) -> tuple[Array, Array]:
     a, b = as_array(caller, x1), as_array(caller, x2)
     check_engine(a.engine, caller, b)
     dtype = promote(a.dtype, b.dtype, caller)
-    a, b = converted(a, dtype).reshape(-1), converted(b, dtype).reshape(-1)
+    a, b = convert(a, dtype).reshape(-1), convert(b, dtype).reshape(-1)
     return (unique(a), unique(b)) if distinct else (a, b)
 
 
@@ -88,8 +88,8 @@ def union1d(x1: Array, x2: Array, /) -> Array:
 def intersect1d(x1: Array, x2: Array, /) -> Array:
     """Return the values that are in both of two arrays, each once, sorted."""
     a, b = _both("intersect1d", x1, x2)
-    found: Array = a[isin(a, b)]
-    return found
+    result: Array = a[isin(a, b)]
+    return result
 
 
 @op("sets", reference=np.setdiff1d, dtypes=ALL, kernels=_FILES, flops=0, numpy=(np.setdiff1d,),
@@ -97,8 +97,8 @@ def intersect1d(x1: Array, x2: Array, /) -> Array:
 def setdiff1d(x1: Array, x2: Array, /) -> Array:
     """Return the values of one array that are not in another, each once, sorted."""
     a, b = _both("setdiff1d", x1, x2)
-    found: Array = a[isin(a, b, invert=True)]
-    return found
+    result: Array = a[isin(a, b, invert=True)]
+    return result
 
 
 @op("sets", reference=np.setxor1d, dtypes=ALL, kernels=_FILES, flops=0, numpy=(np.setxor1d,),
@@ -106,5 +106,5 @@ def setdiff1d(x1: Array, x2: Array, /) -> Array:
 def setxor1d(x1: Array, x2: Array, /) -> Array:
     """Return the values that are in exactly one of two arrays, each once, sorted."""
     a, b = _both("setxor1d", x1, x2)
-    found: Array = sort(concat([a[isin(a, b, invert=True)], b[isin(b, a, invert=True)]]))
-    return found
+    result: Array = sort(concat([a[isin(a, b, invert=True)], b[isin(b, a, invert=True)]]))
+    return result

@@ -8,8 +8,8 @@ from typing import Any, cast
 import numpy as np
 
 from ...arrays.array import Array
-from ..launching.copying import as_array, converted, copied
-from ..launching.radix_sort import sorted_rows
+from ..launching.copying import as_array, contiguous_copy, convert
+from ..launching.radix_sort import sort_rows
 from ..op import ALL, op
 from ..planning.axes import axis_of
 
@@ -46,7 +46,7 @@ _row = functools.partial(
 
 
 def _back(x: Array, axis: int) -> Array:
-    return x if axis == x.ndim - 1 else copied(x.viewed(np.moveaxis(x.host, -1, axis)))
+    return x if axis == x.ndim - 1 else contiguous_copy(x.viewed(np.moveaxis(x.host, -1, axis)))
 
 
 @_row(reference=_sorted, numpy=(np.sort,))
@@ -75,7 +75,7 @@ def sort(  # `stable` is the array API's
     A radix sort: its time depends on the number of elements and on the bits of the dtype, not on their order.
     """
     rows, axis = _turned("sort", x, axis)
-    return _back(sorted_rows(rows, descending=descending).keys, axis)
+    return _back(sort_rows(rows, descending=descending).keys, axis)
 
 
 @_row(reference=_argsorted, numpy=(np.argsort,))
@@ -100,5 +100,5 @@ def argsort(  # `stable` is the array API's
         int64, with x's shape: ``take_along_axis(x, argsort(x), axis=-1)`` is sorted.
     """
     rows, axis = _turned("argsort", x, axis)
-    found = sorted_rows(rows, indexed=True, descending=descending).indices
-    return _back(converted(cast("Array", found), np.dtype(np.int64)), axis)
+    found = sort_rows(rows, indexed=True, descending=descending).indices
+    return _back(convert(cast("Array", found), np.dtype(np.int64)), axis)

@@ -11,12 +11,12 @@ import numpy as np
 from ...arrays.array import Array, empty
 from ...program import Program
 from ..launching.bits import as_bits, order_of, width
-from ..launching.compaction import Kept, kept_by, places_of, values_of
-from ..launching.copying import as_array, contiguous, converted
+from ..launching.compaction import KeptCounts, count_kept, places_of, values_of
+from ..launching.copying import as_array, convert, make_contiguous
 from ..launching.gather import gather
 from ..launching.launcher import dispatch
 from ..launching.programs import program
-from ..launching.radix_sort import sorted_rows
+from ..launching.radix_sort import sort_rows
 from ..op import ALL, op
 from ..planning.device import LANES
 
@@ -62,45 +62,45 @@ class _Runs(NamedTuple):
     values: Array
     starts: Array
     order: Array  # None unless requested
-    kept: Kept
+    bind_records: KeptCounts
     what: str
     shape: tuple[int, ...]
 
     def counts(self) -> Array:
         """Return the length of each run."""
-        n, m = self.kept.bits.size, self.starts.size
+        n, m = self.bind_records.bits.size, self.starts.size
         out = empty((m,), _INT64, self.starts.engine)
         if m:
-            dispatch(self.kept.kernels.run_lengths, self.starts, out, {"n": n, "count": m}, grid=m)
+            dispatch(self.bind_records.kernels.run_lengths, self.starts, out, {"n": n, "count": m}, grid=m)
         return out
 
     def indices(self) -> Array:
         """Return the index of each value's first occurrence, since the sort is stable."""
-        return converted(gather("unique", self.order, self.starts, 0), _INT64)
+        return convert(gather("unique", self.order, self.starts, 0), _INT64)
 
     def inverse(self) -> Array:
         """Return the index of each element's run."""
         out = empty(self.shape, _INT64, self.starts.engine)
         if out.size:
-            name = f"keep_inverse_{self.what}_{width(self.kept.bits.dtype)}"
-            self.kept.start(name, self.kept.bits, self.kept.offsets, self.order, out)
+            name = f"keep_inverse_{self.what}_{width(self.bind_records.bits.dtype)}"
+            self.bind_records.start(name, self.bind_records.bits, self.bind_records.offsets, self.order, out)
         return out
 
 
 def _runs(caller: str, x: Any, *, indexed: bool, equal_nan: bool = False) -> _Runs:
     x = as_array(caller, x)
-    found = sorted_rows(contiguous(x).reshape(-1), indexed=indexed)
+    found = sort_rows(make_contiguous(x).reshape(-1), indexed=indexed)
     what = "starts" if equal_nan else "distinct"
-    kept = kept_by(caller, found.keys, what)
+    kept = count_kept(caller, found.keys, what)
     starts = places_of(kept, what)
     return _Runs(gather(caller, found.keys, starts, 0), starts, cast("Array", found.indices), kept, what, x.shape)
 
 
 def _values(caller: str, x: Any, *, equal_nan: bool = False) -> Array:
-    flat = contiguous(as_array(caller, x)).reshape(-1)
-    keys = sorted_rows(_thinned(flat)).keys
+    flat = make_contiguous(as_array(caller, x)).reshape(-1)
+    keys = sort_rows(_thinned(flat)).keys
     what = "starts" if equal_nan else "distinct"
-    return values_of(kept_by(caller, keys, what), what, keys)
+    return values_of(count_kept(caller, keys, what), what, keys)
 
 
 def _thinned(x: Array) -> Array:
@@ -138,10 +138,10 @@ def _thinning(x: Array) -> Program:
 def _reference(*options: str) -> Callable[[Any], Any]:
     def reference(x: Any) -> Any:
         find: Any = np.unique
-        found = find(x, **dict.fromkeys(options, True))
-        if not isinstance(found, tuple):
-            return found
-        named = zip(found, ("", *options), strict=True)
+        result = find(x, **dict.fromkeys(options, True))
+        if not isinstance(result, tuple):
+            return result
+        named = zip(result, ("", *options), strict=True)
         return tuple(f.reshape(x.shape) if o == "return_inverse" else f for f, o in named)
 
     return reference

@@ -11,7 +11,7 @@ from ...arrays.array import Array
 from ...arrays.convert import check_engine
 from ...arrays.promotion import floating_dtype, promote
 from ..elementwise.by_name import BY_NAME
-from ..launching.copying import as_array, converted, copied
+from ..launching.copying import as_array, contiguous_copy, convert
 from ..linear_algebra.matrix_products import matmul
 from ..op import NUMERIC, op
 from ..planning.axes import axis_of
@@ -76,10 +76,10 @@ def average(
             raise ValueError(f"average: weights of shape {w.shape} fit neither x's {x.shape} nor its axis {axis}.")
         w = broadcast_to(w.reshape((-1, *(1,) * (x.ndim - at - 1))), x.shape)
     single = np.dtype(np.float32)
-    w = converted(w, single)
+    w = convert(w, single)
     weight = total(w, axis=at, keepdims=keepdims)
-    found = converted(total(converted(x, single) * w, axis=at, keepdims=keepdims) / weight, result)
-    return (found, converted(weight, result)) if returned else found
+    found = convert(total(convert(x, single) * w, axis=at, keepdims=keepdims) / weight, result)
+    return (found, convert(weight, result)) if returned else found
 
 
 def _cov(x: Any, y: Any = None, **options: Any) -> Any:
@@ -131,19 +131,19 @@ def cov(
     result = dtypes[0] if len(dtypes) == 1 else promote(*dtypes)
     about = rows - mean(rows, axis=1, keepdims=True)
     left = n - less
-    made = matmul(about, about.T) * (1 / left if left > 0 else math.nan)
-    shape = () if rows.shape[0] == 1 else made.shape
-    return converted(made, result).reshape(shape)
+    out = matmul(about, about.T) * (1 / left if left > 0 else math.nan)
+    shape = () if rows.shape[0] == 1 else out.shape
+    return convert(out, result).reshape(shape)
 
 
 def _variables(caller: str, x: Any, *, rowvar: bool) -> Array:
     x = as_array(caller, x)
     if x.ndim > 2:
         raise ValueError(f"{caller}: needs 1 or 2 axes; got shape {x.shape}.")
-    x = converted(x, np.dtype(np.float32))
+    x = convert(x, np.dtype(np.float32))
     if x.ndim < 2:
         return x.reshape((1, -1))  # type: ignore[no-any-return]
-    return x if rowvar or x.shape[0] == 1 else copied(x.T)
+    return x if rowvar or x.shape[0] == 1 else contiguous_copy(x.T)
 
 
 def _corr(x: Any, y: Any = None, **options: Any) -> Any:
@@ -156,11 +156,11 @@ def _corr(x: Any, y: Any = None, **options: Any) -> Any:
 def corrcoef(x: Array, y: Array | None = None, /, *, rowvar: bool = True) -> Array:
     """Return the correlations of variables: `cov` divided by the standard deviations, within [-1, 1]."""
     own = floating_dtype(as_array("corrcoef", x).dtype)
-    spread = cov(*(None if a is None else converted(as_array("corrcoef", a), np.dtype(np.float32)) for a in (x, y)),
+    spread = cov(*(None if a is None else convert(as_array("corrcoef", a), np.dtype(np.float32)) for a in (x, y)),
                  rowvar=rowvar)  # fmt: skip
     if not spread.ndim:
-        return converted(spread / spread, own)
+        return convert(spread / spread, own)
     deviation = _SQRT(diagonal(spread))
     low, high = _CLIP
-    made: Array = high(low(spread / deviation / deviation[:, None], 1.0), -1.0)
-    return converted(made, own)
+    result: Array = high(low(spread / deviation / deviation[:, None], 1.0), -1.0)
+    return convert(result, own)

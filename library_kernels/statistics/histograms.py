@@ -17,7 +17,7 @@ from ...arrays.convert import asarray, check_engine
 from ...arrays.promotion import is_float, is_integer
 from ..creation.filled import zeros
 from ..indexing.take_and_put import scatter_add
-from ..launching.copying import as_array, contiguous, converted
+from ..launching.copying import as_array, convert, make_contiguous
 from ..launching.gather import indices_of
 from ..launching.launcher import dispatch
 from ..launching.programs import program
@@ -45,8 +45,8 @@ def _rows(x: Array, bins: int) -> tuple[Array, dict[str, Any]]:
 
 
 def _added(rows: Array) -> Array:
-    found: Array = basic_reductions.sum(rows, axis=0, dtype=_INT64)
-    return found
+    result: Array = basic_reductions.sum(rows, axis=0, dtype=_INT64)
+    return result
 
 
 def _number_counts(x: Any, *rest: Any, **options: Any) -> Any:
@@ -83,7 +83,7 @@ def bincount(x: Array, /, weights: Array | None = None, minlength: int = 0) -> A
     least = operator.index(minlength)
     if least < 0:
         raise ValueError(f"bincount: minlength must be 0 or more; got {minlength}.")
-    places = contiguous(indices_of("bincount", x, x.engine))
+    places = make_contiguous(indices_of("bincount", x, x.engine))
     bins = least
     if places.size:
         low, high = int(basic_reductions.min(places)), int(basic_reductions.max(places))
@@ -104,7 +104,7 @@ def _weighed(places: Array, weights: Any, bins: int) -> Array:
     given = as_array("bincount", weights)
     if given.shape != places.shape:
         raise ValueError(f"bincount: weights must have x's shape {places.shape}; got {given.shape}.")
-    given = given if is_float(given.dtype) else converted(given, _FLOAT)
+    given = given if is_float(given.dtype) else convert(given, _FLOAT)
     total: Array = scatter_add(zeros((bins,), dtype=given.dtype, device=places.device), places, given)
     return total
 
@@ -194,14 +194,14 @@ def histogram(
     x = as_array("histogram", x)
     host, uniform = _edges("histogram", x, bins, range)
     edges = asarray(host, device=x.device)
-    numbers = contiguous(converted(x, _FLOAT)).reshape(-1)
+    numbers = make_contiguous(convert(x, _FLOAT)).reshape(-1)
     if weights is None:
         counts = _between(numbers, edges, host, uniform)
     else:
         counts = _weights_between(numbers, x, edges, weights)
     if density:
         widths = asarray(np.diff(host), device=x.device)
-        counts = converted(counts, _FLOAT)
+        counts = convert(counts, _FLOAT)
         counts = counts / basic_reductions.sum(counts) / widths
     return counts, edges
 
@@ -228,7 +228,7 @@ def _weights_between(numbers: Array, x: Array, edges: Array, weights: Any) -> Ar
     places = searchsorted(edges, numbers, side="right") - 1
     places[numbers == edges[-1]] = bins - 1
     inside = (numbers >= edges[0]) & (numbers <= edges[-1])
-    return _weighed(places[inside], converted(given.reshape(-1), _FLOAT)[inside], bins)
+    return _weighed(places[inside], convert(given.reshape(-1), _FLOAT)[inside], bins)
 
 
 def _digitize_reference(x: Any, bins: Any, right: bool = False) -> Any:
@@ -261,12 +261,12 @@ def digitize(x: Array, bins: Any, /, right: bool = False) -> Array:
     x = as_array("digitize", x)
     edges = bins if isinstance(bins, Array) else asarray(bins, device=x.device)
     if is_float(x.dtype) and not isinstance(bins, (Array, np.ndarray)):
-        edges = converted(edges, x.dtype)
+        edges = convert(edges, x.dtype)
     check_engine(x.engine, "digitize", edges)
     host = edges.read()
     rising, falling = bool((host[1:] >= host[:-1]).all()), bool((host[1:] <= host[:-1]).all())
     if edges.ndim != 1 or not (rising or falling):
         raise ValueError("digitize: the edges must be a row that rises or falls.")
     side = "left" if right else "right"
-    found: Array = searchsorted(edges if rising else contiguous(edges[::-1]), x, side=side)
+    found: Array = searchsorted(edges if rising else make_contiguous(edges[::-1]), x, side=side)
     return found if rising else edges.size - found

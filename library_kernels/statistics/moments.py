@@ -14,8 +14,8 @@ from ...arrays.promotion import floating_dtype, is_float
 from ...engine import named
 from ..launching.copying import as_array
 from ..launching.launcher import Launch
-from ..launching.programs import instantiated
-from ..launching.reduction_launch import Monoid, accumulator, reduced_or, tag
+from ..launching.programs import compile_templates
+from ..launching.reduction_launch import Monoid, accumulator, reduce_or_fill, tag
 from ..op import ALL, op
 from ..planning.axes import axes_of
 from ..planning.device import device_of
@@ -48,7 +48,7 @@ def _mean(x: Array, axes: Axes, result: DType, *, keepdims: bool) -> Array:
     part = acc.replace("long", "int") if x.dtype.itemsize < 4 else acc
     monoid = Monoid("Mean", tag(x.dtype), tag(result), part, acc)
     count = math.prod(x.shape[i] for i in axes)
-    return reduced_or(x, axes, monoid, result, keepdims=keepdims, nothing=math.nan, scale=count)
+    return reduce_or_fill(x, axes, monoid, result, keepdims=keepdims, of_none=math.nan, scale=count)
 
 
 @op("reduction", reference=np.mean, dtypes=ALL, kernels=_FILE, numpy=(np.mean,), tolerance=TOTAL_TOLERANCE,
@@ -85,7 +85,7 @@ def _spread(caller: str, functor: str, x: Any, axis: Any, correction: float, *, 
         return _chunked(x, axes, functor, count, left, keepdims=keepdims)
     monoid = Monoid(functor, tag(x.dtype), tag(result), "float", "float")
     about = None if 0 in x.shape else _mean(x, axes, _FLOAT, keepdims=False)
-    return reduced_or(x, axes, monoid, result, keepdims=keepdims, nothing=math.nan, about=about, scale=left)
+    return reduce_or_fill(x, axes, monoid, result, keepdims=keepdims, of_none=math.nan, about=about, scale=left)
 
 
 def _once(x: Array, axes: Axes, count: int) -> bool:
@@ -117,13 +117,13 @@ def _launches(
     chunks = -(-count // chunk)
     of, root = tag(dtype), str(functor == "Deviation").lower()
     templates = {"chunks": f"spread_chunks<{of}, {root}, {held}>", "rows": f"spread_rows<{of}, {root}>"}
-    program, engine = instantiated("spread.metal", templates, device), named(device)
+    program, engine = compile_templates("spread.metal", templates, device), named(device)
     told = record(_TOLD.pack(offset // dtype.itemsize, count, chunk, count - (chunks - 1) * chunk, chunks, left))
     threads = (_THREADS, 1, 1)
-    first = Launch(program["chunks"].binary, (rows * chunks * _THREADS, 1, 1), threads, (told,)).kept(engine)
+    first = Launch(program["chunks"].binary, (rows * chunks * _THREADS, 1, 1), threads, (told,)).bind_records(engine)
     if chunks == 1:
         return first, None, rows
-    last = Launch(program["rows"].binary, (rows * _THREADS, 1, 1), threads, (told,)).kept(engine)
+    last = Launch(program["rows"].binary, (rows * _THREADS, 1, 1), threads, (told,)).bind_records(engine)
     return first, last, rows * chunks
 
 

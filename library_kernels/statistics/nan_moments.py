@@ -13,7 +13,7 @@ import numpy as np
 from ...arrays.array import Array
 from ...arrays.promotion import as_dtype, floating_dtype, is_float
 from ..elementwise.by_name import BY_NAME
-from ..launching.copying import as_array, converted
+from ..launching.copying import as_array, convert
 from ..op import ALL, op
 from ..reductions.nan_reductions import nan_folded, quiet
 from . import moments
@@ -42,12 +42,12 @@ def nanmean(x: Array, /, axis: Any = None, *, dtype: Any = None, keepdims: bool 
         plain: Array = moments.mean(x, axis=axis, keepdims=keepdims)
         return plain
     total = nan_folded(x, axis, "NanSum", _FLOAT, caller="nanmean", keepdims=keepdims)
-    return converted(_DIVIDE(total, _count("nanmean", x, axis, keepdims=keepdims)), x.dtype)
+    return convert(_DIVIDE(total, _count("nanmean", x, axis, keepdims=keepdims)), x.dtype)
 
 
 def _cast(caller: str, x: Any, dtype: Any) -> Array:
     x = as_array(caller, x)
-    return x if dtype is None else converted(x, as_dtype(dtype, caller))
+    return x if dtype is None else convert(x, as_dtype(dtype, caller))
 
 
 def _variance(caller: str, x: Any, axis: Any, correction: float, *, keepdims: bool) -> Array:
@@ -77,7 +77,7 @@ def nanvar(
     `dtype` converts the elements first; `ddof` is NumPy's name for `correction`.
     """
     x, correction = _cast("nanvar", x, dtype), correction if ddof is None else ddof
-    return converted(_variance("nanvar", x, axis, correction, keepdims=keepdims), floating_dtype(x.dtype))
+    return convert(_variance("nanvar", x, axis, correction, keepdims=keepdims), floating_dtype(x.dtype))
 
 
 @op("reduction", reference=quiet(np.nanstd), dtypes=ALL, kernels=("reduce.metal",), numpy=(np.nanstd,), flops=3,
@@ -90,4 +90,4 @@ def nanstd(
 ) -> Array:  # fmt: skip
     """Standard deviation of the elements that are not NaN: the square root of `nanvar`, with the same parameters."""
     x, correction = _cast("nanstd", x, dtype), correction if ddof is None else ddof
-    return converted(_SQRT(_variance("nanstd", x, axis, correction, keepdims=keepdims)), floating_dtype(x.dtype))
+    return convert(_SQRT(_variance("nanstd", x, axis, correction, keepdims=keepdims)), floating_dtype(x.dtype))

@@ -18,7 +18,7 @@ from ...arrays.convert import asarray
 from ...arrays.promotion import floating_dtype, is_float
 from ..elementwise.by_name import BY_NAME
 from ..indexing.take_and_put import take_along_axis
-from ..launching.copying import as_array, converted, copied
+from ..launching.copying import as_array, contiguous_copy, convert
 from ..op import NUMERIC, Op, op
 from ..planning.axes import axes_of
 from ..reductions.basic_reductions import sum as total
@@ -107,18 +107,18 @@ def _quantile(caller: str, x: Any, q: Any, axis: Any, method: str, *, keepdims: 
     left = tuple(1 if d in axes else m for d, m in enumerate(x.shape)) if keepdims else shape
     if n == 0 or 0 in shape:
         return asarray(np.full((*shares.shape, *left), math.nan, np.float32), device=x.device).astype(result)
-    rows = copied(x.viewed(x.host.transpose(*kept, *axes))) if x.ndim else x
+    rows = contiguous_copy(x.viewed(x.host.transpose(*kept, *axes))) if x.ndim else x
     rows = sort(rows.reshape((*shape, n)))
     there = _there(rows, n, skip_nan=skip_nan)
     found = _places(shares.reshape(-1), there[..., None] if skip_nan else np.asarray(float(n)), method)
     low, high, part = (np.broadcast_to(f, (*shape, shares.size)) for f in found)
     low, high = (take_along_axis(rows, asarray(i.astype(np.int64), device=x.device)) for i in (low, high))
-    made = _between(low, high, asarray(part.astype(np.float32), device=x.device))
+    out = _between(low, high, asarray(part.astype(np.float32), device=x.device))
     last = rows[..., -1:]  # if there is a NaN, it is last
     missing = asarray(there[..., None] == 0, device=x.device) if skip_nan else _ISNAN(last)
-    made = _WHERE(missing, math.nan, made)
-    made = made.viewed(np.moveaxis(made.host, -1, 0))
-    return copied(converted(made, result)).reshape((*shares.shape, *left))
+    out = _WHERE(missing, math.nan, out)
+    out = out.viewed(np.moveaxis(out.host, -1, 0))
+    return contiguous_copy(convert(out, result)).reshape((*shares.shape, *left))
 
 
 def _there(rows: Array, n: int, *, skip_nan: bool) -> Host:
@@ -130,7 +130,7 @@ def _there(rows: Array, n: int, *, skip_nan: bool) -> Host:
 
 def _between(low: Array, high: Array, part: Array) -> Array:
     """Interpolate in float32; between equal elements, even infinities, return that element."""
-    low, high = converted(low, _FLOAT), converted(high, _FLOAT)
+    low, high = convert(low, _FLOAT), convert(high, _FLOAT)
     same = BY_NAME["logical_or"](_EQUAL(low, high), _EQUAL(part, 0.0))
     return _WHERE(same, low, _LERP(low, high, part))  # type: ignore[no-any-return]
 

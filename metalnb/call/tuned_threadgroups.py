@@ -1,6 +1,6 @@
-"""The best threadgroups found by sweeps, kept on disk by the kernel's content and the device.
+"""The best threadgroups that sweeps found, stored on disk for each kernel and device.
 
-A kernel has at most one for each number of dimensions of a grid.
+A kernel has at most one threadgroup for each number of dimensions of a grid.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _KIND = "tuned"
 
 
 def key_of(content: tuple[Any, ...], kernel: str, device: str) -> str:
-    """Return the key of a kernel: everything that its program is made from, its name, and the device's."""
+    """Return the key of a kernel's threadgroups: a digest of its program's content, its name and the device's name."""
     return cache.digest(repr(content), kernel, device)
 
 
@@ -38,16 +38,16 @@ def recall(key: str) -> dict[int, Grid]:
 
 
 def remember(key: str, grid: Grid, threadgroup: Grid) -> None:
-    """Keep a threadgroup for grids with the same number of dimensions."""
-    _keep(key, {**recall(key), dimensions(grid): threadgroup})
+    """Store a threadgroup for grids with the same number of dimensions."""
+    _store(key, {**recall(key), dimensions(grid): threadgroup})
 
 
 def forget(key: str) -> None:
-    """Restore the defaults."""
-    _keep(key, {})
+    """Restore the default threadgroups."""
+    _store(key, {})
 
 
-def _keep(key: str, groups: Mapping[int, Grid]) -> None:
+def _store(key: str, groups: Mapping[int, Grid]) -> None:
     cache.store().put(key, _KIND, json.dumps({str(n): list(g) for n, g in groups.items()}).encode())
 
 

@@ -12,7 +12,7 @@ from ..arrays.array import Array
 from ..arrays.convert import asarray, check_engine
 from ..arrays.promotion import floating_dtype, promote
 from ..library_kernels.elementwise.by_name import BY_NAME
-from ..library_kernels.launching.copying import as_array, converted, copied
+from ..library_kernels.launching.copying import as_array, contiguous_copy, convert
 from ..library_kernels.linear_algebra.matrix_products import matmul
 from ..library_kernels.norms import vector_norms
 from ..library_kernels.planning.axes import axes_of, axis_of
@@ -43,7 +43,7 @@ def matrix_power(x: Array, n: int, /) -> Array:
         x, power = inv(x), -power
     if power == 0:
         identity = asarray(np.eye(x.shape[-1], dtype=np.float32), device=x.device).astype(x.dtype)
-        return copied(broadcast_to(identity, x.shape))
+        return contiguous_copy(broadcast_to(identity, x.shape))
     product: Array | None = None
     while power:
         if power & 1:
@@ -75,7 +75,7 @@ def matrix_norm(x: Array, /, *, keepdims: bool = False, ord: float | Literal["fr
     x = as_array("matrix_norm", x)
     if x.ndim < 2:
         raise ValueError(f"linalg.matrix_norm: needs matrices (…, M, N); got shape {x.shape}.")
-    x = converted(x, floating_dtype(x.dtype))
+    x = convert(x, floating_dtype(x.dtype))
     if ord == "fro":
         norms: Any = vector_norms.vector_norm(x, axis=(-2, -1))
     elif ord in {"nuc", 2, -2}:
@@ -135,7 +135,7 @@ def cross(x1: Array, x2: Array, /, *, axis: int = -1) -> Array:
     if a.shape[axis_of("linalg.cross", axis, a.ndim)] != 3 or b.shape[axis_of("linalg.cross", axis, b.ndim)] != 3:
         raise ValueError(f"linalg.cross: axis {axis} must have length 3; got shapes {a.shape} and {b.shape}.")
     shape = broadcast("linalg.cross", [a.shape, b.shape])
-    first, second = (moveaxis(broadcast_to(converted(x, dtype), shape), axis, -1) for x in (a, b))
+    first, second = (moveaxis(broadcast_to(convert(x, dtype), shape), axis, -1) for x in (a, b))
     multiply, subtract = BY_NAME["multiply"], BY_NAME["subtract"]
     parts = [
         subtract(multiply(first[..., i], second[..., j]), multiply(first[..., j], second[..., i]))

@@ -17,7 +17,7 @@ from metalnb.arrays.dtype_info import finfo
 from metalnb.arrays.promotion import DTYPES, as_dtype, is_float, is_integer
 from metalnb.library_kernels.indexing.take_and_put import take
 from metalnb.library_kernels.launching.bits import as_bits, width
-from metalnb.library_kernels.launching.copying import copy_into, writable
+from metalnb.library_kernels.launching.copying import check_writable, copy_into
 from metalnb.library_kernels.launching.launcher import dispatch
 from metalnb.library_kernels.launching.programs import program
 from metalnb.library_kernels.planning.axes import axis_of, shape_of
@@ -191,7 +191,7 @@ class Generator(Distributions):
         if not isinstance(x, Array):
             raise TypeError(f"shuffle: takes a metalnb array; got {type(x).__name__}. "
                             "Pass mnb.asarray(x), which has the memory of a NumPy array.")  # fmt: skip
-        writable("shuffle", x)
+        check_writable("shuffle", x)
         copy_into(x, self.permutation(x, axis))
 
     def choice(self, a: Any, size: Size = None, replace: bool = True, p: Any = None, axis: int = 0) -> Any:

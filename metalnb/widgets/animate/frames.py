@@ -1,4 +1,4 @@
-"""The frames of a simulation: its state, which the steps and the user's drawing change, and its picture."""
+"""The frames of a simulation: steps and the user's drawing change its state, and a picture shows it."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ class Frames:
             return self.simulation.array(name).copy()
 
     def next_frames(self, count: int) -> Iterator[Any]:
-        """Yield the pixels of the state and of the coming frames, then restore the state; no one else makes frames."""
+        """Yield the pixels of the state and of the next frames, then restore the state; other threads wait meanwhile."""
         with self._lock:
             state = self.simulation.taken()
             try:
