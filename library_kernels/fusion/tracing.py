@@ -85,8 +85,8 @@ class Trace:
             if operand.trace is not self:
                 raise TypeError(f"{self.name}: an array from another fused function is used{self.at_line()}.")
         elif not isinstance(operand, (bool, int, float, np.bool_, np.integer, np.floating)):
-            raise TypeError(f"{self.name}: {caller} got {type(operand).__name__}, which is not an argument of the fused "
-                            f"function{self.at_line()}. Pass it as one.")  # fmt: skip
+            raise TypeError(f"{self.name}: {caller} got {type(operand).__name__}, which is not an argument of the "
+                            f"fused function{self.at_line()}. Pass it as one.")  # fmt: skip
 
     def _loop(self, formula: Formula, operands: list[Any]) -> DType:
         """Return the dtype to compute in, as for an op on arrays."""

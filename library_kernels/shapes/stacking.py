@@ -34,19 +34,19 @@ def _one_or_tuple(arrays: list[Array]) -> Any:
 @op("moving", reference=np.atleast_1d, dtypes=ALL, flops=0, cite="NumPy, ``atleast_1d``")
 def atleast_1d(*arrays: Array) -> Any:
     """Return views with at least one axis."""
-    return _single(_deep("atleast_1d", arrays, 1))
+    return _one_or_tuple(_at_least("atleast_1d", arrays, 1))
 
 
 @op("moving", reference=np.atleast_2d, dtypes=ALL, flops=0, cite="NumPy, ``atleast_2d``")
 def atleast_2d(*arrays: Array) -> Any:
     """Return views with at least two axes; new axes are put first."""
-    return _single(_deep("atleast_2d", arrays, 2))
+    return _one_or_tuple(_at_least("atleast_2d", arrays, 2))
 
 
 @op("moving", reference=np.atleast_3d, dtypes=ALL, flops=0, cite="NumPy, ``atleast_3d``")
 def atleast_3d(*arrays: Array) -> Any:
     """Return views with at least three axes: a row becomes (1, n, 1), a matrix (m, n, 1)."""
-    return _single(_deep("atleast_3d", arrays, 3, after=1))
+    return _one_or_tuple(_at_least("atleast_3d", arrays, 3, trailing=1))
 
 
 @op("moving", reference=np.hstack, dtypes=ALL, kernels=("copy.metal",), flops=0, cite="NumPy, ``hstack``")

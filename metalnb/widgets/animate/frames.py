@@ -125,7 +125,7 @@ class Frames:
             return self.simulation.array(name).copy()
 
     def next_frames(self, count: int) -> Iterator[Any]:
-        """Yield the pixels of the state and of the next frames, then restore the state; other threads wait meanwhile."""
+        """Yield the pixels of the state and of the next frames, then restore the state; other threads wait."""
         with self._lock:
             state = self.simulation.taken()
             try:
