@@ -24,7 +24,7 @@ from ..launching.launcher import Launch
 from ..launching.programs import compile
 from ..op import Op
 from ..planning.device import NEVER, device_of
-from ..planning.elementwise_plan import Strip, plan_elementwise, stretched
+from ..planning.elementwise_plan import Strip, broadcast_strides, plan_elementwise
 from .elementwise_text import Formula
 from .op_info import OpInfo, row_of
 from .operands import PreparedOperands, prepare_operands
@@ -223,7 +223,7 @@ def strip(operand: Any, shape: tuple[int, ...]) -> Strip:
     if type(operand) is not Array:
         return Strip((0,) * len(shape), 0)
     size = operand.dtype.itemsize
-    strides = stretched(operand.strides, operand.shape, shape)
+    strides = broadcast_strides(operand.strides, operand.shape, shape)
     return Strip(tuple(s // size for s in strides), operand.offset // size)
 
 

@@ -103,7 +103,7 @@ def _depthwise(
     plan = plan_depthwise(x[1:], weight, window, groups)
     if plan is None or plan.threads * x[0] >= 1 << 32:
         return None
-    template = f"depthwise<{tag(dtype)}, {', '.join(map(str, plan.told))}>"
+    template = f"depthwise<{tag(dtype)}, {', '.join(map(str, plan.template_arguments))}>"
     binary = compile_templates("depthwise.metal", {"depthwise": template}, device)["depthwise"].binary
     packed = plan.record(offset // dtype.itemsize, offsets[0] // 4, offsets[1] // 4)
     return Launch(binary, *grid_of_threads(plan.threads * x[0]), (packed,)).bind_records(named(device))

@@ -12,7 +12,7 @@ from ...arrays.convert import asarray, check_engine
 from ...arrays.promotion import DTYPES
 from ...engine import named
 from ..planning.device import CORES, device_of
-from ..planning.elementwise_plan import Strip, plan_elementwise, plan_transposed, stretched
+from ..planning.elementwise_plan import Strip, broadcast_strides, plan_elementwise, plan_transposed
 from .launcher import Launch
 from .programs import program_with_macros
 
@@ -126,7 +126,7 @@ def _launch(  # noqa: PLR0913, PLR0917  (everything that distinguishes copies)
     out_offset: int, engine: str,
 ) -> Launch:  # fmt: skip
     size, out_size = source.itemsize, target.itemsize
-    element_strides = tuple(s // size for s in stretched(strides, shape, target_shape))
+    element_strides = tuple(s // size for s in broadcast_strides(strides, shape, target_shape))
     target_strip = Strip(tuple(s // out_size for s in out_strides), out_offset // out_size)
     strips = [Strip(element_strides, offset // size), target_strip]
     device, plan = device_of(named(engine).caps), plan_transposed(target_shape, strips)

@@ -192,7 +192,7 @@ def _stages(
     view = axes_of_view(shape, (s // itemsize for s in strides), axes)
     acc = ACCUMULATORS[monoid.acc]
     steps = plan_reduction(
-        view, offset // itemsize, acc.itemsize, scale, device_of(named(engine).caps), own=has_own_centre,
+        view, offset // itemsize, acc.itemsize, scale, device_of(named(engine).caps), has_centre=has_own_centre,
     )  # fmt: skip
     if steps is None:
         return None

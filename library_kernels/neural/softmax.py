@@ -30,13 +30,13 @@ def _log_soft(x: Any, axis: int = -1) -> Any:
 _EXPONENTIALS = {"float32": 8.0, "float16": 0.6, "bfloat16": 0.53}
 
 
-def _steep(_x: Any, want: Any) -> Any:
+def _error_scale(_x: Any, want: Any) -> Any:
     """Return the scale of a softmax's error: rounding x - m changes its exponential in proportion to x - m."""
     return want * np.maximum(1, -np.log(np.maximum(want, 1e-300)))
 
 
 @op("activation", reference=_soft, dtypes=NUMERIC, kernels=("reduce.metal", "softmax.metal"), flops=4,
-    tolerance=_EXPONENTIALS, size=_steep, cite="J. S. Bridle, 1990; PyTorch, torch.softmax")  # fmt: skip
+    tolerance=_EXPONENTIALS, size=_error_scale, cite="J. S. Bridle, 1990; PyTorch, torch.softmax")  # fmt: skip
 def softmax(x: Array, /, axis: int = -1) -> Array:
     """Return exponentials along an axis, scaled to sum 1: exp(x - m) / Σ exp(x - m), with m the largest element.
 

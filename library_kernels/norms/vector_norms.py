@@ -53,8 +53,8 @@ def vector_norm(x: Array, /, *, axis: Any = None, keepdims: bool = False, ord: f
     functor = _NORMS.get(ord, "NormAny")
     part, acc = ("uint", "ulong") if functor == "Nonzero" else ("float", "float")
     monoid = Monoid(functor, tag(x.dtype), tag(result), part, acc)
-    nothing = None if ord < 0 else 0.0
-    about = float(ord) if functor == "NormAny" else None
+    of_none = None if ord < 0 else 0.0
+    centre = float(ord) if functor == "NormAny" else None
     return reduce_or_fill(
-        x, axes, monoid, result, keepdims=keepdims, of_none=nothing, caller="vector_norm", about=about,
+        x, axes, monoid, result, keepdims=keepdims, of_none=of_none, caller="vector_norm", about=centre,
     )  # fmt: skip

@@ -47,8 +47,8 @@ def axes_of(caller: str, axis: Any, ndim: int) -> Shape:
         return tuple(range(ndim))
     if type(axis) is int:  # the usual case: testing whether it is iterable takes longer than everything else
         return (axis_of(caller, axis, ndim),)
-    given = axis if isinstance(axis, Iterable) else (axis,)
-    axes = tuple(axis_of(caller, a, ndim) for a in given)
+    axes_given = axis if isinstance(axis, Iterable) else (axis,)
+    axes = tuple(axis_of(caller, a, ndim) for a in axes_given)
     if len(set(axes)) != len(axes):
         raise ValueError(f"{caller}: an axis is given twice: {axis}.")
     return axes
@@ -64,12 +64,12 @@ def shape_of(caller: str, shape: Any, *, open_axis: bool = False) -> Shape:
     ValueError
         If a length is negative.
     """
-    given = tuple(shape) if isinstance(shape, Iterable) and not isinstance(shape, str) else (shape,)
+    lengths = tuple(shape) if isinstance(shape, Iterable) and not isinstance(shape, str) else (shape,)
     try:
-        sizes = tuple(operator.index(n) for n in given)
+        sizes = tuple(operator.index(n) for n in lengths)
     except TypeError:
         raise TypeError(f"{caller}: a shape is made of integers; got {shape!r}.") from None
     if any(n < (-1 if open_axis else 0) for n in sizes) or sizes.count(-1) > 1:
-        allowed = "at most one -1" if open_axis else "none is negative"
-        raise ValueError(f"{caller}: the lengths of a shape are 0 or more, {allowed}; got {shape!r}.")
+        smallest = "at most one -1" if open_axis else "none is negative"
+        raise ValueError(f"{caller}: the lengths of a shape are 0 or more, {smallest}; got {shape!r}.")
     return sizes

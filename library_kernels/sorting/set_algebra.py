@@ -53,22 +53,22 @@ def isin(x1: Any, x2: Any, /, *, invert: bool = False) -> Array:
     if first is None:
         first = asarray(x1, device=device)
     if isinstance(x2, Array):
-        other = x2
+        test_values = x2
     else:
-        whole = isinstance(x2, (bool, int, float, list, tuple, range)) and not np.size(x2)
-        other = asarray(x2, dtype=first.dtype if whole else None, device=device)
-    check_engine(first.engine, "isin", other)
-    dtype = promote(first.dtype, other.dtype, "isin")
-    known = sort(convert(other, dtype).reshape(-1))
-    if not known.size or not first.size:
+        sorted_values = isinstance(x2, (bool, int, float, list, tuple, range)) and not np.size(x2)
+        test_values = asarray(x2, dtype=first.dtype if sorted_values else None, device=device)
+    check_engine(first.engine, "isin", test_values)
+    dtype = promote(first.dtype, test_values.dtype, "isin")
+    is_integer_range = sort(convert(test_values, dtype).reshape(-1))
+    if not is_integer_range.size or not first.size:
         return full_like(first, invert, dtype=np.bool_)  # type: ignore[no-any-return]
     first = convert(first, dtype)
-    place = _MINIMUM(searchsorted(known, first), known.size - 1)
-    result: Array = (_NOT_EQUAL if invert else _EQUAL)(take(known, place), first)
+    place = _MINIMUM(searchsorted(is_integer_range, first), is_integer_range.size - 1)
+    result: Array = (_NOT_EQUAL if invert else _EQUAL)(take(is_integer_range, place), first)
     return result
 
 
-def _both(caller: str, x1: Any, x2: Any, *, distinct: bool = True) -> tuple[Array, Array]:
+def _sorted_pair(caller: str, x1: Any, x2: Any, *, distinct: bool = True) -> tuple[Array, Array]:
     a, b = as_array(caller, x1), as_array(caller, x2)
     check_engine(a.engine, caller, b)
     dtype = promote(a.dtype, b.dtype, caller)
@@ -79,15 +79,15 @@ def _both(caller: str, x1: Any, x2: Any, *, distinct: bool = True) -> tuple[Arra
 @op("sets", reference=np.union1d, dtypes=ALL, kernels=_FILES, flops=0, numpy=(np.union1d,), cite="NumPy, ``union1d``")
 def union1d(x1: Array, x2: Array, /) -> Array:
     """Return the values that are in one of two arrays, each once, sorted."""
-    joined: Array = unique(concat(_both("union1d", x1, x2, distinct=False)))
-    return joined
+    values: Array = unique(concat(_sorted_pair("union1d", x1, x2, distinct=False)))
+    return values
 
 
 @op("sets", reference=np.intersect1d, dtypes=ALL, kernels=_FILES, flops=0, numpy=(np.intersect1d,),
     cite="NumPy, ``intersect1d``")  # fmt: skip
 def intersect1d(x1: Array, x2: Array, /) -> Array:
     """Return the values that are in both of two arrays, each once, sorted."""
-    a, b = _both("intersect1d", x1, x2)
+    a, b = _sorted_pair("intersect1d", x1, x2)
     result: Array = a[isin(a, b)]
     return result
 
@@ -96,7 +96,7 @@ def intersect1d(x1: Array, x2: Array, /) -> Array:
     cite="NumPy, ``setdiff1d``")  # fmt: skip
 def setdiff1d(x1: Array, x2: Array, /) -> Array:
     """Return the values of one array that are not in another, each once, sorted."""
-    a, b = _both("setdiff1d", x1, x2)
+    a, b = _sorted_pair("setdiff1d", x1, x2)
     result: Array = a[isin(a, b, invert=True)]
     return result
 
@@ -105,6 +105,6 @@ def setdiff1d(x1: Array, x2: Array, /) -> Array:
     cite="NumPy, ``setxor1d``")  # fmt: skip
 def setxor1d(x1: Array, x2: Array, /) -> Array:
     """Return the values that are in exactly one of two arrays, each once, sorted."""
-    a, b = _both("setxor1d", x1, x2)
+    a, b = _sorted_pair("setxor1d", x1, x2)
     result: Array = sort(concat([a[isin(a, b, invert=True)], b[isin(b, a, invert=True)]]))
     return result

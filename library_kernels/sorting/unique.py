@@ -62,16 +62,16 @@ class _Runs(NamedTuple):
     values: Array
     starts: Array
     order: Array  # None unless requested
-    bind_records: KeptCounts
-    what: str
+    kept_counts: KeptCounts
+    rule: str
     shape: tuple[int, ...]
 
     def counts(self) -> Array:
         """Return the length of each run."""
-        n, m = self.bind_records.bits.size, self.starts.size
+        n, m = self.kept_counts.bits.size, self.starts.size
         out = empty((m,), _INT64, self.starts.engine)
         if m:
-            dispatch(self.bind_records.kernels.run_lengths, self.starts, out, {"n": n, "count": m}, grid=m)
+            dispatch(self.kept_counts.kernels.run_lengths, self.starts, out, {"n": n, "count": m}, grid=m)
         return out
 
     def indices(self) -> Array:
@@ -82,56 +82,58 @@ class _Runs(NamedTuple):
         """Return the index of each element's run."""
         out = empty(self.shape, _INT64, self.starts.engine)
         if out.size:
-            name = f"keep_inverse_{self.what}_{width(self.bind_records.bits.dtype)}"
-            self.bind_records.start(name, self.bind_records.bits, self.bind_records.offsets, self.order, out)
+            name = f"keep_inverse_{self.rule}_{width(self.kept_counts.bits.dtype)}"
+            self.kept_counts.start(name, self.kept_counts.bits, self.kept_counts.offsets, self.order, out)
         return out
 
 
 def _runs(caller: str, x: Any, *, indexed: bool, equal_nan: bool = False) -> _Runs:
     x = as_array(caller, x)
-    found = sort_rows(make_contiguous(x).reshape(-1), indexed=indexed)
-    what = "starts" if equal_nan else "distinct"
-    kept = count_kept(caller, found.keys, what)
-    starts = places_of(kept, what)
-    return _Runs(gather(caller, found.keys, starts, 0), starts, cast("Array", found.indices), kept, what, x.shape)
+    sorted_keys = sort_rows(make_contiguous(x).reshape(-1), indexed=indexed)
+    rule = "starts" if equal_nan else "distinct"
+    kept = count_kept(caller, sorted_keys.keys, rule)
+    starts = places_of(kept, rule)
+    return _Runs(
+        gather(caller, sorted_keys.keys, starts, 0), starts, cast("Array", sorted_keys.indices), kept, rule, x.shape,
+    )  # fmt: skip
 
 
 def _values(caller: str, x: Any, *, equal_nan: bool = False) -> Array:
     flat = make_contiguous(as_array(caller, x)).reshape(-1)
-    keys = sort_rows(_thinned(flat)).keys
-    what = "starts" if equal_nan else "distinct"
-    return values_of(count_kept(caller, keys, what), what, keys)
+    keys = sort_rows(_drop_duplicates(flat)).keys
+    rule = "starts" if equal_nan else "distinct"
+    return values_of(count_kept(caller, keys, rule), rule, keys)
 
 
-def _thinned(x: Array) -> Array:
+def _drop_duplicates(x: Array) -> Array:
     """Drop most duplicates of a row before it is sorted, if there are many and this is fast."""
     if not x.engine.caps.serial or not _LITTLE <= x.size < _MOST:
         return x
     sample = {"n": x.size, "tile": _SAMPLE, "step": x.size // _SAMPLES}
-    kept = _thin(x, sample, _SAMPLES)[1].read()[:_SAMPLES].sum()
-    if kept > _SAMPLES * _SAMPLE // 2:
+    counts = _thin_tiles(x, sample, _SAMPLES)[1].read()[:_SAMPLES].sum()
+    if counts > _SAMPLES * _SAMPLE // 2:
         return x
     tiles = -(-x.size // _TILE)
     thinning = {"n": x.size, "tile": _TILE, "step": _TILE}
-    bits, offsets = _thin(x, thinning, tiles)
+    bits, offsets = _thin_tiles(x, thinning, tiles)
     searching = program("search.metal", x.engine, KIND=order_of(x.dtype), DESCENDING=False)
     dispatch(searching.keep_offsets, offsets, tiles, grid=LANES, threadgroup=LANES)
     out = empty((int(offsets.read()[tiles]),), x.dtype, x.engine)
-    together = _thinning(x)[f"thinned_{width(x.dtype)}"]
-    dispatch(together, bits, as_bits(out), offsets, thinning, grid=tiles, threadgroup=1)
+    joined_values = _thinning_program(x)[f"thinned_{width(x.dtype)}"]
+    dispatch(joined_values, bits, as_bits(out), offsets, thinning, grid=tiles, threadgroup=1)
     return out
 
 
-def _thin(x: Array, thinning: dict[str, int], tiles: int) -> tuple[Array, Array]:
+def _thin_tiles(x: Array, thinning: dict[str, int], tiles: int) -> tuple[Array, Array]:
     """Return the remaining elements, at the start of each tile, and their number in each tile."""
     bits = as_bits(x)
     out = empty((tiles * thinning["tile"],), bits.dtype, x.engine)
     counts = empty((tiles + 1,), _UINT32, x.engine)
-    dispatch(_thinning(x)[f"thin_{width(x.dtype)}"], bits, out, counts, thinning, grid=tiles, threadgroup=1)
+    dispatch(_thinning_program(x)[f"thin_{width(x.dtype)}"], bits, out, counts, thinning, grid=tiles, threadgroup=1)
     return out, counts
 
 
-def _thinning(x: Array) -> Program:
+def _thinning_program(x: Array) -> Program:
     return program("thin_serial.metal", x.engine, KIND=order_of(x.dtype), DESCENDING=False)
 
 
