@@ -225,9 +225,8 @@ def plan_each_dot(a: Strided, b: Strided, batch: Shape, dtype: str) -> ProductPl
     for n in reversed(batch):
         out.append(step)
         step *= n
-    strided = [*((x.offset, broadcast_strides(
-        x.strides[:-1], x.shape[:-1], batch,
-    )) for x in (a, b)), (0, tuple(reversed(out)))]  # fmt: skip
+    factors = ((x.offset, broadcast_strides(x.strides[:-1], x.shape[:-1], batch)) for x in (a, b))
+    strided = [*factors, (0, tuple(reversed(out)))]
     outer_axes = [d for d in range(len(batch)) if d != inner]
     outer_batch = [batch[d] for d in outer_axes]
     starts = [_places(offset, [s[d] for d in outer_axes], outer_batch) for offset, s in strided]
