@@ -192,8 +192,8 @@ def _reference(x: Any, weight: Any, bias: Any = None, *, stride: Any = 1, paddin
     channels, each = weight.shape[1], weight.shape[0] // groups
     out = np.zeros((x.shape[0], weight.shape[0], *places))
     for position in np.ndindex(*weight.shape[2:]):
-        axes = zip(position, dilations, step, places, strict=True)
-        slices = tuple(slice(i * d, i * d + s * (n - 1) + 1, s) for i, d, s, n in axes)
+        along_axes = zip(position, dilations, step, places, strict=True)
+        slices = tuple(slice(i * d, i * d + s * (n - 1) + 1, s) for i, d, s, n in along_axes)
         part = x[(slice(None), slice(None), *slices)]
         for g in range(groups):
             inputs = part[:, g * channels : (g + 1) * channels]
