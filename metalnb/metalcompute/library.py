@@ -12,7 +12,7 @@ from metalnb.engine.unit import CHECKED, Unit
 from metalnb.errors import CompileError, Diagnostic, EngineUnavailable
 from metalnb.msl.analysis.reflect import reflect
 from metalnb.msl.analysis.rules import no_kernel
-from metalnb.msl.language.versions import newer, words
+from metalnb.msl.language.versions import newer_words, words
 from metalnb.msl.rewrite.scan import instantiations, scan
 from metalnb.msl.signature import Param, Reflection
 from metalnb.msl.text.scanned_cell import Cell
@@ -76,10 +76,10 @@ class Library:
 
 def _front_end(source: str) -> tuple[Cell, Reflection]:
     cell = scan(source, "program_source")
-    newer_words = newer(cell, _MSL)
-    if newer_words:
+    problem_words = newer_words(cell, _MSL)
+    if problem_words:
         raise CompileError([
-            Diagnostic(d.line, d.column, _undeclared_text(word), d.text, d.file) for word, _, d in newer_words
+            Diagnostic(d.line, d.column, _undeclared_text(word), d.text, d.file) for word, _, d in problem_words
         ])  # fmt: skip
     instances = cell.instantiations
     if cell.expands:

@@ -15,7 +15,7 @@ from metalnb import cache
 from metalnb.call.packing import check_constant
 from metalnb.engine.unit import Unit
 from metalnb.errors import ArgumentError, CompileError, Diagnostic
-from metalnb.msl.language.versions import Version, newer, spelled
+from metalnb.msl.language.versions import Version, newer_words, version_text
 from metalnb.msl.libclang.precompiled import parser_version
 from metalnb.msl.rewrite.scan import instantiations, scan
 from metalnb.msl.signature import Constant, Reflection
@@ -108,9 +108,9 @@ def _check_version(recipe: Recipe, cell: Cell, headers: Mapping[str, Cell]) -> N
     """Reject words that the requested version lacks; the library's own files are exempt."""
     problems = [
         Diagnostic(d.line, d.column, f"{d.message}; the cell asks for MSL {recipe.msl}", d.text, d.file,
-                   f"do without it, or ask for its version: --msl {spelled(since)}, msl='{spelled(since)}'")
+                   f"do without it, or ask for its version: --msl {version_text(since)}, msl='{version_text(since)}'")
         for text in (cell, *headers.values())
-        for _, since, d in newer(text, recipe.version)
+        for _, since, d in newer_words(text, recipe.version)
     ]  # fmt: skip
     if problems:
         raise CompileError(problems)
@@ -156,7 +156,7 @@ def _reflection(
 def _texts(recipe: Recipe, headers: dict[str, Cell]) -> list[str]:
     """Return everything that determines the parser's input."""
     texts = [part for n, h in headers.items() for part in (n, h.edited.original)]
-    return [recipe.source, recipe.name, spelled(recipe.version), *texts]
+    return [recipe.source, recipe.name, version_text(recipe.version), *texts]
 
 
 def _instantiations(cell: Cell, headers: dict[str, Cell], version: Version) -> tuple[Instantiation, ...]:
