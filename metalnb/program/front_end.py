@@ -84,7 +84,7 @@ def _apply_edits(recipe: Recipe, cell: Cell, headers: dict[str, Cell], analysis:
     """Return the cells with the edits of the named analysis of `metalnb.msl.analysis`, which must parse them."""
     edits = _edits(recipe, cell, headers, analysis)
     cells = (cell, *headers.values())
-    cell, *header_cells = (dataclasses.replace(c, edited=c.edited.with_more(edits[c.name])) for c in cells)
+    cell, *header_cells = (dataclasses.replace(c, edited=c.edited.add_edits(edits[c.name])) for c in cells)
     return cell, {c.name: c for c in header_cells}
 
 

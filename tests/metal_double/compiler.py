@@ -105,7 +105,7 @@ def library_of(source: str, options: MTLCompileOptions) -> MTLLibrary:
         raise CompileError([Diagnostic(d.line, d.column, f"unknown type name '{w}'", d.text) for w, _, d in found])
     if cell.scope_inputs:
         more = scope_inputs(cell, {}, options.version)[cell.name]
-        cell = dataclasses.replace(cell, edited=cell.edited.with_more(more))
+        cell = dataclasses.replace(cell, edited=cell.edited.add_edits(more))
     made = cell.instantiations
     if any(word.startswith("os_log") for word in words(cell)):
         must(options.logging, "a cell that logs, compiled without logging")

@@ -73,7 +73,7 @@ def _loosen_constant_autos(cell: Cell) -> Cell:
     words = (i for i, text in enumerate(tree.texts) if text == "constant")
     autos = (i for i in words if "auto" in {*tree.texts[max(0, i - 1) : i + 2], *_after_const(tree, i + 1)})
     edits = [Edit(tree.tokens[i].start, tree.tokens[i].end, "const") for i in autos]
-    return dataclasses.replace(cell, edited=cell.edited.with_more(edits))
+    return dataclasses.replace(cell, edited=cell.edited.add_edits(edits))
 
 
 def _after_const(tree: Tree, i: int) -> list[str]:

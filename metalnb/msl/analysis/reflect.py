@@ -16,7 +16,7 @@ from ..libclang.author_warnings import cautions
 from ..libclang.cursor_children import children_of
 from ..libclang.parse import Parsed, parse
 from ..signature import Constant, Input, Param, Reflection, Signature, selected
-from ..text.conditions import evaluated, expanded
+from ..text.conditions import evaluate, expand_constant
 from . import rules
 from .buffer_use import uses
 from .certain_access import always_indexed, threadgroup_arrays
@@ -278,9 +278,9 @@ class _Reader:
             cure = f"declare it: {_DECLARED.format(gate)} (MSL 5.8.1)"
             self.problem(mark, f"'{gate}' is not a function constant", cure)
             return ""
-        expression = expanded(gate, self.derived)
+        expression = expand_constant(gate, self.derived)
         try:
-            evaluated(expression, dict.fromkeys(self.gates, 1))
+            evaluate(expression, dict.fromkeys(self.gates, 1))
         except ValueError as problem:
             message = f"'{gate}' must be made of function constants and numbers: metalnb cannot read '{problem}'"
             self.problem(mark, message, "write it with numbers, function constants and is_function_constant_defined")

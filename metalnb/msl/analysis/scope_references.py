@@ -271,7 +271,7 @@ class ScopeReferences:
 def _declare_inputs(cell: Cell) -> Cell:
     """Return the cell with its inputs declared as plain variables, for the parser."""
     edits = (Edit(i.start, i.end, f"extern constant {i.type} {i.name}") for i in cell.scope_inputs)
-    return replace(cell, edited=cell.edited.exchanged(edits))
+    return replace(cell, edited=cell.edited.replace_edits(edits))
 
 
 def _is_variable(cursor: Any) -> bool:

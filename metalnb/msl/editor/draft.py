@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from metalnb.errors import CompileError
 
 from ..libclang.flags import FOLDER, header_file
-from ..rewrite.scan import plain, scan
+from ..rewrite.scan import normalise_text, scan
 from ..text.edits import Edit, EditedText
 from ..text.scanned_cell import MAIN, Cell
 from ..text.tokens import Token, tokenize
@@ -107,13 +107,12 @@ def read_draft(source: str, offset: int, headers: Mapping[str, str], name: str =
     name : str
         The name by which others include it, if it is a header cell.
     """
-    head, tail = plain(source[:offset]), plain(source[offset:])
+    head, tail = normalise_text(source[:offset]), normalise_text(source[offset:])
     closed_head = _close_statements(head)
     other_headers = {each: text for each, text in headers.items() if each != name}
-    header_cells = {each: _scan(plain(text), each, frozenset(headers)) for each, text in other_headers.items()}
-    return Draft(
-        closed_head + tail, len(closed_head), _scan(closed_head + tail, name, frozenset(headers)), header_cells,
-    )  # fmt: skip
+    header_cells = {each: _scan(normalise_text(text), each, frozenset(headers)) for each, text in other_headers.items()}
+    cell = _scan(closed_head + tail, name, frozenset(headers))
+    return Draft(closed_head + tail, len(closed_head), cell, header_cells)
 
 
 def _scan(text: str, name: str, headers: frozenset[str]) -> Cell:

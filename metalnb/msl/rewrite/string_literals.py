@@ -40,9 +40,9 @@ def _is_argument(tree: Tree, i: int) -> bool:
 
 def _callers(tree: Tree, i: int) -> list[str]:
     """Return the words before the brackets around a position, innermost first; an empty string for none."""
-    found = []
+    words = []
     i = tree.around(i)
     while i >= 0:
-        found.append(tree.texts[i - 1] if tree.texts[i] == "(" and i and tree.tokens[i - 1].kind == "word" else "")
+        words.append(tree.texts[i - 1] if tree.texts[i] == "(" and i and tree.tokens[i - 1].kind == "word" else "")
         i = tree.around(i)
-    return found or [""]
+    return words or [""]
