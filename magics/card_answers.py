@@ -41,8 +41,8 @@ def latest_call(session: Session, name: str) -> str:
             continue
         with contextlib.suppress(SyntaxError):
             calls = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Call)]
-            found = ((node.lineno, node.col_offset, _call(node, name)) for node in calls)
-            calls_of_kernel = [(line, column, call) for line, column, call in found if call is not None]
+            places = ((node.lineno, node.col_offset, _call(node, name)) for node in calls)
+            calls_of_kernel = [(line, column, call) for line, column, call in places if call is not None]
             if calls_of_kernel:
                 return ast.unparse(max(calls_of_kernel, key=lambda entry: entry[:2])[2])
     timed_call = session.calls.get(name)

@@ -108,14 +108,16 @@ class TimingMagics(Magics):
         if len(calls) < 2:
             rule = "takes two calls or more, like a(x) b(x), or a(x), x + y"
             raise UsageError(f"%metal_compare: {rule}; got {len(calls)}: {line.strip()!r}")
-        shared = next((c.arguments for c in calls if c.arguments is not None), None)
-        jobs = [_bind(*self._evaluate("%metal_compare", call, shared)) for call in calls]
+        shared_arguments = next((c.arguments for c in calls if c.arguments is not None), None)
+        jobs = [_bind(*self._evaluate("%metal_compare", call, shared_arguments)) for call in calls]
         names = [call.label for call in calls]
         return compare(jobs, names=names if len(set(names)) == len(names) else None)
 
-    def _evaluate(self, magic: str, call: Call, shared: Any = None) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
+    def _evaluate(
+        self, magic: str, call: Call, shared_arguments: Any = None
+    ) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
         """Evaluate a call; if it has no arguments, use those of another."""
-        arguments = call.arguments or shared or self.session.calls.get(call.name)
+        arguments = call.arguments or shared_arguments or self.session.calls.get(call.name)
         if arguments is None:
             raise UsageError(f"{magic}: {call.text!r} has no arguments. Write them once: {call.label}(…)")
         try:

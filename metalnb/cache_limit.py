@@ -127,11 +127,11 @@ class Upkeep:
         """Append to the count; return the approximate bytes of all entries, and the time of the last scan."""
         with self._count.open("ab+") as file:
             file.write(bytes(-(-nbytes // _UNIT)))
-            written = (file.tell() - _HEAD.size) * _UNIT
+            size = (file.tell() - _HEAD.size) * _UNIT
             file.seek(0)
             head = file.read(_HEAD.size)
         counted, last_scan = _HEAD.unpack(head) if len(head) == _HEAD.size else (0, 0.0)
-        return counted + written, last_scan
+        return counted + size, last_scan
 
     def _scan(self, limit: int | None) -> None:
         """Remove incomplete files of killed processes, and the entries beyond the limit; restart the count."""

@@ -112,8 +112,8 @@ def diag(x: Array, /, k: int = 0) -> Array:
     """
     x = as_array("diag", x)
     if x.ndim == 2:
-        seen: Array = diagonal(x, k)
-        return seen
+        entries: Array = diagonal(x, k)
+        return entries
     if x.ndim != 1:
         raise ValueError(f"diag: needs 1 or 2 axes; got shape {x.shape}. Use mnb.diagonal for stacks of matrices.")
     n = x.size + abs(operator.index(k))

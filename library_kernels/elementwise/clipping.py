@@ -27,9 +27,9 @@ _NUMBERED = Elementwise(
 
 
 def _nan_to_num(x: Any, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None) -> Any:
-    most = np.float64(np.finfo(np.float32).max) if x.dtype == np.float64 else None
-    return np.nan_to_num(x, nan=nan, posinf=most if posinf is None else posinf,
-                         neginf=-most if neginf is None and most is not None else neginf)  # fmt: skip
+    largest = np.float64(np.finfo(np.float32).max) if x.dtype == np.float64 else None
+    return np.nan_to_num(x, nan=nan, posinf=largest if posinf is None else posinf,
+                         neginf=-largest if neginf is None and largest is not None else neginf)  # fmt: skip
 
 
 @op("elementwise", reference=_nan_to_num, dtypes=NUMERIC, parts=(_NUMBERED,), numpy=(np.nan_to_num,),

@@ -125,7 +125,7 @@ class FusedKernel:
             launch = Launch(binary, plan.grid, plan.threadgroup, (plan.record,)).bind_records(engine)
             return _Plan(launch, engine, shape)
         if not shape:
-            raise ValueError(f"{self._name}: {self._last.how} over the last axis of 0-d arrays.")
+            raise ValueError(f"{self._name}: {self._last.reduction} over the last axis of 0-d arrays.")
         if 0 in shape:
             return _Plan(None, engine, shape)
         rows = plan_row_reduction(shape, strips, _steps(shape[:-1]), device)
@@ -147,7 +147,7 @@ class FusedKernel:
             partial = empty((*outer, plan.parts if plan.launch is not None else count), acc, plan.engine)
             if plan.launch is not None:
                 plan.launch.start_on((*arrays, partial), values)
-            of_none = {"sum": 0, "mean": math.nan}.get(last.how)
+            of_none = {"sum": 0, "mean": math.nan}.get(last.reduction)
             second = monoid._replace(element=tag(acc), part=monoid.acc)
             out = reduce_or_fill(partial, (len(outer),), second, result, keepdims=False, of_none=of_none,
                                  caller=self._name,
@@ -160,22 +160,22 @@ def _steps(shape: Shape) -> Shape:
 
 
 def _result(last: Reduced) -> DType:
-    if last.how == "sum":
+    if last.reduction == "sum":
         return sum_dtype(last.dtype)
-    return floating_dtype(last.dtype) if last.how == "mean" else last.dtype
+    return floating_dtype(last.dtype) if last.reduction == "mean" else last.dtype
 
 
 def _monoid(last: Reduced) -> Monoid:
     """Return the monoid of a reduced result: the same as of the op with this name."""
     dtype, result = last.dtype, _result(last)
-    if last.how in {"max", "min"}:
+    if last.reduction in {"max", "min"}:
         acc = "float" if is_float(dtype) else tag(dtype)
-    elif last.how == "mean":
+    elif last.reduction == "mean":
         is_exact = not is_float(dtype) and dtype.itemsize < 8  # a sum of 64-bit integers may wrap
         acc = accumulator(sum_dtype(dtype)) if is_exact else "float"
     else:
         acc = accumulator(result)
-    return Monoid(_FUNCTORS[last.how], tag(dtype), tag(result), acc, acc)
+    return Monoid(_FUNCTORS[last.reduction], tag(dtype), tag(result), acc, acc)
 
 
 def kernels_of(trace: Trace, results: list[Traced], arrays: dict[str, DType], numbers: dict[str, DType]) -> list[

@@ -79,8 +79,8 @@ class Trace:
             If the value is a reduction's result, part of another fused function, or no argument of this one.
         """
         if isinstance(operand, Reduced):
-            raise TypeError(f"{self.name}: {caller} cannot use the result of {operand.how}, which a fused function can "
-                            f"only return{self.at_line()}. Return it, and continue outside.")  # fmt: skip
+            raise TypeError(f"{self.name}: {caller} cannot use the result of {operand.reduction}, which a fused "
+                            f"function can only return{self.at_line()}. Return it, and continue outside.")  # fmt: skip
         if isinstance(operand, Traced):
             if operand.trace is not self:
                 raise TypeError(f"{self.name}: an array from another fused function is used{self.at_line()}.")
@@ -197,14 +197,14 @@ class Traced(TracedOperators):
             return self.reduce(name, *args[1:], **options)
         return NotImplemented
 
-    def reduce(self, how: str, axis: Any = None, *, keepdims: bool = False) -> Reduced:
+    def reduce(self, reduction: str, axis: Any = None, *, keepdims: bool = False) -> Reduced:
         """Reduce the last axis. The function can only return the result."""
         trace = self.trace
-        trace.check(how, self)
+        trace.check(reduction, self)
         if type(axis) is not int or axis != -1:
-            raise TypeError(f"{trace.name}: {how} is fused only over the last axis; got axis={axis!r}"
+            raise TypeError(f"{trace.name}: {reduction} is fused only over the last axis; got axis={axis!r}"
                             f"{trace.at_line()}. Pass axis=-1.")  # fmt: skip
-        return Reduced(self, how, keepdims=bool(keepdims))
+        return Reduced(self, reduction, keepdims=bool(keepdims))
 
     def sum(self, axis: Any = None, *, keepdims: bool = False) -> Reduced:
         """Return the sums over the last axis."""
@@ -228,15 +228,15 @@ class Reduced(Traced):
 
     Attributes
     ----------
-    how : {"sum", "max", "min", "mean"}
+    reduction : {"sum", "max", "min", "mean"}
     keepdims : bool
     """
 
-    __slots__ = ("how", "keepdims")
+    __slots__ = ("keepdims", "reduction")
 
-    def __init__(self, traced: Traced, how: str, *, keepdims: bool) -> None:
+    def __init__(self, traced: Traced, reduction: str, *, keepdims: bool) -> None:
         super().__init__(traced.trace, traced.text, traced.dtype, traced.needs)
-        self.how = how
+        self.reduction = reduction
         self.keepdims = keepdims
 
 

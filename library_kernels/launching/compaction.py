@@ -38,7 +38,7 @@ class KeptCounts(NamedTuple):
         dispatch(self.kernels[name], *arguments, self.stretch, grid=self.tiles * LANES, threadgroup=LANES)
 
 
-def count_kept(caller: str, x: Array, what: str) -> KeptCounts:
+def count_kept(caller: str, x: Array, test: str) -> KeptCounts:
     """Count the elements to keep, tile by tile."""
     n = x.size
     if n >= _MOST:
@@ -47,26 +47,26 @@ def count_kept(caller: str, x: Array, what: str) -> KeptCounts:
     smallest, largest = _TILE
     tile = max(smallest, min(largest, n // 512 // LANES * LANES))
     tiles = -(-n // tile)
-    kept = KeptCounts(as_bits(x), kernels, empty((tiles + 1,), _UINT32, x.engine), {"n": n, "tile": tile}, tiles)
+    counts = KeptCounts(as_bits(x), kernels, empty((tiles + 1,), _UINT32, x.engine), {"n": n, "tile": tile}, tiles)
     if tiles:
-        kept.start(f"keep_count_{what}_{width(x.dtype)}", kept.bits, kept.offsets)
-    dispatch(kernels.keep_offsets, kept.offsets, tiles, grid=LANES, threadgroup=LANES)
-    return kept
+        counts.start(f"keep_count_{test}_{width(x.dtype)}", counts.bits, counts.offsets)
+    dispatch(kernels.keep_offsets, counts.offsets, tiles, grid=LANES, threadgroup=LANES)
+    return counts
 
 
-def places_of(kept: KeptCounts, what: str) -> Array:
+def places_of(counts: KeptCounts, test: str) -> Array:
     """Return the flat positions of the kept elements: int64, in order."""
-    places = empty((kept.total,), _INT64, kept.bits.engine)
+    places = empty((counts.total,), _INT64, counts.bits.engine)
     if places.size:
-        kept.start(f"keep_write_{what}_{width(kept.bits.dtype)}", kept.bits, kept.offsets, places)
+        counts.start(f"keep_write_{test}_{width(counts.bits.dtype)}", counts.bits, counts.offsets, places)
     return places
 
 
-def values_of(kept: KeptCounts, what: str, like: Array) -> Array:
+def values_of(counts: KeptCounts, test: str, like: Array) -> Array:
     """Return the kept elements in order."""
-    out = empty((kept.total,), like.dtype, like.engine)
+    out = empty((counts.total,), like.dtype, like.engine)
     if out.size:
-        kept.start(f"keep_values_{what}_{width(like.dtype)}", kept.bits, kept.offsets, as_bits(out))
+        counts.start(f"keep_values_{test}_{width(like.dtype)}", counts.bits, counts.offsets, as_bits(out))
     return out
 
 
@@ -77,10 +77,10 @@ def flat_nonzero(caller: str, x: Array) -> Array:
 
 def select(x: Array, mask: Array) -> Array:
     """Return the elements whose mask is set, in order; x and the mask have the same shape."""
-    kept = count_kept("x[mask]", mask, "nonzero")
-    out = empty((kept.total,), x.dtype, x.engine)
+    counts = count_kept("x[mask]", mask, "nonzero")
+    out = empty((counts.total,), x.dtype, x.engine)
     if out.size:
-        kept.start(f"select_write_{width(x.dtype)}", kept.bits, kept.offsets, as_bits(x), as_bits(out))
+        counts.start(f"select_write_{width(x.dtype)}", counts.bits, counts.offsets, as_bits(x), as_bits(out))
     return out
 
 
@@ -92,9 +92,9 @@ def select_into(x: Array, mask: Array, values: Array) -> None:
     ValueError
         If the number of values differs.
     """
-    kept = count_kept("x[mask]", mask, "nonzero")
-    count = kept.total
+    counts = count_kept("x[mask]", mask, "nonzero")
+    count = counts.total
     if values.shape != (count,):
         raise ValueError(f"x[mask] = value: the mask chooses {count} elements; got values of shape {values.shape}.")
     if count:
-        kept.start(f"select_put_{width(x.dtype)}", kept.bits, kept.offsets, as_bits(values), as_bits(x))
+        counts.start(f"select_put_{width(x.dtype)}", counts.bits, counts.offsets, as_bits(values), as_bits(x))

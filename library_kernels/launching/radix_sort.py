@@ -222,8 +222,8 @@ def _tile_rows(
     """Compile the kernels that sort rows in threadgroup memory."""
     target = named(engine)
     kernels = program("sort_tiles.metal", target, KIND=order_of(dtype), DESCENDING=descending, INDEXED=indexed)
-    each = next(keys for keys in (1, 4, 8, 16) if keys * DIGITS >= n)
-    name = f"tile_rows_{width(dtype)}_{each}"
+    keys_per_thread = next(keys for keys in (1, 4, 8, 16) if keys * DIGITS >= n)
+    name = f"tile_rows_{width(dtype)}_{keys_per_thread}"
     return Launch(
         kernels[name].binary, (rows * DIGITS, 1, 1), (DIGITS, 1, 1), (np.array([n], np.uint32),),
     ).bind_records(target)  # fmt: skip

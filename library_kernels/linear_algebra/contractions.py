@@ -34,8 +34,8 @@ class _Term(NamedTuple):
 def _read(subscripts: str, ranks: list[int]) -> tuple[list[str], str]:
     """Split subscripts into the letters of each operand and of the result; an ellipsis gets its own letters."""
     text = subscripts.replace(" ", "")
-    left, arrow, right = text.partition("->")
-    parts = left.split(",")
+    inputs, arrow, right = text.partition("->")
+    parts = inputs.split(",")
     if len(parts) != len(ranks):
         raise ValueError(f"einsum: {subscripts!r} names {len(parts)} operands; got {len(ranks)}.")
     parsed = []
@@ -75,13 +75,13 @@ def _take_diagonals(term: _Term) -> _Term:
     return _Term(letters, x)
 
 
-def _sum_unneeded(term: _Term, kept: str) -> _Term:
+def _sum_unneeded(term: _Term, needed_letters: str) -> _Term:
     """Sum over the axes that are no longer needed."""
-    summed_axes = tuple(i for i, c in enumerate(term.letters) if c not in kept)
+    summed_axes = tuple(i for i, c in enumerate(term.letters) if c not in needed_letters)
     if not summed_axes:
         return term
     x = basic_reductions.sum(term.array, axis=summed_axes, dtype=term.array.dtype)
-    return _Term("".join(c for c in term.letters if c in kept), x)
+    return _Term("".join(c for c in term.letters if c in needed_letters), x)
 
 
 def _reorder(term: _Term, letters: str) -> Array:
@@ -89,16 +89,15 @@ def _reorder(term: _Term, letters: str) -> Array:
     return result
 
 
-def _product(first: _Term, second: _Term, kept: str, sizes: dict[str, int]) -> _Term:
+def _product(first: _Term, second: _Term, needed_letters: str, sizes: dict[str, int]) -> _Term:
     """Multiply two terms, and sum over the axes that neither the result nor another term needs."""
     shared_letters = [c for c in first.letters if c in second.letters]
-    first, second = _sum_unneeded(
-        first, kept + "".join(shared_letters),
-    ), _sum_unneeded(second, kept + "".join(shared_letters))  # fmt: skip
+    letters = needed_letters + "".join(shared_letters)
+    first, second = _sum_unneeded(first, letters), _sum_unneeded(second, letters)
     shapes = [dict(zip(term.letters, term.array.shape, strict=True)) for term in (first, second)]
     broadcast_letters = [c for c in shared_letters if shapes[0][c] != shapes[1][c]]
-    batch = "".join(c for c in shared_letters if c in kept)
-    summed_letters = "".join(c for c in shared_letters if c not in kept)
+    batch = "".join(c for c in shared_letters if c in needed_letters)
+    summed_letters = "".join(c for c in shared_letters if c not in needed_letters)
     rows = "".join(c for c in first.letters if c not in shared_letters)
     columns = "".join(c for c in second.letters if c not in shared_letters)
     if broadcast_letters:  # one of the two has length 1
@@ -109,10 +108,10 @@ def _product(first: _Term, second: _Term, kept: str, sizes: dict[str, int]) -> _
         right = _reorder(second, batch + columns)
         right = reshape(right, (*right.shape[: len(batch)], *(1,) * len(rows), *right.shape[len(batch) :]))
         return _Term(batch + rows + columns, _MULTIPLY(left, right))
-    is_long = [math.prod(sizes[c] for c in group) for group in (rows, summed_letters, columns)]
+    lengths = [math.prod(sizes[c] for c in group) for group in (rows, summed_letters, columns)]
     lead = tuple(sizes[c] for c in batch)
-    a = reshape(_reorder(first, batch + rows + summed_letters), (*lead, is_long[0], is_long[1]))
-    b = reshape(_reorder(second, batch + summed_letters + columns), (*lead, is_long[1], is_long[2]))
+    a = reshape(_reorder(first, batch + rows + summed_letters), (*lead, lengths[0], lengths[1]))
+    b = reshape(_reorder(second, batch + summed_letters + columns), (*lead, lengths[1], lengths[2]))
     result = reshape(matmul(a, b), (*lead, *(sizes[c] for c in rows), *(sizes[c] for c in columns)))
     return _Term(batch + rows + columns, result)
 
@@ -152,8 +151,8 @@ def _einsum(subscripts: str, *operands: Any, optimize: bool = True) -> Any:
     return np.einsum(subscripts, *operands, optimize=optimize)
 
 
-def _term_sizes(subscripts: Any, *given: Any) -> Any:
-    *operands, want = given
+def _term_sizes(subscripts: Any, *arguments: Any) -> Any:
+    *operands, want = arguments
     return np.maximum(np.abs(want), np.einsum(subscripts, *(np.abs(o) for o in operands)))
 
 
@@ -206,8 +205,8 @@ def einsum(subscripts: str, /, *operands: Array, optimize: bool = True) -> Array
             pair = [_product(pair[0], pair[1], needed, sizes), *pair[2:]]
         terms.append(pair[0])
     out = _sum_unneeded(terms[0], result)
-    found: Array = _reorder(out, result)
-    return found if found.block is not arrays[0].block else found.copy()
+    reordered: Array = _reorder(out, result)
+    return reordered if reordered.block is not arrays[0].block else reordered.copy()
 
 
 @op("linear", reference=np.kron, dtypes=NUMERIC, numpy=(np.kron,), tolerance={"float32": 0.5},

@@ -58,9 +58,9 @@ def _reference(q: Any, k: Any, v: Any, attn_mask: Any = None, *, is_causal: bool
     return np.where(total == 0, 0, e / np.where(total == 0, 1, total)) @ v
 
 
-def _size(*given: Any) -> Any:
+def _size(*arguments: Any) -> Any:
     """Return the scale of an error: the size of the values."""
-    return np.maximum(np.abs(given[-1]), np.abs(given[2]).max(initial=1.0))
+    return np.maximum(np.abs(arguments[-1]), np.abs(arguments[2]).max(initial=1.0))
 
 
 def _row(**row: Any) -> Callable[[Callable[..., Any]], Op]:
@@ -116,14 +116,14 @@ def scaled_dot_product_attention(
                          "the end must be a multiple.")  # fmt: skip
     share = q.shape[-3] // k.shape[-3] if enable_gqa else 1
     lead = broadcast(caller, [q.shape[:-2], _scale_heads(k.shape[:-2], share), _scale_heads(v.shape[:-2], share)])
-    own = _scale_heads(lead, -share)
-    q, k, v = (_laid_out_as(convert(x, dtype), a) for x, a in ((q, lead), (k, own), (v, own)))
+    shared_lead = _scale_heads(lead, -share)
+    q, k, v = (_laid_out_as(convert(x, dtype), a) for x, a in ((q, lead), (k, shared_lead), (v, shared_lead)))
     mask = None if attn_mask is None else _additive_mask(caller, attn_mask, lead, (q.shape[-2], k.shape[-2]), q)
-    by = 1 / math.sqrt(q.shape[-1]) if scale is None else float(scale)
+    factor = 1 / math.sqrt(q.shape[-1]) if scale is None else float(scale)
     if 0 in (*lead, q.shape[-2], k.shape[-2], q.shape[-1], v.shape[-1]):
         return fill_with(empty((*q.shape[:-1], v.shape[-1]), dtype, q.engine), 0)
-    found = attend(q, k, v, mask, share=share, causal=is_causal, scale=by)
-    return _attend_by_ops(q, k, v, mask, share, by, causal=is_causal) if found is None else found
+    fused_result = attend(q, k, v, mask, share=share, causal=is_causal, scale=factor)
+    return _attend_by_ops(q, k, v, mask, share, factor, causal=is_causal) if fused_result is None else fused_result
 
 
 def _scale_heads(lead: tuple[int, ...], share: int) -> tuple[int, ...]:

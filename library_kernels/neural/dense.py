@@ -21,8 +21,8 @@ def _linear(x: Any, weight: Any, bias: Any = 0) -> Any:
     return x @ weight.T + bias
 
 
-def _size(x: Any, weight: Any, *given: Any) -> Any:
-    return np.maximum(np.abs(given[-1]), np.abs(x) @ np.abs(weight).T)
+def _size(x: Any, weight: Any, *arguments: Any) -> Any:
+    return np.maximum(np.abs(arguments[-1]), np.abs(x) @ np.abs(weight).T)
 
 
 @op("linear", reference=_linear, dtypes=FLOATS, kernels=("matmul.metal",), flops=2, cite="PyTorch, ``linear``",

@@ -104,18 +104,18 @@ def _float_array(caller: str, value: Any, advice: str) -> Array:
 
 def _row(x: Host, bits: int = 4, *, symmetric: bool = False) -> tuple[Host, ...]:
     """Do the same in NumPy, in float32 like the kernel, with scales in x's dtype."""
-    wide = x.astype(np.float32).reshape((*x.shape[:-1], x.shape[-1] // LANES, LANES))
-    most, middle = 2**bits - 1, 2 ** (bits - 1)
-    low, high = (f(wide, -1, keepdims=True, initial=i) for f, i in ((np.min, np.inf), (np.max, -np.inf)))
+    groups = x.astype(np.float32).reshape((*x.shape[:-1], x.shape[-1] // LANES, LANES))
+    largest, middle = 2**bits - 1, 2 ** (bits - 1)
+    low, high = (f(groups, -1, keepdims=True, initial=i) for f, i in ((np.min, np.inf), (np.max, -np.inf)))
     span = 2 * np.maximum(-low, high) if symmetric else high - low
-    scale = np.where(np.isfinite(span), span / np.float32(most - symmetric), np.nan).astype(x.dtype)
+    scale = np.where(np.isfinite(span), span / np.float32(largest - symmetric), np.nan).astype(x.dtype)
     step = scale.astype(np.float32)
-    q = np.rint((wide if symmetric else wide - low) / np.where(step > 0, step, 1)) + middle * symmetric
-    q = np.where(step > 0, np.clip(q, int(symmetric), most), middle * symmetric).astype(np.uint32)
-    each = 32 // bits
-    shifts = np.arange(each, dtype=np.uint32) * np.uint32(bits)
-    words = np.sum(q.reshape((*q.shape[:-1], bits, each)) << shifts, -1, dtype=np.uint32)
-    parts = words.reshape((*x.shape[:-1], x.shape[-1] // each)), scale[..., 0]
+    q = np.rint((groups if symmetric else groups - low) / np.where(step > 0, step, 1)) + middle * symmetric
+    q = np.where(step > 0, np.clip(q, int(symmetric), largest), middle * symmetric).astype(np.uint32)
+    numbers_per_word = 32 // bits
+    shifts = np.arange(numbers_per_word, dtype=np.uint32) * np.uint32(bits)
+    words = np.sum(q.reshape((*q.shape[:-1], bits, numbers_per_word)) << shifts, -1, dtype=np.uint32)
+    parts = words.reshape((*x.shape[:-1], x.shape[-1] // numbers_per_word)), scale[..., 0]
     return parts if symmetric else (*parts, low[..., 0].astype(x.dtype))
 
 

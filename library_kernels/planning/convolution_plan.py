@@ -263,8 +263,8 @@ def _blocks(outputs: int, terms: int, rows: int) -> tuple[int, int]:
         return -(-outputs // rows), -(-outputs // rows)
     result = [(-(-(outputs - n * _LARGE) // _SMALL), n) for n in range(outputs // _LARGE + 1 if terms >= _DEEP else 1)]
     # Outputs summed twice count, and reading x once counts as two more outputs.
-    few, large = min(result, key=lambda m: m[0] * (_SMALL + 2) + m[1] * (_LARGE + 2))
-    return few + large, large
+    small, large = min(result, key=lambda m: m[0] * (_SMALL + 2) + m[1] * (_LARGE + 2))
+    return small + large, large
 
 
 def _laying(x: Shape, window: Windows, row_axis: _Axis, column_axis: _Axis, columns: int, plane: int) -> Laying:
@@ -273,7 +273,7 @@ def _laying(x: Shape, window: Windows, row_axis: _Axis, column_axis: _Axis, colu
     stride = window.stride[1] if window.stride[1] <= 2 else 0
     (top, _), (padding_left, _) = window.padding
     rows = -(-plane // columns)
-    each = max(1, min(rows, _LAID // columns))
-    layout = (height, width, columns, plane, top, padding_left, *window.stride, len(phases), each, rows, 0)
-    grid = (-(-rows // each) * LANES, channels * len(phases), 1)
+    rows_per_group = max(1, min(rows, _LAID // columns))
+    layout = (height, width, columns, plane, top, padding_left, *window.stride, len(phases), rows_per_group, rows, 0)
+    grid = (-(-rows // rows_per_group) * LANES, channels * len(phases), 1)
     return Laying(f"lay_{stride}", layout, phases, channels * len(phases) * plane, grid)

@@ -256,12 +256,12 @@ def _as_rows(a: Strided) -> Strided | None:
 
 
 def _matrices(place: int, x: Strided, batch: Shape) -> Matrices:
-    own = x.shape[:-2]
+    lead = x.shape[:-2]
     rows, columns = x.shape[-2:]
     row, column = x.strides[-2:]
-    starts = _places(x.offset, x.strides[:-2], own)
-    order = np.arange(len(starts)).reshape(own)
-    if own != batch:
+    starts = _places(x.offset, x.strides[:-2], lead)
+    order = np.arange(len(starts)).reshape(lead)
+    if lead != batch:
         order = np.broadcast_to(order, batch)
     return Matrices(place, rows, columns, row, column, starts, order.reshape(-1))
 

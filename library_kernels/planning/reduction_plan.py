@@ -126,10 +126,10 @@ def _plan_passes(
     axes: list[Axis], offset: int, size: int, scale: float, device: Device
 ) -> tuple[ReductionStep, ...] | None:
     """Reduce axes that do not merge, in several passes: those with the least stride first."""
-    ahead = sorted((i for i, a in enumerate(axes) if a.is_reduced), key=lambda i: axes[i].stride)
-    this_pass = {ahead[0]}
-    reach = axes[ahead[0]]
-    for i in ahead[1:]:
+    pending = sorted((i for i, a in enumerate(axes) if a.is_reduced), key=lambda i: axes[i].stride)
+    this_pass = {pending[0]}
+    reach = axes[pending[0]]
+    for i in pending[1:]:
         if axes[i].stride != reach.length * reach.stride:
             break
         this_pass.add(i)

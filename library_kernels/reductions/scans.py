@@ -179,8 +179,8 @@ def diff(
         raise ValueError(f"diff: n must be 0 or more; got {n}.")
     if n == 0:
         return x
-    joined = [as_array("diff", a) for a in (prepend, x, append) if a is not None]
-    result = concat(joined, axis=axis_index) if len(joined) > 1 else x
+    pieces = [as_array("diff", a) for a in (prepend, x, append) if a is not None]
+    result = concat(pieces, axis=axis_index) if len(pieces) > 1 else x
     differ = BY_NAME["not_equal" if result.dtype.kind == "b" else "subtract"]
     for _ in range(n):
         lead = (slice(None),) * axis_index

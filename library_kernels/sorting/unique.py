@@ -91,10 +91,10 @@ def _runs(caller: str, x: Any, *, indexed: bool, equal_nan: bool = False) -> _Ru
     x = as_array(caller, x)
     sorted_keys = sort_rows(make_contiguous(x).reshape(-1), indexed=indexed)
     rule = "starts" if equal_nan else "distinct"
-    kept = count_kept(caller, sorted_keys.keys, rule)
-    starts = places_of(kept, rule)
+    counts = count_kept(caller, sorted_keys.keys, rule)
+    starts = places_of(counts, rule)
     return _Runs(
-        gather(caller, sorted_keys.keys, starts, 0), starts, cast("Array", sorted_keys.indices), kept, rule, x.shape,
+        gather(caller, sorted_keys.keys, starts, 0), starts, cast("Array", sorted_keys.indices), counts, rule, x.shape,
     )  # fmt: skip
 
 

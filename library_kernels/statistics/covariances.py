@@ -78,8 +78,8 @@ def average(
     single = np.dtype(np.float32)
     w = convert(w, single)
     weight = total(w, axis=axis_index, keepdims=keepdims)
-    found = convert(total(convert(x, single) * w, axis=axis_index, keepdims=keepdims) / weight, result)
-    return (found, convert(weight, result)) if returned else found
+    average_values = convert(total(convert(x, single) * w, axis=axis_index, keepdims=keepdims) / weight, result)
+    return (average_values, convert(weight, result)) if returned else average_values
 
 
 def _cov(x: Any, y: Any = None, **options: Any) -> Any:

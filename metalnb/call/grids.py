@@ -240,7 +240,7 @@ def check_places(signature: Signature, grid: Grid, threadgroup: Grid) -> None:
             raise LaunchError(message)
 
 
-def _triple(signature: Signature, what: str, value_argument: Any, least: int) -> Grid:
+def _triple(signature: Signature, noun: str, value_argument: Any, least: int) -> Grid:
     is_sequence = isinstance(value_argument, Iterable) and not isinstance(value_argument, str)
     values = tuple(value_argument) if is_sequence else (value_argument,)
     try:
@@ -250,7 +250,7 @@ def _triple(signature: Signature, what: str, value_argument: Any, least: int) ->
     if not 1 <= len(sizes) <= _DIMENSIONS or any(not least <= n <= _LIMIT for n in sizes):
         rule_for_each = "at least 1" if least else "not negative"
         rule = f"1 to 3 whole numbers of threads, x first, each {rule_for_each} and below 2^32"
-        message = f"{signature.name}: {what} is {rule}; got {value_argument!r}."
+        message = f"{signature.name}: {noun} is {rule}; got {value_argument!r}."
         raise LaunchError(message)
     sizes += [1] * (_DIMENSIONS - len(sizes))
     return (sizes[0], sizes[1], sizes[2])

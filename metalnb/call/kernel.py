@@ -272,7 +272,7 @@ class Kernel:
         dispatch = self.rehearse(*args, **call)
         if 0 not in dispatch.grid:
             buffers = dispatch.arguments if self._simple else [dispatch.arguments[place] for place in self._places]
-            self._check_buffers(buffers, dispatch.grid[0], every=True)
+            self._check_buffers(buffers, dispatch.grid[0], reads_every=True)
         return dispatch
 
     def rehearse(
@@ -312,7 +312,7 @@ class Kernel:
         if threadgroup_memory and self._simple:
             refuse_memory(signature, threadgroup_memory)
         if 0 not in sizes:
-            self._check_buffers(buffers, sizes[0], every=False)
+            self._check_buffers(buffers, sizes[0], reads_every=False)
             if binary.threadgroup_bytes or not self._simple:
                 check_memory(signature, binary.threadgroup_bytes, arguments, self.engine.caps.threadgroup_memory)
         if not engine_arrays:
@@ -367,10 +367,10 @@ class Kernel:
             arguments[place] = nbytes
         return arguments
 
-    def _check_buffers(self, buffers: list[Any], threads: int, *, every: bool) -> None:
-        """Refuse a buffer that is empty or, with an element for ``every`` thread along x, certainly too short."""
+    def _check_buffers(self, buffers: list[Any], threads: int, *, reads_every: bool) -> None:
+        """Refuse a buffer that is empty or, with an element for every thread along x, certainly too short."""
         for slot, array in zip(self._binder.slots, buffers, strict=True):
-            if slot.takes_array and array.size < (threads * slot.components if every and slot.param.every else 1):
+            if slot.takes_array and array.size < (threads * slot.components if reads_every and slot.param.every else 1):
                 slot.refuse_short(array, threads)
 
     def __repr__(self) -> str:

@@ -257,8 +257,8 @@ class Reflection:
 
     def to_json(self) -> dict[str, Any]:
         """Return the plain form that `from_json` reads."""
-        found: dict[str, Any] = _plain(self)
-        return found
+        values: dict[str, Any] = _plain(self)
+        return values
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Reflection:

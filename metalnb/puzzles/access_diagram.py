@@ -65,7 +65,7 @@ def _words(puzzle: Puzzle, report: Validation, launch: Any) -> str:
     threads = sorted({e.thread for e in report.events})
     for thread in threads[:16]:
         accesses = sorted({(e.written, e.buffer, e.index) for e in report.events if e.thread == thread})
-        reads, writes = (", ".join(f"{b}[{i}]" for w, b, i in accesses if w is written) for written in (False, True))
+        reads, writes = (", ".join(f"{b}[{i}]" for w, b, i in accesses if w is is_write) for is_write in (False, True))
         note = " (beyond the end)" if any(e.beyond for e in report.events if e.thread == thread) else ""
         lines.append(f"  thread {thread}: reads {reads or 'nothing'}; writes {writes or 'nothing'}{note}")
     if len(threads) > 16:

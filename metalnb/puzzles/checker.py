@@ -196,8 +196,8 @@ def _run_guarded(
     count = out.size
     kernel(**_arguments(kernel, {**inputs, puzzle.out: out}), **launch)
     bits = memory.view(np.uint32)
-    written = np.flatnonzero(bits != _fill(puzzle))
-    stray = written[(written < _GUARD) | (written >= _GUARD + count)]
+    written_positions = np.flatnonzero(bits != _fill(puzzle))
+    stray = written_positions[(written_positions < _GUARD) | (written_positions >= _GUARD + count)]
     if stray.size:
         index = int(stray[0]) - _GUARD
         return out, f"{puzzle.out}[{index}] is written, but {puzzle.out} has {_count(count)}. Guard the write."

@@ -141,10 +141,11 @@ class TraceReader:
         )
         return Touch(number, first, last - first + 1, event.written, values)
 
-    def _step(self, opened: _PendingStep, tick: int, k: int, thread_steps: list[ThreadStep]) -> TraceStep:
-        site = self.text.sites[opened.event.site]
+    def _step(self, pending_step: _PendingStep, tick: int, k: int, thread_steps: list[ThreadStep]) -> TraceStep:
+        site = self.text.sites[pending_step.event.site]
         variables = {}
-        for name, value in zip(site.names, opened.event.values, strict=False):  # a thread not chosen has no values
+        values = pending_step.event.values  # none for a thread that was not chosen
+        for name, value in zip(site.names, values, strict=False):
             if "__local" in value.type and not value.type.endswith("*__private"):
                 continue  # threadgroup memory is shown in full
             decoded = self.decoder.value(value.type, value.data)
@@ -153,8 +154,8 @@ class TraceReader:
         barrier = k + 1 < len(thread_steps) and thread_steps[k + 1].epoch > thread_steps[k].epoch
         return TraceStep(
             site.line, site.column, site.width, site.function, tick, barrier, site.kind == "end", variables,
-            opened.caller,
-            tuple(opened.touched),
+            pending_step.caller,
+            tuple(pending_step.touched),
         )  # fmt: skip
 
 

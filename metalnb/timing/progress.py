@@ -15,7 +15,7 @@ _PATIENCE = 0.3  # seconds
 
 
 @contextlib.contextmanager
-def progress(what: str, patience: float | None = None) -> Iterator[Callable[[float], None]]:
+def progress(label: str, patience: float | None = None) -> Iterator[Callable[[float], None]]:
     """Yield a progress callback, which takes 0 to 1; its one-line display is removed on exit.
 
     Operations that end within ``patience`` seconds show no line. It is shown only in a terminal or a notebook, and
@@ -29,7 +29,7 @@ def progress(what: str, patience: float | None = None) -> Iterator[Callable[[flo
         percent = round(100 * part)
         if show and percent > last and time.monotonic() > show_from:
             last = percent
-            show(f"{what}: {percent} %")
+            show(f"{label}: {percent} %")
 
     try:
         yield report

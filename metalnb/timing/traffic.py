@@ -92,15 +92,15 @@ def count_profiled(dispatch: Dispatch, traffic: Traffic) -> tuple[Traffic, Known
 def copy_notes(dispatch: Dispatch) -> tuple[str, ...]:
     """Describe a dispatch's copies to a device and back, of NumPy memory that the device cannot use directly."""
     engine = dispatch.kernel.engine
-    shared = engine.caps.shared
-    copies = getattr(engine, "copies", lambda _: False) if shared else (lambda a: place_of(a) is None)
+    is_shared = engine.caps.shared
+    copies = getattr(engine, "copies", lambda _: False) if is_shared else (lambda a: place_of(a) is None)
     pairs = zip(dispatch.kernel.signature.params, dispatch.arguments, strict=True)
     copied_arrays = [(p, a.nbytes) for p, a in pairs if isinstance(a, np.ndarray) and not p.reference and copies(a)]
     if not copied_arrays:
         return ()
     bytes_to, bytes_back = (sum(n for p, n in copied_arrays if to_device or p.writable) for to_device in (True, False))
     copies_text = f"{spelled(bytes_to)} to the device" + (f" and {spelled(bytes_back)} back" if bytes_back else "")
-    cure = "mnb.array(x)" if shared else "mnb.asarray(x)"  # if memory is shared, asarray does not copy NumPy's
+    cure = "mnb.array(x)" if is_shared else "mnb.asarray(x)"  # if memory is shared, asarray does not copy NumPy's
     return (f"not counted: the call copies NumPy's arrays, {copies_text}; arrays of metalnb, {cure}, lie there",)
 
 

@@ -178,8 +178,8 @@ def sketch(part: float) -> str:
     return "█" * cells + "░" * (_CELLS - cells)
 
 
-def sparkline(values: Sequence[float], most: int = _CELLS) -> str:
-    """Draw values in characters, the last `most` of them; the axis starts at 0."""
-    latest = values[-most:]
+def sparkline(values: Sequence[float], count: int = _CELLS) -> str:
+    """Draw values in characters, the last `count` of them; the axis starts at 0."""
+    latest = values[-count:]
     top = max(latest, default=0) or 1.0
     return "".join(_LEVELS[min(7, int(8 * max(0.0, v) / top))] for v in latest)

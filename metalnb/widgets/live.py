@@ -89,8 +89,8 @@ class Live(ABC):
         if not data:
             return ""
         source = f"data:image/png;base64,{base64.b64encode(data).decode()}"
-        hidden = '<style scoped="">.metalnb-png.metalnb-png{display:none!important}</style>'
-        return f'{hidden}<img class="metalnb-png" alt="{escape(self.text())}" src="{source}"/>'
+        hiding_style = '<style scoped="">.metalnb-png.metalnb-png{display:none!important}</style>'
+        return f'{hiding_style}<img class="metalnb-png" alt="{escape(self.text())}" src="{source}"/>'
 
     def _schedule_pictures(self) -> None:
         """Update the pictures soon, because the state has changed."""

@@ -67,7 +67,7 @@ def knobs(call: BoundCall) -> list[Knob]:
         numbers = [abs(v) for _, dtype, _, v in leaves if dtype.kind == "f" and math.isfinite(v)]
         reach = max(numbers, default=0) or 1.0
         for label, dtype, offset, value in leaves:
-            low, high = _range(dtype, value, reach, alone=len(leaves) == 1)
+            low, high = _range(dtype, value, reach, is_alone=len(leaves) == 1)
             result.append(Knob(label, i, dtype, offset, value, low, high))
     return result
 
@@ -170,7 +170,7 @@ def _components(
         yield label, dtype, start + i * dtype.itemsize
 
 
-def _range(dtype: np.dtype[Any], value: Any, reach: float, *, alone: bool) -> tuple[float, float]:
+def _range(dtype: np.dtype[Any], value: Any, reach: float, *, is_alone: bool) -> tuple[float, float]:
     """Choose a range: up to twice the value; symmetric around zero for the numbers of vectors and structs."""
     if dtype.kind == "b":
         return 0, 1
@@ -178,6 +178,6 @@ def _range(dtype: np.dtype[Any], value: Any, reach: float, *, alone: bool) -> tu
         limit = min(np.iinfo(dtype).max, _EXACT)
         low = 0 if value == 0 else min(value, 1) if value > 0 else 2 * value
         return max(low, int(np.iinfo(dtype).min), -_EXACT), max(low + 1, min(limit, max(2 * value, 10)))
-    if not alone:
+    if not is_alone:
         return -2 * reach, 2 * reach
     return (0, 2 * value) if value > 0 else (2 * value, 0) if value < 0 else (-1, 1)

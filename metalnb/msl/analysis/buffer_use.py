@@ -198,6 +198,6 @@ def _operator(cursor: Any, parts: list[Any]) -> str:
     """Return the token between two operands, reading only the gap: the tokens of a long operand would take minutes."""
     from clang import cindex
 
-    left, right = parts[0].extent.end, parts[1].extent.start
-    gap = cursor.translation_unit.get_tokens(extent=cindex.SourceRange.from_locations(left, right))
-    return next((t.spelling for t in gap if t.extent.start.offset < right.offset and t.spelling not in "()"), "")
+    left_end, right_start = parts[0].extent.end, parts[1].extent.start
+    gap = cursor.translation_unit.get_tokens(extent=cindex.SourceRange.from_locations(left_end, right_start))
+    return next((t.spelling for t in gap if t.extent.start.offset < right_start.offset and t.spelling not in "()"), "")

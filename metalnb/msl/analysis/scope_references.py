@@ -264,8 +264,8 @@ class ScopeReferences:
         cell = self.parsed.owner(location)
         if cell is None:
             return None
-        before = cell.edited.text.encode()[: file_offset(location)].decode()
-        return cell.name, cell.edited.original_offset(len(before))
+        text_before = cell.edited.text.encode()[: file_offset(location)].decode()
+        return cell.name, cell.edited.original_offset(len(text_before))
 
 
 def _declare_inputs(cell: Cell) -> Cell:

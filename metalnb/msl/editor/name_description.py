@@ -173,8 +173,8 @@ def _declaration(draft: Draft, start: int, name: str) -> Description | None:
     text = _author_text(declaration, cell, cell.edited.offset(place.line, place.column))
     inside = declaration.semantic_parent
     member = inside is not None and inside.kind.name in _CLASSES and inside.spelling
-    where = _place_text(cell, draft, place.line) + (f", in {inside.spelling}" if member else "")
-    return Description(name, (_shorten(text, place.column - 1),), comment(declaration), where)
+    place_text = _place_text(cell, draft, place.line) + (f", in {inside.spelling}" if member else "")
+    return Description(name, (_shorten(text, place.column - 1),), comment(declaration), place_text)
 
 
 def _is_declaration(cursor: Any) -> bool:

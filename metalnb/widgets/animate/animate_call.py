@@ -16,7 +16,7 @@ from ..scalars import free_knobs, set_ranges
 from .animation import Animation
 from .brush import Brush
 from .frames import Frames
-from .simulation import Simulation, swapped
+from .simulation import Simulation, swap_pairs
 
 __all__ = ["animate"]
 
@@ -101,7 +101,7 @@ def animate(  # noqa: PLR0913  (the options of a simulation and its picture)
         raise ArgumentError(f"{caller}: steps is a whole number of at least 1; got {steps!r}.")
     if not 0 < rate <= _MOST_RATE:
         raise ArgumentError(f"{caller}: rate is in frames per second, above 0 and at most {_MOST_RATE}; got {rate!r}.")
-    pairs = swapped(caller, call, swap)
+    pairs = swap_pairs(caller, call, swap)
     look = picture if callable(picture) else _picture_source(caller, call, pairs, picture)
     target = _draw_target(caller, call, draw, look)
     knobs = set_ranges("animate", free_knobs(call), ranges)

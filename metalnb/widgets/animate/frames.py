@@ -127,7 +127,7 @@ class Frames:
     def next_frames(self, count: int) -> Iterator[Any]:
         """Yield the pixels of the state and of the next frames, then restore the state; other threads wait."""
         with self._lock:
-            state = self.simulation.taken()
+            state = self.simulation.take_state()
             try:
                 for n in range(count):
                     if n:
@@ -139,7 +139,7 @@ class Frames:
     def _draw(self) -> None:
         if self.brush is None or not self._strokes:
             return
-        with self.simulation.opened(self.brush.name) as array:
+        with self.simulation.open_array(self.brush.name) as array:
             for point, rub in [self._strokes.popleft() for _ in range(len(self._strokes))]:
                 position = (point[0], 1 - point[1]) if point and self.painter.flip else point
                 self.brush.draw(array, [position], rub=rub)
@@ -156,7 +156,7 @@ class Frames:
     def _preview(self, spacing: int) -> Filmstrip:
         """Make the strip of the first frames, then restore the state."""
         simulation = self.simulation
-        state = simulation.taken()
+        state = simulation.take_state()
         for _ in range(2):  # the first one may compile
             start = perf_counter()
             simulation.run(self.steps)

@@ -77,8 +77,8 @@ def monitor_plots(monitor: DispatchRecorder) -> bytes:
 def _summary(monitor: DispatchRecorder) -> str:
     time = sum(row.seconds for row in list(monitor.rows.values()))
     failed = f", {monitor.failed:,} failed" if monitor.failed else ""
-    more = "more than " if monitor.lost else ""
-    dispatches = f"{more}{monitor.total:,} dispatch{'' if monitor.total == 1 else 'es'}{failed}"
+    prefix = "more than " if monitor.lost else ""
+    dispatches = f"{prefix}{monitor.total:,} dispatch{'' if monitor.total == 1 else 'es'}{failed}"
     return f"{dispatches}, {seconds(time)} in kernels" if monitor.total else dispatches
 
 

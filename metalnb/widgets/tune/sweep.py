@@ -70,11 +70,11 @@ class Sweep:
         self.ratios: tuple[float, ...] = ()
         self.trials = trials
         self._order = order(trials, usual_first=usual_first)
-        own, others = call.kernel.engine, {trial.engine for trial in trials} - {""}
-        self.wall = len({own.caps.clock, *(named(name).caps.clock for name in others)}) > 1
+        call_engine, others = call.kernel.engine, {trial.engine for trial in trials} - {""}
+        self.wall = len({call_engine.caps.clock, *(named(name).caps.clock for name in others)}) > 1
         self.done = 0
         self.check = check
-        self.baseline = Trial(trim_grid(call.dispatch().threadgroup), engine=own.name if others else "")
+        self.baseline = Trial(trim_grid(call.dispatch().threadgroup), engine=call_engine.name if others else "")
         self.error = ""
         self.applied: Kernel | None = None
         self._own: tuple[Any, GuardedArguments] | None = None

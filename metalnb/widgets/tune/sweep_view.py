@@ -191,9 +191,12 @@ def _failures(trials: Sequence[Trial]) -> str:
         reasons.setdefault(_brief(trial.error), []).append(label(trial))
     if not reasons:
         return ""
-    shown = list(reasons.items())[:_LISTED]
-    rows = [f"<tr><td>{escape('; '.join(labels))}</td><td>refused: {escape(why)}</td></tr>" for why, labels in shown]
-    rest_count = len(reasons) - len(shown)
+    shown_reasons = list(reasons.items())[:_LISTED]
+    rows = [
+        f"<tr><td>{escape('; '.join(labels))}</td><td>refused: {escape(reason)}</td></tr>"
+        for reason, labels in shown_reasons
+    ]
+    rest_count = len(reasons) - len(shown_reasons)
     rest = f'<div class="metalnb-soft">… and {rest_count} more reasons</div>' if rest_count else ""
     return f'<table class="metalnb-part metalnb-refused"><tbody>{"".join(rows)}</tbody></table>{rest}'
 

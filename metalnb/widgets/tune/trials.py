@@ -113,12 +113,12 @@ def order(configurations: Sequence[Trial], *, usual_first: bool) -> list[int]:
     With ``usual_first`` those of about 256 threads go before the others; on another engine they always do, since it may
     be given up after a few.
     """
-    own = configurations[0].engine if configurations else ""
+    kernel_engine = configurations[0].engine if configurations else ""
     engines = list(dict.fromkeys(trial.engine for trial in configurations))
 
     def key(place: int) -> tuple[int, float]:
         trial = configurations[place]
-        usual = usual_first or trial.engine != own
+        usual = usual_first or trial.engine != kernel_engine
         return engines.index(trial.engine), _unusual(trial.threadgroup) if usual else 0.0
 
     return sorted(range(len(configurations)), key=key)

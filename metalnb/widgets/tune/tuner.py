@@ -173,20 +173,21 @@ def _bind(kernel: Any, args: tuple[Any, ...], launch: dict[str, Any]) -> BoundCa
 
 def _engines(kernel: Any, requested: Sequence[str] | None, *, has_residents: bool) -> list[str]:
     """Return the names of the engines to try, the kernel's own first; if that is the only one, return an empty name."""
-    own = kernel.engine.name
+    kernel_engine = kernel.engine.name
     if requested is not None:
         if isinstance(requested, str) or not requested:
             raise ArgumentError(f'tune: engines is a list of names, like ["cuda", "cpu"]; got {requested!r}.')
         names = list(dict.fromkeys(engine_package.named(name).name for name in requested))
-        if has_residents and names != [own]:
-            raise ArgumentError(f"tune: the arrays are in the memory of {own!r}. Pass NumPy arrays for others.")
+        if has_residents and names != [kernel_engine]:
+            message = f"tune: the arrays are in the memory of {kernel_engine!r}. Pass NumPy arrays for others."
+            raise ArgumentError(message)
     elif has_residents:
-        names = [own]
+        names = [kernel_engine]
     else:
-        base = own.partition(":")[0]
-        names = [own, *(n for n in engine_package.REGISTRY if ":" not in n and n != base and _answers(n))]
-    names.sort(key=lambda name: name != own)
-    return names if names != [own] else [""]
+        base = kernel_engine.partition(":")[0]
+        names = [kernel_engine, *(n for n in engine_package.REGISTRY if ":" not in n and n != base and _answers(n))]
+    names.sort(key=lambda name: name != kernel_engine)
+    return names if names != [kernel_engine] else [""]
 
 
 def _answers(name: str) -> bool:

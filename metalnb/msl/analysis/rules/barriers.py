@@ -127,15 +127,15 @@ class _Threads:
 
     def _is_divergent(self, cursor: Any) -> bool:
         """Return whether an expression reads a divergent value."""
-        ahead = [cursor]  # iterative: the tree of a long sum is as deep as the sum is long
-        while ahead and self._budget > 0:
+        pending = [cursor]  # iterative: the tree of a long sum is as deep as the sum is long
+        while pending and self._budget > 0:
             self._budget -= 1
-            each = ahead.pop()
-            if each.kind.name == "DECL_REF_EXPR" and each.referenced is not None:
-                if each.referenced.hash in self._divergent:
+            inner = pending.pop()
+            if inner.kind.name == "DECL_REF_EXPR" and inner.referenced is not None:
+                if inner.referenced.hash in self._divergent:
                     return True
                 continue
-            ahead += children_of(each)
+            pending += children_of(inner)
         return False
 
 

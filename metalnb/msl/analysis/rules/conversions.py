@@ -147,11 +147,11 @@ def _place(value: Any) -> str:
             break
         value = inner[0]
     parts = [c for c in children_of(value) if c.kind.is_expression()]
-    through = value.kind.name in {"ARRAY_SUBSCRIPT_EXPR", "UNARY_OPERATOR"} and parts
-    kind = parts[0].type if through else value.type
-    if through and kind.kind.name != "POINTER":
+    is_element = value.kind.name in {"ARRAY_SUBSCRIPT_EXPR", "UNARY_OPERATOR"} and parts
+    kind = parts[0].type if is_element else value.type
+    if is_element and kind.kind.name != "POINTER":
         return ""
-    value_type = kind.get_pointee() if through else kind
+    value_type = kind.get_pointee() if is_element else kind
     return "" if value_type.kind.name == "INVALID" else space(value_type)
 
 
@@ -192,11 +192,11 @@ def _becomes_constant(cast: Any) -> bool:
     inner = [c for c in children_of(cast) if c.kind.is_expression()]
     if len(inner) != 1 or inner[0].kind.name == "CALL_EXPR":
         return False  # the result of a device member called on a constant object may well be meant as constant
-    into, source = cast.type, inner[0].type
-    if into.kind.name == "POINTER" == source.kind.name:
-        into, source = into.get_pointee(), source.get_pointee()
-    is_known = source.kind.name != "INVALID" and into.is_const_qualified()
-    return bool(is_known and space(into) == "constant" and space(source) == "device")
+    target, source = cast.type, inner[0].type
+    if target.kind.name == "POINTER" == source.kind.name:
+        target, source = target.get_pointee(), source.get_pointee()
+    is_known = source.kind.name != "INVALID" and target.is_const_qualified()
+    return bool(is_known and space(target) == "constant" and space(source) == "device")
 
 
 def _leads_into(cast: Any, target_space: str) -> bool:
@@ -212,12 +212,12 @@ def _source_space(cast: Any) -> str:
     inner = [c for c in children_of(cast) if c.kind.is_expression()]
     if len(inner) != 1:
         return ""
-    into, source = cast.type, inner[0].type
-    if into.kind.name == "POINTER":
+    target, source = cast.type, inner[0].type
+    if target.kind.name == "POINTER":
         if source.kind.name != "POINTER":
             return ""
-        into, source = into.get_pointee(), source.get_pointee()
-    if source.kind.name == "INVALID" or space(into) != "thread":
+        target, source = target.get_pointee(), source.get_pointee()
+    if source.kind.name == "INVALID" or space(target) != "thread":
         return ""
     source_space = space(source)
     return source_space if source_space in _ELSEWHERE else ""
