@@ -65,9 +65,9 @@ def _source(session: Session, name: str | None) -> Source:
     return Source(_program(session, name)[0].source)
 
 
-def _lowered(session: Session, name: str | None) -> Source:
+def _lowered_source(session: Session, name: str | None) -> Source:
     program, names = _program(session, name)
-    return Source("\n".join(map(program.lowered, names)))
+    return Source("\n".join(map(program.lowered_text, names)))
 
 
 def _program(session: Session, name: str | None) -> tuple[Program, list[str]]:
@@ -167,7 +167,7 @@ class LineMagics(Magics):
         if options.lowered and command.run is not _source:
             raise UsageError("--lowered belongs to %metal source")
         if options.lowered:
-            return _lowered(self.session, options.word)
+            return _lowered_source(self.session, options.word)
         return command.run(self.session, options.word)
 
     metal.__doc__ = f"{metal.__doc__}\n{_help()}\n"

@@ -193,7 +193,7 @@ def _run(trial: EngineTrial) -> EngineTrial:
     start = time.perf_counter()
     kernel(x, y, 3, grid=_THREADS, threadgroup=256)
     run_seconds = time.perf_counter() - start
-    wrong_count = int(np.count_nonzero(y != _expected(x)))
+    wrong_count = int(np.count_nonzero(y != _expected_result(x)))
     if wrong_count:
         share = f"{wrong_count:,} of {_THREADS:,} values"
         problem = f"the kernel ran, but {share} are wrong: please report it with this text"
@@ -201,7 +201,7 @@ def _run(trial: EngineTrial) -> EngineTrial:
     return dataclasses.replace(trial, works=True, compile_seconds=compile_seconds, run_seconds=run_seconds)
 
 
-def _expected(x: np.ndarray[Any, np.dtype[np.uint32]]) -> np.ndarray[Any, np.dtype[np.uint32]]:
+def _expected_result(x: np.ndarray[Any, np.dtype[np.uint32]]) -> np.ndarray[Any, np.dtype[np.uint32]]:
     """Compute the kernel's result on the host: each threadgroup of 256, the last one shorter, reversed."""
     groups = [3 * x[start : start + 256][::-1] for start in range(0, x.size, 256)]
     return np.concatenate(groups) + x

@@ -10,14 +10,14 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-__all__ = ["bundled", "folders"]
+__all__ = ["bundle_files", "folders"]
 
 folders: dict[str, Path] = {}  # by the first part of an include, before the slash
 
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*[<"](\w+)/([\w.]+)[>"]', re.MULTILINE)
 
 
-def bundled(texts: Iterable[str]) -> dict[str, str]:
+def bundle_files(texts: Iterable[str]) -> dict[str, str]:
     """Return the files that sources include, directly or indirectly, by the name in the include."""
     files: dict[str, str] = {}
     pending = [pair for text in texts for pair in _INCLUDE.findall(text)]

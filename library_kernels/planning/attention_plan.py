@@ -107,7 +107,7 @@ def plan_attention(s: AttentionShape, device: Device) -> tuple[AttentionStep, ..
     blocks = -(-s.queries // LANES)
     template = f"attend<{s.kind}, {s.own}, {s.wide}, {_bool_text(s.masked)}>"
     return (AttentionStep(
-        "attention.metal", template, "qkvmo", _packed(s, blocks), *_grid_of_groups(s.heads * blocks, LANES),
+        "attention.metal", template, "qkvmo", _pack(s, blocks), *_grid_of_groups(s.heads * blocks, LANES),
     ),)  # fmt: skip
 
 
@@ -130,7 +130,7 @@ def _matrices(s: AttentionShape, keys: int) -> AttentionStep:
     flags = f"{_bool_text(s.masked)}, {_bool_text(s.whole)}"
     template = f"attend_matrices<{kind}, {key_width}, {value_width}, {keys}, {tile_rows}, {flags}>"
     return AttentionStep(
-        "attention_matrices.metal", template, "qkvmo", _packed(s, blocks), *_grid_of_groups(s.heads * blocks, 128)
+        "attention_matrices.metal", template, "qkvmo", _pack(s, blocks), *_grid_of_groups(s.heads * blocks, 128)
     )
 
 
@@ -139,7 +139,7 @@ def _tiles(s: AttentionShape) -> AttentionStep:
     blocks = -(-s.queries // _SIDE)
     template = f"attend_tiles<{s.kind}, {value_width}, {_bool_text(s.masked)}, {_bool_text(s.whole)}>"
     return AttentionStep(
-        "attention_tiles.metal", template, "qkvmo", _packed(s, blocks), *_grid_of_groups(s.heads * blocks, 128)
+        "attention_tiles.metal", template, "qkvmo", _pack(s, blocks), *_grid_of_groups(s.heads * blocks, 128)
     )
 
 
@@ -153,7 +153,7 @@ def _parts(s: AttentionShape, device: Device) -> tuple[AttentionStep, ...]:
     parts = max(1, min(places // groups, s.keys // _PART))
     stretch = -(-s.keys // parts)
     parts = -(-s.keys // stretch)
-    packed = _packed(s, parts, stretch)
+    packed = _pack(s, parts, stretch)
     template = f"attend_part<{s.kind}, {side}, {rows}, {_bool_text(s.masked)}, {_bool_text(s.whole)}>"
     count = s.heads * s.queries
     return (
@@ -164,7 +164,7 @@ def _parts(s: AttentionShape, device: Device) -> tuple[AttentionStep, ...]:
     )  # fmt: skip
 
 
-def _packed(s: AttentionShape, blocks: int, stretch: int = 0) -> Record:
+def _pack(s: AttentionShape, blocks: int, stretch: int = 0) -> Record:
     numbers = (s.queries, s.keys, s.own, s.wide, s.share, int(s.causal), blocks, stretch)
     return record(_RECORD.pack(*s.starts, s.mask_pitch, *numbers, s.scale))
 

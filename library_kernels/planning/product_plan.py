@@ -156,7 +156,7 @@ class Matrices(NamedTuple):
     aligned: bool = False
 
     @property
-    def transposed(self) -> Matrices:
+    def transpose(self) -> Matrices:
         """The same with rows and columns exchanged."""
         return self._replace(rows=self.columns, columns=self.rows, row=self.column, column=self.row)
 
@@ -175,7 +175,7 @@ def plan_product(
 
 def plan_widened(a: Strided, b: Strided, batch: Shape, dtype: str) -> ProductPlan:
     """Plan such a product of 16-bit floats if `a` was converted to float: contiguous, with at least `ROWS` rows."""
-    return _Planner(dtype).widened(*_factors(a, b, batch))
+    return _Planner(dtype).multiply_panels(*_factors(a, b, batch))
 
 
 def plan_windows(
@@ -199,7 +199,7 @@ def plan_windows(
     if channels_last:
         starts = count // groups * (groups * channels * image) + count % groups * channels
     second = Matrices(B, a.shape[2], places, image, 1, images.offset + starts, count, aligned=channels_last)
-    return _Planner(dtype, device).tiled(first, second, window)
+    return _Planner(dtype, device).multiply_tiles(first, second, window)
 
 
 def plan_dots(a: Strided, b: Strided, batch: Shape, dtype: str) -> ProductPlan:
@@ -297,14 +297,14 @@ class _Planner:
         """Choose the kernel."""
         is_along = a.column == b.row == 1  # both are contiguous along K
         if (b.columns == 1 and not is_along) or (a.rows == 1 and is_along):
-            a, b = b.transposed, a.transposed  # C is a vector: its transpose has the same layout
+            a, b = b.transpose, a.transpose  # C is a vector: its transpose has the same layout
         if is_along and min(a.rows, b.columns) <= LANES // 2 and a.columns >= DOT:
-            reads_four = _reads_by_four(a) and _reads_by_four(b.transposed)
+            reads_four = _reads_by_four(a) and _reads_by_four(b.transpose)
             is_wide = self.device.tile_places and self.kind in _FLOATS and reads_four
             return self.run("wide_dots" if is_wide else "dots", a, b)
         neighbours = b.column == 1 or b.columns == 1
         if self.device.tile_places and min(a.rows, b.columns) > FEW_LINES and self.kind != "ulong":
-            return self.tiled(a, b)
+            return self.multiply_tiles(a, b)
         if self.device.tile_places and neighbours and b.columns > LANES and a.rows <= FEW_LINES:
             return self.columns(a, b)
         close = b.rows * b.columns * self.size <= SMALL or b.row * self.size <= CLOSE
@@ -313,12 +313,12 @@ class _Planner:
         if neighbours and close:
             return self.run("matmul", a, b)
         is_along = a.column == 1 and a.rows >= ROWS and self.kind != "ulong" and not self.device.tile_places
-        return self.run("matmul_panels" if is_along else "matmul", a, self._packed(b, f"pack_{self.size}"))
+        return self.run("matmul_panels" if is_along else "matmul", a, self._pack_panels(b, f"pack_{self.size}"))
 
-    def widened(self, a: Matrices, b: Matrices) -> ProductPlan:
+    def multiply_panels(self, a: Matrices, b: Matrices) -> ProductPlan:
         """Multiply after `a` was converted to float; `b` is converted as it is packed, and the result is rounded."""
         self.size, self.wide = _WIDENED[self.kind], True
-        return self.run("matmul_panels", a, self._packed(b, f"pack_{self.kind}"))
+        return self.run("matmul_panels", a, self._pack_panels(b, f"pack_{self.kind}"))
 
     def run(self, name: str, a: Matrices, b: Matrices) -> ProductPlan:
         """Add the kernel that multiplies, and the one that adds up the parts of K."""
@@ -342,12 +342,12 @@ class _Planner:
         grid = (strips * COLUMN_THREADS, down, shape[0] * batch)
         return self._multiply(f"columns_{'wide_' * is_wide}{rows}", a, b, shape, grid, COLUMN_THREADS)
 
-    def tiled(self, a: Matrices, b: Matrices, window: Record | None = None) -> ProductPlan:
+    def multiply_tiles(self, a: Matrices, b: Matrices, window: Record | None = None) -> ProductPlan:
         """Add the kernel whose threadgroups compute one tile each; for windows, B is the start of the images."""
         m, n, k, batch = a.rows, b.columns, a.columns, len(a.order)
         matrices, places = self.kind in _WIDENED, self.device.tile_places
         several = 8 if matrices else 4
-        ways = (_load_kind(a, several), _load_kind(b.transposed, several) if window is None else "WINDOWS")
+        ways = (_load_kind(a, several), _load_kind(b.transpose, several) if window is None else "WINDOWS")
         form, sizes = self._tiles(ways, is_piped=window is None or b.aligned)
         for tile in sizes:
             tiles = -(-m // tile.rows) * -(-n // tile.columns) * batch
@@ -415,7 +415,7 @@ class _Planner:
         depth = -(-k // (max(splits, 1) * LANES)) * LANES
         return -(-k // depth), depth
 
-    def _packed(self, b: Matrices, name: str) -> Matrices:
+    def _pack_panels(self, b: Matrices, name: str) -> Matrices:
         """Copy matrices into panels of 32 columns."""
         count, panels, panel = len(b.starts), -(-b.columns // LANES), b.rows * LANES
         place = self._scratch(count * panels * panel * self.size)

@@ -186,12 +186,12 @@ def _reduce_rows(form: _Form, scale: float, device: Device, *, has_centre: bool)
     """Reduce rows, each split into stretches."""
     if takes_rows(form.length, form.outer, device):
         one_stretch = Split(form.length, form.length, 1)
-        packed = _packed(form._replace(pitch=form.outer_pitch), one_stretch, scale, about=int(has_centre))
+        packed = _pack_form(form._replace(pitch=form.outer_pitch), one_stretch, scale, about=int(has_centre))
         shape = grid_of_rows(form.outer, threads_for_row(form.length, device))
         return ReductionStep("rows_shared", packed, *shape, form.outer), None
     stretches = split_rows(form.length, form.outer, _BLOCK, device)
     grid, threadgroup = grid_of_groups(form.outer * stretches.parts, device)
-    packed = _packed(form._replace(pitch=form.outer_pitch), stretches, scale, about=int(has_centre))
+    packed = _pack_form(form._replace(pitch=form.outer_pitch), stretches, scale, about=int(has_centre))
     step = ReductionStep("rows", packed, grid, threadgroup, form.outer * stretches.parts)
     return step, _partial_form(form, stretches.parts)
 
@@ -219,19 +219,19 @@ def _reduce_columns_in_tiles(
 def _columns(form: _Form, size: int, scale: float, device: Device, *, has_centre: bool, tail: int) -> PlannedStep:
     if device.waits:
         down = split_down(form.length, form.outer * form.width, device)
-        packed = _packed(form, down, scale, about=form.width if has_centre else 0, tail=tail)
+        packed = _pack_form(form, down, scale, about=form.width if has_centre else 0, tail=tail)
         outputs = form.outer * down.parts * form.width
         return ReductionStep("down", packed, *grid_of_threads(outputs), outputs), _partial_form(form, down.parts)
     tiles = -(-form.width * size // TILE_BYTES)
     stretches = split_columns(form.length, form.outer * tiles, device.tile_rows, device.tile_groups)
     grid, threadgroup = grid_of_groups(form.outer * tiles * stretches.parts, alone=True)
-    packed = _packed(form, stretches, scale, about=form.width if has_centre else 0, tail=tail, tiles=tiles)
+    packed = _pack_form(form, stretches, scale, about=form.width if has_centre else 0, tail=tail, tiles=tiles)
     step = ReductionStep("columns", packed, grid, threadgroup, form.outer * stretches.parts * form.width)
     return step, _partial_form(form, stretches.parts)
 
 
 def _reduce_each(form: _Form, scale: float, *, has_centre: bool) -> PlannedStep:
-    packed = _packed(form, Split(form.length, form.length, 1), scale, about=int(has_centre))
+    packed = _pack_form(form, Split(form.length, form.length, 1), scale, about=int(has_centre))
     outputs = form.outer * form.width
     return ReductionStep("each", packed, *grid_of_threads(outputs), outputs), None
 
@@ -241,7 +241,7 @@ def _partial_form(form: _Form, parts: int) -> _Form | None:
     return None if parts == 1 else _Form(0, form.outer, parts * form.width, parts, form.width, form.width)
 
 
-def _packed(
+def _pack_form(
     form: _Form, stretches: Split, scale: float, *, about: int, tail: int = 1, tiles: int = 1
 ) -> Record:  # fmt: skip
     return packed_reduction(

@@ -170,7 +170,7 @@ class Kernel:
         return Binder(self.signature, self._present_params, self.reflection)
 
     @functools.cached_property
-    def _known(self) -> KnownCalls:
+    def _known_calls(self) -> KnownCalls:
         return KnownCalls(self._binder.slots)
 
     @functools.cached_property
@@ -196,7 +196,7 @@ class Kernel:
         else:
             tuned.remember(self._tuned_key, grid, check_threadgroup(self.signature, threadgroup, grid))
         self.__dict__.pop("tuned", None)
-        self._known.clear()
+        self._known_calls.clear()
 
     @property
     def name(self) -> str:
@@ -250,7 +250,7 @@ class Kernel:
         """Run the kernel; the class describes the arguments and results."""
         if self.before_call is not None:
             self.before_call(self, args, keywords)
-        cached = self._known.arguments(args, keywords)
+        cached = self._known_calls.arguments(args, keywords)
         if cached is not None:
             buffers, launch, engine_arrays = cached
             if not engine_arrays:
@@ -264,7 +264,7 @@ class Kernel:
         dispatch = self.prepare(*args, **keywords)
         result = dispatch.run()
         if self._simple and not dispatch.outputs:
-            self._known.keep(args, keywords, dispatch.grid, dispatch.threadgroup)
+            self._known_calls.keep(args, keywords, dispatch.grid, dispatch.threadgroup)
         return result
 
     def prepare(self, /, *args: Any, **call: Any) -> Dispatch:

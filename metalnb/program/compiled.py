@@ -17,7 +17,7 @@ from metalnb.call.packing import struct_dtype
 from metalnb.display import bundle, cards_html
 from metalnb.engine.unit import CHECKED, Unit
 from metalnb.errors import ArgumentError
-from metalnb.library_includes import bundled
+from metalnb.library_includes import bundle_files
 from metalnb.msl.language.versions import read as read_version
 from metalnb.msl.libclang.author_warnings import warn
 from metalnb.msl.signature import Reflection
@@ -167,7 +167,7 @@ class Program(Mapping[str, Kernel]):
             raise KeyError(message)
         return struct_dtype(record, self.reflection)
 
-    def lowered(self, name: str) -> str:
+    def lowered_text(self, name: str) -> str:
         """Return the text passed to the engine's compiler for a kernel."""
         return self.engine.text(self[name].unit)
 
@@ -261,7 +261,7 @@ def recipe_of(
             raise ArgumentError(message) from None
     source = check_text(source, name)
     texts = {header_name(n): check_text(t, n) for n, t in (headers or {}).items()}
-    texts = {**bundled((source, *texts.values())), **texts}
+    texts = {**bundle_files((source, *texts.values())), **texts}
     target = engines.named(engine)
     return Recipe(source, constants or {}, math, texts, target.name, name, msl, checked).within(target.caps.msl)
 

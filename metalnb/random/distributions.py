@@ -39,7 +39,7 @@ class Distributions:
         """
         if not scale >= 0:
             raise ValueError(f"exponential: scale must be 0 or more; got {scale}.")
-        return self._converted("exponential", _LOG1P(-self._uniform(size)) * -float(scale), dtype)
+        return self._convert("exponential", _LOG1P(-self._uniform(size)) * -float(scale), dtype)
 
     def standard_exponential(self, size: Size = None, dtype: Any = _FLOAT32) -> Array:
         """Return floats from the exponential distribution with mean 1."""
@@ -57,7 +57,7 @@ class Distributions:
             raise ValueError(f"laplace: scale must be 0 or more; got {scale}.")
         uniform = self._uniform(size) - 0.5 + 2.0**-25  # symmetric about 0, and never at an end
         distance = _LOG1P(_ABS(uniform) * -2.0) * -float(scale)
-        return self._converted("laplace", BY_NAME["copysign"](distance, uniform) + float(loc), dtype)
+        return self._convert("laplace", BY_NAME["copysign"](distance, uniform) + float(loc), dtype)
 
     # ---- By NumPy, which uses rejection sampling: each call takes its own stream.
     def gamma(self, shape: Any, scale: Any = 1.0, size: Size = None, dtype: Any = _FLOAT32) -> Array:
@@ -70,7 +70,7 @@ class Distributions:
         ValueError
             For a negative shape or scale.
         """
-        return self._by_numpy("gamma", size, dtype, shape, scale)
+        return self._draw_with_numpy("gamma", size, dtype, shape, scale)
 
     def standard_gamma(self, shape: Any, size: Size = None, dtype: Any = _FLOAT32) -> Array:
         """Return floats from the gamma distribution with a shape and scale 1; made on the host, as for `gamma`."""
@@ -84,7 +84,7 @@ class Distributions:
         ValueError
             For a or b of 0 or less.
         """
-        return self._by_numpy("beta", size, dtype, a, b)
+        return self._draw_with_numpy("beta", size, dtype, a, b)
 
     def poisson(self, lam: Any = 1.0, size: Size = None, dtype: Any = np.int64) -> Array:
         """Return counts from the Poisson distribution with mean `lam`; made on the host, as for `gamma`.
@@ -94,7 +94,7 @@ class Distributions:
         ValueError
             For a negative `lam`.
         """
-        return self._by_numpy("poisson", size, dtype, lam)
+        return self._draw_with_numpy("poisson", size, dtype, lam)
 
     def binomial(self, n: Any, p: Any, size: Size = None, dtype: Any = np.int64) -> Array:
         """Return how many of n trials succeed, each with probability p; made on the host, as for `gamma`.
@@ -104,7 +104,7 @@ class Distributions:
         ValueError
             For a negative n, and a p outside [0, 1].
         """
-        return self._by_numpy("binomial", size, dtype, n, p)
+        return self._draw_with_numpy("binomial", size, dtype, n, p)
 
     # ---- NumPy's older names.
     def random_sample(self, size: Size = None) -> Array:
@@ -124,14 +124,14 @@ class Distributions:
         numbers: Array = self.random(size)  # type: ignore[attr-defined]
         return numbers
 
-    def _converted(self, caller: str, numbers: Any, dtype: Any) -> Array:
+    def _convert(self, caller: str, numbers: Any, dtype: Any) -> Array:
         target_dtype = as_dtype(dtype, caller)
         if not is_float(target_dtype):
             raise TypeError(f"{caller}: dtype must be float32, float16 or bfloat16; got {target_dtype}.")
         result: Array = numbers.astype(target_dtype, copy=False)
         return result
 
-    def _by_numpy(self, caller: str, size: Size, dtype: Any, *parameters: Any) -> Array:
+    def _draw_with_numpy(self, caller: str, size: Size, dtype: Any, *parameters: Any) -> Array:
         target_dtype = as_dtype(dtype, caller)
         words = block(self._take(1), self.key, CHILD)  # type: ignore[attr-defined]
         stream = np.random.Generator(np.random.Philox(key=words[0] | words[1] << 32))

@@ -220,7 +220,7 @@ class Generator(Distributions):
         if n <= 0 and count:
             raise ValueError("choice: there is nothing to choose from.")
         if p is not None:
-            indices = self._weighted(n, p, shape, replace=replace)
+            indices = self._draw_weighted(n, p, shape, replace=replace)
         elif replace:
             indices = self.randint(0, max(n, 1), shape)
         elif count > n:
@@ -232,7 +232,7 @@ class Generator(Distributions):
         return indices if rows is None else take(rows, indices, axis=axis)
 
     # ---- Implementation.
-    def _weighted(self, n: int, p: Any, shape: tuple[int, ...], *, replace: bool) -> Array:
+    def _draw_weighted(self, n: int, p: Any, shape: tuple[int, ...], *, replace: bool) -> Array:
         weights = np.asarray(p.read() if isinstance(p, Array) else p, np.float64)
         if not replace:
             raise ValueError("choice: p can only be used with replacement.")

@@ -160,7 +160,7 @@ class _Writer(SourceMarks):
         """Mark a loop's condition, which begins an iteration; if it declares a variable, mark the body's start."""
         opening, closing = self.tree.tokens[i].end, self.tree.tokens[close].start
         if kind == "FOR_STMT":
-            ends = [k for k in range(i + 1, close) if self.tree.texts[k] == ";" and self.tree.around(k) == i]
+            ends = [k for k in range(i + 1, close) if self.tree.texts[k] == ";" and self.tree.enclosing(k) == i]
             if len(ends) != 2:
                 return
             opening, closing = self.tree.tokens[ends[0]].end, self.tree.tokens[ends[1]].start

@@ -168,7 +168,7 @@ def limits(*, engine: str | None = None, again: bool = False) -> Limits:
     """
     device_engine = engines.named(engine)
     key = _key(device_engine)
-    cached = None if again else _cached(key)
+    cached = None if again else _cached_limits(key)
     if cached is not None:
         return cached
     measured = _measure(device_engine)
@@ -188,7 +188,7 @@ def remeasure(engine: str | None) -> Limits | None:
     return None if time.monotonic() - measured_at < _PASSING else limits(engine=engine, again=True)
 
 
-def _cached(key: str) -> Limits | None:
+def _cached_limits(key: str) -> Limits | None:
     measured_at, recent = _recent.get(key, (-math.inf, None))
     if recent is not None and not recent.sure and time.monotonic() - measured_at < _PASSING:
         return recent

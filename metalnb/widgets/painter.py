@@ -68,12 +68,12 @@ class Painter:
         if self.flip:
             array = array[::-1]
         if self.palette is not None:
-            return self._scaled(array)
+            return self._color_indices(array)
         if array.dtype != np.uint8:
             array = (np.clip(np.nan_to_num(array.astype(np.float32, copy=False)), 0, 1) * 255 + 0.5).astype(np.uint8)
         return array
 
-    def _scaled(self, array: Any) -> Any:
+    def _color_indices(self, array: Any) -> Any:
         """Map numbers to the 256 entries of the palette; NaN becomes the first."""
         values = array.astype(np.float32, copy=False)
         low, high = self._extent(values)

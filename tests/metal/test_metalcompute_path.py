@@ -600,7 +600,7 @@ kernel void f(device float* x, uint i [[thread_position_in_grid]]) { x[i] = 1; }
     f(x, y, threadgroup=32)
     assert (x == 5).all()
     assert texts(f) == {32}
-    assert metal(source).lowered("f").startswith("#define METALNB 1\n")
+    assert metal(source).lowered_text("f").startswith("#define METALNB 1\n")
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from ..libclang.cursor_children import children_of
 from ..signature import Signature
 
 __all__ = [
-    "attributes_of", "by_name", "own_name", "qualified", "qualify_duplicates", "specialization", "template_of",
+    "attributes_of", "by_name", "own_name", "qualified_name", "qualify_duplicates", "specialization", "template_of",
     "type_among",
 ]  # fmt: skip
 
@@ -26,7 +26,7 @@ def own_name(name: str) -> str:
     return name.removeprefix("$")
 
 
-def qualified(cursor: Any) -> str:
+def qualified_name(cursor: Any) -> str:
     """Return a function's fully qualified name: ``::a::k``."""
     names = [own_name(cursor.spelling)]
     parent = cursor.semantic_parent
@@ -90,8 +90,8 @@ def by_name(declarations: Iterable[Any]) -> dict[str, list[Any]]:
 
 def type_among(cursor: Any, functions: Mapping[str, list[Any]]) -> str:
     """Return the type of a kernel with an overloaded name; an empty string for any other."""
-    overloads, name = functions[cursor.spelling], qualified(cursor)
-    if len(overloads) == 1 or {c.get_usr() for c in overloads if qualified(c) == name} == {cursor.get_usr()}:
+    overloads, name = functions[cursor.spelling], qualified_name(cursor)
+    if len(overloads) == 1 or {c.get_usr() for c in overloads if qualified_name(c) == name} == {cursor.get_usr()}:
         return ""
     types = (_author_type(t.get_canonical()) for t in cursor.type.argument_types())
     return f"void ({', '.join(types)})"

@@ -15,7 +15,7 @@ from ..language.versions import DEFAULT, Version
 from ..libclang.author_warnings import cautions
 from ..libclang.cursor_children import children_of
 from ..libclang.parse import Parsed, parse
-from ..signature import Constant, Input, Param, Reflection, Signature, selected
+from ..signature import Constant, Input, Param, Reflection, Signature, function_expression
 from ..text.conditions import evaluate, expand_constant
 from . import rules
 from .buffer_use import uses
@@ -25,7 +25,7 @@ from .kernel_names import (
     attributes_of,
     by_name,
     own_name,
-    qualified,
+    qualified_name,
     qualify_duplicates,
     specialization,
     template_of,
@@ -64,7 +64,8 @@ def reflect(
         If the cell does not parse, breaks a rule of the language, or has no kernel.
     """
     instances = cell.instantiations if instances is None else instances
-    tail = "".join(f"typedef decltype({selected(m.function, m.type)}) $kernel_{i};\n" for i, m in enumerate(instances))
+    functions = [function_expression(m.function, m.type) for m in instances]
+    tail = "".join(f"typedef decltype({function}) $kernel_{i};\n" for i, function in enumerate(functions))
     limit = MADE if limit < 0 else limit
     too_many = len(instances) > limit
     parsed = parse(
@@ -78,7 +79,7 @@ def reflect(
     warnings = [p for p in problems if p.severity == "warning"]
     problems = [p for p in problems if p.severity == "error"]
     if not kernels and not problems:
-        problems += reader.uninstantiated() or [rules.no_kernel(cell)]
+        problems += reader.uninstantiated_templates() or [rules.no_kernel(cell)]
     if problems:
         first = {(d.file, d.line, d.column): d for d in reversed(problems)}  # the first finding at each place
         raise CompileError(sorted(first.values(), key=lambda d: (d.file != cell.name, d.line, d.column)))
@@ -152,7 +153,7 @@ class _Reader:
             elif cursor.is_definition():
                 name = _host_name(cursor) or own_name(cursor.spelling)
                 overload_type = type_among(cursor, by_their_name)
-                signatures.append(self.signature(cursor, name, qualified(cursor), cursor.type, kind=overload_type))
+                signatures.append(self.signature(cursor, name, qualified_name(cursor), cursor.type, kind=overload_type))
         for i, instance in enumerate(instances):
             base = re.sub(r"<.*", "", instance.function, flags=re.DOTALL).split("::")[-1].strip()
             tail = tails.get(f"$kernel_{i}")
@@ -175,7 +176,7 @@ class _Reader:
             )  # fmt: skip
         return qualify_duplicates(signatures)
 
-    def uninstantiated(self) -> list[Diagnostic]:
+    def uninstantiated_templates(self) -> list[Diagnostic]:
         """Find the cell's own kernel templates, for a cell that instantiates none and so has no kernel."""
         templates = (c for c in self.decls if c.kind.name == "FUNCTION_TEMPLATE" and "kernel" in attributes_of(c))
         return [

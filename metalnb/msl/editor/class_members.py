@@ -35,5 +35,5 @@ def _declared_methods(tree: Tree, brace: int, *, is_hidden: bool) -> list[str]:
             is_name = text not in _NO_NAMES and text[0] not in "$_" and previous.text != "operator"
             if is_name and (previous.kind == "word" or previous.text in {">", "*", "&"}):
                 names.append(text)
-        k = tree.after(k)
+        k = tree.skip(k)
     return names

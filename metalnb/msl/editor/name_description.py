@@ -227,7 +227,7 @@ def _end(tree: Tree, kind: str, name: str) -> int:
             return tree.tokens[end].end if is_class else token.start
         if is_named and token.text in stops:
             return token.start
-        i = tree.after(i)
+        i = tree.skip(i)
     return tree.tokens[-1].end if tree.tokens else 0
 
 

@@ -47,7 +47,7 @@ def _move_to_name(
     a, b = place
     i = _declared_token(tree, a)
     has_name = i >= 0 and tree.tokens[i].kind == "word"
-    if tree.text(a - 1) != "]" or not has_name or tree.around(a, "({") < 0 or tree.text(tree.around(a, "({")) != "(":
+    if tree.text(a - 1) != "]" or not has_name or tree.text(tree.enclosing(a, "({")) != "(":
         return []
     if any(isinstance(edit, Refusal) for edit in edits):
         return []
@@ -104,14 +104,14 @@ def _attribute(
     if declared.use in {"input", "parameter"}:
         scope = _scope(tree, *brackets)
         if scope:
-            words = _misplaced(text.source[word.start : last.end], scope, declared)
+            words = _misplaced_message(text.source[word.start : last.end], scope, declared)
             yield Refusal(word.start, last.end, word.start, *words, _REFUSED)
             return
     if declared.use == "graphics":
         inner = ""  # undeclared names of the graphics pipeline; the attribute is refused by name
     if name == "function_constant":
         a, b = brackets
-        if tree.around(a, "(") >= 0:
+        if tree.enclosing(a, "(") >= 0:
             inner = f'"{inner}"'  # a parameter names the constant that gates it
         elif a > 0 and tree.tokens[a - 1].kind == "word":
             yield Edit(tree.tokens[b].end, tree.tokens[b].end, f" $initial({tree.texts[a - 1]})")
@@ -121,22 +121,22 @@ def _attribute(
 def _scope(tree: Tree, a: int, b: int) -> str:
     """Return the scope of the variable that a list follows: "program", "function"; empty for any other list."""
     i = _declared_token(tree, a)
-    if tree.macro or i < 0 or tree.tokens[i].kind != "word" or tree.around(a, "(") >= 0:
+    if tree.macro or i < 0 or tree.tokens[i].kind != "word" or tree.enclosing(a, "(") >= 0:
         return ""
     if tree.text(tree.find(b + 1, _ENDS)) != ";":
         return ""  # a parameter whose list is opened by a macro
-    scope, brace = "program", tree.around(a, "{")
+    scope, brace = "program", tree.enclosing(a, "{")
     while brace >= 0:
         head = tree.texts[tree.statement(brace) : brace]
         if not _CLASS.isdisjoint(head):
             return ""
         if "namespace" not in head and '"C"' not in head:
             scope = "function"
-        brace = tree.around(brace, "{")
+        brace = tree.enclosing(brace, "{")
     return scope
 
 
-def _misplaced(attribute: str, scope: str, declared: Attribute) -> tuple[str, str]:
+def _misplaced_message(attribute: str, scope: str, declared: Attribute) -> tuple[str, str]:
     """Return the message and the hint for a kernel's input or argument that is declared elsewhere."""
     cure = "declare it as a parameter of the kernel"
     if scope == "function":

@@ -109,5 +109,5 @@ def _end(tree: Tree, i: int) -> int:
         list_end = tree.close(i) if text == "<" and tree.tokens[i - 1].kind == "word" else -1
         if text in {"(", "[", "{"} and tree.close(i) < 0:
             return -1
-        i = list_end + 1 if tree.text(list_end + 1) in {"(", "{", "::"} and list_end > 0 else tree.after(i)
+        i = list_end + 1 if tree.text(list_end + 1) in {"(", "{", "::"} and list_end > 0 else tree.skip(i)
     return -1

@@ -117,11 +117,11 @@ def _holds_values(tree: Tree, brace: int) -> bool:
 
 def _has_operator(tree: Tree, start: int, stop: int) -> bool:
     """Return whether an operator may appear between two positions, outside brackets, except before an operand."""
-    i = tree.after(start)
+    i = tree.skip(start)
     while i < stop:
         if tree.texts[i] in _OPERATORS:
             return True
-        i = tree.after(i)
+        i = tree.skip(i)
     return False
 
 
@@ -183,7 +183,7 @@ def _stop(tree: Tree, i: int) -> int:
         list_end = tree.close(i) if text == "<" and tree.tokens[i - 1].kind == "word" else -1
         if text in _CLOSING.values() and tree.close(i) < 0:
             return -1
-        i = list_end + 1 if tree.text(list_end + 1) in {"(", "{", "::"} and list_end > 0 else tree.after(i)
+        i = list_end + 1 if tree.text(list_end + 1) in {"(", "{", "::"} and list_end > 0 else tree.skip(i)
     return i if tree.macro else -1
 
 

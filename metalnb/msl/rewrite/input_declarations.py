@@ -40,12 +40,12 @@ def scope_inputs(tree: Tree) -> list[ScopeInput]:
 
 def _is_at_program_scope(tree: Tree, i: int) -> bool:
     """Return whether a position is in no bracket except a namespace's."""
-    brace = tree.around(i)
+    brace = tree.enclosing(i)
     while brace >= 0:
         head = tree.texts[tree.statement(brace) : brace]
         if tree.texts[brace] != "{" or not ("namespace" in head or '"C"' in head):
             return False
-        brace = tree.around(brace)
+        brace = tree.enclosing(brace)
     return True
 
 

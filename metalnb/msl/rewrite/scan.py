@@ -181,11 +181,11 @@ def _templates(tree: Tree) -> Counter[str]:
 def _namespace(tree: Tree, i: int) -> str:
     """Return the namespaces around a position: ``a::b::``."""
     names = ""
-    i = tree.around(i, "{")
+    i = tree.enclosing(i, "{")
     while i >= 0:
         if tree.text(i - 2) == "namespace":
             names = f"{tree.texts[i - 1]}::{names}"
-        i = tree.around(i, "{")
+        i = tree.enclosing(i, "{")
     return names
 
 

@@ -103,7 +103,7 @@ def _zeros_end(tree: Tree, i: int) -> int:
 
 def _is_reached_by_all(tree: Tree, position: int) -> bool:
     """Return whether all threads reach a position: it is in a kernel's own block, with no return before it."""
-    brace = tree.around(position, "{")
+    brace = tree.enclosing(position, "{")
     for function in tree.functions:
         if function.end == brace and brace >= 0:
             head = tree.texts[tree.statement(function.name) : function.name]

@@ -132,14 +132,14 @@ class Tree:
         """Return the position that opens the bracket closed at `i`; -1 if none."""
         return self._partner.get(i, -1) if self.text(i) in {")", "]", "}"} else -1
 
-    def around(self, i: int, bracket: str = "([{") -> int:
+    def enclosing(self, i: int, bracket: str = "([{") -> int:
         """Return where the innermost bracket of these kinds around a position opens; -1 if there is none."""
         i = self._around[i]
         while i >= 0 and self.texts[i] not in bracket:
             i = self._around[i]
         return i
 
-    def after(self, i: int) -> int:
+    def skip(self, i: int) -> int:
         """Return the position after a token or, if it opens a bracket, after the bracket's end."""
         return max(i, self._partner.get(i, -1)) + 1
 
@@ -147,7 +147,7 @@ class Tree:
         """Return the first of these tokens from `i` that is in no bracket opened since; otherwise the end."""
         count = len(self.texts) if stop is None else stop
         while i < count and self.texts[i] not in stops:
-            i = self.after(i)
+            i = self.skip(i)
         return min(i, count)
 
     def statement(self, i: int) -> int:
@@ -166,7 +166,7 @@ class Tree:
                 ends.append(i)
                 starts.append(i + 1)
             opens_list = self.texts[i] == "<" and self.tokens[i - 1].kind == "word"
-            i = max(i, self.close(i)) + 1 if opens_list else self.after(i)
+            i = max(i, self.close(i)) + 1 if opens_list else self.skip(i)
         return [(a, b) for a, b in zip(starts, [*ends, end], strict=True) if a < b]
 
     def attribute_lists(self, start: int = 0, stop: int | None = None) -> Iterator[tuple[int, int]]:
@@ -216,7 +216,7 @@ class Tree:
                 qualifiers.append(end)
             elif self.texts[end] not in {"[", "("} or (self.texts[end] == "(" and self.texts[end - 1] != "noexcept"):
                 return None
-            end = self.after(end)
+            end = self.skip(end)
         if end >= len(self.texts):
             return None
         are_known = _QUALIFIERS.issuperset(self.texts[i] for i in qualifiers)

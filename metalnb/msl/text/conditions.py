@@ -59,7 +59,7 @@ def derived_constants(text: Outline) -> dict[str, str]:
         return {}
     tree, initialisers = text.program, {}
     for i, mark in enumerate(tree.texts):
-        if mark == "=" and tree.tokens[i - 1].kind == "word" and tree.around(i, "([") < 0:
+        if mark == "=" and tree.tokens[i - 1].kind == "word" and tree.enclosing(i, "([") < 0:
             head = tree.texts[tree.statement(i) : i]
             if "=" not in head and not {"constant", "constexpr"}.isdisjoint(head):
                 initialisers[tree.texts[i - 1]] = " ".join(tree.texts[i + 1 : tree.find(i, frozenset({";", "{"}))])
@@ -153,9 +153,9 @@ class _Reader:
                 kind = self.take()
                 self.take(")")
                 return _cast(kind, self.unary())
-            return self.closed()
+            return self.parenthesized()
         if word in SCALARS or word == "static_cast":
-            return _cast(self.kind(word), self.closed())
+            return _cast(self.kind(word), self.parenthesized())
         if word == _DEFINED:
             self.take("(")
             name = self.take()
@@ -172,7 +172,7 @@ class _Reader:
         self.take("(")
         return word
 
-    def closed(self) -> Any:
+    def parenthesized(self) -> Any:
         value = self.choice()
         self.take(")")
         return value

@@ -69,7 +69,7 @@ def template_id(tree: Tree, start: int, stop: int) -> tuple[int, int] | None:
             while first >= 2 and tree.texts[first - 1] == "::" and tree.tokens[first - 2].kind == "word":
                 first -= 2
             name_range = first, end
-        i = end + 1 if end >= 0 else tree.after(i)
+        i = end + 1 if end >= 0 else tree.skip(i)
     return name_range
 
 

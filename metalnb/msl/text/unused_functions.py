@@ -243,7 +243,7 @@ def _is_removable(
 
 def _is_at_file_level(tree: Tree, i: int) -> bool:
     """Return whether a position is in no bracket except a namespace's."""
-    brace = tree.around(i)
+    brace = tree.enclosing(i)
     while brace >= 0:
         position = brace - 1
         while position >= 0 and (tree.tokens[position].kind == "word" or tree.texts[position] == "::"):
@@ -252,7 +252,7 @@ def _is_at_file_level(tree: Tree, i: int) -> bool:
             position -= 1
         if tree.text(position) != "namespace":
             return False
-        brace = tree.around(brace)
+        brace = tree.enclosing(brace)
     return True
 
 

@@ -66,7 +66,7 @@ class Sweep:
     ) -> None:  # fmt: skip
         self.call = call
         self._rebind = rebind
-        self._reference = _by_name(reference, call)
+        self._reference = _results_by_name(reference, call)
         self.ratios: tuple[float, ...] = ()
         self.trials = trials
         self._order = order(trials, usual_first=usual_first)
@@ -340,7 +340,7 @@ class Sweep:
         return kernel
 
 
-def _by_name(reference: Any, call: BoundCall) -> Mapping[str, Any]:
+def _results_by_name(reference: Any, call: BoundCall) -> Mapping[str, Any]:
     """Return the right results by the names of the arrays that a kernel writes."""
     names = [p.param.name for p in call.parts if p.is_array and p.param.writable]
     if reference is None:

@@ -244,7 +244,7 @@ class _Writer:
             if not places or any(start <= tokens[a].start < end for start, end in kept):
                 continue
             name = tree.texts[a - 1]
-            if (name in self._constants or macro) and tree.around(a, "(") < 0:
+            if (name in self._constants or macro) and tree.enclosing(a, "(") < 0:
                 paste = "" if name in self._constants else "##"
                 edits.append(Edit(tokens[a].start, tokens[b].end, f" = metalnb_value_{paste}{name}"))
             else:

@@ -76,7 +76,7 @@ def parted_members(tree: Tree) -> list[Parted]:
         if constant:
             members.append((function, key))
     pairs = [f for f, key in members if len(spaces_by_key[key]) > 1]
-    return [Parted(f, _member_name(tree, f), tree.around(f.opening, "{") in braces) for f in pairs]
+    return [Parted(f, _member_name(tree, f), tree.enclosing(f.opening, "{") in braces) for f in pairs]
 
 
 def rename_members(tree: Tree, members: Sequence[Parted]) -> Iterator[Edit]:
@@ -87,7 +87,7 @@ def rename_members(tree: Tree, members: Sequence[Parted]) -> Iterator[Edit]:
         yield from _rename(tree, member, own_name_of_member)
         if not member.inside:
             continue
-        brace = tree.around(function.opening, "{")
+        brace = tree.enclosing(function.opening, "{")
         note = (
             f" static void $parts($named<{name_number(member.name)}u>);"
             if (brace, member.name) not in noted_members
@@ -101,7 +101,7 @@ def rename_members(tree: Tree, members: Sequence[Parted]) -> Iterator[Edit]:
 
 def _owner(tree: Tree, function: FunctionHead, braces: dict[int, str]) -> str:
     """Return the name of the class of a member, which is inside it or defined after it."""
-    brace = tree.around(function.opening, "{")
+    brace = tree.enclosing(function.opening, "{")
     if brace in braces:
         return braces[brace]
     i = function.name - 1
